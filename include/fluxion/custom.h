@@ -9,8 +9,10 @@
 
    Attributes other than `name` are the operation's own: numbers, strings, flags, lists of numbers. An operation has as
    many operands and results as its `infer` says. Derivatives and batching are functions that append nodes to a graph,
-   so they can be differentiated again; what is missing is reported as NO_RULE when it is asked for, except for `batch`:
-   without it examples are computed one after the other. For work inside the compiled code see fluxion/kernel.h. */
+   so they can be differentiated again. With one of `vjp` and `jvp` both modes work: each is linear in what it is given,
+   and the other is its transpose; a `jvp` that is not linear in the tangents is reported. With neither, a derivative is
+   NO_RULE. Without `batch` examples are computed one after the other. For work inside the compiled code see
+   fluxion/kernel.h. */
 #ifndef FLUXION_CUSTOM_H
 #define FLUXION_CUSTOM_H
 

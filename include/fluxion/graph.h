@@ -251,6 +251,10 @@ FLX_API const char *flx_graph_output_name(const flx_graph *g, size_t i); /* NULL
 FLX_API const flx_type *flx_val_type(const flx_graph *g, flx_val v);  /* NULL for none or a foreign handle */
 FLX_API const char *flx_val_name(const flx_graph *g, flx_val v);      /* NULL when unnamed */
 FLX_API flx_val flx_graph_find(const flx_graph *g, const char *name); /* an input, parameter or output by name */
+/** How many bits hold an element of a quantised value; 0 when it is not quantised. That is what quantize, fake_quantize
+    and fake_quantize_lsq give, also through ops that only move elements and through dequantize, and the packed weights
+    of dequant_matmul and its relatives, by their scheme. */
+FLX_API uint32_t flx_val_bits(const flx_graph *g, flx_val v);
 
 /** Names of the symbols the graph's types and attributes use, in order of first use; NULL when `i` is out of range. */
 FLX_API const char *flx_graph_symbol(const flx_graph *g, size_t i);

@@ -44,6 +44,16 @@ flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
    none. */
 bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty);
 
+/* ---- One mode from the other (transposed.c) ---- */
+
+/* The tangents of a node's results from the op's vjp, and the cotangents of its operands from the op's jvp. */
+void flxi_jvp_from_vjp(flxi_site *s, const flx_val *tx, flx_val *ty);
+void flxi_vjp_from_jvp(flxi_site *s, const flx_val *dy, flx_val *dx);
+
+/* Whether the outputs of a body are linear in the inputs i with linear_in[i], by its structure; if not, the error is in
+   s->g. `what` is the body's name in the message. */
+bool flxi_check_linear(flxi_site *s, const flx_graph *body, const bool *linear_in, const char *what);
+
 /* ---- Batching ---- */
 
 typedef struct {

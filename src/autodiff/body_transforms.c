@@ -270,4 +270,11 @@ static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
     return body;
 }
 
-const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body, split_body, simplify_body};
+const flxi_body_transforms flxi_bodies = {.vjp = vjp_body,
+                                          .jvp = jvp_body,
+                                          .vmap = vmap_body,
+                                          .split = split_body,
+                                          .simplify = simplify_body,
+                                          .check_linear = flxi_check_linear,
+                                          .jvp_from_vjp = flxi_jvp_from_vjp,
+                                          .vjp_from_jvp = flxi_vjp_from_jvp};

@@ -57,87 +57,6 @@ static void multilinear_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     }
 }
 
-/* ---- From the vjp ---- */
-
-/* A graph of the op's vjp: inputs x…, y…, u… (a cotangent for each result that can have one), outputs the cotangents of
-   the operands with a tangent. */
-static flx_graph *vjp_as_graph(flxi_site *s, const flx_val *tx, const bool *has_u)
-{
-    flx_graph *t = flx_graph_new(s->ctx, "vjp");
-    flx_val *x = flxi_rule_new(s, flx_val, s->nin);
-    flx_val *dx = flxi_rule_new(s, flx_val, s->nin);
-    flx_val *y = flxi_rule_new(s, flx_val, s->nout);
-    flx_val *u = flxi_rule_new(s, flx_val, s->nout);
-    bool *wanted = flxi_rule_new(s, bool, s->nin);
-    if (!t || !x || !dx || !y || !u || !wanted) {
-        flx_graph_release(t);
-        return NULL;
-    }
-    for (uint32_t k = 0; k < s->nin; k++) {
-        x[k] = flxi_new_leaf(t, "x", "", flxi_typeof(s, s->x[k]));
-        wanted[k] = !flxi_is_none(tx[k]);
-    }
-    for (uint32_t k = 0; k < s->nout; k++)
-        y[k] = flxi_new_leaf(t, "y", "", flxi_typeof(s, s->y[k]));
-    for (uint32_t k = 0; k < s->nout; k++)
-        if (has_u[k])
-            u[k] = flxi_new_leaf(t, "u", "", flxi_typeof(s, s->y[k]));
-    flxi_site inner = *s;
-    inner.g = t;
-    inner.x = x;
-    inner.y = y;
-    inner.wanted = wanted;
-    inner.op->rules->vjp(&inner, u, dx);
-    for (uint32_t k = 0; k < s->nin; k++)
-        if (wanted[k])
-            flx_output(t, flxi_unbroadcast(&inner, flxi_or_zeros(&inner, dx[k], x[k]), flxi_typeof(&inner, x[k])),
-                       NULL);
-    return t;
-}
-
-static void transposed_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
-{
-    flx_graph *g = s->g;
-    uint32_t leaves = s->nin + 2 * s->nout;
-    bool *has_u = flxi_rule_new(s, bool, s->nout);
-    bool *seeded = flxi_rule_new(s, bool, s->nin);
-    bool *wanted = flxi_rule_new(s, bool, leaves);
-    flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nin);
-    flx_val *out = flxi_rule_new(s, flx_val, s->nout);
-    if (!has_u || !seeded || !wanted || !in || !out)
-        return;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < s->nin; k++)
-        in[n++] = s->x[k];
-    for (uint32_t k = 0; k < s->nout; k++)
-        in[n++] = s->y[k];
-    for (uint32_t k = 0; k < s->nout; k++) {
-        has_u[k] = flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, s->y[k])->dtype);
-        if (has_u[k]) {
-            wanted[n] = true;
-            in[n++] = flxi_zeros_like(s, s->y[k]); /* the vjp is linear in u: its derivative does not depend on it */
-        }
-    }
-    uint32_t seeds = 0;
-    for (uint32_t k = 0; k < s->nin; k++)
-        if (!flxi_is_none(tx[k])) {
-            seeded[seeds++] = true;
-            in[n++] = tx[k];
-        }
-    flx_graph *vjp = vjp_as_graph(s, tx, has_u);
-    flx_graph *transposed = vjp ? s->bodies->vjp(s, vjp, seeded, wanted) : NULL;
-    if (transposed) {
-        flxi_inline(g, transposed, in, out);
-        for (uint32_t k = 0, at = 0; k < s->nout; k++)
-            if (has_u[k])
-                ty[k] = out[at++];
-    } else if (!g->error.code) {
-        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: a rule");
-    }
-    flx_graph_release(transposed);
-    flx_graph_release(vjp);
-}
-
 /* ---- The sweep ---- */
 
 /* The copied node is then dead, and simplification removes it. */
@@ -168,7 +87,7 @@ bool flxi_append_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     else if (s->op->traits & TRAIT_MULTILINEAR)
         multilinear_jvp(s, tx, ty);
     else if (r->vjp)
-        transposed_jvp(s, tx, ty);
+        flxi_jvp_from_vjp(s, tx, ty);
     else
         return false;
     return true;
@@ -221,6 +140,24 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     return FLX_OK;
 }
 
+/* Whether a tangent reaches the node and a result can have one: integers and bools have none, so that an op without a
+   rule does no harm where only they come out (float bits as an integer). Reverse mode finds the same (find_active). */
+static bool is_reached(const flxi_forward *f, const flxi_node *n)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    bool reached = false;
+    bool quantised = false;
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (!flxi_is_none(arriving(f, n, k))) {
+            reached = true;
+            quantised |= flxi_is_int(flxi_type_at(f->src, n->in[k])->dtype);
+        }
+    for (uint32_t k = 0; reached && k < n->nout; k++)
+        if (flxi_gives_derivative(op, flxi_type_at(f->src, n->first + k)->dtype, quantised))
+            return flxi_rule_kind(op, MODE_JVP) != FLX_RULE_ZERO;
+    return false;
+}
+
 static flx_code sweep(pushing *p)
 {
     flxi_forward *f = p->f;
@@ -229,10 +166,7 @@ static flx_code sweep(pushing *p)
         if (flxi_ops[n->op].traits & TRAIT_DECLARED)
             continue;
         FLXI_TRY(flxi_graft(f->g, f->src, i, f->map, p->err));
-        bool reached = false;
-        for (uint32_t k = 0; k < n->nin; k++)
-            reached |= !flxi_is_none(arriving(f, n, k));
-        if (!reached || flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
+        if (!is_reached(f, n))
             continue;
         flx_code code = call_rule(p, n, i);
         if (code != FLX_OK) {

@@ -2,13 +2,20 @@
 /* reverse.c: the reverse sweep. The forward computation is copied first (ops that keep something for the reverse sweep
    say what); then nodes are visited from last to first. A node is visited if a cotangent arrived and if it depends on a
    value that is differentiated: both conditions prune. Contributions to one value are added in ascending order of their
-   consumers and operands, three or more as one n-ary sum. */
-#include "autodiff/autodiff.h"
+   consumers and operands, three or more as one n-ary sum.
+
+   Elements that a `where` did not select have a cotangent of zero, which must not become NaN by multiplication with an
+   infinite derivative (masks.h). Pointwise rules may do so, since every element stays by itself; the zeros are restored
+   before elements or contributions meet. */
+#include "autodiff/masks.h"
+
+#include "ops/opcode.h"
 
 #include <fluxion/catalogue.h>
+#include <math.h>
 
 typedef struct {
-    flx_val v;
+    flxi_cotangent d;
     uint32_t next; /* position + 1 of the contribution from the consumer before; 0: none */
 } contribution;
 
@@ -131,32 +138,79 @@ void flxi_reverse_free(flxi_reverse *r)
 
 /* ---- Cotangents ---- */
 
-static flx_code contribute(sweep *w, uint32_t id, flx_val v)
+static flx_code contribute(sweep *w, uint32_t id, flxi_cotangent d)
 {
-    if (!flxi_push(w->mem, &w->parts, ((contribution){v, w->head[id]})))
+    if (!flxi_push(w->mem, &w->parts, ((contribution){d, w->head[id]})))
         return flxi_oom(w->err, "cotangents");
     w->head[id] = (uint32_t)w->parts.n;
     return FLX_OK;
 }
 
-/* Contributions were added from the last consumer to the first, so the list is already ascending from its head. */
-static flx_code gather(sweep *w, uint32_t id, flx_val *out)
+/* Contributions were added from the last consumer to the first, so the list is already ascending from its head. What is
+   known about all of them is known about the sum; zeros that are known for one alone are restored first. */
+static flx_code gather(sweep *w, uint32_t id, flxi_cotangent *out)
 {
     flx_graph *g = w->r->g;
+    flxi_site s = flxi_plain_site(g);
     size_t n = 0;
-    *out = FLX_NONE;
-    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next)
-        n++;
+    *out = (flxi_cotangent){.v = FLX_NONE};
+    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next) {
+        const flxi_cotangent *d = &w->parts.at[k - 1].d;
+        out->facts = n++ ? flxi_common_facts(g, out->facts, d->facts) : d->facts;
+        out->dirty |= d->dirty;
+    }
     if (n == 0)
         return FLX_OK;
     flx_val *terms = flxi_new(&g->arena, flx_val, n);
     if (!terms)
         return flxi_oom(w->err, "cotangents");
     size_t at = 0;
-    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next)
-        terms[at++] = w->parts.at[k - 1].v;
-    *out = n == 1 ? terms[0] : n == 2 ? flx_add(g, terms[0], terms[1]) : flx_add_n(g, terms, n);
+    for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next) {
+        const flxi_cotangent *d = &w->parts.at[k - 1].d;
+        terms[at++] = d->dirty ? flxi_restore_zeros(&s, d->v, d->facts, out->facts) : d->v;
+    }
+    out->v = n == 1 ? terms[0] : n == 2 ? flx_add(g, terms[0], terms[1]) : flx_add_n(g, terms, n);
     return flxi_built(g, w->err);
+}
+
+static void clean(sweep *w, flxi_cotangent *d)
+{
+    flxi_site s = flxi_plain_site(w->r->g);
+    if (d->dirty && !flxi_is_none(d->v))
+        d->v = flxi_restore_zeros(&s, d->v, d->facts, NULL);
+    d->dirty = false;
+}
+
+/* A constant whose elements are all finite and no smaller than `least`. */
+static bool is_tame_constant(const flx_graph *g, uint32_t id, double least)
+{
+    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
+    const flxi_op *op = &flxi_ops[n->op];
+    if (n->op == OP_expand || n->op == OP_broadcast_in_dim || n->op == OP_reshape)
+        return is_tame_constant(g, n->in[0], least);
+    for (const flxi_attr *a = n->nin ? NULL : op->rules->schema; a && a->name; a++) {
+        if (a->kind != ATTR_DATA && a->kind != ATTR_VALUE)
+            continue;
+        const flx_tensor *t = *(const flx_tensor *const *)((const char *)n->attrs + a->offset);
+        bool is_tame = t->count <= 64 && !flxi_is_complex(t->type.dtype);
+        for (int64_t i = 0; is_tame && i < t->count; i++)
+            is_tame = isfinite(flx_tensor_get(t, i)) && fabs(flx_tensor_get(t, i)) >= least;
+        return is_tame;
+    }
+    return false;
+}
+
+/* Whether the rule multiplies by something that need not be finite. */
+static bool may_spoil(const flxi_reverse *r, const flxi_node *n, uint32_t operand)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    if (op->rules->mask || (op->traits & TRAIT_LINEAR) || n->op == OP_cast)
+        return false;
+    if (n->op == OP_mul)
+        return !is_tame_constant(r->src, n->in[1 - operand], 0.0);
+    if (n->op == OP_div && operand == 0)
+        return !is_tame_constant(r->src, n->in[1], 0x1p-14); /* whose reciprocal overflows in no dtype */
+    return true;
 }
 
 /* A complex cotangent of a real operand keeps its real part; a real one of a complex operand is widened. */
@@ -198,27 +252,82 @@ static bool append_vjp(sweep *w, const flxi_node *n, flxi_site *s, const flx_val
     return has_rule;
 }
 
-static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_val *dy, flx_val *dx)
+/* A product sums over elements: those whose cotangent is zero must not meet infinities of the other factor. Where what
+   is known is lost for one factor, which is shared by these elements, it is restored in the others. */
+static void guard_factors(flxi_site *s, const flxi_facts *all, const flxi_facts *const *known)
 {
-    flxi_site s = flxi_site_of(w->r->g, w->r->src, i, w->r->map);
+    flx_val *x = NULL;
+    bool is_lost = false;
+    for (uint32_t k = 0; k < s->nin; k++)
+        is_lost |= s->wanted[k] && (!known[k] || known[k]->n < all->n);
+    for (uint32_t k = 0; is_lost && k < s->nin; k++) {
+        if (!known[k])
+            continue;
+        x = x ? x : flxi_rule_new(s, flx_val, s->nin);
+        if (!x)
+            return;
+        if (s->x != x)
+            memcpy(x, s->x, s->nin * sizeof *x);
+        s->x = x;
+        x[k] = flxi_restore_zeros(s, x[k], known[k], NULL);
+    }
+}
+
+/* The contribution of one use of an operand, summed over what it was stretched along. `result`: what is known about the
+   cotangent of a pointwise result. */
+static flx_code put(sweep *w, flxi_site *s, const flxi_node *n, uint32_t k, flxi_cotangent d, const flxi_facts *result)
+{
+    flx_type type = flxi_tangent_type(flxi_type_at(w->r->src, n->in[k]));
+    const flx_type *y = flxi_type_at(w->r->src, n->first);
+    flx_type raw = *flxi_typeof(s, d.v);
+    bool is_summed = raw.rank != type.rank || memcmp(raw.dims, type.dims, (size_t)raw.rank * sizeof *raw.dims) != 0;
+    bool is_whole =
+        result && raw.rank == y->rank && memcmp(raw.dims, y->dims, (size_t)raw.rank * sizeof *raw.dims) == 0;
+    if (is_summed && is_whole && d.dirty) {
+        d.v = flxi_restore_zeros(s, d.v, result, NULL);
+        d.dirty = false;
+    }
+    d.v = fit_dtype(s, flxi_unbroadcast(s, d.v, &type), &type);
     FLXI_TRY(flxi_built(w->r->g, w->err));
+    FLXI_TRY(check_cotangent(w, s, d.v, &type));
+    return contribute(w, n->in[k], d);
+}
+
+static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotangent *dy, flx_val *dx)
+{
+    flx_graph *g = w->r->g;
+    flxi_site s = flxi_site_of(g, w->r->src, i, w->r->map);
+    FLXI_TRY(flxi_built(g, w->err));
     const bool *wanted = wanted_operands(w->r, n);
-    if (!wanted)
+    flx_val *given = flxi_new(&g->arena, flx_val, n->nout);
+    const flxi_facts **known = flxi_new(&g->arena, const flxi_facts *, n->nin);
+    if (!wanted || !given || !known)
         return flxi_oom(w->err, "a rule");
     s.wanted = wanted;
     s.saved = w->r->saved[i];
     set_options(w->r, &s);
-    if (!append_vjp(w, n, &s, dy, dx))
+    bool is_pointwise = s.op->op_class == CLASS_POINTWISE && n->nout == 1;
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (!is_pointwise)
+            clean(w, &dy[k]);
+        given[k] = dy[k].v;
+    }
+    const flxi_facts *facts = dy[0].facts;
+    FLXI_TRY(flxi_pass_facts(g, w->r->src, n, dy, known, w->err));
+    if (!is_pointwise && n->nout == 1 && dy[0].facts && (s.op->traits & TRAIT_MULTILINEAR))
+        guard_factors(&s, dy[0].facts, known);
+    if (!append_vjp(w, n, &s, given, dx))
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
-    FLXI_TRY(flxi_built(w->r->g, w->err));
+    FLXI_TRY(flxi_built(g, w->err));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
             continue;
-        flx_type type = flxi_tangent_type(flxi_type_at(w->r->src, n->in[k]));
-        flx_val v = fit_dtype(&s, flxi_unbroadcast(&s, dx[k], &type), &type);
-        FLXI_TRY(flxi_built(w->r->g, w->err));
-        FLXI_TRY(check_cotangent(w, &s, v, &type));
-        FLXI_TRY(contribute(w, n->in[k], v));
+        if (n->op == OP_where) {
+            const flxi_cotangent chosen = {dy[0].v, flxi_add_choice(&s, facts, k), dy[0].dirty};
+            FLXI_TRY(flxi_pass_facts(g, w->r->src, n, &chosen, known, w->err));
+        }
+        flxi_cotangent d = {dx[k], known[k], dy[0].dirty || may_spoil(w->r, n, k)};
+        FLXI_TRY(put(w, &s, n, k, d, is_pointwise ? facts : NULL));
     }
     return FLX_OK;
 }
@@ -228,15 +337,17 @@ static flx_code visit(sweep *w, uint32_t i)
     const flxi_node *n = flxi_node_at(w->r->src, i);
     flx_graph *g = w->r->g;
     bool arrived = false;
-    flx_val *dy = flxi_new(&g->arena, flx_val, n->nout);
+    flxi_cotangent *dy = flxi_new(&g->arena, flxi_cotangent, n->nout);
     flx_val *dx = flxi_new(&g->arena, flx_val, n->nin);
     if (!dy || !dx)
         return flxi_oom(w->err, "cotangents");
     for (uint32_t k = 0; k < n->nout; k++) {
         if (w->r->active[n->first + k])
             FLXI_TRY(gather(w, n->first + k, &dy[k]));
-        w->r->cotangent[n->first + k] = dy[k];
-        arrived |= !flxi_is_none(dy[k]);
+        if (w->r->wrt[n->first + k])
+            clean(w, &dy[k]);
+        w->r->cotangent[n->first + k] = dy[k].v;
+        arrived |= !flxi_is_none(dy[k].v);
     }
     if (!arrived || !any_active(w->r, n) || flxi_rule_kind(&flxi_ops[n->op], MODE_VJP) == FLX_RULE_ZERO)
         return FLX_OK;
@@ -254,7 +365,7 @@ flx_code flxi_reverse_sweep(flxi_reverse *r, flx_error *err)
     flx_code code = w.head ? FLX_OK : flxi_oom(err, "differentiating");
     for (size_t id = 1; code == FLX_OK && id < ids; id++)
         if (!flxi_is_none(r->cotangent[id]))
-            code = contribute(&w, (uint32_t)id, r->cotangent[id]);
+            code = contribute(&w, (uint32_t)id, (flxi_cotangent){.v = r->cotangent[id]});
     for (uint32_t i = r->src->node_count; code == FLX_OK && i-- > 0;)
         code = visit(&w, i);
     flxi_free(w.mem, w.head, ids, sizeof *w.head);

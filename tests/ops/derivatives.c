@@ -325,6 +325,96 @@ TEST(derivative_laws_hold_for_every_op)
     try_law(law_of_modes);
 }
 
+/* ---- Integers and bools ---- */
+
+/* The sum of the results that have no derivative: both modes must give zero for it, whatever rules the op has. */
+static flx_graph *sum_of_whole_numbers(const flx_graph *g)
+{
+    flx_graph *l = flx_graph_new(g->ctx, "whole");
+    flx_val in[MAX_LEAVES];
+    flx_val y[MAX_OUT];
+    flx_val total = FLX_NONE;
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        flx_val v = flx_graph_input(g, i);
+        in[i] = flx_input(l, flx_val_name(g, v), flx_val_type(g, v));
+    }
+    flxi_inline(l, g, in, y);
+    for (size_t k = 0; k < flx_graph_output_count(g); k++) {
+        if (flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flx_val_type(g, flx_graph_output(g, k))->dtype))
+            continue;
+        flx_val sum = flx_reduce_sum(l, flx_cast(l, y[k], FLX_F64), FLX_ALL, 0);
+        total = total.id ? flx_add(l, total, sum) : sum;
+    }
+    if (total.id)
+        flx_output(l, total, "total");
+    return l;
+}
+
+/* An output of a transformed graph that is a constant zero. */
+static void expect_zero_output(const experiment *x, const flx_graph *made, size_t k, const char *what)
+{
+    flx_error err = {0};
+    flx_tensor *y = NULL;
+    flx_feed feeds[2 * MAX_LEAVES];
+    flx_graph *bound = flx_specialise(made, x->dims, x->num_dims, &err);
+    flx_val v = bound ? flx_graph_output(bound, k) : FLX_NONE;
+    flx_graph *alone = bound ? flx_extract(bound, &v, 1, &err) : NULL;
+    size_t n = alone ? flx_graph_input_count(alone) : 0;
+    uint32_t node = alone ? flxi_value_at(alone, alone->outputs.at[0].val)->node : 0;
+    CHECK(n <= 2 * MAX_LEAVES);
+    for (size_t i = 0; i < n; i++) {
+        flx_val in = flx_graph_input(alone, i);
+        feeds[i] = (flx_feed){flx_val_name(alone, in), flx_tensor_new(x->ctx, flx_val_type(alone, in), NULL, &err)};
+    }
+    if (EXPECT_MSG(alone != NULL, "%s: %s", what, err.message) &&
+        EXPECT_MSG(flxi_node_at(alone, node)->nin == 0, "%s: not a constant", what) &&
+        EXPECT_MSG(flx_run(alone, ON_REF, feeds, n, &y, &err) == FLX_OK, "%s: %s", what, err.message))
+        expect_zeros(y, what);
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
+    flx_tensor_release(y);
+    flx_graph_release(alone);
+    flx_graph_release(bound);
+}
+
+static void whole_results_have_no_derivative(const sample_case *c)
+{
+    experiment x = {0};
+    flx_error err = {0};
+    const char *names[MAX_NAMES];
+    size_t count = 0;
+    bool applies = c->sample->error == FLX_OK && !law_has_only_shadows(c->op) && experiment_parse(&x, c);
+    flx_graph *whole = applies ? sum_of_whole_numbers(x.g) : NULL;
+    for (size_t i = 0; whole && i < flx_graph_input_count(x.g) && count < MAX_NAMES; i++) {
+        flx_val v = flx_graph_input(x.g, i);
+        if (flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flx_val_type(x.g, v)->dtype))
+            names[count++] = flx_val_name(x.g, v);
+    }
+    if (whole && count && flx_graph_output_count(whole)) {
+        flx_grad_options o = {.flags = FLX_GRAD_MISSING_ZERO};
+        flx_graph *grad = flx_grad(whole, names, count, &o, &err);
+        for (size_t k = 0; experiment_made(grad, "grad", &err) && k < count; k++)
+            expect_zero_output(&x, grad, k, "reverse mode");
+        flx_graph *jvp = flx_jvp(whole, names, count, &err);
+        if (experiment_made(jvp, "jvp", &err))
+            expect_zero_output(&x, jvp, 1, "forward mode");
+        flx_graph *taylor = flx_taylor(whole, names, count, 2, &err);
+        if (experiment_made(taylor, "taylor", &err))
+            expect_zero_output(&x, taylor, 2, "Taylor mode");
+        flx_graph_release(taylor);
+        flx_graph_release(jvp);
+        flx_graph_release(grad);
+    }
+    flx_graph_release(whole);
+    if (x.ctx)
+        experiment_end(&x);
+}
+
+TEST(derivative_of_integers_and_bools_is_zero_in_every_mode)
+{
+    sample_each(whole_results_have_no_derivative);
+}
+
 bool law_needs_derivative(flxi_opcode op)
 {
     int32_t kind = flxi_rule_kind(&flxi_ops[op], MODE_VJP);

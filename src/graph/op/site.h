@@ -42,6 +42,13 @@ typedef struct {
     bool (*split)(flxi_site *s, const flx_graph *body, const bool *wanted, flxi_split_body *out);
     /* Simplifies a body that a rule has built; consumes the given graph. */
     flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
+    /* Whether the body is linear in its inputs i with linear_in[i], by its structure; false: the graph being built has
+       the error, which calls the body `what`. */
+    bool (*check_linear)(flxi_site *s, const flx_graph *body, const bool *linear_in, const char *what);
+    /* The rule of one mode by transposing that of the other, for ops that find out at the node which of them they
+       have. */
+    void (*jvp_from_vjp)(flxi_site *s, const flx_val *tx, flx_val *ty);
+    void (*vjp_from_jvp)(flxi_site *s, const flx_val *dy, flx_val *dx);
 } flxi_body_transforms;
 
 extern const flxi_body_transforms flxi_bodies; /* of autodiff/body_transforms.c */

@@ -364,6 +364,27 @@ static flx_code check_overflow(runner *r, const flx_kernel_memory *memory, size_
     return FLX_OK;
 }
 
+/* The tapes of loops whose lengths the derivation did not know. */
+static flx_code check_budget(runner *r)
+{
+    const flx_kernel_derived *d = r->d;
+    uint64_t bytes = 0;
+    for (size_t i = 0; d->tape_budget && r->invocations && i < d->needs.n; i++) {
+        const flxi_kneed *n = &d->needs.at[i];
+        uint64_t length = 0;
+        if (n->role != FLX_KERNEL_TAPE)
+            continue;
+        FLXI_TRY(need_length(r, n, &length));
+        bytes += flxi_ktype_bytes(n->element, length) / r->invocations;
+    }
+    if (bytes <= d->tape_budget)
+        return FLX_OK;
+    return flxi_kernel_fail(r->err, "resource limit", "raise the tape budget, or run the kernel on smaller pieces",
+                            "the reverse of '%.60s' needs %llu bytes of tape per invocation for loops of these "
+                            "lengths; the budget is %llu",
+                            d->forward->name, (unsigned long long)bytes, (unsigned long long)d->tape_budget);
+}
+
 /* The memory of one kernel of the sequence, by buffer. */
 static size_t memory_of(const flx_kernel *k, const flx_kernel_memory *all, size_t n, flx_kernel_memory *out)
 {
@@ -384,6 +405,7 @@ static flx_code run_all(runner *r, const uint32_t grid[3], const flx_kernel_run_
         return flxi_oom(r->err, "the buffers of a derivative");
     if (d->counting)
         FLXI_TRY(run_counting(r, grid, options));
+    FLXI_TRY(check_budget(r));
     for (size_t i = 0; i < d->needs.n; i++)
         FLXI_TRY(memory_for(r, &d->needs.at[i], &memory[i]));
     for (size_t i = 0; i < d->kernels.n; i++) {

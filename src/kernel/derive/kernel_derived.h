@@ -34,7 +34,8 @@ struct flx_kernel_derived {
     uint32_t num_counters;
     FLXI_VEC(flxi_kneed) needs;
     FLXI_VEC(const char *) warnings;
-    bool lone_axes[3]; /* the derivative relies on a single invocation along the axis */
+    uint64_t tape_budget; /* bytes of tape per invocation, where loops of computed length may exceed it; 0: no limit */
+    bool lone_axes[3];    /* the derivative relies on a single invocation along the axis */
 };
 
 #define FLXI_KERNEL_COUNTS "counts"     /* of loop iterations, found by the counting kernel */

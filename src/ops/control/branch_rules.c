@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* branch_rules.c: derivatives and batching of `if` and `case`. Both are a selector, captures and a list of branches;
    the derivative is the same selector over the branches' derivatives, so only the branch that was taken is
-   differentiated and nothing leaks from the others. With a batched selector all branches run and each example selects
-   its own. */
+   differentiated and nothing leaks from the others. With a batched selector the branches that some example takes run,
+   and each example selects its own. Reverse mode keeps the others apart as after `where` where ops treat elements or
+   examples one by one. A branch with other ops would still see examples that are not meant for it, whose numbers may
+   be poison to it or may keep its loops from ending: there they are replaced by an example that takes the branch, and
+   the branch is left out if none does. */
 #include "ops/control/control.h"
 
 #include "ops/opcode.h"
@@ -156,6 +159,73 @@ static flx_val chosen(flxi_site *s, size_t i)
     return may_be_nan ? flx_and(s->g, nonzero, flx_eq(s->g, selector, selector)) : nonzero;
 }
 
+/* Whether every op treats elements one by one or multiplies and adds them: what is not selected then does no harm. */
+static bool is_simple(const flx_graph *body)
+{
+    for (uint32_t i = 0; i < body->node_count; i++) {
+        const flxi_op *op = &flxi_ops[flxi_node_at(body, i)->op];
+        bool is_leaf = op->op_class == CLASS_LEAF || (op->traits & TRAIT_DECLARED);
+        bool is_linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;
+        if (!is_leaf && !is_linear && op->op_class != CLASS_POINTWISE)
+            return false;
+    }
+    return true;
+}
+
+/* The operands of a branch, with those of the first example that takes it in place of all that do not. */
+static void replace_others(flxi_site *s, flx_val mask, flx_val *x)
+{
+    flx_val rows = flxi_reshape_to(s, mask, 1, &s->size);
+    flx_val first = flx_argmax(s->g, flx_cast(s->g, rows, FLX_I32), 0, true, FLX_I32);
+    for (uint32_t i = 1; i < s->nin; i++) {
+        x[i - 1] = s->x[i];
+        if (!s->batched[i])
+            continue;
+        flx_val one = flx_stop_gradient(s->g, flx_gather(s->g, s->x[i], first, 0));
+        x[i - 1] = flx_where(s->g, selector_for(s, mask, flxi_typeof(s, s->x[i])->rank), s->x[i], one);
+    }
+}
+
+/* A graph of the captures alone that returns zeros like the results of the body: for a batch in which no
+   example takes the branch. */
+static flx_graph *zeros_of(flxi_site *s, const flx_graph *body)
+{
+    flx_graph *g = flxi_new_body(s, body->name);
+    for (size_t i = 0; g && i < body->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
+        flx_input(g, v->name, v->type);
+    }
+    flxi_site inner = *s;
+    inner.g = g;
+    for (size_t k = 0; g && k < body->outputs.n; k++)
+        flx_output(g, flxi_zeros(&inner, flxi_type_at(body, body->outputs.at[k].val)), NULL);
+    return g;
+}
+
+/* The branch, if an example takes it. */
+static void run_guarded(flxi_site *s, flx_graph *body, flx_val mask, flx_val *out)
+{
+    flx_val *in = flxi_rule_new(s, flx_val, s->nin);
+    flx_graph *none = in ? zeros_of(s, body) : NULL;
+    if (!none)
+        return;
+    in[0] = flx_reduce_any(s->g, mask, FLX_ALL, 0);
+    replace_others(s, mask, in + 1);
+    flx_if(s->g, in, s->nin, out, s->nout, body, none);
+    flx_graph_release(none);
+}
+
+/* Where branch i is taken; the last is the default. */
+static flx_val taken(flxi_site *s, branch_list list, size_t i)
+{
+    if (i + 1 < list.n)
+        return chosen(s, i);
+    flx_val other = FLX_NONE;
+    for (size_t k = 0; k + 1 < list.n; k++)
+        other = k == 0 ? chosen(s, k) : flx_or(s->g, other, chosen(s, k));
+    return list.n > 1 ? flx_not(s->g, other) : FLX_NONE;
+}
+
 static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
 {
     bool *all = flxi_rule_new(s, bool, s->nout);
@@ -168,7 +238,10 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
         flx_graph *body = s->bodies->vmap(s, list.v[i], s->batched + 1, all, true);
         if (!body)
             return;
-        flxi_inline(s->g, body, s->x + 1, out);
+        if (list.n > 1 && !is_simple(body))
+            run_guarded(s, body, taken(s, list, i), out);
+        else
+            flxi_inline(s->g, body, s->x + 1, out);
         flx_graph_release(body);
         flx_val mask = i + 1 < list.n ? chosen(s, i) : FLX_NONE;
         for (uint32_t k = 0; k < s->nout; k++)

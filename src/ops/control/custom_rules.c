@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom_rules.c: derivatives and batching of custom_fn. Reverse mode uses vjp_body; without one it transposes
-   jvp_body (which is linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
+   jvp_body (it must be linear in the tangents); without either it differentiates fwd_body. Forward mode uses jvp_body
    or differentiates fwd_body. When only one of the two is given the other mode ignores it: providing consistent rules
    is up to the user.
 
@@ -96,11 +96,12 @@ static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val
 {
     size_t leaves = a->jvp_body->leaves.n;
     bool *wanted = flxi_rule_new(s, bool, leaves);
+    bool *tangents = flxi_rule_new(s, bool, leaves);
     bool *seeded = flxi_rule_new(s, bool, s->nout);
     flx_val *in = flxi_rule_new(s, flx_val, leaves + s->nout);
     flx_val *out = flxi_rule_new(s, flx_val, s->nin);
     uint32_t n = 0;
-    if (!wanted || !seeded || !in || !out)
+    if (!wanted || !tangents || !seeded || !in || !out)
         return;
     for (uint32_t i = 0; i < s->nin; i++)
         in[n++] = s->x[i];
@@ -115,6 +116,10 @@ static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val
         if (seeded[k])
             in[n++] = dy[k];
     }
+    for (uint32_t i = 0; i < s->nin; i++)
+        tangents[s->nin + i] = true;
+    if (!s->bodies->check_linear(s, a->jvp_body, tangents, "jvp_body"))
+        return;
     flx_graph *transposed = s->bodies->vjp(s, a->jvp_body, seeded, wanted);
     if (!transposed)
         return;

@@ -281,6 +281,8 @@ static void vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
         return;
     if (op->vjp)
         close_call(s, op, op->vjp(op->user, &c, s->g, s->x, s->y, dy, dx, &why), &why);
+    else if (op->jvp)
+        s->bodies->vjp_from_jvp(s, dy, dx);
     else
         no_rule(s, op, "vjp");
 }
@@ -294,6 +296,8 @@ static void jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
         return;
     if (op->jvp)
         close_call(s, op, op->jvp(op->user, &c, s->g, s->x, s->y, tx, ty, &why), &why);
+    else if (op->vjp)
+        s->bodies->jvp_from_vjp(s, tx, ty);
     else
         no_rule(s, op, "jvp");
 }

@@ -149,7 +149,7 @@ const flxi_rules flxi_rules_det = {
     .batch = flxi_batch_matrices,
     .samples = samples_det,
     .work = flxi_work_lu,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- adjugate ---- */
@@ -223,7 +223,7 @@ const flxi_rules flxi_rules_adjugate = {
     .batch = flxi_batch_matrices,
     .samples = samples_adjugate,
     .work = flxi_work_solve,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- slogdet, logdet ---- */

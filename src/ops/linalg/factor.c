@@ -174,7 +174,7 @@ const flxi_rules flxi_rules_lu = {
     .batch = flxi_batch_matrices,
     .samples = samples_lu,
     .work = flxi_work_lu,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- cholesky ---- */
@@ -260,5 +260,5 @@ const flxi_rules flxi_rules_cholesky = {
     .attrs_size = sizeof(cholesky_attrs),
     .samples = samples_cholesky,
     .work = flxi_work_cholesky,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };

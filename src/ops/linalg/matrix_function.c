@@ -294,5 +294,5 @@ const flxi_rules flxi_rules_expm = {
     .batch = flxi_batch_matrices,
     .samples = samples_expm,
     .work = flxi_work_expm,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };

@@ -183,5 +183,5 @@ const flxi_rules flxi_rules_qr = {
     .batch = flxi_batch_matrices,
     .samples = samples_qr,
     .work = flxi_work_qr,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };

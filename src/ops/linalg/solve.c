@@ -157,7 +157,7 @@ const flxi_rules flxi_rules_solve = {
     .batch = batch_solve,
     .samples = samples_solve,
     .work = flxi_work_solve,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- dense_solve, batched_dense_solve: solve with the ranks fixed ---- */
@@ -402,5 +402,5 @@ const flxi_rules flxi_rules_inv = {
     .batch = flxi_batch_matrices,
     .samples = samples_inv,
     .work = flxi_work_solve,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };

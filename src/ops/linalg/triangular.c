@@ -171,5 +171,5 @@ const flxi_rules flxi_rules_solve_triangular = {
     .attrs_size = sizeof(triangular_attrs),
     .samples = samples_triangular,
     .work = flxi_work_triangular,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };

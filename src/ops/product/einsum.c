@@ -718,6 +718,31 @@ static const flxi_sample samples_einsum[] = {
     {0},
 };
 
+/* A letter of the result is the same position in every operand that has it. */
+static bool link_einsum(const flxi_use *u, flxi_link *l)
+{
+    span rest;
+    span result;
+    span text;
+    term t;
+    int from[FLX_MAX_RANK];
+    int to[FLX_MAX_RANK];
+    split_arrow(((const einsum_attrs *)u->n->attrs)->eq, &rest, &result);
+    for (uint32_t k = 0; k <= u->operand; k++)
+        if (!next_term(&rest, &text))
+            return false;
+    if (!result.at || read_term(text, &t))
+        return false;
+    labels_of(&t, flxi_link_operand(u)->rank, from);
+    if (read_term(result, &t))
+        return false;
+    labels_of(&t, flxi_link_result(u)->rank, to);
+    for (int k = 0; k < flxi_link_result(u)->rank; k++)
+        if (to[k] == from[l->axis])
+            return flxi_link_move(u, l, k);
+    return false;
+}
+
 const flxi_rules flxi_rules_einsum = {
     .infer = infer_einsum,
     .eval = eval_einsum,
@@ -727,5 +752,5 @@ const flxi_rules flxi_rules_einsum = {
     .schema = einsum_schema,
     .attrs_size = sizeof(einsum_attrs),
     .samples = samples_einsum,
-    .link = flxi_link_dense,
+    .link = link_einsum,
 };

@@ -51,6 +51,21 @@ bool flxi_link_aligned(const flxi_use *u, flxi_link *l)
     return flxi_link_move(u, l, l->axis + flxi_link_result(u)->rank - flxi_link_operand(u)->rank);
 }
 
+bool flxi_link_matrices(const flxi_use *u, flxi_link *l)
+{
+    const flx_type *first = flxi_type_at(u->g, u->n->in[0]);
+    const flx_type *x = flxi_link_operand(u);
+    const flx_type *y = flxi_link_result(u);
+    int count = first->rank - 2;
+    bool is_vectors = x->rank == first->rank - 1; /* of systems */
+    bool is_kept = (x->rank == first->rank || is_vectors) && y->rank >= count && l->axis < count;
+    for (uint32_t i = 1; is_kept && i < u->n->nin; i++) /* others would shift the axes of the result */
+        is_kept = flxi_type_at(u->g, u->n->in[i])->rank <= first->rank;
+    for (int k = 0; is_kept && k < count; k++)
+        is_kept = x->dims[k] == first->dims[k] && y->dims[k] == first->dims[k];
+    return is_kept && flxi_link_move(u, l, l->axis);
+}
+
 bool flxi_link_reshaped(const flxi_use *u, flxi_link *l)
 {
     const flx_type *x = flxi_link_operand(u);

@@ -23,6 +23,9 @@ static inline const flx_type *flxi_link_result(const flxi_use *u)
 bool flxi_link_dense(const flxi_use *u, flxi_link *l);
 /* Operands align at the right; an axis that is stretched is lost. */
 bool flxi_link_aligned(const flxi_use *u, flxi_link *l);
+/* Matrices along the last two axes of the first operand: the axes before them count matrices, which are independent. An
+   operand has as many axes as the first, or one less for vectors; others are not followed. */
+bool flxi_link_matrices(const flxi_use *u, flxi_link *l);
 /* An axis is kept if the result has one of its extent with as many elements before it. */
 bool flxi_link_reshaped(const flxi_use *u, flxi_link *l);
 

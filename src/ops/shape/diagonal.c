@@ -329,6 +329,12 @@ static flxi_kval pull_diag(flxi_express *e, uint32_t result, const flxi_kindex *
     return flxi_khold_value(e, flxi_kchoose(e, hit, flxi_operand_at(e, 0, &from), flxi_kzero(e, x->dtype)));
 }
 
+/* The axes before the matrices; a vector has none. */
+static bool link_diag(const flxi_use *u, flxi_link *l)
+{
+    return l->axis < flxi_link_operand(u)->rank - 2 && flxi_link_move(u, l, l->axis);
+}
+
 const flxi_rules flxi_rules_diag = {
     .infer = infer_diag,
     .eval = eval_diag,
@@ -339,5 +345,5 @@ const flxi_rules flxi_rules_diag = {
     .schema = diagonal_schema,
     .attrs_size = sizeof(diagonal_attrs),
     .samples = samples_diag,
-    .link = flxi_link_dense,
+    .link = link_diag,
 };

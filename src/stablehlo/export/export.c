@@ -82,7 +82,9 @@ static flx_graph *as_it_is(flxi_site *s, flx_graph *body)
     return body;
 }
 
-static const flxi_body_transforms transforms = {reversed_body, pushed_body, batched_body, not_split, as_it_is};
+/* What decompositions ask for; the rest is for derivatives of custom functions. */
+static const flxi_body_transforms transforms = {
+    .vjp = reversed_body, .jvp = pushed_body, .vmap = batched_body, .split = not_split, .simplify = as_it_is};
 
 /* ---- Nodes ---- */
 

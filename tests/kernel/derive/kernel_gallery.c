@@ -824,6 +824,40 @@ TEST(kernel_47_long_loop_within_a_budget)
                                          .tape_budget = limited ? 65536 : 0});
 }
 
+/* The length of the loop is data: it is divided, and the run checks what is left. */
+static flx_code run_within(uint64_t budget, uint32_t steps, double *gradient, flx_error *err)
+{
+    flx_kernel *k = flk("kernel k() { buffer x: f64[1] read; buffer n: u32[1] read; buffer out: f64[1] output;"
+                        "let y = x[0]; for (s in 0..n[0]) { y = y - 1e-3 * y * y; } out[0] = y; }");
+    const char *out = "out", *in = "x";
+    flx_kernel_grad_options options = {.struct_size = sizeof options, .tape_budget = budget};
+    flx_kernel_derived *d = flx_kernel_grad(k, &out, 1, &in, 1, &options, err);
+    CHECK_OK(d ? FLX_OK : err->code, err);
+    double x = 1, y = 0;
+    flx_kernel_memory memory[] = {{"x", &x, sizeof x},
+                                  {"n", &steps, sizeof steps},
+                                  {"out", &y, sizeof y},
+                                  {"grad_x", gradient, sizeof *gradient}};
+    flx_code code = flx_kernel_derived_run(d, (const uint32_t[]){1, 1, 1}, memory, 4, NULL, err);
+    flx_kernel_derived_free(d);
+    flx_kernel_release(k);
+    return code;
+}
+
+TEST(kernel_loop_of_computed_length_keeps_its_budget_or_fails)
+{
+    flx_error err = {0};
+    double whole = 0, divided = 0, none = 0;
+    CHECK_OK(run_within(0, 10000, &whole, &err), &err);
+    CHECK_OK(run_within(8192, 10000, &divided, &err), &err); /* about 2 * 100 states */
+    CHECK_NEAR(divided, whole, 1e-15);
+    CHECK_EQ_I64(run_within(256, 10000, &none, &err), FLX_E_KERNEL);
+    CHECK_MSG(strstr(err.message, "bytes of tape per invocation for loops of these lengths; the budget is 256"), "%s",
+              err.message);
+    err = (flx_error){0};
+    CHECK_OK(run_within(256, 9, &none, &err), &err);
+}
+
 TEST(kernel_48_memory_torture)
 {
     kernel_case_check(&(kernel_case){

@@ -6,6 +6,7 @@
 #include <fluxion/custom.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int batch_calls, counter_calls;
@@ -115,6 +116,31 @@ static const flx_custom_op power_op = {.struct_size = sizeof power_op,
                                        .vjp = vjp_power,
                                        .jvp = jvp_power,
                                        .batch = batch_power};
+static const flx_custom_op reverse_op = {.struct_size = sizeof reverse_op,
+                                         .name = "reverse.power",
+                                         .infer = infer_power,
+                                         .eval = eval_power,
+                                         .vjp = vjp_power};
+static const flx_custom_op forward_op = {.struct_size = sizeof forward_op,
+                                         .name = "forward.power",
+                                         .infer = infer_power,
+                                         .eval = eval_power,
+                                         .jvp = jvp_power};
+
+/* Not linear in the tangent. */
+static flx_code jvp_squared(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *x, const flx_val *y,
+                            const flx_val *tx, flx_val *ty, flx_error *err)
+{
+    (void)user, (void)c, (void)x, (void)y, (void)err;
+    ty[0] = flx_mul(g, tx[0], tx[0]);
+    return FLX_OK;
+}
+
+static const flx_custom_op squared_op = {.struct_size = sizeof squared_op,
+                                         .name = "squared.power",
+                                         .infer = infer_power,
+                                         .eval = eval_power,
+                                         .jvp = jvp_squared};
 static const flx_custom_op plain_op = {.name = "plain.power", .infer = infer_power, .eval = eval_power};
 static const flx_custom_op counter_op = {
     .flags = FLX_CUSTOM_EFFECT, .name = "counter", .infer = infer_counter, .eval = eval_counter};
@@ -125,6 +151,9 @@ static flx_context *context_with_ops(void)
     flx_context *ctx = flx_context_new(NULL);
     CHECK_OK(flx_register_custom(ctx, &power_op, &err), &err);
     CHECK_OK(flx_register_custom(ctx, &plain_op, &err), &err);
+    CHECK_OK(flx_register_custom(ctx, &reverse_op, &err), &err);
+    CHECK_OK(flx_register_custom(ctx, &forward_op, &err), &err);
+    CHECK_OK(flx_register_custom(ctx, &squared_op, &err), &err);
     CHECK_OK(flx_register_custom(ctx, &counter_op, &err), &err);
     return ctx;
 }
@@ -219,6 +248,56 @@ TEST(host_op_derivatives_of_every_order)
     CHECK_NEAR(value_at(ctx, hessian, &x, 1, "ref"), 12 * x * x, 1e-12);
     flx_graph_release(first);
     flx_graph_release(hessian);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* x^4 with one of the rules alone: first and second derivatives in every order of the modes. */
+static void check_one_rule(const char *name)
+{
+    flx_context *ctx = context_with_ops();
+    flx_error err = {0};
+    char text[200];
+    snprintf(text, sizeof text, "graph f(x: f64[1]) { return reduce_sum(custom(x, name=\"%s\", p=4)) }", name);
+    flx_module *m = parse(ctx, text);
+    const char *wrt[] = {"x"};
+    const double x = 1.5;
+    const flx_graph *g = flx_module_main(m);
+    const flx_jacobian_options modes[] = {{.mode = FLX_JACOBIAN_FORWARD}, {.mode = FLX_JACOBIAN_REVERSE}};
+    for (int i = 0; i < 2; i++) {
+        flx_graph *first = flx_jacobian(g, wrt, 1, &modes[i], &err);
+        CHECK_MSG(first, "%s: %s", name, err.message);
+        CHECK_NEAR(value_at(ctx, first, &x, 1, "cpu"), 4 * x * x * x, 1e-12);
+        for (int k = 0; k < 2; k++) {
+            flx_graph *second = flx_jacobian(first, wrt, 1, &modes[k], &err);
+            CHECK_MSG(second, "%s: %s", name, err.message);
+            CHECK_NEAR(value_at(ctx, second, &x, 1, "ref"), 12 * x * x, 1e-12);
+            flx_graph_release(second);
+        }
+        flx_graph_release(first);
+    }
+    flx_graph *product = flx_hvp(g, wrt, 1, NULL, &err);
+    CHECK_MSG(product, "%s: %s", name, err.message);
+    flx_graph_release(product);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(host_op_with_one_rule_has_both_modes)
+{
+    check_one_rule("reverse.power");
+    check_one_rule("forward.power");
+}
+
+TEST(host_op_with_a_jvp_that_is_not_linear_has_no_reverse_mode)
+{
+    flx_context *ctx = context_with_ops();
+    flx_error err = {0};
+    flx_module *m = parse(ctx, "graph f(x: f64[1]) { return reduce_sum(custom(x, name=\"squared.power\")) }");
+    const char *wrt[] = {"x"};
+    CHECK(!flx_grad(flx_module_main(m), wrt, 1, NULL, &err));
+    CHECK(err.code == FLX_E_NO_RULE);
+    CHECK_MSG(strstr(err.message, "its jvp is not linear in its tangents: mul"), "%s", err.message);
     flx_module_free(m);
     flx_context_free(ctx);
 }

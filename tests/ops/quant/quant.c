@@ -453,6 +453,21 @@ TEST(trap_74_saturated_products_pass_no_gradient)
                    saturated, 2);
 }
 
+/* A bias beyond 8 bits, in units of the product's scale 0.5 * 1: 300 of them, and one that saturates the result. */
+TEST(quantised_biases_of_32_bits_have_gradients)
+{
+    gradient_row rows[] = {{"x", {3, 4}, {2 * 0.0625 * 2, 2 * 0.0625 * 3}},
+                           {"w", {2, 1, 3, 1}, {0.0625 * 6, 0, 0.0625 * 8, 0}},
+                           {"b", {150, 20000}, {2 * 0.0625, 0}}};
+    check_gradient("graph g(x: f32[1, 2], w: f32[2, 2], b: f32[2]) {\n"
+                   "  bias = quantize(b, scales=[0.5], dtype=i32)\n"
+                   "  q = q_matmul(quantize(x, scales=[0.5]), quantize(w, scales=[1]), bias, mult=0.0625)\n"
+                   "  return dequantize(q, scales=[1]) }",
+                   rows, 3);
+    check_text("graph g() { return quantize(const(f32[4], [150, -3e9, 3e9, 0.0000001]), scales=[1e-7], dtype=i32) }",
+               "i32[4] [1500000000, -2147483648, 2147483647, 1]");
+}
+
 /* L = (mult (x - zx)(w - zw))^2 / 2 with z = mult a b: Hessian of ones: (mult b)^2 + 2 mult^2 a b and so on; a = 3, b
    = 2, mult = 1/2: x: 1 + 1.5 + 1.5, w: 2.25 + 1.5 + 1.5. */
 TEST(quantised_products_have_second_derivatives)
@@ -545,4 +560,41 @@ TEST(quantised_product_gradient_of_a_batch)
         flx_module_free(m);
         flx_context_free(ctx);
     }
+}
+
+/* ---- Bits ---- */
+
+static void check_bits(const char *text, uint32_t want)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_OK(m ? FLX_OK : err.code, &err);
+    const flx_graph *g = flx_module_main(m);
+    flx_val w = flx_graph_find(g, "w");
+    test_fail_context("%s", text);
+    CHECK_EQ_U64(flx_val_bits(g, w.id ? w : flx_graph_output(g, 0)), want);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(quantised_values_say_how_many_bits_they_have)
+{
+    check_bits("graph g(x: f32[4]) { return quantize(x, scales=[1]) }", 8);
+    check_bits("graph g(x: f32[4]) { return quantize(x, scales=[1], dtype=i32) }", 32);
+    check_bits("graph g(x: f32[4]) { return dequantize(reverse(quantize(x, scales=[1]), axes=[0]), scales=[1]) }", 8);
+    check_bits("graph g(x: f32[4]) { return fake_quantize(x, bits=3) }", 3);
+    check_bits(
+        "graph g(x: f32[4, 2]) { return transpose(reshape(fake_quantize(x, bits=4), shape=[2, 4]), perm=[1, 0]) }", 4);
+    check_bits("graph g(x: f32[4], s: f32[1]) { return fake_quantize_lsq(x, s, bits=2) }", 2);
+    check_bits("graph g(x: f32[4], c: f32[1]) { y, s = fake_quantize(x, c, scale_mode=ema) return s }", 0);
+    check_bits("graph g(x: f32[4]) { return mul(fake_quantize(x), 2) }", 0);
+    check_bits("graph g(x: f32[4]) { return x }", 0);
+    check_bits("graph g(x: f32[2, 4], w: i8[4, 2], s: f32[1, 2]) { return dequant_matmul(x, w, s, scheme=int8_block) }",
+               8);
+    check_bits("graph g(x: f32[2, 4], w: u8[4], s: f32[1, 2], z: f32[1, 2]) { return dequant_matmul(x, w, s, z, "
+               "scheme=int4_block) }",
+               4);
+    check_bits("graph g(x: f32[2, 4], w: u8[4, 2], s: f32[2]) { return dequant_matmul(x, w, s, scheme=fp8_e4m3) }", 8);
+    CHECK_EQ_U64(flx_val_bits(NULL, FLX_NONE), 0);
 }

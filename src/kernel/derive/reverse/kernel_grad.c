@@ -149,7 +149,7 @@ static flx_code find_flow(gradient *g, flx_error *err)
 }
 
 /* Splits loops until the tapes fit. Loops whose trip counts depend on data are split once: their length is known only
-   at run time. */
+   at run time, and the run checks the budget. */
 static flx_code fit_budget(gradient *g, flx_error *err)
 {
     for (int round = 0;; round++) {
@@ -161,8 +161,10 @@ static flx_code fit_budget(gradient *g, flx_error *err)
         if (g->d.options.tape_budget == 0 || bytes <= g->d.options.tape_budget)
             return FLX_OK;
         const flxi_kstep *loop = longest_loop(g);
-        if (bytes == UINT64_MAX && round > 0 && !loop)
+        if (bytes == UINT64_MAX && round > 0 && !loop) {
+            g->d.result->tape_budget = g->d.options.tape_budget;
             return FLX_OK;
+        }
         if ((bytes != UINT64_MAX && !loop) || round == MAX_CUTS)
             return over_budget(g, bytes, err);
         FLXI_TRY(cut(g, loop, err));

@@ -185,7 +185,7 @@ const flxi_rules flxi_rules_eigh = {
     .batch = flxi_batch_matrices,
     .samples = samples_eigen,
     .work = flxi_work_eigh,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- eig_pairs ---- */
@@ -249,7 +249,7 @@ const flxi_rules flxi_rules_eig_pairs = {
     .batch = flxi_batch_matrices,
     .samples = samples_eigen,
     .work = flxi_work_eig,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- eig ---- */

@@ -139,7 +139,7 @@ const flxi_rules flxi_rules_polar = {
     .batch = flxi_batch_matrices,
     .samples = samples_polar,
     .work = flxi_work_decomposed,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- cond ---- */

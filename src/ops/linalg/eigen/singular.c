@@ -257,7 +257,7 @@ const flxi_rules flxi_rules_svd = {
     .batch = flxi_batch_matrices,
     .samples = samples_svd,
     .work = flxi_work_svd,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- pinv ---- */
@@ -368,7 +368,7 @@ const flxi_rules flxi_rules_pinv = {
     .batch = flxi_batch_matrices,
     .samples = samples_pinv,
     .work = flxi_work_svd,
-    .link = flxi_link_dense,
+    .link = flxi_link_matrices,
 };
 
 /* ---- lstsq ---- */

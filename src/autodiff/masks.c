@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* masks.c: see masks.h. How an axis passes from a result to an operand is the rule `link` of the op, read backwards;
+   loops and branches are followed through their bodies. */
+#include "autodiff/masks.h"
+
+#include "ops/opcode.h"
+#include "ops/rule/link.h"
+
+#include <fluxion/catalogue.h>
+
+/* Axes of values: which one an axis of the predicate goes along. */
+enum { UNSEEN = -2, LOST = -1 }; /* no cotangent arrives; one arrives about which nothing is known */
+
+/* ---- Facts ---- */
+
+static bool is_same(const flxi_fact *a, const flxi_fact *b)
+{
+    return a->cond.id == b->cond.id && a->when == b->when;
+}
+
+static const flxi_fact *find_fact(const flxi_facts *f, const flxi_fact *x)
+{
+    for (uint32_t i = 0; f && i < f->n; i++)
+        if (is_same(&f->v[i], x))
+            return &f->v[i];
+    return NULL;
+}
+
+static bool has_fact(const flxi_facts *f, const flxi_fact *x)
+{
+    const flxi_fact *y = find_fact(f, x);
+    return y && memcmp(y->axis, x->axis, sizeof x->axis) == 0;
+}
+
+const flxi_facts *flxi_common_facts(flx_graph *g, const flxi_facts *a, const flxi_facts *b)
+{
+    if (!a || !b || a == b)
+        return a == b ? a : NULL;
+    flxi_facts *c = flxi_new(&g->arena, flxi_facts, 1);
+    for (uint32_t i = 0; c && i < a->n; i++)
+        if (has_fact(b, &a->v[i]))
+            c->v[c->n++] = a->v[i];
+    return c && c->n ? c : NULL;
+}
+
+/* ---- Axes ---- */
+
+static bool follow(const flxi_use *u, flxi_link *l)
+{
+    const flxi_op *op = &flxi_ops[u->n->op];
+    if (op->rules->link)
+        return op->rules->link(u, l);
+    return op->op_class == CLASS_POINTWISE && flxi_link_aligned(u, l);
+}
+
+/* The axis of the operand that becomes axis `to` of the result, position by position and all of it. */
+static int axis_before(const flxi_use *u, int to)
+{
+    const flx_type *x = flxi_link_operand(u);
+    for (int p = 0; p < x->rank; p++) {
+        flxi_link l = {.axis = p};
+        bool is_whole = x->dims[p] == flxi_link_result(u)->dims[to];
+        if (is_whole && follow(u, &l) && l.axis == to && l.lo == 0 && l.hi == 0)
+            return p;
+    }
+    return LOST;
+}
+
+/* A predicate that only repeats or reshapes another one says the same as that, so that facts from several places are
+   recognised as one. */
+static bool look_through(flxi_site *s, flxi_fact *f)
+{
+    const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, f->cond.id)->node);
+    bool repeats = n->op == OP_expand || n->op == OP_broadcast_in_dim;
+    if (!repeats && n->op != OP_reshape && n->op != OP_unsqueeze && n->op != OP_squeeze && n->op != OP_not)
+        return false;
+    const flx_type *from = flxi_type_at(s->g, n->in[0]);
+    const flx_type *to = flxi_typeof(s, f->cond);
+    flxi_fact root = {.cond = {n->in[0], s->g->serial}, .when = f->when != (n->op == OP_not)};
+    memset(root.axis, -1, sizeof root.axis);
+    for (int q = 0; q < to->rank; q++) {
+        int p = f->axis[q] < 0 ? LOST : axis_before(&(flxi_use){s->g, n, 0, 0}, q);
+        if (p >= 0)
+            root.axis[p] = f->axis[q];
+        else if (f->axis[q] >= 0 && !repeats)
+            return false; /* what repeats is constant along this axis */
+    }
+    for (int p = 0; p < from->rank; p++)
+        if (root.axis[p] < 0 && from->dims[p] != 1)
+            return false;
+    *f = root;
+    return true;
+}
+
+const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_t k)
+{
+    flxi_facts *more = flxi_rule_new(s, flxi_facts, 1);
+    if (!more)
+        return NULL;
+    if (facts)
+        *more = *facts;
+    if (more->n == FLXI_MAX_FACTS) /* the oldest has done most of its work */
+        memmove(more->v, more->v + 1, --more->n * sizeof *more->v);
+    const flx_type *c = flxi_typeof(s, s->x[0]);
+    int rank = flxi_typeof(s, s->y[0])->rank;
+    flxi_fact *f = &more->v[more->n++];
+    *f = (flxi_fact){.cond = s->x[0], .when = k == 1};
+    memset(f->axis, -1, sizeof f->axis);
+    for (int q = 0; q < c->rank; q++)
+        f->axis[q] = (int8_t)(c->dims[q] == 1 ? -1 : rank - c->rank + q);
+    while (look_through(s, f))
+        continue;
+    return more;
+}
+
+/* The predicate with its axes where the value has them. */
+static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, int rank)
+{
+    const flx_type *t = flxi_typeof(s, f->cond);
+    flx_dim dims[FLX_MAX_RANK];
+    int64_t perm[FLX_MAX_RANK];
+    int n = 0;
+    bool moved = false;
+    for (int p = 0; p < rank; p++) {
+        dims[p] = 1;
+        for (int q = 0; q < t->rank; q++)
+            if (f->axis[q] == p) {
+                dims[p] = t->dims[q];
+                perm[n++] = q;
+            }
+    }
+    for (int q = 0; q < t->rank; q++) /* the axes of extent 1 go to the end and vanish */
+        if (f->axis[q] < 0)
+            perm[n++] = q;
+    for (int q = 0; q < n; q++)
+        moved |= perm[q] != q;
+    flx_val c = moved ? flx_transpose(s->g, f->cond, (flx_ints){perm, (size_t)n}) : f->cond;
+    return flxi_reshape_to(s, c, rank, dims);
+}
+
+flx_val flxi_restore_zeros(flxi_site *s, flx_val v, const flxi_facts *facts, const flxi_facts *except)
+{
+    for (uint32_t i = 0; facts && i < facts->n; i++) {
+        const flxi_fact *f = &facts->v[i];
+        if (has_fact(except, f))
+            continue;
+        flx_val c = aligned_cond(s, f, flxi_typeof(s, v)->rank);
+        flx_val zero = flxi_number(s, v, 0.0);
+        v = f->when ? flx_where(s->g, c, v, zero) : flx_where(s->g, c, zero, v);
+    }
+    return v;
+}
+
+/* ---- Through one node ---- */
+
+enum { MAX_DEPTH = 5 };
+
+typedef struct {
+    const flx_graph *g;
+    flx_error *err;
+    int depth; /* of bodies in bodies */
+} walk;
+
+static int merged(int a, int b)
+{
+    return a == UNSEEN ? b : b == UNSEEN || a == b ? a : LOST;
+}
+
+static flx_code pass_node(const walk *w, const flxi_node *n, const int *y, int *x);
+
+/* From the axes of a body's outputs to those of its inputs. */
+static flx_code pass_body(const walk *outer, const flx_graph *body, const int *out, int *in)
+{
+    const flxi_allocator *mem = &body->ctx->mem;
+    flx_graph *prepared = NULL;
+    FLXI_TRY(flxi_prepare(body, MODE_VJP, &prepared, NULL, outer->err));
+    walk w = {prepared, outer->err, outer->depth + 1};
+    size_t ids = (size_t)prepared->value_count + 1;
+    int *axis = flxi_alloc(mem, ids, sizeof *axis);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < prepared->node_count; i++)
+        most = flxi_node_at(prepared, i)->nin > most ? flxi_node_at(prepared, i)->nin : most;
+    int *x = flxi_alloc(mem, most, sizeof *x);
+    flx_code code = axis && x ? FLX_OK : flxi_oom(outer->err, "differentiating");
+    for (size_t id = 0; code == FLX_OK && id < ids; id++)
+        axis[id] = UNSEEN;
+    for (size_t k = 0; code == FLX_OK && k < prepared->outputs.n; k++) {
+        uint32_t id = prepared->outputs.at[k].val;
+        axis[id] = merged(axis[id], out[k]);
+    }
+    for (uint32_t i = prepared->node_count; code == FLX_OK && i-- > 0;) {
+        const flxi_node *n = flxi_node_at(prepared, i);
+        if (n->nin)
+            code = pass_node(&w, n, axis + n->first, x);
+        for (uint32_t k = 0; code == FLX_OK && k < n->nin; k++)
+            axis[n->in[k]] = merged(axis[n->in[k]], x[k]);
+    }
+    for (size_t i = 0; code == FLX_OK && i < prepared->leaves.n; i++)
+        in[i] = axis[prepared->leaves.at[i]];
+    flxi_free(mem, axis, ids, sizeof *axis);
+    flxi_free(mem, x, most, sizeof *x);
+    flx_graph_release(prepared);
+    return code;
+}
+
+static bool has_derivative(const flx_type *t)
+{
+    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
+}
+
+/* One of the branches runs, on the operands after the selector; or the body of a call, on all of them. */
+static flx_code pass_branches(const walk *w, const flxi_node *n, const int *y, int *x)
+{
+    flxi_body b;
+    const flxi_allocator *mem = &w->g->ctx->mem;
+    int *in = flxi_alloc(mem, n->nin, sizeof *in);
+    flx_code code = in ? FLX_OK : flxi_oom(w->err, "differentiating");
+    for (uint32_t i = 0; code == FLX_OK && flxi_ops[n->op].rules->bodies(w->g, n, i, &b); i++) {
+        code = pass_body(w, b.graph, y, in);
+        for (uint32_t k = 0; code == FLX_OK && k < b.shared; k++)
+            x[b.first + k] = merged(x[b.first + k], in[k]);
+    }
+    flxi_free(mem, in, n->nin, sizeof *in);
+    return code;
+}
+
+/* Rounds in reverse until the carries no longer change. Results and operands with a row for each round have one axis
+   more than the body sees. */
+static flx_code pass_rounds(const walk *w, const flxi_body *b, int *in, int *out, int *x)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        FLXI_TRY(pass_body(w, b->graph, out, in));
+        for (uint32_t k = 0; k < b->carries; k++) {
+            int now = merged(out[k], in[k]);
+            changed |= now != out[k];
+            out[k] = now;
+        }
+    }
+    for (uint32_t k = 0; k < b->carries; k++)
+        x[b->first + k] = out[k];
+    for (uint32_t k = b->carries; k < b->carries + b->shared + b->rows; k++)
+        x[b->first + k] = in[k] >= 0 && k >= b->carries + b->shared ? in[k] + 1 : in[k];
+    return FLX_OK;
+}
+
+/* What the outputs of the body see of the axes of the node's results. */
+static void enter_rounds(const walk *w, const flxi_node *n, const flxi_body *b, const int *y, int *out)
+{
+    for (size_t k = 0; k < b->graph->outputs.n; k++) {
+        const flx_type *t = flxi_type_at(b->graph, b->graph->outputs.at[k].val);
+        bool is_stacked = k < n->nout && flxi_type_at(w->g, n->first + (uint32_t)k)->rank != t->rank;
+        out[k] = k < n->nout ? y[k] : UNSEEN;
+        if (out[k] >= 0 && is_stacked)
+            out[k] = out[k] > 0 ? out[k] - 1 : LOST;
+    }
+}
+
+/* Rounds that are independent of each other: no carry has a cotangent, all results are rows and the axis is that of the
+   rounds. Then a round in which all of them are zero gives zeros to its rows. */
+static flx_code pass_independent(const walk *w, const flxi_node *n, const flxi_body *b, const int *y, int *in, int *out,
+                                 int *x, bool *done)
+{
+    *done = true;
+    for (uint32_t k = 0; k < n->nout; k++)
+        *done &= y[k] == UNSEEN || (y[k] == 0 && k >= b->carries);
+    if (!*done)
+        return FLX_OK;
+    FLXI_TRY(pass_body(w, b->graph, out, in));
+    for (uint32_t k = 0; k < b->carries; k++)
+        *done &= in[k] == UNSEEN;
+    for (uint32_t k = b->carries; *done && k < b->carries + b->shared + b->rows; k++)
+        x[b->first + k] = in[k] == UNSEEN ? UNSEEN : k < b->carries + b->shared ? LOST : 0;
+    return FLX_OK;
+}
+
+static flx_code pass_loop(const walk *w, const flxi_node *n, const int *y, int *x)
+{
+    flxi_body b = {0};
+    bool done = false;
+    const flxi_allocator *mem = &w->g->ctx->mem;
+    for (uint32_t i = 0; flxi_ops[n->op].rules->bodies(w->g, n, i, &b) && b.role != BODY_ROUND; i++)
+        continue;
+    size_t outputs = b.graph->outputs.n;
+    int *in = flxi_alloc(mem, n->nin, sizeof *in);
+    int *out = flxi_alloc(mem, outputs, sizeof *out);
+    flx_code code = in && out ? FLX_OK : flxi_oom(w->err, "differentiating");
+    if (code == FLX_OK) {
+        enter_rounds(w, n, &b, y, out);
+        code = pass_independent(w, n, &b, y, in, out, x, &done);
+    }
+    if (code == FLX_OK && !done)
+        code = pass_rounds(w, &b, in, out, x);
+    flxi_free(mem, in, n->nin, sizeof *in);
+    flxi_free(mem, out, outputs, sizeof *out);
+    return code;
+}
+
+/* From the axes of a node's results to those of its operands. */
+static flx_code pass_node(const walk *w, const flxi_node *n, const int *y, int *x)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    bool arrives = false;
+    for (uint32_t i = 0; i < n->nin; i++)
+        x[i] = UNSEEN;
+    for (uint32_t k = 0; k < n->nout; k++)
+        arrives |= y[k] != UNSEEN && has_derivative(flxi_type_at(w->g, n->first + k));
+    if (!arrives || flxi_rule_kind(op, MODE_VJP) == FLX_RULE_ZERO)
+        return FLX_OK;
+    if (w->depth >= MAX_DEPTH && op->rules->bodies) { /* calls of calls may be exponentially many */
+        for (uint32_t i = 0; i < n->nin; i++)
+            x[i] = LOST;
+        return FLX_OK;
+    }
+    if (n->op == OP_if || n->op == OP_case || n->op == OP_call)
+        return pass_branches(w, n, y, x);
+    if (n->op == OP_scan || n->op == OP_while)
+        return pass_loop(w, n, y, x);
+    for (uint32_t k = 0; k < n->nout; k++)
+        for (uint32_t i = 0; y[k] != UNSEEN && i < n->nin; i++)
+            if (flxi_takes_derivative(op, flxi_type_at(w->g, n->in[i])->dtype))
+                x[i] = merged(x[i], y[k] == LOST ? LOST : axis_before(&(flxi_use){w->g, n, i, k}, y[k]));
+    return FLX_OK;
+}
+
+/* ---- Through a node of the sweep ---- */
+
+/* Whether operand i is known to be zero where the fact says so; if so, `to` is the fact as it holds for the operand. */
+static flx_code pass_fact(const walk *w, const flxi_node *n, const flxi_cotangent *dy, const flxi_fact *f, int rank,
+                          int *y, int *x, flxi_fact *to, bool *kept)
+{
+    for (uint32_t i = 0; i < n->nin; i++) {
+        to[i] = *f;
+        kept[i] = true;
+    }
+    for (int q = 0; q < rank; q++) {
+        bool goes_along = false;
+        for (uint32_t k = 0; k < n->nout; k++) {
+            const flxi_fact *own = find_fact(dy[k].facts, f);
+            y[k] = dy[k].v.id == 0 ? UNSEEN : own ? own->axis[q] : LOST;
+            goes_along |= own && own->axis[q] >= 0;
+        }
+        if (!goes_along)
+            continue;
+        FLXI_TRY(pass_node(w, n, y, x));
+        for (uint32_t i = 0; i < n->nin; i++) {
+            kept[i] &= x[i] >= 0;
+            to[i].axis[q] = (int8_t)x[i];
+        }
+    }
+    return FLX_OK;
+}
+
+/* Every result with a cotangent has it. */
+static bool is_everywhere(const flxi_node *n, const flxi_cotangent *dy, const flxi_fact *f)
+{
+    for (uint32_t k = 0; k < n->nout; k++)
+        if (dy[k].v.id && !find_fact(dy[k].facts, f))
+            return false;
+    return true;
+}
+
+flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n, const flxi_cotangent *dy,
+                         const flxi_facts **dx, flx_error *err)
+{
+    const walk w = {src, err, 0};
+    const flxi_facts *facts = NULL;
+    for (uint32_t i = 0; i < n->nin; i++)
+        dx[i] = NULL;
+    for (uint32_t k = 0; k < n->nout && !facts; k++)
+        facts = dy[k].v.id ? dy[k].facts : NULL;
+    if (!facts)
+        return FLX_OK;
+    flxi_facts *own = flxi_new(&g->arena, flxi_facts, n->nin);
+    flxi_fact *to = flxi_new(&g->arena, flxi_fact, n->nin);
+    bool *kept = flxi_new(&g->arena, bool, n->nin);
+    int *y = flxi_new(&g->arena, int, n->nout);
+    int *x = flxi_new(&g->arena, int, n->nin);
+    if (!own || !to || !kept || !y || !x)
+        return flxi_oom(err, "differentiating");
+    for (uint32_t j = 0; j < facts->n; j++) {
+        const flxi_fact *f = &facts->v[j];
+        if (!is_everywhere(n, dy, f))
+            continue;
+        FLXI_TRY(pass_fact(&w, n, dy, f, flx_val_type(g, f->cond)->rank, y, x, to, kept));
+        for (uint32_t i = 0; i < n->nin; i++)
+            if (kept[i])
+                own[i].v[own[i].n++] = to[i];
+    }
+    for (uint32_t i = 0; i < n->nin; i++)
+        dx[i] = own[i].n ? &own[i] : NULL;
+    return FLX_OK;
+}

@@ -2,6 +2,8 @@
 /* host_memory.c: see host_memory.h. */
 #include "backend/host_memory.h"
 
+#include "base/host/stop.h"
+
 #include <sys/mman.h>
 
 /* Large arenas on large pages, where the system has some: fewer misses of the address cache. */
@@ -40,6 +42,6 @@ flx_code flxi_host_copy(const flxi_device_run *r, void *to, const void *from, si
     (void)r;
     (void)kind;
     if (nbytes)
-        memcpy(to, from, nbytes);
+        flxi_stop_copy(to, from, nbytes);
     return FLX_OK;
 }

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
+
 /* Copies the caller's struct, which may be NULL, to `dst` of `size` bytes:
    - a shorter struct, of an older program, leaves the rest zero, which means the defaults
    - a longer struct, of a newer program, is accepted as long as the fields that are unknown here are zero
@@ -14,8 +16,11 @@
 flx_code flxi_options_read(void *dst, size_t size, size_t first, size_t alignment, const void *given, const char *name,
                            flx_error *err);
 
-/* For a struct that has not grown since version 0.2. One that has names the end of its last field of then. */
+/* For a struct that has not grown since version 0.2. */
 #define FLXI_READ_OPTIONS(type, dst, given, err) \
     flxi_options_read((dst), sizeof(type), sizeof(type), _Alignof(type), (given), #type, (err))
+/* For one that has: `added` is the first field that version 0.2 did not have. */
+#define FLXI_READ_GROWN_OPTIONS(type, added, dst, given, err) \
+    flxi_options_read((dst), sizeof(type), offsetof(type, added), _Alignof(type), (given), #type, (err))
 
 #endif

@@ -3,6 +3,8 @@
    vectors. */
 #include "numeric/fourier.h"
 
+#include "base/host/stop.h"
+
 #include <math.h>
 
 /* ---- Plans ---- */
@@ -95,6 +97,9 @@ int64_t flxi_fourier_good_length(int64_t n)
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
+/* Of one pass between two looks at whether the work is stopped. A multiple of all widths. */
+enum { PASS_LANES = 1 << 14 };
+
 typedef float narrow_f32 __attribute__((vector_size(16)));
 typedef float wide_f32 __attribute__((vector_size(32)));
 typedef double narrow_f64 __attribute__((vector_size(16)));
@@ -152,7 +157,7 @@ static double *fill_passes(const flxi_fourier *plan, double *t)
     int64_t length = plan->inner;
     for (int i = 0; i < plan->passes; i++) {
         int r = plan->radix[i];
-        for (int64_t p = 0; p < length / r; p++)
+        for (int64_t p = 0; p < length / r && !flxi_stopped_by_now(); p++)
             for (int64_t j = 1; j < r; j++, t += 2)
                 root_of_unity(p * j, length, t);
         for (int64_t j = 0; has_roots(r) && j < r; j++, t += 2)

@@ -4,6 +4,7 @@
 
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "base/host/stop.h"
 #include "base/options.h"
 #include "runtime/recording.h"
 
@@ -25,6 +26,7 @@ static flx_code check_options(const flx_compile_options *o, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile: dims are missing");
     if (o->num_shares && !o->shares)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile: shares are missing");
+    FLXI_TRY(flxi_check_limits("flx_compile", o->time_limit, o->memory_limit, err));
     return flxi_check_bindings(o->dims, o->num_dims, err);
 }
 
@@ -108,7 +110,7 @@ flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, fl
     flx_code code = flx_graph_error(g, &local);
     flx_compile_options o;
     if (code == FLX_OK)
-        code = FLXI_READ_OPTIONS(flx_compile_options, &o, options, &local);
+        code = FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, options, &local);
     if (code == FLX_OK)
         code = check_options(&o, &local);
     if (code == FLX_OK)
@@ -118,9 +120,15 @@ flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, fl
         code = e ? FLX_OK : flxi_oom(&local, "an executable");
     }
     if (e) {
+        flxi_stop_scope scope;
         e->options = o;
+        e->options.stop = NULL;
         e->device = device;
+        flxi_stop_enter(&scope, o.stop, o.time_limit);
         code = make_exec(e, g, &local);
+        if (code == FLX_OK)
+            code = flxi_stop_check(&local);
+        flxi_stop_leave(&scope);
     }
     if (code == FLX_OK)
         return e;
@@ -170,11 +178,27 @@ static flx_code make_outputs(flx_exec *e, const flxi_variant *v, flx_tensor **ou
     return FLX_OK;
 }
 
+/* Everything that a run allocates is known before it. */
+static flx_code check_memory(const flxi_variant *v, const flx_run_options *o, flx_error *err)
+{
+    int64_t limit = o ? o->memory_limit : 0;
+    size_t need = limit ? flxi_variant_memory(v) : 0, nbytes;
+    for (size_t i = 0; limit && i < v->g->outputs.n; i++)
+        if (!flxi_static_bytes(flxi_type_at(v->g, v->g->outputs.at[i].val), &nbytes) ||
+            !flxi_add_size(need, nbytes, &need))
+            need = SIZE_MAX;
+    if (!limit || need <= (uint64_t)limit)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+                          "the run needs %zu bytes, more than its limit of %lld", need, (long long)limit);
+}
+
 static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs,
                             flx_error *err)
 {
     flx_exec *e = v->exec;
     FLXI_TRY(flxi_feeding_check(f, v->g));
+    FLXI_TRY(check_memory(v, setup->options, err));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);
     if (!in)
@@ -249,8 +273,7 @@ static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_f
 static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)
 {
     flx_code code = run_fed(e, f, setup, user, err);
-    bool is_cancelled = setup->cancelled && atomic_load(setup->cancelled);
-    if (code != FLX_OK && e->options.record_path && !is_cancelled)
+    if (code != FLX_OK && e->options.record_path && !flxi_stopped())
         flxi_record_failure(e, setup->options, f, err);
     return code;
 }
@@ -258,7 +281,12 @@ static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_set
 flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err)
 {
-    return with_feeds(e, setup, feeds, num_feeds, use_for_running, outputs, err);
+    const flx_run_options *o = setup->options;
+    flxi_stop_scope scope;
+    flxi_stop_enter(&scope, o ? o->stop : NULL, o ? o->time_limit : 0);
+    flx_code code = with_feeds(e, setup, feeds, num_feeds, use_for_running, outputs, err);
+    flxi_stop_leave(&scope);
+    return code;
 }
 
 static flx_code use_for_recording(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)

@@ -10,6 +10,7 @@
 
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/control/control.h"
 
@@ -244,17 +245,7 @@ void flxi_state_free(flxi_state *s)
     flxi_free(mem, s, 1, sizeof *s);
 }
 
-/* ---- Cancelling ---- */
-
-flx_code flxi_run_cancelled(flx_error *err)
-{
-    return flxi_fail(err, FLX_E_CANCELLED, "the run was cancelled");
-}
-
-static bool is_cancelled(const running *r)
-{
-    return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
-}
+/* ---- Chains ---- */
 
 /* Not when steps are watched one by one, or run in parts. */
 static bool uses_chains(const running *r)
@@ -298,8 +289,7 @@ static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const
                                       flx_tensor **out)
 {
     running *r = (running *)(void *)e->run;
-    if (is_cancelled(r))
-        return flxi_run_cancelled(e->err);
+    FLXI_TRY(flxi_stop_check(e->err));
     return flxi_reference_device()->run_graph(body, r->setup->options, in, out, e->err);
 }
 
@@ -482,8 +472,7 @@ static flx_code run_scan_chain(running *r, block *b, const flxi_step *s, step_st
 {
     for (uint32_t part = 0; part < c->parts; part++)
         bind_part(b, s, t, c, part);
-    FLXI_TRY(r->device->run_loop(&r->run, t->bodies[0].l->chain, t->parts, (uint32_t)c->parts, c->length));
-    return is_cancelled(r) ? flxi_run_cancelled(r->err) : FLX_OK;
+    return r->device->run_loop(&r->run, t->bodies[0].l->chain, t->parts, (uint32_t)c->parts, c->length);
 }
 
 /* A trajectory that is thinned has rows for some steps only. */
@@ -615,8 +604,7 @@ static flx_code finish(running *r)
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)
 {
     const flxi_routine *l = b->l;
-    if (is_cancelled(r)) /* a body may have no steps */
-        return flxi_run_cancelled(r->err);
+    FLXI_TRY(flxi_stop_check(r->err)); /* a body may have no steps */
     for (uint32_t i = 0; i < l->num_slots; i++) {
         if (l->slots[i].segment == SEGMENT_INPUT)
             b->at[i] = (void *)(uintptr_t)in[l->slots[i].index]; /* only ever read */
@@ -624,12 +612,10 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
             b->at[i] = out[l->slots[i].index];
     }
     if (l->chain && l->chain->code && uses_chains(r))
-        return r->device->run_chain(&r->run, l->chain, b->at);
+        return flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err);
     for (uint32_t i = 0; i < l->num_steps; i++) {
-        if (is_cancelled(r))
-            return flxi_run_cancelled(r->err);
         int64_t begin = r->setup->observe ? now_ns() : 0;
-        flx_code code = run_step(r, b, i);
+        flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
         if (code == FLX_OK && r->setup->checks_finite)
             code = check_finite(r, b, &l->steps[i]);
         if (code == FLX_OK && r->setup->observe)
@@ -672,7 +658,6 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
                               .queue = setup->queue,
                               .is_large = s->is_large,
                               .min_parallel = setup->min_parallel,
-                              .cancelled = setup->cancelled,
                               .status = setup->options ? setup->options->status : NULL,
                               .err = err};
     uint32_t mode = flxi_float_mode();

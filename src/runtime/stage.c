@@ -71,7 +71,7 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     flx_compile_options o;
     const flxi_device *device;
     FLXI_TRY(flx_graph_error(g, err));
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, options, err));
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, options, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
     FLXI_TRY(flxi_device_for_programs(o.device, &device, err));

@@ -94,7 +94,7 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
                              const flx_compile_options *compile, flx_error *err)
 {
     flx_compile_options o;
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, compile, err));
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, compile, err));
     FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
     FLXI_TRY(bind_dims(t, &o, err));
     /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */

@@ -16,6 +16,8 @@
    the few rows are packed. */
 #include "backend/cpu/gemm/gemm_engine.h"
 
+#include "base/host/stop.h"
+
 #include <stdatomic.h>
 
 typedef enum { MODE_DOT, MODE_DIRECT, MODE_OWN, MODE_SHARED } gemm_mode;
@@ -490,10 +492,12 @@ static void run_chunks(block *b)
     const plan *pl = b->pl;
     const flxi_gemm_kernels *ker = pl->kernels;
     do {
+        if (flxi_stopped())
+            return;
         b->depths = least(pl->chunk, pl->p.k - b->depth);
         b->last = b->depth + b->depths >= pl->p.k;
         pack_strip(b);
-        for (int64_t i = 0; i < b->rows; i += pl->row_block)
+        for (int64_t i = 0; i < b->rows && !flxi_stopped(); i += pl->row_block)
             run_rows(b, b->i + i, least(pl->row_block, b->rows - i));
         b->depth += b->depths;
     } while (!b->last);
@@ -509,7 +513,7 @@ static void run_dots(const block *b)
     size_t size = b->pl->kernels->size;
     int64_t step = flxi_walk_step(&p->b.line);
     double sums[32];
-    for (int64_t j = 0; j < b->cols; j += 32) {
+    for (int64_t j = 0; j < b->cols && !flxi_stopped(); j += 32) {
         int64_t cols = least(32, b->cols - j);
         for (int64_t i = 0; i < cols; i++)
             b->pl->kernels->dot(p->k, b->a, b->b + (size_t)((b->j + j + i) * step) * size,
@@ -538,7 +542,7 @@ static void draw_tasks(void *user, int64_t begin, int64_t end)
     (void)end;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed);
-        if (i >= w->tasks)
+        if (i >= w->tasks || flxi_stopped())
             return;
         w->task(w, i, w->own + (size_t)begin * thread_bytes(w->pl));
     }

@@ -4,6 +4,7 @@
 #include "backend/cpu/jit/compile_c.h"
 
 #include "base/host/process.h"
+#include "base/host/stop.h"
 #include "base/host/system.h"
 
 #include <dirent.h>
@@ -335,6 +336,7 @@ static flx_code run_compilers(job *j)
     double start = now();
     flxi_processes_run(j->processes, n, &j->service->limits);
     add_stats(j->service, 0, n, now() - start);
+    FLXI_TRY(flxi_stop_check(j->err));
     for (size_t i = 0; i < n; i++) /* those that failed, before those that were not started for it */
         if (j->processes[i].state != FLXI_PROCESS_WAITING)
             FLXI_TRY(report(j, &j->processes[i]));

@@ -232,18 +232,25 @@ static void run_piece(void *user, int64_t begin, int64_t end)
         atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
 }
 
-void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch)
+/* Elements of a piece: a few milliseconds at most. */
+static const int64_t piece_work = (int64_t)1 << 20;
+
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, int64_t work, flxi_pool *pool,
+                     unsigned char *scratch)
 {
     uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
     uint32_t status[KSTATUS_WORDS] = {0};
+    uint64_t pieces = (uint64_t)(work / piece_work) + 1;
     if (groups == 0)
         return;
-    if (!pool) {
+    if (!pool && pieces == 1) {
         k->run(args, 0, groups, scratch, status);
         return;
     }
+    if (pool && pieces < max_pieces)
+        pieces = max_pieces;
     dispatch d = {k, args, scratch, 0};
     atomic_init(&d.free_parts,
                 flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
-    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + max_pieces - 1) / max_pieces), run_piece, &d);
+    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + pieces - 1) / pieces), run_piece, &d);
 }

@@ -9,6 +9,7 @@
 #include "backend/cpu/linalg/factor_engine.h"
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "graph/type/tensor.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/opcode.h"
@@ -321,7 +322,7 @@ static void run_apart(void *user, int64_t begin, int64_t end)
     size_t nbytes = *(const size_t *)s->n->kept;
     for (int64_t k = begin; k < end; k++) {
         slot o = slot_at(s, (char *)s->n->scratch + (size_t)k * nbytes, NULL);
-        for (int64_t i = k * s->count / s->slots; i < (k + 1) * s->count / s->slots; i++)
+        for (int64_t i = k * s->count / s->slots; i < (k + 1) * s->count / s->slots && !flxi_stopped(); i++)
             s->how->run(s, i, &o);
     }
 }
@@ -349,7 +350,7 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
         flxi_pool_run(n->pool, s.slots, 1, run_apart, &s);
     } else {
         slot o = slot_at(&s, n->scratch, n->pool);
-        for (int64_t i = 0; i < s.count; i++)
+        for (int64_t i = 0; i < s.count && !flxi_stopped(); i++)
             s.how->run(&s, i, &o);
     }
     if (s.is_singular && n->status)
@@ -361,8 +362,9 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
 
 enum {                          /* extents from which … */
        LEAST_FOR_BLOCKS = 32,   /* blocks measured faster than the definition, with one right-hand side or many */
-       LEAST_FOR_LIBRARY = 128, /* the library is asked */
-       LEAST_FOR_THREADS = 512  /* a single matrix is left to our blocks: all threads work on it, of the library one. A
+       LEAST_FOR_LIBRARY = 128, /* the library is asked, up to … */
+       MOST_FOR_LIBRARY = 1024,
+       LEAST_FOR_THREADS = 512 /* a single matrix is left to our blocks: all threads work on it, of the library one. A
                                    choice for machines of many cores, not a measurement. */
 };
 
@@ -408,8 +410,8 @@ const char *flxi_lapack_applies(const flxi_route_node *n)
         return "too small for a library call to pay";
     if (s.count == 1 && s.rows >= LEAST_FOR_THREADS)
         return "a single matrix, on which our own blocks set all threads";
-    if (s.rows >= INT32_MAX || s.cols >= INT32_MAX || s.sides >= INT32_MAX)
-        return "an extent is too large for the library";
+    if (s.rows > MOST_FOR_LIBRARY || s.cols > MOST_FOR_LIBRARY || s.sides > MOST_FOR_LIBRARY)
+        return "so large that a call of the library, which nothing ends early, takes long";
     if (!flxi_lapack_library(&why))
         return why;
     return flxi_lapack_ratio(s.how->task, s.dtype) > clearly_faster ? NULL : "our own blocks measured as fast";

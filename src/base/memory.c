@@ -44,13 +44,21 @@ static bool array_bytes(size_t count, size_t size, size_t *out)
     return true;
 }
 
+/* The C library's pages are zero already: touching gigabytes of them takes longer than the work may that is stopped. */
+void *flxi_alloc_zeroed(const flxi_allocator *mem, size_t nbytes)
+{
+    if (mem->fn == flxi_default_alloc)
+        return calloc(nbytes, 1);
+    void *p = mem->fn(mem->user, NULL, 0, nbytes);
+    return p ? memset(p, 0, nbytes) : NULL;
+}
+
 void *flxi_alloc(const flxi_allocator *mem, size_t count, size_t size)
 {
     size_t nbytes;
     if (!array_bytes(count, size, &nbytes))
         return NULL;
-    void *p = mem->fn(mem->user, NULL, 0, nbytes);
-    return p ? memset(p, 0, nbytes) : NULL;
+    return flxi_alloc_zeroed(mem, nbytes);
 }
 
 void flxi_free(const flxi_allocator *mem, void *block, size_t count, size_t size)

@@ -100,6 +100,12 @@ int64_t flxi_fourier_good_length(int64_t n)
 /* Of one pass between two looks at whether the work is stopped. A multiple of all widths. */
 enum { PASS_LANES = 1 << 14 };
 
+/* Between groups of so many lanes. */
+static inline bool is_stopped_at(int64_t lanes)
+{
+    return lanes < 256 ? flxi_stopped_by_now() : flxi_stopped();
+}
+
 typedef float narrow_f32 __attribute__((vector_size(16)));
 typedef float wide_f32 __attribute__((vector_size(32)));
 typedef double narrow_f64 __attribute__((vector_size(16)));

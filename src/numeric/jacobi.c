@@ -207,6 +207,8 @@ void flxi_jacobi_eigh(int64_t n, cplx *a, double *w, cplx *v)
     set_identity(n, v);
     for (int i = 0; i < MAX_SWEEPS && sweep_hermitian(n, a, v, i > 3); i++)
         continue;
+    if (flxi_stopped())
+        return;
     for (int64_t k = 0; k < n; k++)
         w[k] = ldexp(creal(a[k * n + k]), exponent);
     sort_columns(n, w, false, n, v, 0, NULL);
@@ -305,6 +307,8 @@ void flxi_jacobi_svd(int64_t m, int64_t n, cplx *a, double *s, cplx *v, bool anc
     set_identity(n, v);
     for (int i = 0; i < MAX_SWEEPS && sweep_columns(m, n, a, v); i++)
         continue;
+    if (flxi_stopped())
+        return;
     for (int64_t k = 0; k < n; k++)
         s[k] = norm(m, a + k * m);
     sort_columns(n, s, true, m, a, n, v);

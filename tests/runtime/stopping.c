@@ -26,13 +26,14 @@ static const work works[] = {
     {"pointwise", "graph f(x: f64[20000, 1], y: f64[1, 40000]) { return erf(tanh(sin(mul(sin(x), y)))) }", BY_CPU},
     {"pointwise by definition", "graph f(x: f64[100000, 1], y: f64[1, 2000]) { return sin(add(x, y)) }", BY_REF},
     {"reduction of rows",
-     "graph f(x: f64[400, 1], y: f64[1, 20000000]) { return reduce_sum(exp(mul(x, y)), axes=[1]) }", BY_CPU},
+     "graph step(s: f64[20], x: f64[20, 2000000]) { return add(s, reduce_sum(exp(sin(x)), axes=[1])) }\n"
+     "graph f(x: f64[20, 2000000]) { return scan(full(f64[20], 0), x, body=@step, num_bcast=1, length=1000) }",
+     BY_CPU},
     {"reduction of all",
-     "graph f(x: f64[400, 1], y: f64[1, 20000000]) { return reduce_sum(exp(mul(x, y)), axes=[0, 1]) }", BY_CPU},
-    {"reduction by definition",
-     "graph f(x: f32[4, 30000000]) { return reduce_sum(broadcast_to(reshape(x, shape=[1, 4, 30000000]),\n"
-     "  shape=[8, 4, 30000000]), axes=[0, 1, 2]) }",
-     BY_REF},
+     "graph step(s: f64[], x: f64[40000000]) { return add(s, reduce_sum(exp(sin(x)), axes=[0])) }\n"
+     "graph f(x: f64[40000000]) { return scan(full(f64[], 0), x, body=@step, num_bcast=1, length=1000) }",
+     BY_CPU},
+    {"reduction by definition", "graph f(x: f32[4, 60000000]) { return reduce_sum(x, axes=[0, 1]) }", BY_REF},
     {"sort", "graph f(x: f32[40000000]) { return sort(x) }", BY_BOTH},
     {"sort by a graph",
      "graph before(a: f32[], b: f32[]) { return lt(a, b) }\n"
@@ -59,7 +60,7 @@ static const work works[] = {
      BY_BOTH},
     {"scatter_add",
      "graph step(x: f32[2000000, 32], i: i32[2000000])\n"
-     "{ return scatter_add(x, i, extent=2000000) }\n"
+     "{ return scatter_add(x, i, R=2000000) }\n"
      "graph f(x: f32[2000000, 32], i: i32[2000000])\n"
      "{ return scan(x, i, body=@step, num_bcast=1, length=1000) }",
      BY_BOTH},
@@ -69,7 +70,7 @@ static const work works[] = {
      BY_BOTH},
     {"qr", "graph f(x: f64[2000, 2000]) { q, r = qr(x)\n return q }", BY_BOTH},
     {"eigh", "graph f(x: f64[1200, 1200]) { w, v = eigh(x)\n return v }", BY_BOTH},
-    {"eig", "graph f(x: f64[800, 800]) { w, v = eig(x)\n return w }", BY_BOTH},
+    {"eig", "graph f(x: f64[800, 800]) { return eig(x) }", BY_BOTH},
     {"svd", "graph f(x: f64[1000, 1000]) { u, s, v = svd(x)\n return s }", BY_BOTH},
     {"lu", "graph f(x: f64[10000, 10000]) { y, p, q = lu(x)\n return y }", BY_BOTH},
     {"solve", "graph f(x: f64[8000, 8000], y: f64[8000, 8000]) { return solve(x, y) }", BY_BOTH},
@@ -77,12 +78,12 @@ static const work works[] = {
     {"cholesky",
      "graph f(x: f64[10000, 10000]) {\n"
      "  i = iota(i32[10000, 10000], axis=0)\n  j = iota(i32[10000, 10000], axis=1)\n"
-     "  return cholesky(add(x, select(eq(i, j), full(f64[], 100000), full(f64[], 0)))) }",
+     "  return cholesky(add(x, where(eq(i, j), full(f64[], 100000), full(f64[], 0)))) }",
      BY_CPU},
     {"expm", "graph f(x: f64[1500, 1500]) { return expm(x) }", BY_BOTH},
     {"det", "graph f(x: f64[6000, 6000]) { return det(x) }", BY_BOTH},
-    {"random normal",
-     "graph f(k: u32[2]) { return reduce_sum(random_normal(k, shape=[400000000], dtype=f32), axes=[0]) }", BY_BOTH},
+    {"random normal", "graph f(k: u32[2]) { return reduce_sum(rng_normal(k, shape=[400000000], dtype=f32), axes=[0]) }",
+     BY_BOTH},
     {"scan of small steps",
      "graph step(x: f32[4]) { return mul(add(x, 1), 0.5) }\n"
      "graph f(x: f32[4]) { return scan(x, body=@step, length=100000000000) }",
@@ -172,7 +173,7 @@ static void *request_soon(void *user)
 }
 
 /* Machines that run the tests are busy: what is nominally 50 ms may take long. */
-enum { BOUND_MS = 100000 };
+enum { BOUND_MS = 1000 };
 
 static flx_code run_work(session_case *c, bool on_ref, const flx_run_options *o)
 {
@@ -190,7 +191,7 @@ static flx_code run_work(session_case *c, bool on_ref, const flx_run_options *o)
     return code;
 }
 
-static void stop_work(session_case *c, const work *w, bool on_ref)
+static bool stop_work(session_case *c, const work *w, bool on_ref)
 {
     pthread_t thread;
     stopper s = {.stop = flx_stop_new(c->ctx, 0, &c->err)};
@@ -204,8 +205,11 @@ static void stop_work(session_case *c, const work *w, bool on_ref)
     flx_stop_free(s.stop);
     if (effort(EFFORT_report))
         printf("  %s %s: %s after %lld ms\n", on_ref ? "ref" : "cpu", w->name, flx_code_name(code), (long long)late);
-    CHECK_MSG(code == FLX_E_CANCELLED, "%s: %s %s", w->name, flx_code_name(code), c->err.message);
-    CHECK_MSG(late < BOUND_MS, "%s: ended %lld ms after it was stopped", w->name, (long long)late);
+    bool ok = code == FLX_E_CANCELLED && late < BOUND_MS;
+    if (!ok)
+        printf("  %s: %s %s, %lld ms after it was stopped\n", w->name, flx_code_name(code), c->err.message,
+               (long long)late);
+    return ok;
 }
 
 /* That it can fail: the work is long. */
@@ -228,6 +232,7 @@ static void begin(session_case *c, const char *text)
 
 static void stop_all(int device)
 {
+    int failures = 0;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
         session_case c;
         if (!(works[i].devices & device))
@@ -240,11 +245,12 @@ static void stop_all(int device)
         }
         for (size_t k = 0; k < flx_graph_input_count(c.g); k++)
             make_input(&c, k);
-        stop_work(&c, &works[i], device == BY_REF);
+        failures += !stop_work(&c, &works[i], device == BY_REF);
         if (effort(EFFORT_stop_whole))
             check_length(&c, &works[i], device == BY_REF);
         session_end(&c);
     }
+    CHECK_MSG(failures == 0, "%d works were not stopped in time", failures);
 }
 
 TEST(stop_long_works_on_ref)

@@ -145,7 +145,8 @@ static void solve_triangle(const flxi_factor_job *j, const void *t, const flxi_t
     blocks w = blocks_for(j);
     part triangle = {(char *)(uintptr_t)t, how->row, how->col}; /* only read */
     solve_blocks(&w, triangle, *how, (part){b, k, 1}, k, false);
-    w.leaf->negate(b, how->n * k);
+    for (int64_t i = 0; i < how->n && !flxi_stopped(); i++)
+        w.leaf->negate((char *)b + i * k * w.size, k);
 }
 
 static size_t triangle_scratch(int32_t dtype, const flxi_triangle *how, int64_t k, int threads)

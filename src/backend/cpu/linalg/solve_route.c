@@ -96,7 +96,7 @@ static void hold_factors(const solving *s, int64_t first, slot *o)
     int64_t n = s->rows;
     if (o->held == first)
         return;
-    memcpy(o->matrix, operand(s, 0, first), (size_t)(n * n) * s->size);
+    flxi_stop_copy(o->matrix, operand(s, 0, first), (size_t)(n * n) * s->size);
     s->engine->lu(&o->job, o->matrix, n, n, o->pivots);
     flxi_permutation_of(o->pivots, n, n, o->perm);
     o->is_regular = !has_zero(s, o->matrix, n, n + 1);
@@ -122,7 +122,7 @@ static void solve_slice(solving *s, int64_t i, slot *o)
     const char *b = operand(s, 1, lead_offset(w, w->b_lead, i) * s->rows * s->sides);
     char *y = result(s, i * s->rows * s->sides);
     hold_factors(s, lead_offset(w, w->a_lead, i) * s->rows * s->rows, o);
-    for (int64_t k = 0; k < s->rows; k++)
+    for (int64_t k = 0; k < s->rows && !flxi_stopped(); k++)
         memcpy(y + (size_t)k * row, b + (size_t)o->perm[k] * row, row);
     solve_factors(s, o, y);
 }
@@ -144,7 +144,7 @@ static void lu_slice(solving *s, int64_t i, slot *o)
     int32_t *pivots = (int32_t *)s->n->out[1] + i * steps;
     int32_t *perm = (int32_t *)s->n->out[2] + i * s->rows;
     int64_t first = i * s->rows * s->cols;
-    memcpy(result(s, first), operand(s, 0, first), (size_t)(s->rows * s->cols) * s->size);
+    flxi_stop_copy(result(s, first), operand(s, 0, first), (size_t)(s->rows * s->cols) * s->size);
     s->engine->lu(&o->job, result(s, first), s->rows, s->cols, o->pivots);
     flxi_permutation_of(o->pivots, steps, s->rows, o->perm);
     for (int64_t k = 0; k < steps; k++)
@@ -161,7 +161,7 @@ enum { TILE = 16 };
     {                                                                                    \
         REAL *y = to;                                                                    \
         const REAL *a = from;                                                            \
-        for (int64_t i0 = 0; i0 < n; i0 += TILE)                                         \
+        for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += TILE)                      \
             for (int64_t j0 = i0; j0 < n; j0 += TILE)                                    \
                 for (int64_t i = i0; i < n && i < i0 + TILE; i++)                        \
                     for (int64_t j = j0; j < n && j < j0 + TILE; j++)                    \
@@ -170,7 +170,7 @@ enum { TILE = 16 };
     static void name##_half(void *factor, int64_t n, bool lower)                         \
     {                                                                                    \
         REAL *y = factor;                                                                \
-        for (int64_t i0 = 0; i0 < n; i0 += TILE)                                         \
+        for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += TILE)                      \
             for (int64_t j0 = i0; j0 < n; j0 += TILE)                                    \
                 for (int64_t i = i0; i < n && i < i0 + TILE; i++)                        \
                     for (int64_t j = j0 > i ? j0 : i + 1; j < n && j < j0 + TILE; j++) { \
@@ -209,7 +209,7 @@ static void triangle_slice(solving *s, int64_t i, slot *o)
     if (is_singular)
         report_singular(s);
     if (s->left)
-        memcpy(x, b, (size_t)(n * s->sides) * s->size);
+        flxi_stop_copy(x, b, (size_t)(n * s->sides) * s->size);
     else
         flxi_turn_matrix(s->dtype, x, b, s->sides, n);
     (is_singular ? &flxi_block_engine : s->engine)->triangular(&o->job, t, &s->triangle, x, s->sides);

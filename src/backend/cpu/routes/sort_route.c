@@ -73,7 +73,7 @@ static uint64_t key_of(int32_t dtype, const void *data, int64_t i)
 static entry *merge_runs(entry *v, entry *spare, int64_t n)
 {
     for (int64_t run = 1; run < n; run *= 2) {
-        for (int64_t begin = 0; begin < n; begin += 2 * run) {
+        for (int64_t begin = 0; begin < n && !flxi_stopped_by_now(); begin += 2 * run) {
             int64_t middle = begin + run < n ? begin + run : n;
             int64_t end = begin + 2 * run < n ? begin + 2 * run : n;
             int64_t i = begin;

@@ -99,7 +99,8 @@ static bool add_block(flxi_arena *a, size_t need)
     size_t total;
     if (!flxi_add_size(size, sizeof(flxi_block), &total) || total > PTRDIFF_MAX)
         return false;
-    flxi_block *b = a->mem->fn(a->mem->user, NULL, 0, total);
+    bool is_large = size > largest_block;
+    flxi_block *b = is_large ? flxi_alloc_zeroed(a->mem, total) : a->mem->fn(a->mem->user, NULL, 0, total);
     if (!b)
         return false;
     b->next = a->head;
@@ -120,6 +121,10 @@ void *flxi_arena_alloc(flxi_arena *a, size_t count, size_t size, size_t align)
         if (!add_block(a, nbytes))
             return NULL;
         at = 0;
+        if (nbytes > largest_block) { /* a block of its own, which is zero */
+            a->head->used = nbytes;
+            return a->head->bytes;
+        }
     }
     a->head->used = at + nbytes;
     return memset(a->head->bytes + at, 0, nbytes);

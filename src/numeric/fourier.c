@@ -179,18 +179,20 @@ static void fill_chirp(const flxi_fourier *plan, const double *passes, double *f
     int64_t n = plan->n, inner = plan->inner;
     double *c = filter + 2 * inner;
     double *re = work, *im = work + inner;
-    for (int64_t k = 0, square = 0; k < n; k++) {
+    for (int64_t k = 0, square = 0; k < n && !flxi_stopped_by_now(); k++) {
         root_of_unity(square, 2 * n, c + 2 * k);
         square = (square + 2 * k + 1) % (2 * n);
     }
+    if (flxi_stopped())
+        return;
     memset(work, 0, 2 * (size_t)inner * sizeof *work);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         int64_t mirror = k ? inner - k : 0;
         re[k] = re[mirror] = c[2 * k];
         im[k] = im[mirror] = -c[2 * k + 1];
     }
     f64_passes(plan, passes, re, im, 1, work + 2 * inner);
-    for (int64_t k = 0; k < inner; k++) {
+    for (int64_t k = 0; k < inner && !flxi_stopped_by_now(); k++) {
         filter[2 * k] = re[k] / (double)inner;
         filter[2 * k + 1] = im[k] / (double)inner;
     }

@@ -118,12 +118,14 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
     multiply(n, at[1], at[1], at[2]);
     multiply(n, at[2], at[1], at[3]);
     pade_parts(n, m, at + 1, at[4], at[5], at[6]);
+    if (flxi_stopped())
+        return;
     for (int64_t i = 0; i < n * n; i++) {
         m[i] = at[5][i] + at[4][i];
         at[1][i] = at[5][i] - at[4][i];
     }
     solve(n, at[1], m, pivots);
-    for (int k = 0; k < times; k++) {
+    for (int k = 0; k < times && !flxi_stopped(); k++) {
         multiply(n, m, m, at[1]);
         for (int64_t i = 0; i < n * n; i++)
             m[i] = at[1][i];

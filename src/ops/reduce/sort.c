@@ -71,8 +71,11 @@ static bool goes_first(void *user, int64_t p, int64_t q)
 /* Sorts the row of elements base, base + inner, … and writes its results at out, out + inner, … */
 static void sort_row(sorting *s, int64_t *scratch, flxi_split d, int64_t base, int64_t out)
 {
-    for (int64_t k = 0; k < d.n; k++)
+    for (int64_t k = 0; k < d.n; k++) {
+        if (flxi_stopped_by_now())
+            return;
         scratch[k] = base + k * d.inner;
+    }
     const int64_t *sorted = flxi_sort_positions(scratch, scratch + d.n, d.n, goes_first, s);
     for (int64_t k = 0; k < s->take && !flxi_stopped_by_now(); k++) {
         int64_t at = out + k * d.inner;

@@ -21,8 +21,10 @@ enum {
     FLX_COMPILE_INTERPRET = 2,  /* no compiler is started: routes and the reference evaluator compute everything */
     FLX_COMPILE_SCALAR = 4,     /* the emitted C has no vector types */
     FLX_COMPILE_BACKGROUND = 8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: flx_exec_is_ready() */
-    FLX_COMPILE_FLUSH = 16      /* subnormal operands and results are flushed to zero during a run, except on threads of
+    FLX_COMPILE_FLUSH = 16,     /* subnormal operands and results are flushed to zero during a run, except on threads of
                                    a BLAS: faster where they are frequent. x86 only, no effect elsewhere */
+    FLX_COMPILE_ATOMIC = 32     /* inputs whose memory an output shares are overwritten last, by steps that cannot fail:
+                                   a run that fails leaves them as they were */
 };
 
 typedef enum flx_cache_mode {
@@ -55,6 +57,8 @@ typedef struct flx_compile_options {
                                 leaves the executable as it is */
     int64_t memory_limit;    /* bytes that one run may work in, else compiling fails with SIZE, and bytes of the address
                                 space of the C compiler where it is less; 0: the context's limit, and 8 GiB */
+    size_t guard;            /* 1 + the position of an output, a real scalar: if it is not finite, a run fails with
+                                NUMERIC, with FLX_COMPILE_ATOMIC before it overwrites an input; 0: none */
 } flx_compile_options;
 
 /** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at
@@ -81,6 +85,10 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
     the reference evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may
     be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
+
+/** The same with options: flags, print, status, stop, time_limit and memory_limit are used. */
+FLX_API flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
+                                      void *const *outputs, flx_error *err);
 
 /** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: the output then
     overwrites the input. 0 when it may not, or types are not static. Any number of pairs may share at once. Listing the

@@ -12,8 +12,8 @@
 
 static flx_code check_options(const flx_compile_options *o, flx_error *err)
 {
-    const uint32_t known =
-        FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
+    const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
+                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC;
     if (o->flags & ~known)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...",
                               "flx_compile: unknown flags 0x%x", (unsigned)(o->flags & ~known));
@@ -56,6 +56,17 @@ static bool all_bound(const flx_exec *e)
     return true;
 }
 
+static flx_code check_guard(const flx_exec *e, flx_error *err)
+{
+    size_t guard = e->options.guard;
+    if (!guard)
+        return FLX_OK;
+    const flx_type *t = guard <= e->g->outputs.n ? flxi_type_at(e->g, e->g->outputs.at[guard - 1].val) : NULL;
+    if (t && flxi_is_float(t->dtype) && t->rank == 0)
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_USAGE, "flx_compile: guard is %zu, which is no output that is a real scalar", guard);
+}
+
 static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
 {
     FLXI_TRY(flxi_pass_dce(g, &e->g, NULL, err));
@@ -75,6 +86,7 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     if (e->options.num_shares && !e->options.shares)
         return flxi_oom(err, "an executable");
     e->options.device = NULL;
+    FLXI_TRY(check_guard(e, err));
     FLXI_TRY(e->device->open_queue(e->ctx, e->options.threads, &e->queue, err));
     if (!all_bound(e))
         return FLX_OK;
@@ -164,6 +176,7 @@ flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options
     return (flxi_run_setup){.options = options,
                             .queue = e->queue,
                             .checks_finite = options && (options->flags & FLX_RUN_CHECK_FINITE),
+                            .guard = e->options.guard,
                             .flushes = e->options.flags & FLX_COMPILE_FLUSH};
 }
 
@@ -339,7 +352,8 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
     return code;
 }
 
-flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err)
+static flx_code run_at(flx_exec *e, const flx_run_options *o, const void *const *inputs, void *const *outputs,
+                       flx_error *err)
 {
     enum { FEW = 64 };
     const void *in[FEW];
@@ -355,7 +369,8 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
                              flxi_value_at(e->g, e->g->leaves.at[i])->name);
         has_params |= !inputs[i];
     }
-    flxi_run_setup setup = flxi_exec_setup(e, NULL);
+    FLXI_TRY(check_memory(e->fixed, o, err));
+    flxi_run_setup setup = flxi_exec_setup(e, o);
     if (!has_params)
         return flxi_variant_run(e->fixed, &setup, inputs, outputs, err);
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
@@ -366,6 +381,25 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
     flx_code code = flxi_variant_run(e->fixed, &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
+    return code;
+}
+
+flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err)
+{
+    return run_at(e, NULL, inputs, outputs, err);
+}
+
+flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
+                              void *const *outputs, flx_error *err)
+{
+    flx_run_options o;
+    flxi_stop_scope scope;
+    FLXI_TRY(flxi_run_options_read(options, &o, err));
+    if (o.status)
+        *o.status = 0;
+    flxi_stop_enter(&scope, o.stop, o.time_limit);
+    flx_code code = run_at(e, &o, inputs, outputs, err);
+    flxi_stop_leave(&scope);
     return code;
 }
 

@@ -12,6 +12,7 @@
 #include "base/host/float_mode.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
+#include "graph/type/finite.h"
 #include "ops/control/control.h"
 
 #include <time.h>
@@ -601,6 +602,40 @@ static flx_code finish(running *r)
     return r->device->finish ? r->device->finish(&r->run) : FLX_OK;
 }
 
+/* Before inputs are overwritten: what the caller said must be finite, and no stop later. */
+static flx_code check_guard(running *r, const block *b)
+{
+    const flxi_routine *l = b->l;
+    const void *data;
+    if (!r->setup->guard || b != &r->s->main)
+        return FLX_OK;
+    const flxi_slot *slot = &l->slots[l->outputs[r->setup->guard - 1]];
+    const flx_type *type = flxi_type_at(l->g, slot->value);
+    FLXI_TRY(look(r, b->at[l->outputs[r->setup->guard - 1]], slot->nbytes, &data));
+    if (flxi_first_not_finite(type->dtype, data, 1) < 0)
+        return FLX_OK;
+    return flxi_fail(r->err, FLX_E_NUMERIC, "'%.60s' is not finite", l->g->outputs.at[r->setup->guard - 1].name);
+}
+
+/* The steps that overwrite inputs: nothing stops them, and nothing of them can fail. */
+static flx_code run_commit(running *r, block *b)
+{
+    const flxi_routine *l = b->l;
+    FLXI_TRY(flxi_stop_check(r->err));
+    flx_stop *stop = flxi_stop_swap(NULL);
+    flx_code code = FLX_OK;
+    for (uint32_t i = l->commit; code == FLX_OK && i < l->num_steps; i++) {
+        int64_t begin = r->setup->observe ? now_ns() : 0;
+        code = run_step(r, b, i);
+        if (code == FLX_OK && r->setup->observe)
+            code = finish(r);
+        if (r->setup->observe)
+            r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
+    }
+    flxi_stop_swap(stop);
+    return code;
+}
+
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)
 {
     const flxi_routine *l = b->l;
@@ -611,9 +646,12 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
     }
-    if (l->chain && l->chain->code && uses_chains(r))
-        return flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err);
-    for (uint32_t i = 0; i < l->num_steps; i++) {
+    if (l->chain && l->chain->code && uses_chains(r)) {
+        FLXI_TRY(flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err));
+        return check_guard(r, b);
+    }
+    uint32_t end = b == &r->s->main ? l->commit : l->num_steps;
+    for (uint32_t i = 0; i < end; i++) {
         int64_t begin = r->setup->observe ? now_ns() : 0;
         flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
         if (code == FLX_OK && r->setup->checks_finite)
@@ -625,7 +663,8 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         if (r->setup->observe)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
-    return FLX_OK;
+    FLXI_TRY(check_guard(r, b));
+    return end < l->num_steps ? run_commit(r, b) : FLX_OK;
 }
 
 /* ---- Runs ---- */

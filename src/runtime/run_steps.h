@@ -19,6 +19,7 @@ typedef struct {
     flxi_queue *queue;              /* of the program's device; NULL: the caller alone */
     bool checks_finite;             /* after each step */
     bool flushes;                   /* subnormal numbers are flushed to zero */
+    size_t guard;                   /* 1 + the output that must be finite; 0: none */
     int64_t min_parallel;           /* elements from which on a kernel runs on threads; 0: the usual number */
     /* After each step, or NULL; `base` is the device address of the routine's arena. */
     void (*observe)(void *user, const flxi_routine *l, unsigned char *base, uint32_t step, int64_t time_ns);

@@ -351,7 +351,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static flx_code report(job *j, const flxi_process *p)
+/* Without the path of the directory, which says nothing and takes the place of what does. */
+static void shorten(const job *j, char *said)
+{
+    size_t n = strlen(j->dir);
+    for (char *at = said; j->dir[0] && (at = strstr(at, j->dir));) {
+        char *rest = at + n + (at[n] == '/');
+        memmove(at, rest, strlen(rest) + 1);
+    }
+}
+
+static flx_code report(job *j, flxi_process *p)
 {
     char shown[160];
     if (flxi_process_ok(p))
@@ -363,6 +373,7 @@ static flx_code report(job *j, const flxi_process *p)
         return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to a compiler that ends; device ref needs none",
                               "the compiler '%.100s' takes longer than %g seconds", j->cc.path,
                               (double)j->service->limits.time_ms / 1000);
+    shorten(j, p->said);
     flxi_printable(shown, sizeof shown, p->said, strlen(p->said));
     if (WIFSIGNALED(p->status))
         return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to gcc or clang; device ref needs no compiler",

@@ -2,10 +2,10 @@
 /* kernel_poll.c: loops of emitted C that can be ended early.
 
    A loop that may take more than a millisecond counts the work it does in the variable `ticks` of its function, and
-   asks at each 2^18 of it whether to go on. A loop that is short by its literal bounds has no such text, and no
+   asks at each 2^18 of it whether to continue. A loop that is short by its literal bounds has no such text, and no
    innermost loop asks in each iteration: it runs in strips, so that the compiler can vectorise it as before.
 
-   A loop that is told to end breaks, and bit 31 of `ticks` stays set, so that all other loops of the function do
+   A loop that must end breaks, and bit 31 of `ticks` stays set, so that all other loops of the function do
    nothing. What follows computes garbage within the bounds that it always checks. */
 #include "emit/kernel_writer.h"
 

@@ -100,7 +100,7 @@ int64_t flxi_fourier_good_length(int64_t n)
 /* Of one pass between two looks at whether the work is stopped. A multiple of all widths. */
 enum { PASS_LANES = 1 << 14 };
 
-/* Between groups of so many lanes. */
+/* Between groups of that many lanes. */
 static inline bool is_stopped_at(int64_t lanes)
 {
     return lanes < 256 ? flxi_stopped_by_now() : flxi_stopped();

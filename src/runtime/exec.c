@@ -64,7 +64,8 @@ static flx_code check_guard(const flx_exec *e, flx_error *err)
     const flx_type *t = guard <= e->g->outputs.n ? flxi_type_at(e->g, e->g->outputs.at[guard - 1].val) : NULL;
     if (t && flxi_is_float(t->dtype) && t->rank == 0)
         return FLX_OK;
-    return flxi_fail(err, FLX_E_USAGE, "flx_compile: guard is %zu, which is no output that is a real scalar", guard);
+    return flxi_fail(err, FLX_E_USAGE, "flx_compile: guard is %zu, but there is no output %zu that is a real scalar",
+                     guard, guard - 1);
 }
 
 static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)

@@ -19,8 +19,8 @@ typedef struct {
     const flxi_allocator *mem;
 } flxi_training;
 
-/* Freed by flxi_training_free() whether it succeeds or not. `for_trainer`: gradients are separate from the update, which
-   is a step of its own, and guarded by their norm unless the options say otherwise. */
+/* Freed by flxi_training_free() whether it succeeds or not. `for_trainer`: gradients are separate from the update, and
+   their norm is an output unless the options say otherwise. */
 flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_train_options *options, bool for_trainer,
                             flx_error *err);
 void flxi_training_free(flxi_training *t);

@@ -200,7 +200,7 @@ typedef struct {
     nfds_t n;
 } watch;
 
-/* What no output announces is looked at this often: a stop, and the end of a program whose output others hold. */
+/* Time between two checks for what no output shows: a stop, and the end of a program whose output others hold. */
 enum { LOOK_MS = 10 };
 
 /* Milliseconds to sleep at most. */

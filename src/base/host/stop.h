@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 struct flx_stop {
-    atomic_int code;     /* 0: go on; else FLX_E_CANCELLED or FLX_E_TIMEOUT, for ever */
+    atomic_int code;     /* 0: continue; else FLX_E_CANCELLED or FLX_E_TIMEOUT, for ever */
     double seconds;      /* the time limit, for messages */
     int64_t deadline_ns; /* of CLOCK_MONOTONIC; 0: none */
     flx_stop *outer[2];  /* that stop this one too; or NULL */
@@ -75,7 +75,7 @@ static inline flx_stop *flxi_stop_swap(flx_stop *s)
    both. */
 void flxi_stop_wait(pthread_cond_t *changed, pthread_mutex_t *lock);
 
-/* USAGE for a time limit that is no number of seconds, or a memory limit below 0. */
+/* USAGE for a time limit that is negative or NaN, or a negative memory limit. */
 flx_code flxi_check_limits(const char *function, double seconds, int64_t bytes, flx_error *err);
 
 #endif

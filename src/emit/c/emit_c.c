@@ -109,7 +109,7 @@ static const flxi_khelper helpers[] = {
      "    for (int i = 0; i < 6; i++)\n"
      "        status[i] = words[i];\n"
      "}\n"},
-    /* Whoever loads the object may say how to find out. */
+    /* The code that loads the object may set the question. */
     {"is_stopped", 0,
      "static int (*k_ask)(void);\n"
      "void flxk_ask_by(int (*ask)(void));\n"

@@ -237,7 +237,7 @@ const char *flxi_blas_applies(const flxi_route_node *n)
     return flxi_blas_ratio(dtype) > clearly_faster ? NULL : "our own product measured as fast";
 }
 
-/* Of one call, which nothing ends early: some ten milliseconds. */
+/* Limits of one call, which cannot be ended early: it takes about ten milliseconds. */
 enum { BLOCK_ROWS = 256, LEAST_COLS = 128 };
 static const int64_t call_products = (int64_t)1 << 29;
 

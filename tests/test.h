@@ -80,7 +80,7 @@ void test_register(test_case *t);
 #define CHECK_MADE(object, err) CHECK_MSG((object) != NULL, "%s: %s", flx_code_name((err)->code), (err)->message)
 
 /* Fails without a condition. */
-#define FAIL(...) test_require(__FILE__, __LINE__, false, "reached a place that must not be reached", __VA_ARGS__)
+#define FAIL(...) test_require(__FILE__, __LINE__, false, "reached code that must not be reached", __VA_ARGS__)
 
 /* ---- For use inside a test ---- */
 

@@ -40,6 +40,7 @@ typedef struct flx_attr_view {
 } flx_attr_view;
 
 FLX_API size_t flx_op_count(void);
+/** Op i; FLX_E_NAME when `i` is out of range. Here and below, NULL for a name or for `out` is FLX_E_USAGE. */
 FLX_API flx_code flx_op_at(size_t i, flx_op_view *out);
 /** By name or synonym; FLX_E_NAME when there is no such op. */
 FLX_API flx_code flx_op_find(const char *name, flx_op_view *out);

@@ -24,14 +24,16 @@ typedef void *(*flx_alloc_fn)(void *user, void *block, size_t old_size, size_t n
 /* What the library reports while it works: nothing of it is an error. Experimental: more events may be added. */
 typedef enum flx_log_event {
     FLX_LOG_COMPILED = 1,   /* a graph was compiled; the text says how long it took */
-    FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again */
-    FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits: a compiler is started */
+    FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again; the text begins with the cache's name */
+    FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits; the text begins with the cache's name */
     FLX_LOG_FALLBACK = 4    /* something is computed in a slower way than usual; the text gives the reason */
 } flx_log_event;
 
-/* Called for each event with what it is about (the name of a graph or of an op) and a line of text, which live until it
-   returns. The function is called from any thread that uses the context, also from several at once, and must not call
-   the library. */
+/* Called for each event with what it is about and a line of text, which live until it returns. The subject is the name
+   of the graph; for the object cache, which all graphs share, that of the device ("cpu"); for a node that the reference
+   evaluator computes, that of the node or its op. A graph that is interpreted on request (FLX_COMPILE_INTERPRET)
+   reports no fallbacks. The function is called from any thread that uses the context, also from several at once, and
+   must not call the library. */
 typedef void (*flx_log_fn)(void *user, flx_log_event event, const char *subject, const char *text);
 
 typedef struct flx_context_options {
@@ -68,7 +70,8 @@ FLX_API flx_dim flx_dim_div(flx_context *ctx, flx_dim a, flx_dim b);
 /** 1 if `dim` is a number, 0 if it is symbolic or invalid. */
 FLX_API int flx_dim_is_static(flx_dim dim);
 
-/* The printers below write at most `size` bytes with a terminating 0 and return the full length, like snprintf. */
+/* The printers below write at most `size` bytes with a terminating 0 and return the full length, like snprintf; nothing
+   is written where `buffer` is NULL. */
 FLX_API size_t flx_dim_print(flx_context *ctx, flx_dim dim, char *buffer, size_t size);
 FLX_API size_t flx_type_print(flx_context *ctx, const flx_type *type, char *buffer, size_t size);
 
@@ -188,6 +191,10 @@ typedef struct flx_attr {
 FLX_API uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                         size_t num_attrs, flx_val *results, size_t capacity);
 
+/** Checks a struct of attributes by its struct_size (fluxion/types.h); `size` and `alignment` are those of its type.
+    USAGE for a size that is not accepted, which the graph keeps. The functions of fluxion/ops.h call it. */
+FLX_API flx_code flx_attrs_check(flx_graph *g, const void *attrs, const char *type, size_t size, size_t alignment);
+
 /** Appends the nodes of `body`, a finished graph of the same context, with its inputs and parameters, in order of
     declaration, standing for `inputs`, values of g of exactly these types. With `inputs` NULL they stand for the inputs
     and parameters of g that have their names, and those that g lacks are declared. Writes the values of the first
@@ -224,7 +231,7 @@ FLX_API const flx_graph *flx_node_graph(const flx_graph *g, size_t i, uint32_t k
 typedef struct flx_node_attr_view {
     flx_attr value;     /* with its key */
     const char *kind;   /* as in flx_attr_view: "int", "ints", "bool", "real", "word", "dtype", "graph" … */
-    int32_t is_default; /* 1: the value is the op's default, given or not */
+    int32_t is_default; /* 1: the node would have the same value if the attribute had been left out */
     char word[60];
 } flx_node_attr_view;
 

@@ -289,7 +289,8 @@ FLX_API void flx_kernel_release(flx_kernel *k); /* NULL is fine */
 FLX_API const char *flx_kernel_name(const flx_kernel *k);
 FLX_API void flx_kernel_workgroup_size(const flx_kernel *k, uint32_t size[3]);
 FLX_API size_t flx_kernel_buffer_count(const flx_kernel *k);
-/** Buffer i from 0; the texts live as long as the kernel. FLX_E_USAGE when out of range. */
+/** Buffer i from 0; the texts live as long as the kernel. Set out->struct_size first: no more than that is written;
+    with 0 it is the layout of version 0.2. FLX_E_USAGE when out of range. */
 FLX_API flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_buffer *out);
 
 /* ---- Text and bytes ---- */
@@ -335,7 +336,7 @@ typedef struct flx_kernel_finding {
     char path[120]; /* statement numbers from the top, as in "body/2/else/0" */
     char message[240];
     char hint[120];
-    uint32_t place; /* offset + 1 in the text it was read from, or 0 */
+    uint32_t position; /* offset + 1 in the text it was read from, or 0 */
 } flx_kernel_finding;
 
 /** As flx_kernel_parse(), with all that is wrong: `found` receives the number of errors and warnings, `findings` the
@@ -372,7 +373,7 @@ typedef struct flx_kernel_run_options {
     uint32_t struct_size;   /* sizeof(flx_kernel_run_options); 0: the layout of version 0.2 */
     uint32_t flags;         /* FLX_KERNEL_DETECT_RACES … */
     const char *device;     /* "cpu": compiled C; "ref": the interpreter; "opencl"; NULL: see below */
-    uint32_t schedule;      /* a flx_kernel_schedule; of the interpreter */
+    uint32_t schedule;      /* a flx_kernel_schedule; other devices than "ref" have only FLX_KERNEL_FORWARD */
     uint32_t subgroup_size; /* 0: 32 */
     uint64_t seed;
     uint64_t max_steps; /* evaluated nodes, 0: 2^33; a limit without a device selects the interpreter */
@@ -477,7 +478,8 @@ FLX_API size_t flx_kernel_derived_warning_count(const flx_kernel_derived *d);
 FLX_API const char *flx_kernel_derived_warning(const flx_kernel_derived *d, size_t i);
 
 /** Runs the sequence with whatever it needs: `memory` holds forward buffers, cotangents or tangents (missing cotangents
-    are ones) and the gradients or tangents wanted; tapes, adjoints and copies are made and thrown away. */
+    are ones) and the gradients or tangents wanted; tapes, adjoints and copies are made and thrown away. NAME for a
+    buffer that neither the forward kernel nor the derivative has, DUP_NAME for one that is given twice. */
 FLX_API flx_code flx_kernel_derived_run(const flx_kernel_derived *d, const uint32_t grid[3],
                                         const flx_kernel_memory *memory, size_t num_memory,
                                         const flx_kernel_run_options *options, flx_error *err);

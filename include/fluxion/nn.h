@@ -5,7 +5,8 @@
    once.
 
    Layers take activations of any rank [..., width]; sequences are [N, S, width]. Parameters have the dtype of x. An
-   activation is the name of an op of one operand ("relu", "gelu", "silu" …), NULL for none. */
+   activation is the name of an op of one operand that keeps its type ("relu", "gelu", "silu" …), NULL for none. Options
+   may be NULL: defaults for all. Sizes must be positive; a name that is NULL and an argument out of range are USAGE. */
 #ifndef FLUXION_NN_H
 #define FLUXION_NN_H
 
@@ -59,8 +60,8 @@ FLX_API flx_val flx_nn_dropout(flx_graph *g, flx_val x, flx_val key, double rate
 typedef struct flx_nn_attention_options {
     uint32_t struct_size;  /* sizeof(flx_nn_attention_options); 0: the layout of version 0.2 */
     int32_t no_bias;       /* projections without b */
-    int64_t heads;         /* 0: 1; divides the width of x unless head_dim is given */
-    int64_t kv_heads;      /* 0: as many as heads */
+    int64_t heads;         /* 0: 1; must divide the width of x unless head_dim is given */
+    int64_t kv_heads;      /* 0: as many as heads; must divide heads */
     int64_t head_dim;      /* 0: width / heads */
     const char *mask_kind; /* of the op attention: NULL is "none"; "causal", "sliding_window", "custom", "bias" */
     int64_t window;        /* of sliding_window */
@@ -111,13 +112,13 @@ FLX_API flx_val flx_nn_gru(flx_graph *g, const char *name, flx_val x, int64_t un
 /** Gates i, f, candidate g, gate o in the columns of w, u [.., 4 units]: c' = f c + i g, h' = o tanh(c'). */
 FLX_API flx_val flx_nn_lstm(flx_graph *g, const char *name, flx_val x, int64_t units, flx_val *last);
 
-/* ---- Losses: scalars, the mean over all examples ---- */
+/* ---- Losses: scalars, the mean over all examples. Values that are compared have one shape: SHAPE otherwise ---- */
 
 FLX_API flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target);
 FLX_API flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target);
-/** Quadratic up to delta, linear beyond. */
+/** Quadratic up to delta, which is positive, linear beyond. */
 FLX_API flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta);
-/** logits [N, C], labels [N]; `smoothing` of the weight is spread over all classes. */
+/** logits [N, C], labels [N]; `smoothing` of the weight, 0 to 1, is spread over all classes. */
 FLX_API flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing);
 /** Targets between 0 and 1, of the shape of logits. */
 FLX_API flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target);

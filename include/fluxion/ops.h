@@ -154,6 +154,16 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
     (attrs && (attrs->struct_size == 0 || attrs->struct_size >= offsetof(type, field) + sizeof attrs->field))
 #define FLX_HAS_NUMBER_(type, field) (FLX_HAS_(type, field) && (attrs->struct_size != 0 || attrs->field != 0))
 
+/* Structs of this version need no check; whether another size is accepted is decided by the library. */
+#ifdef __cplusplus
+#define FLX_ALIGNMENT_(type) alignof(type)
+#else
+#define FLX_ALIGNMENT_(type) _Alignof(type)
+#endif
+#define FLX_CHECK_SIZE_(type) \
+    ((void)(attrs && attrs->struct_size != 0 && attrs->struct_size != sizeof(type) && \
+            flx_attrs_check(g, attrs, #type, sizeof(type), FLX_ALIGNMENT_(type))))
+
 /* The macros list every attribute as absent and then the caller's, which override them: exactly what is meant, but what
    compilers warn about. */
 #if defined(__clang__)
@@ -169,9 +179,9 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
 #define FLX_LOUD_ _Pragma("GCC diagnostic pop")
 #endif
 #if defined(__GNUC__)
-#define FLX_CALL_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })
+#define FLX_BUILT_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })
 #else
-#define FLX_CALL_(type, call) call
+#define FLX_BUILT_(type, call) call
 #endif
 
 /* ---- elementwise ---- */
@@ -197,6 +207,7 @@ static inline flx_val flx_cast_with(flx_graph *g, flx_val x, const flx_cast_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cast_attrs);
     if (FLX_HAS_(flx_cast_attrs, to) && attrs->to != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("to", attrs->to);
     return flx_op1(g, "cast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -204,7 +215,7 @@ static inline flx_val flx_cast_with(flx_graph *g, flx_val x, const flx_cast_attr
 
 #ifndef __cplusplus
 #define flx_cast(...) FLX_CAST_(__VA_ARGS__, .struct_size = sizeof(flx_cast_attrs))
-#define FLX_CAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_cast_with((g_), (x_), &(flx_cast_attrs){.struct_size = 0, \
+#define FLX_CAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cast_with((g_), (x_), &(flx_cast_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -221,6 +232,7 @@ static inline flx_val flx_bitcast_with(flx_graph *g, flx_val x, const flx_bitcas
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_bitcast_attrs);
     if (FLX_HAS_(flx_bitcast_attrs, to) && attrs->to != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("to", attrs->to);
     return flx_op1(g, "bitcast", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -228,7 +240,7 @@ static inline flx_val flx_bitcast_with(flx_graph *g, flx_val x, const flx_bitcas
 
 #ifndef __cplusplus
 #define flx_bitcast(...) FLX_BITCAST_(__VA_ARGS__, .struct_size = sizeof(flx_bitcast_attrs))
-#define FLX_BITCAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_bitcast_with((g_), (x_), &(flx_bitcast_attrs){.struct_size = \
+#define FLX_BITCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_bitcast_with((g_), (x_), &(flx_bitcast_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -246,6 +258,7 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_precision_attrs);
     if (FLX_HAS_NUMBER_(flx_reduce_precision_attrs, exponent) && attrs->exponent != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("exponent", attrs->exponent);
     if (FLX_HAS_NUMBER_(flx_reduce_precision_attrs, mantissa) && attrs->mantissa != FLX_DEFAULT)
@@ -256,7 +269,7 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_reduce_precision(...) FLX_REDUCE_PRECISION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_reduce_precision_attrs))
-#define FLX_REDUCE_PRECISION_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_precision_with((g_), (x_), \
+#define FLX_REDUCE_PRECISION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_precision_with((g_), (x_), \
     &(flx_reduce_precision_attrs){.exponent = FLX_DEFAULT, .mantissa = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -280,6 +293,7 @@ static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_print_attrs);
     if (FLX_HAS_(flx_print_attrs, message) && attrs->message)
         flx_a[flx_n++] = flx_attr_string("message", attrs->message);
     return flx_op1(g, "print", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -287,7 +301,7 @@ static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_at
 
 #ifndef __cplusplus
 #define flx_print(...) FLX_PRINT_(__VA_ARGS__, .struct_size = sizeof(flx_print_attrs))
-#define FLX_PRINT_(g_, x_, ...) FLX_CALL_(flx_val, flx_print_with((g_), (x_), &(flx_print_attrs){.struct_size = 0, \
+#define FLX_PRINT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_print_with((g_), (x_), &(flx_print_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -305,6 +319,7 @@ static inline flx_val flx_check_with(flx_graph *g, flx_val x, flx_val ok, const 
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = ok;
+    FLX_CHECK_SIZE_(flx_check_attrs);
     if (FLX_HAS_(flx_check_attrs, message) && attrs->message)
         flx_a[flx_n++] = flx_attr_string("message", attrs->message);
     return flx_op1(g, "check", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -312,7 +327,7 @@ static inline flx_val flx_check_with(flx_graph *g, flx_val x, flx_val ok, const 
 
 #ifndef __cplusplus
 #define flx_check(...) FLX_CHECK_(__VA_ARGS__, .struct_size = sizeof(flx_check_attrs))
-#define FLX_CHECK_(g_, x_, ok_, ...) FLX_CALL_(flx_val, flx_check_with((g_), (x_), (ok_), \
+#define FLX_CHECK_(g_, x_, ok_, ...) FLX_BUILT_(flx_val, flx_check_with((g_), (x_), (ok_), \
     &(flx_check_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -895,6 +910,7 @@ static inline flx_val flx_round_with(flx_graph *g, flx_val x, const flx_round_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_round_attrs);
     if (FLX_HAS_(flx_round_attrs, ste) && attrs->ste)
         flx_a[flx_n++] = flx_attr_word("ste", attrs->ste);
     return flx_op1(g, "round", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -902,7 +918,7 @@ static inline flx_val flx_round_with(flx_graph *g, flx_val x, const flx_round_at
 
 #ifndef __cplusplus
 #define flx_round(...) FLX_ROUND_(__VA_ARGS__, .struct_size = sizeof(flx_round_attrs))
-#define FLX_ROUND_(g_, x_, ...) FLX_CALL_(flx_val, flx_round_with((g_), (x_), &(flx_round_attrs){.struct_size = 0, \
+#define FLX_ROUND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_round_with((g_), (x_), &(flx_round_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -999,6 +1015,7 @@ static inline flx_val flx_elu_with(flx_graph *g, flx_val x, const flx_elu_attrs 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_elu_attrs);
     if (FLX_HAS_NUMBER_(flx_elu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "elu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1006,7 +1023,7 @@ static inline flx_val flx_elu_with(flx_graph *g, flx_val x, const flx_elu_attrs 
 
 #ifndef __cplusplus
 #define flx_elu(...) FLX_ELU_(__VA_ARGS__, .struct_size = sizeof(flx_elu_attrs))
-#define FLX_ELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_elu_with((g_), (x_), &(flx_elu_attrs){.alpha = NAN, .struct_size \
+#define FLX_ELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_elu_with((g_), (x_), &(flx_elu_attrs){.alpha = NAN, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -1023,6 +1040,7 @@ static inline flx_val flx_celu_with(flx_graph *g, flx_val x, const flx_celu_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_celu_attrs);
     if (FLX_HAS_NUMBER_(flx_celu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "celu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1030,7 +1048,7 @@ static inline flx_val flx_celu_with(flx_graph *g, flx_val x, const flx_celu_attr
 
 #ifndef __cplusplus
 #define flx_celu(...) FLX_CELU_(__VA_ARGS__, .struct_size = sizeof(flx_celu_attrs))
-#define FLX_CELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_celu_with((g_), (x_), &(flx_celu_attrs){.alpha = NAN, \
+#define FLX_CELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_celu_with((g_), (x_), &(flx_celu_attrs){.alpha = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1047,6 +1065,7 @@ static inline flx_val flx_leaky_relu_with(flx_graph *g, flx_val x, const flx_lea
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_leaky_relu_attrs);
     if (FLX_HAS_NUMBER_(flx_leaky_relu_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     return flx_op1(g, "leaky_relu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1054,8 +1073,8 @@ static inline flx_val flx_leaky_relu_with(flx_graph *g, flx_val x, const flx_lea
 
 #ifndef __cplusplus
 #define flx_leaky_relu(...) FLX_LEAKY_RELU_(__VA_ARGS__, .struct_size = sizeof(flx_leaky_relu_attrs))
-#define FLX_LEAKY_RELU_(g_, x_, ...) FLX_CALL_(flx_val, flx_leaky_relu_with((g_), (x_), &(flx_leaky_relu_attrs){.alpha \
-    = NAN, .struct_size = 0, __VA_ARGS__}))
+#define FLX_LEAKY_RELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_leaky_relu_with((g_), (x_), \
+    &(flx_leaky_relu_attrs){.alpha = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_hard_sigmoid_attrs {
@@ -1072,6 +1091,7 @@ static inline flx_val flx_hard_sigmoid_with(flx_graph *g, flx_val x, const flx_h
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_hard_sigmoid_attrs);
     if (FLX_HAS_NUMBER_(flx_hard_sigmoid_attrs, alpha) && attrs->alpha == attrs->alpha)
         flx_a[flx_n++] = flx_attr_real("alpha", attrs->alpha);
     if (FLX_HAS_NUMBER_(flx_hard_sigmoid_attrs, beta) && attrs->beta == attrs->beta)
@@ -1081,7 +1101,7 @@ static inline flx_val flx_hard_sigmoid_with(flx_graph *g, flx_val x, const flx_h
 
 #ifndef __cplusplus
 #define flx_hard_sigmoid(...) FLX_HARD_SIGMOID_(__VA_ARGS__, .struct_size = sizeof(flx_hard_sigmoid_attrs))
-#define FLX_HARD_SIGMOID_(g_, x_, ...) FLX_CALL_(flx_val, flx_hard_sigmoid_with((g_), (x_), \
+#define FLX_HARD_SIGMOID_(g_, x_, ...) FLX_BUILT_(flx_val, flx_hard_sigmoid_with((g_), (x_), \
     &(flx_hard_sigmoid_attrs){.alpha = NAN, .beta = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1099,6 +1119,7 @@ static inline flx_val flx_threshold_with(flx_graph *g, flx_val x, const flx_thre
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_threshold_attrs);
     if (FLX_HAS_NUMBER_(flx_threshold_attrs, theta) && attrs->theta == attrs->theta)
         flx_a[flx_n++] = flx_attr_real("theta", attrs->theta);
     if (FLX_HAS_NUMBER_(flx_threshold_attrs, value) && attrs->value == attrs->value)
@@ -1108,7 +1129,7 @@ static inline flx_val flx_threshold_with(flx_graph *g, flx_val x, const flx_thre
 
 #ifndef __cplusplus
 #define flx_threshold(...) FLX_THRESHOLD_(__VA_ARGS__, .struct_size = sizeof(flx_threshold_attrs))
-#define FLX_THRESHOLD_(g_, x_, ...) FLX_CALL_(flx_val, flx_threshold_with((g_), (x_), &(flx_threshold_attrs){.theta = \
+#define FLX_THRESHOLD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_threshold_with((g_), (x_), &(flx_threshold_attrs){.theta = \
     NAN, .value = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1178,6 +1199,33 @@ static inline flx_val flx_zeta(flx_graph *g, flx_val x, flx_val q)
     flx_x[1] = q;
     return flx_op1(g, "zeta", flx_x, 2, NULL, 0);
 }
+
+typedef struct flx_zeta_derivative_attrs {
+    uint32_t struct_size; /* sizeof(flx_zeta_derivative_attrs) */
+    int64_t order; /* 1 */
+} flx_zeta_derivative_attrs;
+#define FLX_ZETA_DERIVATIVE_ATTRS {sizeof(flx_zeta_derivative_attrs), FLX_DEFAULT}
+
+/** derivative of zeta(x, q) in x, as often as order says: sum of (-log(q + k))^order (q + k)^-x; NaN for q < 0 */
+static inline flx_val flx_zeta_derivative_with(flx_graph *g, flx_val x, flx_val q, const flx_zeta_derivative_attrs
+                                               *attrs)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = x;
+    flx_x[1] = q;
+    FLX_CHECK_SIZE_(flx_zeta_derivative_attrs);
+    if (FLX_HAS_NUMBER_(flx_zeta_derivative_attrs, order) && attrs->order != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("order", attrs->order);
+    return flx_op1(g, "zeta_derivative", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_zeta_derivative(...) FLX_ZETA_DERIVATIVE_(__VA_ARGS__, .struct_size = sizeof(flx_zeta_derivative_attrs))
+#define FLX_ZETA_DERIVATIVE_(g_, x_, q_, ...) FLX_BUILT_(flx_val, flx_zeta_derivative_with((g_), (x_), (q_), \
+    &(flx_zeta_derivative_attrs){.order = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#endif
 
 /** exp(-|x|) I0(x), modified Bessel function of order 0 */
 static inline flx_val flx_bessel_i0e(flx_graph *g, flx_val x)
@@ -1259,6 +1307,7 @@ static inline flx_val flx_const_with(flx_graph *g, const flx_const_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_const_attrs);
     if (FLX_HAS_(flx_const_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_(flx_const_attrs, data) && attrs->data)
@@ -1268,7 +1317,7 @@ static inline flx_val flx_const_with(flx_graph *g, const flx_const_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_const(...) FLX_CONST_(__VA_ARGS__, .struct_size = sizeof(flx_const_attrs))
-#define FLX_CONST_(g_, ...) FLX_CALL_(flx_val, flx_const_with((g_), &(flx_const_attrs){.struct_size = 0, \
+#define FLX_CONST_(g_, ...) FLX_BUILT_(flx_val, flx_const_with((g_), &(flx_const_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1284,6 +1333,7 @@ static inline flx_val flx_full_with(flx_graph *g, const flx_full_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_full_attrs);
     if (FLX_HAS_(flx_full_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_(flx_full_attrs, value) && attrs->value)
@@ -1293,7 +1343,7 @@ static inline flx_val flx_full_with(flx_graph *g, const flx_full_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_full(...) FLX_FULL_(__VA_ARGS__, .struct_size = sizeof(flx_full_attrs))
-#define FLX_FULL_(g_, ...) FLX_CALL_(flx_val, flx_full_with((g_), &(flx_full_attrs){.struct_size = 0, __VA_ARGS__}))
+#define FLX_FULL_(g_, ...) FLX_BUILT_(flx_val, flx_full_with((g_), &(flx_full_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_iota_attrs {
@@ -1308,6 +1358,7 @@ static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_iota_attrs);
     if (FLX_HAS_(flx_iota_attrs, type) && attrs->type)
         flx_a[flx_n++] = flx_attr_type("type", attrs->type);
     if (FLX_HAS_NUMBER_(flx_iota_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1317,7 +1368,7 @@ static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_iota(...) FLX_IOTA_(__VA_ARGS__, .struct_size = sizeof(flx_iota_attrs))
-#define FLX_IOTA_(g_, ...) FLX_CALL_(flx_val, flx_iota_with((g_), &(flx_iota_attrs){.axis = FLX_DEFAULT, .struct_size \
+#define FLX_IOTA_(g_, ...) FLX_BUILT_(flx_val, flx_iota_with((g_), &(flx_iota_attrs){.axis = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -1335,6 +1386,7 @@ static inline flx_val flx_eye_with(flx_graph *g, const flx_eye_attrs *attrs)
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_eye_attrs);
     if (FLX_HAS_NUMBER_(flx_eye_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_NUMBER_(flx_eye_attrs, m) && attrs->m != FLX_DEFAULT)
@@ -1348,7 +1400,7 @@ static inline flx_val flx_eye_with(flx_graph *g, const flx_eye_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_eye(...) FLX_EYE_(__VA_ARGS__, .struct_size = sizeof(flx_eye_attrs))
-#define FLX_EYE_(g_, ...) FLX_CALL_(flx_val, flx_eye_with((g_), &(flx_eye_attrs){.n = FLX_DEFAULT, .m = FLX_DEFAULT, \
+#define FLX_EYE_(g_, ...) FLX_BUILT_(flx_val, flx_eye_with((g_), &(flx_eye_attrs){.n = FLX_DEFAULT, .m = FLX_DEFAULT, \
     .k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1365,6 +1417,7 @@ static inline flx_val flx_dim_size_with(flx_graph *g, flx_val x, const flx_dim_s
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_dim_size_attrs);
     if (FLX_HAS_NUMBER_(flx_dim_size_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "dim_size", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1372,7 +1425,7 @@ static inline flx_val flx_dim_size_with(flx_graph *g, flx_val x, const flx_dim_s
 
 #ifndef __cplusplus
 #define flx_dim_size(...) FLX_DIM_SIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dim_size_attrs))
-#define FLX_DIM_SIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_dim_size_with((g_), (x_), &(flx_dim_size_attrs){.axis = \
+#define FLX_DIM_SIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_dim_size_with((g_), (x_), &(flx_dim_size_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1389,6 +1442,7 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reshape_attrs);
     if (FLX_HAS_(flx_reshape_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "reshape", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1396,7 +1450,7 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
 
 #ifndef __cplusplus
 #define flx_reshape(...) FLX_RESHAPE_(__VA_ARGS__, .struct_size = sizeof(flx_reshape_attrs))
-#define FLX_RESHAPE_(g_, x_, ...) FLX_CALL_(flx_val, flx_reshape_with((g_), (x_), &(flx_reshape_attrs){.struct_size = \
+#define FLX_RESHAPE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reshape_with((g_), (x_), &(flx_reshape_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1413,6 +1467,7 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_transpose_attrs);
     if (FLX_HAS_(flx_transpose_attrs, perm) && attrs->perm.v)
         flx_a[flx_n++] = flx_attr_ints("perm", attrs->perm);
     return flx_op1(g, "transpose", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1420,7 +1475,7 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
 
 #ifndef __cplusplus
 #define flx_transpose(...) FLX_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_transpose_attrs))
-#define FLX_TRANSPOSE_(g_, x_, ...) FLX_CALL_(flx_val, flx_transpose_with((g_), (x_), \
+#define FLX_TRANSPOSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transpose_with((g_), (x_), \
     &(flx_transpose_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1437,6 +1492,7 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_expand_attrs);
     if (FLX_HAS_(flx_expand_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "expand", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1444,7 +1500,7 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
 
 #ifndef __cplusplus
 #define flx_expand(...) FLX_EXPAND_(__VA_ARGS__, .struct_size = sizeof(flx_expand_attrs))
-#define FLX_EXPAND_(g_, x_, ...) FLX_CALL_(flx_val, flx_expand_with((g_), (x_), &(flx_expand_attrs){.struct_size = 0, \
+#define FLX_EXPAND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_expand_with((g_), (x_), &(flx_expand_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1462,6 +1518,7 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_broadcast_in_dim_attrs);
     if (FLX_HAS_(flx_broadcast_in_dim_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_broadcast_in_dim_attrs, axes) && attrs->axes.v)
@@ -1472,7 +1529,7 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_broadcast_in_dim(...) FLX_BROADCAST_IN_DIM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_broadcast_in_dim_attrs))
-#define FLX_BROADCAST_IN_DIM_(g_, x_, ...) FLX_CALL_(flx_val, flx_broadcast_in_dim_with((g_), (x_), \
+#define FLX_BROADCAST_IN_DIM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_in_dim_with((g_), (x_), \
     &(flx_broadcast_in_dim_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1489,6 +1546,7 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_squeeze_attrs);
     if (FLX_HAS_(flx_squeeze_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "squeeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1496,7 +1554,7 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
 
 #ifndef __cplusplus
 #define flx_squeeze(...) FLX_SQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_squeeze_attrs))
-#define FLX_SQUEEZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_squeeze_with((g_), (x_), &(flx_squeeze_attrs){.struct_size = \
+#define FLX_SQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_squeeze_with((g_), (x_), &(flx_squeeze_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1513,6 +1571,7 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_unsqueeze_attrs);
     if (FLX_HAS_(flx_unsqueeze_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1520,7 +1579,7 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
 
 #ifndef __cplusplus
 #define flx_unsqueeze(...) FLX_UNSQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_unsqueeze_attrs))
-#define FLX_UNSQUEEZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_unsqueeze_with((g_), (x_), \
+#define FLX_UNSQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_unsqueeze_with((g_), (x_), \
     &(flx_unsqueeze_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1539,6 +1598,7 @@ static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_narrow_attrs);
     if (FLX_HAS_NUMBER_(flx_narrow_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_narrow_attrs, start) && attrs->start != FLX_DEFAULT)
@@ -1550,7 +1610,7 @@ static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_
 
 #ifndef __cplusplus
 #define flx_narrow(...) FLX_NARROW_(__VA_ARGS__, .struct_size = sizeof(flx_narrow_attrs))
-#define FLX_NARROW_(g_, x_, ...) FLX_CALL_(flx_val, flx_narrow_with((g_), (x_), &(flx_narrow_attrs){.axis = \
+#define FLX_NARROW_(g_, x_, ...) FLX_BUILT_(flx_val, flx_narrow_with((g_), (x_), &(flx_narrow_attrs){.axis = \
     FLX_DEFAULT, .start = FLX_DEFAULT, .len = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1569,6 +1629,7 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_slice_attrs);
     if (FLX_HAS_(flx_slice_attrs, start) && attrs->start.v)
         flx_a[flx_n++] = flx_attr_ints("start", attrs->start);
     if (FLX_HAS_(flx_slice_attrs, limit) && attrs->limit.v)
@@ -1580,7 +1641,7 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
 
 #ifndef __cplusplus
 #define flx_slice(...) FLX_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_slice_attrs))
-#define FLX_SLICE_(g_, x_, ...) FLX_CALL_(flx_val, flx_slice_with((g_), (x_), &(flx_slice_attrs){.struct_size = 0, \
+#define FLX_SLICE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_slice_with((g_), (x_), &(flx_slice_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1600,6 +1661,7 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = value;
+    FLX_CHECK_SIZE_(flx_pad_attrs);
     if (FLX_HAS_(flx_pad_attrs, low) && attrs->low.v)
         flx_a[flx_n++] = flx_attr_ints("low", attrs->low);
     if (FLX_HAS_(flx_pad_attrs, high) && attrs->high.v)
@@ -1611,7 +1673,7 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
 
 #ifndef __cplusplus
 #define flx_pad(...) FLX_PAD_(__VA_ARGS__, .struct_size = sizeof(flx_pad_attrs))
-#define FLX_PAD_(g_, x_, value_, ...) FLX_CALL_(flx_val, flx_pad_with((g_), (x_), (value_), \
+#define FLX_PAD_(g_, x_, value_, ...) FLX_BUILT_(flx_val, flx_pad_with((g_), (x_), (value_), \
     &(flx_pad_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1628,6 +1690,7 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reverse_attrs);
     if (FLX_HAS_(flx_reverse_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "reverse", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1635,7 +1698,7 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
 
 #ifndef __cplusplus
 #define flx_reverse(...) FLX_REVERSE_(__VA_ARGS__, .struct_size = sizeof(flx_reverse_attrs))
-#define FLX_REVERSE_(g_, x_, ...) FLX_CALL_(flx_val, flx_reverse_with((g_), (x_), &(flx_reverse_attrs){.struct_size = \
+#define FLX_REVERSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reverse_with((g_), (x_), &(flx_reverse_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -1651,6 +1714,7 @@ static inline flx_val flx_concat_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_concat_attrs);
     if (FLX_HAS_NUMBER_(flx_concat_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "concat", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -1658,7 +1722,7 @@ static inline flx_val flx_concat_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_concat(...) FLX_CONCAT_(__VA_ARGS__, .struct_size = sizeof(flx_concat_attrs))
-#define FLX_CONCAT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_concat_with((g_), (operands_), \
+#define FLX_CONCAT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_concat_with((g_), (operands_), \
     (num_operands_), &(flx_concat_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1674,6 +1738,7 @@ static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_stack_attrs);
     if (FLX_HAS_NUMBER_(flx_stack_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "stack", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -1681,7 +1746,7 @@ static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_stack(...) FLX_STACK_(__VA_ARGS__, .struct_size = sizeof(flx_stack_attrs))
-#define FLX_STACK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_stack_with((g_), (operands_), \
+#define FLX_STACK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_stack_with((g_), (operands_), \
     (num_operands_), &(flx_stack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1700,6 +1765,7 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_split_attrs);
     if (FLX_HAS_(flx_split_attrs, sizes) && attrs->sizes.v)
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     if (FLX_HAS_NUMBER_(flx_split_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1709,7 +1775,7 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
 
 #ifndef __cplusplus
 #define flx_split(...) FLX_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_split_attrs))
-#define FLX_SPLIT_(g_, x_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_split_with((g_), (x_), (results_), \
+#define FLX_SPLIT_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_split_with((g_), (x_), (results_), \
     (capacity_), &(flx_split_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1727,6 +1793,7 @@ static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *result
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_unstack_attrs);
     if (FLX_HAS_NUMBER_(flx_unstack_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op(g, "unstack", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -1734,7 +1801,7 @@ static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *result
 
 #ifndef __cplusplus
 #define flx_unstack(...) FLX_UNSTACK_(__VA_ARGS__, .struct_size = sizeof(flx_unstack_attrs))
-#define FLX_UNSTACK_(g_, x_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_unstack_with((g_), (x_), (results_), \
+#define FLX_UNSTACK_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_unstack_with((g_), (x_), (results_), \
     (capacity_), &(flx_unstack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1751,6 +1818,7 @@ static inline flx_val flx_tril_with(flx_graph *g, flx_val x, const flx_tril_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_tril_attrs);
     if (FLX_HAS_NUMBER_(flx_tril_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "tril", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1758,7 +1826,7 @@ static inline flx_val flx_tril_with(flx_graph *g, flx_val x, const flx_tril_attr
 
 #ifndef __cplusplus
 #define flx_tril(...) FLX_TRIL_(__VA_ARGS__, .struct_size = sizeof(flx_tril_attrs))
-#define FLX_TRIL_(g_, x_, ...) FLX_CALL_(flx_val, flx_tril_with((g_), (x_), &(flx_tril_attrs){.k = FLX_DEFAULT, \
+#define FLX_TRIL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tril_with((g_), (x_), &(flx_tril_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1775,6 +1843,7 @@ static inline flx_val flx_triu_with(flx_graph *g, flx_val x, const flx_triu_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_triu_attrs);
     if (FLX_HAS_NUMBER_(flx_triu_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "triu", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1782,7 +1851,7 @@ static inline flx_val flx_triu_with(flx_graph *g, flx_val x, const flx_triu_attr
 
 #ifndef __cplusplus
 #define flx_triu(...) FLX_TRIU_(__VA_ARGS__, .struct_size = sizeof(flx_triu_attrs))
-#define FLX_TRIU_(g_, x_, ...) FLX_CALL_(flx_val, flx_triu_with((g_), (x_), &(flx_triu_attrs){.k = FLX_DEFAULT, \
+#define FLX_TRIU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_triu_with((g_), (x_), &(flx_triu_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1800,6 +1869,7 @@ static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_diag_attrs);
     if (FLX_HAS_NUMBER_(flx_diag_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op1(g, "diag", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1807,7 +1877,7 @@ static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attr
 
 #ifndef __cplusplus
 #define flx_diag(...) FLX_DIAG_(__VA_ARGS__, .struct_size = sizeof(flx_diag_attrs))
-#define FLX_DIAG_(g_, x_, ...) FLX_CALL_(flx_val, flx_diag_with((g_), (x_), &(flx_diag_attrs){.k = FLX_DEFAULT, \
+#define FLX_DIAG_(g_, x_, ...) FLX_BUILT_(flx_val, flx_diag_with((g_), (x_), &(flx_diag_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1824,6 +1894,7 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_tile_attrs);
     if (FLX_HAS_(flx_tile_attrs, repeats) && attrs->repeats.v)
         flx_a[flx_n++] = flx_attr_ints("repeats", attrs->repeats);
     return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -1831,7 +1902,7 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
 
 #ifndef __cplusplus
 #define flx_tile(...) FLX_TILE_(__VA_ARGS__, .struct_size = sizeof(flx_tile_attrs))
-#define FLX_TILE_(g_, x_, ...) FLX_CALL_(flx_val, flx_tile_with((g_), (x_), &(flx_tile_attrs){.struct_size = 0, \
+#define FLX_TILE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tile_with((g_), (x_), &(flx_tile_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -1849,6 +1920,7 @@ static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_repeat_attrs);
     if (FLX_HAS_NUMBER_(flx_repeat_attrs, repeats) && attrs->repeats != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("repeats", attrs->repeats);
     if (FLX_HAS_NUMBER_(flx_repeat_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1858,7 +1930,7 @@ static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_
 
 #ifndef __cplusplus
 #define flx_repeat(...) FLX_REPEAT_(__VA_ARGS__, .struct_size = sizeof(flx_repeat_attrs))
-#define FLX_REPEAT_(g_, x_, ...) FLX_CALL_(flx_val, flx_repeat_with((g_), (x_), &(flx_repeat_attrs){.repeats = \
+#define FLX_REPEAT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_repeat_with((g_), (x_), &(flx_repeat_attrs){.repeats = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1876,6 +1948,7 @@ static inline flx_val flx_roll_with(flx_graph *g, flx_val x, const flx_roll_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_roll_attrs);
     if (FLX_HAS_NUMBER_(flx_roll_attrs, shift) && attrs->shift != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("shift", attrs->shift);
     if (FLX_HAS_NUMBER_(flx_roll_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -1885,7 +1958,7 @@ static inline flx_val flx_roll_with(flx_graph *g, flx_val x, const flx_roll_attr
 
 #ifndef __cplusplus
 #define flx_roll(...) FLX_ROLL_(__VA_ARGS__, .struct_size = sizeof(flx_roll_attrs))
-#define FLX_ROLL_(g_, x_, ...) FLX_CALL_(flx_val, flx_roll_with((g_), (x_), &(flx_roll_attrs){.shift = FLX_DEFAULT, \
+#define FLX_ROLL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_roll_with((g_), (x_), &(flx_roll_attrs){.shift = FLX_DEFAULT, \
     .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1901,6 +1974,7 @@ static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, 
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_meshgrid_attrs);
     if (FLX_HAS_(flx_meshgrid_attrs, indexing) && attrs->indexing)
         flx_a[flx_n++] = flx_attr_word("indexing", attrs->indexing);
     return flx_op(g, "meshgrid", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -1908,7 +1982,7 @@ static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, 
 
 #ifndef __cplusplus
 #define flx_meshgrid(...) FLX_MESHGRID_(__VA_ARGS__, .struct_size = sizeof(flx_meshgrid_attrs))
-#define FLX_MESHGRID_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_MESHGRID_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_meshgrid_with((g_), (operands_), (num_operands_), (results_), (capacity_), &(flx_meshgrid_attrs){.struct_size \
     = 0, __VA_ARGS__}))
 #endif
@@ -1930,6 +2004,7 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_sum_attrs);
     if (FLX_HAS_(flx_reduce_sum_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_sum_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -1939,7 +2014,7 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_sum(...) FLX_REDUCE_SUM_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_sum_attrs))
-#define FLX_REDUCE_SUM_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_sum_with((g_), (x_), \
+#define FLX_REDUCE_SUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_sum_with((g_), (x_), \
     &(flx_reduce_sum_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1957,6 +2032,7 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_mean_attrs);
     if (FLX_HAS_(flx_reduce_mean_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_mean_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -1966,7 +2042,7 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
 
 #ifndef __cplusplus
 #define flx_reduce_mean(...) FLX_REDUCE_MEAN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_mean_attrs))
-#define FLX_REDUCE_MEAN_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_mean_with((g_), (x_), \
+#define FLX_REDUCE_MEAN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_mean_with((g_), (x_), \
     &(flx_reduce_mean_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -1984,6 +2060,7 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_max_attrs);
     if (FLX_HAS_(flx_reduce_max_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_max_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -1993,7 +2070,7 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_max(...) FLX_REDUCE_MAX_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_max_attrs))
-#define FLX_REDUCE_MAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_max_with((g_), (x_), \
+#define FLX_REDUCE_MAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_max_with((g_), (x_), \
     &(flx_reduce_max_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2011,6 +2088,7 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_min_attrs);
     if (FLX_HAS_(flx_reduce_min_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_min_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2020,7 +2098,7 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_min(...) FLX_REDUCE_MIN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_min_attrs))
-#define FLX_REDUCE_MIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_min_with((g_), (x_), \
+#define FLX_REDUCE_MIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_min_with((g_), (x_), \
     &(flx_reduce_min_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2038,6 +2116,7 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_prod_attrs);
     if (FLX_HAS_(flx_reduce_prod_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_prod_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2047,7 +2126,7 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
 
 #ifndef __cplusplus
 #define flx_reduce_prod(...) FLX_REDUCE_PROD_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_prod_attrs))
-#define FLX_REDUCE_PROD_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_prod_with((g_), (x_), \
+#define FLX_REDUCE_PROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_prod_with((g_), (x_), \
     &(flx_reduce_prod_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2065,6 +2144,7 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_any_attrs);
     if (FLX_HAS_(flx_reduce_any_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_any_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2074,7 +2154,7 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_any(...) FLX_REDUCE_ANY_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_any_attrs))
-#define FLX_REDUCE_ANY_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_any_with((g_), (x_), \
+#define FLX_REDUCE_ANY_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_any_with((g_), (x_), \
     &(flx_reduce_any_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2092,6 +2172,7 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_all_attrs);
     if (FLX_HAS_(flx_reduce_all_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_all_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2101,7 +2182,7 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
 
 #ifndef __cplusplus
 #define flx_reduce_all(...) FLX_REDUCE_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_all_attrs))
-#define FLX_REDUCE_ALL_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_all_with((g_), (x_), \
+#define FLX_REDUCE_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_all_with((g_), (x_), \
     &(flx_reduce_all_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2120,6 +2201,7 @@ static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argmax_attrs);
     if (FLX_HAS_NUMBER_(flx_argmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argmax_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2131,7 +2213,7 @@ static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_
 
 #ifndef __cplusplus
 #define flx_argmax(...) FLX_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_argmax_attrs))
-#define FLX_ARGMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_argmax_with((g_), (x_), &(flx_argmax_attrs){.axis = \
+#define FLX_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmax_with((g_), (x_), &(flx_argmax_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2150,6 +2232,7 @@ static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argmin_attrs);
     if (FLX_HAS_NUMBER_(flx_argmin_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argmin_attrs, keep_dims) && attrs->keep_dims >= 0)
@@ -2161,7 +2244,7 @@ static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_
 
 #ifndef __cplusplus
 #define flx_argmin(...) FLX_ARGMIN_(__VA_ARGS__, .struct_size = sizeof(flx_argmin_attrs))
-#define FLX_ARGMIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_argmin_with((g_), (x_), &(flx_argmin_attrs){.axis = \
+#define FLX_ARGMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmin_with((g_), (x_), &(flx_argmin_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2178,6 +2261,7 @@ static inline flx_val flx_softmax_with(flx_graph *g, flx_val x, const flx_softma
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_softmax_attrs);
     if (FLX_HAS_NUMBER_(flx_softmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -2185,7 +2269,7 @@ static inline flx_val flx_softmax_with(flx_graph *g, flx_val x, const flx_softma
 
 #ifndef __cplusplus
 #define flx_softmax(...) FLX_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_softmax_attrs))
-#define FLX_SOFTMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_softmax_with((g_), (x_), &(flx_softmax_attrs){.axis = \
+#define FLX_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_softmax_with((g_), (x_), &(flx_softmax_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2202,6 +2286,7 @@ static inline flx_val flx_log_softmax_with(flx_graph *g, flx_val x, const flx_lo
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_log_softmax_attrs);
     if (FLX_HAS_NUMBER_(flx_log_softmax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     return flx_op1(g, "log_softmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -2209,7 +2294,7 @@ static inline flx_val flx_log_softmax_with(flx_graph *g, flx_val x, const flx_lo
 
 #ifndef __cplusplus
 #define flx_log_softmax(...) FLX_LOG_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_log_softmax_attrs))
-#define FLX_LOG_SOFTMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_log_softmax_with((g_), (x_), \
+#define FLX_LOG_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_log_softmax_with((g_), (x_), \
     &(flx_log_softmax_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2228,6 +2313,7 @@ static inline flx_val flx_cumsum_with(flx_graph *g, flx_val x, const flx_cumsum_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumsum_attrs);
     if (FLX_HAS_NUMBER_(flx_cumsum_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumsum_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2239,7 +2325,7 @@ static inline flx_val flx_cumsum_with(flx_graph *g, flx_val x, const flx_cumsum_
 
 #ifndef __cplusplus
 #define flx_cumsum(...) FLX_CUMSUM_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_attrs))
-#define FLX_CUMSUM_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumsum_with((g_), (x_), &(flx_cumsum_attrs){.axis = \
+#define FLX_CUMSUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumsum_with((g_), (x_), &(flx_cumsum_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2258,6 +2344,7 @@ static inline flx_val flx_cumprod_with(flx_graph *g, flx_val x, const flx_cumpro
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumprod_attrs);
     if (FLX_HAS_NUMBER_(flx_cumprod_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumprod_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2269,7 +2356,7 @@ static inline flx_val flx_cumprod_with(flx_graph *g, flx_val x, const flx_cumpro
 
 #ifndef __cplusplus
 #define flx_cumprod(...) FLX_CUMPROD_(__VA_ARGS__, .struct_size = sizeof(flx_cumprod_attrs))
-#define FLX_CUMPROD_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumprod_with((g_), (x_), &(flx_cumprod_attrs){.axis = \
+#define FLX_CUMPROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumprod_with((g_), (x_), &(flx_cumprod_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2288,6 +2375,7 @@ static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cummax_attrs);
     if (FLX_HAS_NUMBER_(flx_cummax_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cummax_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2299,7 +2387,7 @@ static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_
 
 #ifndef __cplusplus
 #define flx_cummax(...) FLX_CUMMAX_(__VA_ARGS__, .struct_size = sizeof(flx_cummax_attrs))
-#define FLX_CUMMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_cummax_with((g_), (x_), &(flx_cummax_attrs){.axis = \
+#define FLX_CUMMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummax_with((g_), (x_), &(flx_cummax_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2318,6 +2406,7 @@ static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cummin_attrs);
     if (FLX_HAS_NUMBER_(flx_cummin_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cummin_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2329,7 +2418,7 @@ static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_
 
 #ifndef __cplusplus
 #define flx_cummin(...) FLX_CUMMIN_(__VA_ARGS__, .struct_size = sizeof(flx_cummin_attrs))
-#define FLX_CUMMIN_(g_, x_, ...) FLX_CALL_(flx_val, flx_cummin_with((g_), (x_), &(flx_cummin_attrs){.axis = \
+#define FLX_CUMMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummin_with((g_), (x_), &(flx_cummin_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2348,6 +2437,7 @@ static inline flx_val flx_cumlogsumexp_with(flx_graph *g, flx_val x, const flx_c
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_cumlogsumexp_attrs);
     if (FLX_HAS_NUMBER_(flx_cumlogsumexp_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumlogsumexp_attrs, exclusive) && attrs->exclusive >= 0)
@@ -2359,7 +2449,7 @@ static inline flx_val flx_cumlogsumexp_with(flx_graph *g, flx_val x, const flx_c
 
 #ifndef __cplusplus
 #define flx_cumlogsumexp(...) FLX_CUMLOGSUMEXP_(__VA_ARGS__, .struct_size = sizeof(flx_cumlogsumexp_attrs))
-#define FLX_CUMLOGSUMEXP_(g_, x_, ...) FLX_CALL_(flx_val, flx_cumlogsumexp_with((g_), (x_), \
+#define FLX_CUMLOGSUMEXP_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumlogsumexp_with((g_), (x_), \
     &(flx_cumlogsumexp_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2376,6 +2466,7 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_reduce_attrs);
     if (FLX_HAS_(flx_reduce_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_reduce_attrs, axes) && attrs->axes.v)
@@ -2385,7 +2476,7 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
 
 #ifndef __cplusplus
 #define flx_reduce(...) FLX_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_attrs))
-#define FLX_REDUCE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_reduce_with((g_), \
+#define FLX_REDUCE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_reduce_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2401,6 +2492,7 @@ static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_map_attrs);
     if (FLX_HAS_(flx_map_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op(g, "map", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -2408,7 +2500,7 @@ static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_
 
 #ifndef __cplusplus
 #define flx_map(...) FLX_MAP_(__VA_ARGS__, .struct_size = sizeof(flx_map_attrs))
-#define FLX_MAP_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_map_with((g_), \
+#define FLX_MAP_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_map_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_map_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2426,6 +2518,7 @@ static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_topk_attrs);
     if (FLX_HAS_NUMBER_(flx_topk_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     if (FLX_HAS_(flx_topk_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -2435,7 +2528,7 @@ static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attr
 
 #ifndef __cplusplus
 #define flx_topk(...) FLX_TOPK_(__VA_ARGS__, .struct_size = sizeof(flx_topk_attrs))
-#define FLX_TOPK_(g_, x_, ...) FLX_CALL_(flx_val, flx_topk_with((g_), (x_), &(flx_topk_attrs){.k = FLX_DEFAULT, \
+#define FLX_TOPK_(g_, x_, ...) FLX_BUILT_(flx_val, flx_topk_with((g_), (x_), &(flx_topk_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2454,6 +2547,7 @@ static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_top_k_attrs);
     if (FLX_HAS_NUMBER_(flx_top_k_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     if (FLX_HAS_NUMBER_(flx_top_k_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -2465,7 +2559,7 @@ static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2
 
 #ifndef __cplusplus
 #define flx_top_k(...) FLX_TOP_K_(__VA_ARGS__, .struct_size = sizeof(flx_top_k_attrs))
-#define FLX_TOP_K_(g_, x_, results_, ...) FLX_CALL_(uint32_t, flx_top_k_with((g_), (x_), (results_), \
+#define FLX_TOP_K_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_top_k_with((g_), (x_), (results_), \
     &(flx_top_k_attrs){.k = FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2486,6 +2580,7 @@ static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[5];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_sort_attrs);
     if (FLX_HAS_NUMBER_(flx_sort_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_sort_attrs, num_keys) && attrs->num_keys != FLX_DEFAULT)
@@ -2501,7 +2596,7 @@ static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_sort(...) FLX_SORT_(__VA_ARGS__, .struct_size = sizeof(flx_sort_attrs))
-#define FLX_SORT_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_sort_with((g_), \
+#define FLX_SORT_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_sort_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_sort_attrs){.axis = FLX_DEFAULT, .num_keys = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -2522,6 +2617,7 @@ static inline flx_val flx_argsort_with(flx_graph *g, flx_val x, const flx_argsor
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_argsort_attrs);
     if (FLX_HAS_NUMBER_(flx_argsort_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_argsort_attrs, stable) && attrs->stable >= 0)
@@ -2535,7 +2631,7 @@ static inline flx_val flx_argsort_with(flx_graph *g, flx_val x, const flx_argsor
 
 #ifndef __cplusplus
 #define flx_argsort(...) FLX_ARGSORT_(__VA_ARGS__, .struct_size = sizeof(flx_argsort_attrs))
-#define FLX_ARGSORT_(g_, x_, ...) FLX_CALL_(flx_val, flx_argsort_with((g_), (x_), &(flx_argsort_attrs){.axis = \
+#define FLX_ARGSORT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argsort_with((g_), (x_), &(flx_argsort_attrs){.axis = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2557,6 +2653,7 @@ static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, 
     flx_val flx_x[2];
     flx_x[0] = table;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_gather_attrs);
     if (FLX_HAS_NUMBER_(flx_gather_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_(flx_gather_attrs, oob) && attrs->oob)
@@ -2566,7 +2663,7 @@ static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, 
 
 #ifndef __cplusplus
 #define flx_gather(...) FLX_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_gather_attrs))
-#define FLX_GATHER_(g_, table_, idx_, ...) FLX_CALL_(flx_val, flx_gather_with((g_), (table_), (idx_), \
+#define FLX_GATHER_(g_, table_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_with((g_), (table_), (idx_), \
     &(flx_gather_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2585,6 +2682,7 @@ static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val id
     flx_val flx_x[2];
     flx_x[0] = upd;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_scatter_add_attrs);
     if (FLX_HAS_NUMBER_(flx_scatter_add_attrs, R) && attrs->R != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("R", attrs->R);
     if (FLX_HAS_(flx_scatter_add_attrs, oob) && attrs->oob)
@@ -2594,7 +2692,7 @@ static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val id
 
 #ifndef __cplusplus
 #define flx_scatter_add(...) FLX_SCATTER_ADD_(__VA_ARGS__, .struct_size = sizeof(flx_scatter_add_attrs))
-#define FLX_SCATTER_ADD_(g_, upd_, idx_, ...) FLX_CALL_(flx_val, flx_scatter_add_with((g_), (upd_), (idx_), \
+#define FLX_SCATTER_ADD_(g_, upd_, idx_, ...) FLX_BUILT_(flx_val, flx_scatter_add_with((g_), (upd_), (idx_), \
     &(flx_scatter_add_attrs){.R = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2613,6 +2711,7 @@ static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, 
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_take_along_attrs);
     if (FLX_HAS_NUMBER_(flx_take_along_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_(flx_take_along_attrs, oob) && attrs->oob)
@@ -2622,7 +2721,7 @@ static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, 
 
 #ifndef __cplusplus
 #define flx_take_along(...) FLX_TAKE_ALONG_(__VA_ARGS__, .struct_size = sizeof(flx_take_along_attrs))
-#define FLX_TAKE_ALONG_(g_, x_, idx_, ...) FLX_CALL_(flx_val, flx_take_along_with((g_), (x_), (idx_), \
+#define FLX_TAKE_ALONG_(g_, x_, idx_, ...) FLX_BUILT_(flx_val, flx_take_along_with((g_), (x_), (idx_), \
     &(flx_take_along_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2642,6 +2741,7 @@ static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_ho
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = i;
+    FLX_CHECK_SIZE_(flx_one_hot_attrs);
     if (FLX_HAS_NUMBER_(flx_one_hot_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_NUMBER_(flx_one_hot_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -2655,7 +2755,7 @@ static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_ho
 
 #ifndef __cplusplus
 #define flx_one_hot(...) FLX_ONE_HOT_(__VA_ARGS__, .struct_size = sizeof(flx_one_hot_attrs))
-#define FLX_ONE_HOT_(g_, i_, ...) FLX_CALL_(flx_val, flx_one_hot_with((g_), (i_), &(flx_one_hot_attrs){.n = \
+#define FLX_ONE_HOT_(g_, i_, ...) FLX_BUILT_(flx_val, flx_one_hot_with((g_), (i_), &(flx_one_hot_attrs){.n = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2671,6 +2771,7 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_dynamic_slice_attrs);
     if (FLX_HAS_(flx_dynamic_slice_attrs, sizes) && attrs->sizes.v)
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     return flx_op1(g, "dynamic_slice", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -2678,7 +2779,7 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
 
 #ifndef __cplusplus
 #define flx_dynamic_slice(...) FLX_DYNAMIC_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_dynamic_slice_attrs))
-#define FLX_DYNAMIC_SLICE_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_dynamic_slice_with((g_), \
+#define FLX_DYNAMIC_SLICE_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dynamic_slice_with((g_), \
     (operands_), (num_operands_), &(flx_dynamic_slice_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2710,6 +2811,7 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = indices;
+    FLX_CHECK_SIZE_(flx_gather_nd_attrs);
     if (FLX_HAS_(flx_gather_nd_attrs, slice_sizes) && attrs->slice_sizes.v)
         flx_a[flx_n++] = flx_attr_ints("slice_sizes", attrs->slice_sizes);
     if (FLX_HAS_(flx_gather_nd_attrs, start_index_map) && attrs->start_index_map.v)
@@ -2731,7 +2833,7 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
 
 #ifndef __cplusplus
 #define flx_gather_nd(...) FLX_GATHER_ND_(__VA_ARGS__, .struct_size = sizeof(flx_gather_nd_attrs))
-#define FLX_GATHER_ND_(g_, x_, indices_, ...) FLX_CALL_(flx_val, flx_gather_nd_with((g_), (x_), (indices_), \
+#define FLX_GATHER_ND_(g_, x_, indices_, ...) FLX_BUILT_(flx_val, flx_gather_nd_with((g_), (x_), (indices_), \
     &(flx_gather_nd_attrs){.index_vector_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2760,6 +2862,7 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
     flx_x[0] = x;
     flx_x[1] = indices;
     flx_x[2] = updates;
+    FLX_CHECK_SIZE_(flx_scatter_nd_attrs);
     if (FLX_HAS_(flx_scatter_nd_attrs, start_index_map) && attrs->start_index_map.v)
         flx_a[flx_n++] = flx_attr_ints("start_index_map", attrs->start_index_map);
     if (FLX_HAS_(flx_scatter_nd_attrs, offset_axes) && attrs->offset_axes.v)
@@ -2783,7 +2886,7 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
 
 #ifndef __cplusplus
 #define flx_scatter_nd(...) FLX_SCATTER_ND_(__VA_ARGS__, .struct_size = sizeof(flx_scatter_nd_attrs))
-#define FLX_SCATTER_ND_(g_, x_, indices_, updates_, ...) FLX_CALL_(flx_val, flx_scatter_nd_with((g_), (x_), \
+#define FLX_SCATTER_ND_(g_, x_, indices_, updates_, ...) FLX_BUILT_(flx_val, flx_scatter_nd_with((g_), (x_), \
     (indices_), (updates_), &(flx_scatter_nd_attrs){.index_vector_axis = FLX_DEFAULT, .unique = -1, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -2817,6 +2920,7 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
     flx_val flx_x[2];
     flx_x[0] = l;
     flx_x[1] = r;
+    FLX_CHECK_SIZE_(flx_dot_general_attrs);
     if (FLX_HAS_(flx_dot_general_attrs, lc) && attrs->lc.v)
         flx_a[flx_n++] = flx_attr_ints("lc", attrs->lc);
     if (FLX_HAS_(flx_dot_general_attrs, rc) && attrs->rc.v)
@@ -2830,7 +2934,7 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
 
 #ifndef __cplusplus
 #define flx_dot_general(...) FLX_DOT_GENERAL_(__VA_ARGS__, .struct_size = sizeof(flx_dot_general_attrs))
-#define FLX_DOT_GENERAL_(g_, l_, r_, ...) FLX_CALL_(flx_val, flx_dot_general_with((g_), (l_), (r_), \
+#define FLX_DOT_GENERAL_(g_, l_, r_, ...) FLX_BUILT_(flx_val, flx_dot_general_with((g_), (l_), (r_), \
     &(flx_dot_general_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2851,6 +2955,7 @@ static inline flx_val flx_lora_matmul_with(flx_graph *g, flx_val x, flx_val w, f
     flx_x[1] = w;
     flx_x[2] = a;
     flx_x[3] = b;
+    FLX_CHECK_SIZE_(flx_lora_matmul_attrs);
     if (FLX_HAS_NUMBER_(flx_lora_matmul_attrs, scale) && attrs->scale == attrs->scale)
         flx_a[flx_n++] = flx_attr_real("scale", attrs->scale);
     return flx_op1(g, "lora_matmul", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -2858,7 +2963,7 @@ static inline flx_val flx_lora_matmul_with(flx_graph *g, flx_val x, flx_val w, f
 
 #ifndef __cplusplus
 #define flx_lora_matmul(...) FLX_LORA_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_lora_matmul_attrs))
-#define FLX_LORA_MATMUL_(g_, x_, w_, a_, b_, ...) FLX_CALL_(flx_val, flx_lora_matmul_with((g_), (x_), (w_), (a_), \
+#define FLX_LORA_MATMUL_(g_, x_, w_, a_, b_, ...) FLX_BUILT_(flx_val, flx_lora_matmul_with((g_), (x_), (w_), (a_), \
     (b_), &(flx_lora_matmul_attrs){.scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2874,6 +2979,7 @@ static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_einsum_attrs);
     if (FLX_HAS_(flx_einsum_attrs, eq) && attrs->eq)
         flx_a[flx_n++] = flx_attr_string("eq", attrs->eq);
     return flx_op1(g, "einsum", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -2881,7 +2987,7 @@ static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_einsum(...) FLX_EINSUM_(__VA_ARGS__, .struct_size = sizeof(flx_einsum_attrs))
-#define FLX_EINSUM_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_einsum_with((g_), (operands_), \
+#define FLX_EINSUM_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_einsum_with((g_), (operands_), \
     (num_operands_), &(flx_einsum_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2901,6 +3007,7 @@ static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_attrs);
     if (FLX_HAS_(flx_grouped_matmul_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "grouped_matmul", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -2908,7 +3015,7 @@ static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w
 
 #ifndef __cplusplus
 #define flx_grouped_matmul(...) FLX_GROUPED_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_grouped_matmul_attrs))
-#define FLX_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_CALL_(flx_val, flx_grouped_matmul_with((g_), (x_), (w_), (e_), \
+#define FLX_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_grouped_matmul_with((g_), (x_), (w_), (e_), \
     &(flx_grouped_matmul_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -2928,6 +3035,7 @@ static inline flx_val flx_grouped_matmul_input_backward_with(flx_graph *g, flx_v
     flx_x[0] = dy;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_input_backward_attrs);
     if (FLX_HAS_(flx_grouped_matmul_input_backward_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "grouped_matmul_input_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -2936,7 +3044,7 @@ static inline flx_val flx_grouped_matmul_input_backward_with(flx_graph *g, flx_v
 #ifndef __cplusplus
 #define flx_grouped_matmul_input_backward(...) FLX_GROUPED_MATMUL_INPUT_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_grouped_matmul_input_backward_attrs))
-#define FLX_GROUPED_MATMUL_INPUT_BACKWARD_(g_, dy_, w_, e_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUPED_MATMUL_INPUT_BACKWARD_(g_, dy_, w_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_input_backward_with((g_), (dy_), (w_), (e_), \
     &(flx_grouped_matmul_input_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -2958,6 +3066,7 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
     flx_x[0] = x;
     flx_x[1] = dy;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_grouped_matmul_weight_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_grouped_matmul_weight_backward_attrs, E) && attrs->E != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("E", attrs->E);
     if (FLX_HAS_(flx_grouped_matmul_weight_backward_attrs, oob) && attrs->oob)
@@ -2968,7 +3077,7 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
 #ifndef __cplusplus
 #define flx_grouped_matmul_weight_backward(...) FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_grouped_matmul_weight_backward_attrs))
-#define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(g_, x_, dy_, e_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(g_, x_, dy_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_weight_backward_with((g_), (x_), (dy_), (e_), &(flx_grouped_matmul_weight_backward_attrs){.E = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -3020,6 +3129,7 @@ static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, 
     flx_x[0] = lu;
     flx_x[1] = perm;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_lu_solve_attrs);
     if (FLX_HAS_(flx_lu_solve_attrs, trans) && attrs->trans)
         flx_a[flx_n++] = flx_attr_word("trans", attrs->trans);
     return flx_op1(g, "lu_solve", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -3027,7 +3137,7 @@ static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, 
 
 #ifndef __cplusplus
 #define flx_lu_solve(...) FLX_LU_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_lu_solve_attrs))
-#define FLX_LU_SOLVE_(g_, lu_, perm_, b_, ...) FLX_CALL_(flx_val, flx_lu_solve_with((g_), (lu_), (perm_), (b_), \
+#define FLX_LU_SOLVE_(g_, lu_, perm_, b_, ...) FLX_BUILT_(flx_val, flx_lu_solve_with((g_), (lu_), (perm_), (b_), \
     &(flx_lu_solve_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3061,6 +3171,7 @@ static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_chole
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_cholesky_attrs);
     if (FLX_HAS_NUMBER_(flx_cholesky_attrs, lower) && attrs->lower >= 0)
         flx_a[flx_n++] = flx_attr_int("lower", attrs->lower);
     return flx_op1(g, "cholesky", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3068,8 +3179,8 @@ static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_chole
 
 #ifndef __cplusplus
 #define flx_cholesky(...) FLX_CHOLESKY_(__VA_ARGS__, .struct_size = sizeof(flx_cholesky_attrs))
-#define FLX_CHOLESKY_(g_, a_, ...) FLX_CALL_(flx_val, flx_cholesky_with((g_), (a_), &(flx_cholesky_attrs){.lower = -1, \
-    .struct_size = 0, __VA_ARGS__}))
+#define FLX_CHOLESKY_(g_, a_, ...) FLX_BUILT_(flx_val, flx_cholesky_with((g_), (a_), &(flx_cholesky_attrs){.lower = \
+    -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 /** the determinant of each matrix */
@@ -3134,6 +3245,7 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_matrix_power_attrs);
     if (FLX_HAS_NUMBER_(flx_matrix_power_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "matrix_power", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3141,7 +3253,7 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
 
 #ifndef __cplusplus
 #define flx_matrix_power(...) FLX_MATRIX_POWER_(__VA_ARGS__, .struct_size = sizeof(flx_matrix_power_attrs))
-#define FLX_MATRIX_POWER_(g_, a_, ...) FLX_CALL_(flx_val, flx_matrix_power_with((g_), (a_), \
+#define FLX_MATRIX_POWER_(g_, a_, ...) FLX_BUILT_(flx_val, flx_matrix_power_with((g_), (a_), \
     &(flx_matrix_power_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3193,6 +3305,7 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
     flx_val flx_x[2];
     flx_x[0] = v;
     flx_x[1] = x;
+    FLX_CHECK_SIZE_(flx_spmv_attrs);
     if (FLX_HAS_(flx_spmv_attrs, rows) && attrs->rows.v)
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
     if (FLX_HAS_(flx_spmv_attrs, cols) && attrs->cols.v)
@@ -3204,7 +3317,7 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
 
 #ifndef __cplusplus
 #define flx_spmv(...) FLX_SPMV_(__VA_ARGS__, .struct_size = sizeof(flx_spmv_attrs))
-#define FLX_SPMV_(g_, v_, x_, ...) FLX_CALL_(flx_val, flx_spmv_with((g_), (v_), (x_), &(flx_spmv_attrs){.n = \
+#define FLX_SPMV_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_spmv_with((g_), (v_), (x_), &(flx_spmv_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3224,6 +3337,7 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
     flx_val flx_x[2];
     flx_x[0] = v;
     flx_x[1] = x;
+    FLX_CHECK_SIZE_(flx_sparse_solve_attrs);
     if (FLX_HAS_(flx_sparse_solve_attrs, rows) && attrs->rows.v)
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
     if (FLX_HAS_(flx_sparse_solve_attrs, cols) && attrs->cols.v)
@@ -3235,7 +3349,7 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
 
 #ifndef __cplusplus
 #define flx_sparse_solve(...) FLX_SPARSE_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_sparse_solve_attrs))
-#define FLX_SPARSE_SOLVE_(g_, v_, x_, ...) FLX_CALL_(flx_val, flx_sparse_solve_with((g_), (v_), (x_), \
+#define FLX_SPARSE_SOLVE_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_sparse_solve_with((g_), (v_), (x_), \
     &(flx_sparse_solve_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3257,6 +3371,7 @@ static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val
     flx_val flx_x[2];
     flx_x[0] = t;
     flx_x[1] = b;
+    FLX_CHECK_SIZE_(flx_solve_triangular_attrs);
     if (FLX_HAS_NUMBER_(flx_solve_triangular_attrs, lower) && attrs->lower >= 0)
         flx_a[flx_n++] = flx_attr_int("lower", attrs->lower);
     if (FLX_HAS_(flx_solve_triangular_attrs, trans) && attrs->trans)
@@ -3271,7 +3386,7 @@ static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val
 #ifndef __cplusplus
 #define flx_solve_triangular(...) FLX_SOLVE_TRIANGULAR_(__VA_ARGS__, .struct_size = \
     sizeof(flx_solve_triangular_attrs))
-#define FLX_SOLVE_TRIANGULAR_(g_, t_, b_, ...) FLX_CALL_(flx_val, flx_solve_triangular_with((g_), (t_), (b_), \
+#define FLX_SOLVE_TRIANGULAR_(g_, t_, b_, ...) FLX_BUILT_(flx_val, flx_solve_triangular_with((g_), (t_), (b_), \
     &(flx_solve_triangular_attrs){.lower = -1, .unit_diagonal = -1, .left_side = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3291,6 +3406,7 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_norm_attrs, ord) && attrs->ord == attrs->ord)
         flx_a[flx_n++] = flx_attr_real("ord", attrs->ord);
     if (FLX_HAS_(flx_norm_attrs, axes) && attrs->axes.v)
@@ -3302,8 +3418,8 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
 
 #ifndef __cplusplus
 #define flx_norm(...) FLX_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_norm_attrs))
-#define FLX_NORM_(g_, x_, ...) FLX_CALL_(flx_val, flx_norm_with((g_), (x_), &(flx_norm_attrs){.ord = NAN, .keep_dims = \
-    -1, .struct_size = 0, __VA_ARGS__}))
+#define FLX_NORM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_norm_with((g_), (x_), &(flx_norm_attrs){.ord = NAN, .keep_dims \
+    = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 /** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; in derivatives of v, equal eigenvalues
@@ -3370,6 +3486,7 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = a;
+    FLX_CHECK_SIZE_(flx_pinv_attrs);
     if (FLX_HAS_NUMBER_(flx_pinv_attrs, rcond) && attrs->rcond == attrs->rcond)
         flx_a[flx_n++] = flx_attr_real("rcond", attrs->rcond);
     return flx_op1(g, "pinv", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -3377,7 +3494,7 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
 
 #ifndef __cplusplus
 #define flx_pinv(...) FLX_PINV_(__VA_ARGS__, .struct_size = sizeof(flx_pinv_attrs))
-#define FLX_PINV_(g_, a_, ...) FLX_CALL_(flx_val, flx_pinv_with((g_), (a_), &(flx_pinv_attrs){.rcond = NAN, \
+#define FLX_PINV_(g_, a_, ...) FLX_BUILT_(flx_val, flx_pinv_with((g_), (a_), &(flx_pinv_attrs){.rcond = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3407,6 +3524,7 @@ static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t 
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_cg_attrs);
     if (FLX_HAS_(flx_cg_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_cg_attrs, tol) && attrs->tol == attrs->tol)
@@ -3418,7 +3536,7 @@ static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t 
 
 #ifndef __cplusplus
 #define flx_cg(...) FLX_CG_(__VA_ARGS__, .struct_size = sizeof(flx_cg_attrs))
-#define FLX_CG_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_cg_with((g_), (operands_), (num_operands_), \
+#define FLX_CG_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_cg_with((g_), (operands_), (num_operands_), \
     &(flx_cg_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3436,6 +3554,7 @@ static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_gmres_attrs);
     if (FLX_HAS_(flx_gmres_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_gmres_attrs, tol) && attrs->tol == attrs->tol)
@@ -3447,7 +3566,7 @@ static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_gmres(...) FLX_GMRES_(__VA_ARGS__, .struct_size = sizeof(flx_gmres_attrs))
-#define FLX_GMRES_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_gmres_with((g_), (operands_), \
+#define FLX_GMRES_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_gmres_with((g_), (operands_), \
     (num_operands_), &(flx_gmres_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3465,6 +3584,7 @@ static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fixed_point_attrs);
     if (FLX_HAS_(flx_fixed_point_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_fixed_point_attrs, tol) && attrs->tol == attrs->tol)
@@ -3476,9 +3596,9 @@ static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands
 
 #ifndef __cplusplus
 #define flx_fixed_point(...) FLX_FIXED_POINT_(__VA_ARGS__, .struct_size = sizeof(flx_fixed_point_attrs))
-#define FLX_FIXED_POINT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_fixed_point_with((g_), (operands_), \
-    (num_operands_), &(flx_fixed_point_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, \
-    __VA_ARGS__}))
+#define FLX_FIXED_POINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_fixed_point_with((g_), \
+    (operands_), (num_operands_), &(flx_fixed_point_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = \
+    0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_root_attrs {
@@ -3495,6 +3615,7 @@ static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_root_attrs);
     if (FLX_HAS_(flx_root_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_root_attrs, tol) && attrs->tol == attrs->tol)
@@ -3506,7 +3627,7 @@ static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_
 
 #ifndef __cplusplus
 #define flx_root(...) FLX_ROOT_(__VA_ARGS__, .struct_size = sizeof(flx_root_attrs))
-#define FLX_ROOT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_root_with((g_), (operands_), \
+#define FLX_ROOT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_root_with((g_), (operands_), \
     (num_operands_), &(flx_root_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3525,6 +3646,7 @@ static inline flx_val flx_odeint_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_odeint_attrs);
     if (FLX_HAS_(flx_odeint_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_odeint_attrs, rtol) && attrs->rtol == attrs->rtol)
@@ -3536,7 +3658,7 @@ static inline flx_val flx_odeint_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_odeint(...) FLX_ODEINT_(__VA_ARGS__, .struct_size = sizeof(flx_odeint_attrs))
-#define FLX_ODEINT_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_odeint_with((g_), (operands_), \
+#define FLX_ODEINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_odeint_with((g_), (operands_), \
     (num_operands_), &(flx_odeint_attrs){.rtol = NAN, .atol = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3557,6 +3679,7 @@ static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fft_attrs);
     if (FLX_HAS_NUMBER_(flx_fft_attrs, inverse) && attrs->inverse >= 0)
         flx_a[flx_n++] = flx_attr_int("inverse", attrs->inverse);
     if (FLX_HAS_(flx_fft_attrs, norm) && attrs->norm)
@@ -3566,8 +3689,8 @@ static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs 
 
 #ifndef __cplusplus
 #define flx_fft(...) FLX_FFT_(__VA_ARGS__, .struct_size = sizeof(flx_fft_attrs))
-#define FLX_FFT_(g_, x_, ...) FLX_CALL_(flx_val, flx_fft_with((g_), (x_), &(flx_fft_attrs){.inverse = -1, .struct_size \
-    = 0, __VA_ARGS__}))
+#define FLX_FFT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_with((g_), (x_), &(flx_fft_attrs){.inverse = -1, \
+    .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_fft_axis_attrs {
@@ -3585,6 +3708,7 @@ static inline flx_val flx_fft_axis_with(flx_graph *g, flx_val x, const flx_fft_a
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fft_axis_attrs);
     if (FLX_HAS_NUMBER_(flx_fft_axis_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_fft_axis_attrs, inverse) && attrs->inverse >= 0)
@@ -3596,7 +3720,7 @@ static inline flx_val flx_fft_axis_with(flx_graph *g, flx_val x, const flx_fft_a
 
 #ifndef __cplusplus
 #define flx_fft_axis(...) FLX_FFT_AXIS_(__VA_ARGS__, .struct_size = sizeof(flx_fft_axis_attrs))
-#define FLX_FFT_AXIS_(g_, x_, ...) FLX_CALL_(flx_val, flx_fft_axis_with((g_), (x_), &(flx_fft_axis_attrs){.axis = \
+#define FLX_FFT_AXIS_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_axis_with((g_), (x_), &(flx_fft_axis_attrs){.axis = \
     FLX_DEFAULT, .inverse = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3614,6 +3738,7 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_fftn_attrs);
     if (FLX_HAS_(flx_fftn_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_fftn_attrs, norm) && attrs->norm)
@@ -3623,7 +3748,7 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
 
 #ifndef __cplusplus
 #define flx_fftn(...) FLX_FFTN_(__VA_ARGS__, .struct_size = sizeof(flx_fftn_attrs))
-#define FLX_FFTN_(g_, x_, ...) FLX_CALL_(flx_val, flx_fftn_with((g_), (x_), &(flx_fftn_attrs){.struct_size = 0, \
+#define FLX_FFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fftn_with((g_), (x_), &(flx_fftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -3641,6 +3766,7 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_ifftn_attrs);
     if (FLX_HAS_(flx_ifftn_attrs, axes) && attrs->axes.v)
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_ifftn_attrs, norm) && attrs->norm)
@@ -3650,7 +3776,7 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
 
 #ifndef __cplusplus
 #define flx_ifftn(...) FLX_IFFTN_(__VA_ARGS__, .struct_size = sizeof(flx_ifftn_attrs))
-#define FLX_IFFTN_(g_, x_, ...) FLX_CALL_(flx_val, flx_ifftn_with((g_), (x_), &(flx_ifftn_attrs){.struct_size = 0, \
+#define FLX_IFFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_ifftn_with((g_), (x_), &(flx_ifftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -3668,6 +3794,7 @@ static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2]
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_rfft_attrs);
     if (FLX_HAS_NUMBER_(flx_rfft_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_rfft_attrs, norm) && attrs->norm)
@@ -3677,7 +3804,7 @@ static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2]
 
 #ifndef __cplusplus
 #define flx_rfft(...) FLX_RFFT_(__VA_ARGS__, .struct_size = sizeof(flx_rfft_attrs))
-#define FLX_RFFT_(g_, x_, results_, ...) FLX_CALL_(uint32_t, flx_rfft_with((g_), (x_), (results_), \
+#define FLX_RFFT_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_rfft_with((g_), (x_), (results_), \
     &(flx_rfft_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3696,6 +3823,7 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
     flx_val flx_x[2];
     flx_x[0] = re;
     flx_x[1] = im;
+    FLX_CHECK_SIZE_(flx_irfft_attrs);
     if (FLX_HAS_NUMBER_(flx_irfft_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_irfft_attrs, norm) && attrs->norm)
@@ -3705,7 +3833,7 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
 
 #ifndef __cplusplus
 #define flx_irfft(...) FLX_IRFFT_(__VA_ARGS__, .struct_size = sizeof(flx_irfft_attrs))
-#define FLX_IRFFT_(g_, re_, im_, ...) FLX_CALL_(flx_val, flx_irfft_with((g_), (re_), (im_), &(flx_irfft_attrs){.n = \
+#define FLX_IRFFT_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_irfft_with((g_), (re_), (im_), &(flx_irfft_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3733,6 +3861,7 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_attrs);
     if (FLX_HAS_(flx_conv_attrs, stride) && attrs->stride.v)
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
     if (FLX_HAS_(flx_conv_attrs, padding) && attrs->padding.v)
@@ -3758,7 +3887,7 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
 
 #ifndef __cplusplus
 #define flx_conv(...) FLX_CONV_(__VA_ARGS__, .struct_size = sizeof(flx_conv_attrs))
-#define FLX_CONV_(g_, x_, w_, ...) FLX_CALL_(flx_val, flx_conv_with((g_), (x_), (w_), &(flx_conv_attrs){.groups = \
+#define FLX_CONV_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_with((g_), (x_), (w_), &(flx_conv_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3782,6 +3911,7 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
     flx_val flx_x[2];
     flx_x[0] = z;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_backward_input_attrs);
     if (FLX_HAS_(flx_conv_backward_input_attrs, input_size) && attrs->input_size.v)
         flx_a[flx_n++] = flx_attr_ints("input_size", attrs->input_size);
     if (FLX_HAS_(flx_conv_backward_input_attrs, stride) && attrs->stride.v)
@@ -3798,7 +3928,7 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
 #ifndef __cplusplus
 #define flx_conv_backward_input(...) FLX_CONV_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_conv_backward_input_attrs))
-#define FLX_CONV_BACKWARD_INPUT_(g_, z_, w_, ...) FLX_CALL_(flx_val, flx_conv_backward_input_with((g_), (z_), (w_), \
+#define FLX_CONV_BACKWARD_INPUT_(g_, z_, w_, ...) FLX_BUILT_(flx_val, flx_conv_backward_input_with((g_), (z_), (w_), \
     &(flx_conv_backward_input_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3822,6 +3952,7 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = z;
+    FLX_CHECK_SIZE_(flx_conv_backward_weight_attrs);
     if (FLX_HAS_(flx_conv_backward_weight_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_conv_backward_weight_attrs, stride) && attrs->stride.v)
@@ -3838,7 +3969,7 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_conv_backward_weight(...) FLX_CONV_BACKWARD_WEIGHT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_conv_backward_weight_attrs))
-#define FLX_CONV_BACKWARD_WEIGHT_(g_, x_, z_, ...) FLX_CALL_(flx_val, flx_conv_backward_weight_with((g_), (x_), (z_), \
+#define FLX_CONV_BACKWARD_WEIGHT_(g_, x_, z_, ...) FLX_BUILT_(flx_val, flx_conv_backward_weight_with((g_), (x_), (z_), \
     &(flx_conv_backward_weight_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3862,6 +3993,7 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = w;
+    FLX_CHECK_SIZE_(flx_conv_transpose_attrs);
     if (FLX_HAS_(flx_conv_transpose_attrs, stride) && attrs->stride.v)
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
     if (FLX_HAS_(flx_conv_transpose_attrs, padding) && attrs->padding.v)
@@ -3877,7 +4009,7 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
 
 #ifndef __cplusplus
 #define flx_conv_transpose(...) FLX_CONV_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_conv_transpose_attrs))
-#define FLX_CONV_TRANSPOSE_(g_, x_, w_, ...) FLX_CALL_(flx_val, flx_conv_transpose_with((g_), (x_), (w_), \
+#define FLX_CONV_TRANSPOSE_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_transpose_with((g_), (x_), (w_), \
     &(flx_conv_transpose_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3898,6 +4030,7 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_pool_attrs);
     if (FLX_HAS_(flx_pool_attrs, kind) && attrs->kind)
         flx_a[flx_n++] = flx_attr_word("kind", attrs->kind);
     if (FLX_HAS_(flx_pool_attrs, kernel_size) && attrs->kernel_size.v)
@@ -3913,8 +4046,8 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
 
 #ifndef __cplusplus
 #define flx_pool(...) FLX_POOL_(__VA_ARGS__, .struct_size = sizeof(flx_pool_attrs))
-#define FLX_POOL_(g_, x_, ...) FLX_CALL_(flx_val, flx_pool_with((g_), (x_), &(flx_pool_attrs){.count_include_pad = -1, \
-    .struct_size = 0, __VA_ARGS__}))
+#define FLX_POOL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_with((g_), (x_), &(flx_pool_attrs){.count_include_pad = \
+    -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_pool_argmax_attrs {
@@ -3933,6 +4066,7 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_pool_argmax_attrs);
     if (FLX_HAS_(flx_pool_argmax_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_pool_argmax_attrs, stride) && attrs->stride.v)
@@ -3944,7 +4078,7 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
 
 #ifndef __cplusplus
 #define flx_pool_argmax(...) FLX_POOL_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_pool_argmax_attrs))
-#define FLX_POOL_ARGMAX_(g_, x_, ...) FLX_CALL_(flx_val, flx_pool_argmax_with((g_), (x_), \
+#define FLX_POOL_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_argmax_with((g_), (x_), \
     &(flx_pool_argmax_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -3965,6 +4099,7 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_max_pool_backward_attrs);
     if (FLX_HAS_(flx_max_pool_backward_attrs, kernel_size) && attrs->kernel_size.v)
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
     if (FLX_HAS_(flx_max_pool_backward_attrs, stride) && attrs->stride.v)
@@ -3977,7 +4112,7 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_max_pool_backward(...) FLX_MAX_POOL_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_max_pool_backward_attrs))
-#define FLX_MAX_POOL_BACKWARD_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_max_pool_backward_with((g_), (x_), (dy_), \
+#define FLX_MAX_POOL_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_max_pool_backward_with((g_), (x_), (dy_), \
     &(flx_max_pool_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4005,6 +4140,7 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_resize_attrs);
     if (FLX_HAS_(flx_resize_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_resize_attrs, mode) && attrs->mode)
@@ -4016,7 +4152,7 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
 
 #ifndef __cplusplus
 #define flx_resize(...) FLX_RESIZE_(__VA_ARGS__, .struct_size = sizeof(flx_resize_attrs))
-#define FLX_RESIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_resize_with((g_), (x_), &(flx_resize_attrs){.struct_size = 0, \
+#define FLX_RESIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_resize_with((g_), (x_), &(flx_resize_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
 
@@ -4038,6 +4174,7 @@ static inline flx_val flx_stft_with(flx_graph *g, flx_val x, flx_val window, con
     size_t num_operands = 2;
     while (num_operands > 1 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_stft_attrs);
     if (FLX_HAS_NUMBER_(flx_stft_attrs, frame_len) && attrs->frame_len != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("frame_len", attrs->frame_len);
     if (FLX_HAS_NUMBER_(flx_stft_attrs, hop) && attrs->hop != FLX_DEFAULT)
@@ -4047,7 +4184,7 @@ static inline flx_val flx_stft_with(flx_graph *g, flx_val x, flx_val window, con
 
 #ifndef __cplusplus
 #define flx_stft(...) FLX_STFT_(__VA_ARGS__, .struct_size = sizeof(flx_stft_attrs))
-#define FLX_STFT_(g_, x_, window_, ...) FLX_CALL_(flx_val, flx_stft_with((g_), (x_), (window_), \
+#define FLX_STFT_(g_, x_, window_, ...) FLX_BUILT_(flx_val, flx_stft_with((g_), (x_), (window_), \
     &(flx_stft_attrs){.frame_len = FLX_DEFAULT, .hop = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4065,6 +4202,7 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
     flx_val flx_x[2];
     flx_x[0] = re;
     flx_x[1] = im;
+    FLX_CHECK_SIZE_(flx_psd_attrs);
     if (FLX_HAS_NUMBER_(flx_psd_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "psd", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4072,7 +4210,7 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
 
 #ifndef __cplusplus
 #define flx_psd(...) FLX_PSD_(__VA_ARGS__, .struct_size = sizeof(flx_psd_attrs))
-#define FLX_PSD_(g_, re_, im_, ...) FLX_CALL_(flx_val, flx_psd_with((g_), (re_), (im_), &(flx_psd_attrs){.n = \
+#define FLX_PSD_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_psd_with((g_), (re_), (im_), &(flx_psd_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4097,6 +4235,7 @@ static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *at
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fftfreq_attrs);
     if (FLX_HAS_NUMBER_(flx_fftfreq_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_fftfreq_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -4106,7 +4245,7 @@ static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *at
 
 #ifndef __cplusplus
 #define flx_fftfreq(...) FLX_FFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_fftfreq_attrs))
-#define FLX_FFTFREQ_(g_, ...) FLX_CALL_(flx_val, flx_fftfreq_with((g_), &(flx_fftfreq_attrs){.n = FLX_DEFAULT, \
+#define FLX_FFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_fftfreq_with((g_), &(flx_fftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4122,6 +4261,7 @@ static inline flx_val flx_rfftfreq_with(flx_graph *g, const flx_rfftfreq_attrs *
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_rfftfreq_attrs);
     if (FLX_HAS_NUMBER_(flx_rfftfreq_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     if (FLX_HAS_(flx_rfftfreq_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -4131,7 +4271,7 @@ static inline flx_val flx_rfftfreq_with(flx_graph *g, const flx_rfftfreq_attrs *
 
 #ifndef __cplusplus
 #define flx_rfftfreq(...) FLX_RFFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_rfftfreq_attrs))
-#define FLX_RFFTFREQ_(g_, ...) FLX_CALL_(flx_val, flx_rfftfreq_with((g_), &(flx_rfftfreq_attrs){.n = FLX_DEFAULT, \
+#define FLX_RFFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_rfftfreq_with((g_), &(flx_rfftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4149,6 +4289,7 @@ static inline flx_val flx_log_mel_with(flx_graph *g, flx_val spec, flx_val filt,
     flx_val flx_x[2];
     flx_x[0] = spec;
     flx_x[1] = filt;
+    FLX_CHECK_SIZE_(flx_log_mel_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_attrs, floor) && attrs->floor == attrs->floor)
         flx_a[flx_n++] = flx_attr_real("floor", attrs->floor);
     return flx_op1(g, "log_mel", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4156,7 +4297,7 @@ static inline flx_val flx_log_mel_with(flx_graph *g, flx_val spec, flx_val filt,
 
 #ifndef __cplusplus
 #define flx_log_mel(...) FLX_LOG_MEL_(__VA_ARGS__, .struct_size = sizeof(flx_log_mel_attrs))
-#define FLX_LOG_MEL_(g_, spec_, filt_, ...) FLX_CALL_(flx_val, flx_log_mel_with((g_), (spec_), (filt_), \
+#define FLX_LOG_MEL_(g_, spec_, filt_, ...) FLX_BUILT_(flx_val, flx_log_mel_with((g_), (spec_), (filt_), \
     &(flx_log_mel_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4176,6 +4317,7 @@ static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_
     flx_x[0] = spec;
     flx_x[1] = filt;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_log_mel_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_backward_attrs, floor) && attrs->floor == attrs->floor)
         flx_a[flx_n++] = flx_attr_real("floor", attrs->floor);
     return flx_op1(g, "log_mel_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4184,7 +4326,7 @@ static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_
 #ifndef __cplusplus
 #define flx_log_mel_backward(...) FLX_LOG_MEL_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_log_mel_backward_attrs))
-#define FLX_LOG_MEL_BACKWARD_(g_, spec_, filt_, dy_, ...) FLX_CALL_(flx_val, flx_log_mel_backward_with((g_), (spec_), \
+#define FLX_LOG_MEL_BACKWARD_(g_, spec_, filt_, dy_, ...) FLX_BUILT_(flx_val, flx_log_mel_backward_with((g_), (spec_), \
     (filt_), (dy_), &(flx_log_mel_backward_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4203,6 +4345,7 @@ static inline flx_val flx_log_mel_normalize_with(flx_graph *g, flx_val y, const 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = y;
+    FLX_CHECK_SIZE_(flx_log_mel_normalize_attrs);
     if (FLX_HAS_NUMBER_(flx_log_mel_normalize_attrs, range) && attrs->range == attrs->range)
         flx_a[flx_n++] = flx_attr_real("range", attrs->range);
     if (FLX_HAS_NUMBER_(flx_log_mel_normalize_attrs, shift) && attrs->shift == attrs->shift)
@@ -4215,7 +4358,7 @@ static inline flx_val flx_log_mel_normalize_with(flx_graph *g, flx_val y, const 
 #ifndef __cplusplus
 #define flx_log_mel_normalize(...) FLX_LOG_MEL_NORMALIZE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_log_mel_normalize_attrs))
-#define FLX_LOG_MEL_NORMALIZE_(g_, y_, ...) FLX_CALL_(flx_val, flx_log_mel_normalize_with((g_), (y_), \
+#define FLX_LOG_MEL_NORMALIZE_(g_, y_, ...) FLX_BUILT_(flx_val, flx_log_mel_normalize_with((g_), (y_), \
     &(flx_log_mel_normalize_attrs){.range = NAN, .shift = NAN, .scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4233,6 +4376,7 @@ static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = spec;
+    FLX_CHECK_SIZE_(flx_welch_peaks_attrs);
     if (FLX_HAS_NUMBER_(flx_welch_peaks_attrs, k) && attrs->k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("k", attrs->k);
     return flx_op(g, "welch_peaks", flx_x, 1, flx_n ? flx_a : NULL, flx_n, results, 2);
@@ -4240,8 +4384,8 @@ static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val 
 
 #ifndef __cplusplus
 #define flx_welch_peaks(...) FLX_WELCH_PEAKS_(__VA_ARGS__, .struct_size = sizeof(flx_welch_peaks_attrs))
-#define FLX_WELCH_PEAKS_(g_, spec_, results_, ...) FLX_CALL_(uint32_t, flx_welch_peaks_with((g_), (spec_), (results_), \
-    &(flx_welch_peaks_attrs){.k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#define FLX_WELCH_PEAKS_(g_, spec_, results_, ...) FLX_BUILT_(uint32_t, flx_welch_peaks_with((g_), (spec_), \
+    (results_), &(flx_welch_peaks_attrs){.k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_reduce_window_attrs {
@@ -4263,6 +4407,7 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[7];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_reduce_window_attrs);
     if (FLX_HAS_(flx_reduce_window_attrs, window) && attrs->window.v)
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_reduce_window_attrs, combine) && (attrs->combine.word || attrs->combine.graph))
@@ -4282,7 +4427,7 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_reduce_window(...) FLX_REDUCE_WINDOW_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_window_attrs))
-#define FLX_REDUCE_WINDOW_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_REDUCE_WINDOW_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_reduce_window_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_reduce_window_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4310,6 +4455,7 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
     flx_x[0] = x;
     flx_x[1] = source;
     flx_x[2] = init;
+    FLX_CHECK_SIZE_(flx_select_and_scatter_attrs);
     if (FLX_HAS_(flx_select_and_scatter_attrs, window) && attrs->window.v)
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_select_and_scatter_attrs, select) && (attrs->select.word || attrs->select.graph))
@@ -4328,7 +4474,7 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
 #ifndef __cplusplus
 #define flx_select_and_scatter(...) FLX_SELECT_AND_SCATTER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_select_and_scatter_attrs))
-#define FLX_SELECT_AND_SCATTER_(g_, x_, source_, init_, ...) FLX_CALL_(flx_val, flx_select_and_scatter_with((g_), \
+#define FLX_SELECT_AND_SCATTER_(g_, x_, source_, init_, ...) FLX_BUILT_(flx_val, flx_select_and_scatter_with((g_), \
     (x_), (source_), (init_), &(flx_select_and_scatter_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4364,6 +4510,7 @@ static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx
     size_t num_operands = 4;
     while (num_operands > 3 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_attention_attrs);
     if (FLX_HAS_(flx_attention_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_attention_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
@@ -4385,7 +4532,7 @@ static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx
 
 #ifndef __cplusplus
 #define flx_attention(...) FLX_ATTENTION_(__VA_ARGS__, .struct_size = sizeof(flx_attention_attrs))
-#define FLX_ATTENTION_(g_, q_, k_, v_, mask_, ...) FLX_CALL_(flx_val, flx_attention_with((g_), (q_), (k_), (v_), \
+#define FLX_ATTENTION_(g_, q_, k_, v_, mask_, ...) FLX_BUILT_(flx_val, flx_attention_with((g_), (q_), (k_), (v_), \
     (mask_), &(flx_attention_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4420,6 +4567,7 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
     size_t num_operands = 5;
     while (num_operands > 4 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_attention_backward_attrs);
     if (FLX_HAS_(flx_attention_backward_attrs, wrt) && attrs->wrt)
         flx_a[flx_n++] = flx_attr_word("wrt", attrs->wrt);
     if (FLX_HAS_(flx_attention_backward_attrs, layout) && attrs->layout)
@@ -4444,7 +4592,7 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
 #ifndef __cplusplus
 #define flx_attention_backward(...) FLX_ATTENTION_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_attention_backward_attrs))
-#define FLX_ATTENTION_BACKWARD_(g_, q_, k_, v_, dy_, mask_, ...) FLX_CALL_(flx_val, flx_attention_backward_with((g_), \
+#define FLX_ATTENTION_BACKWARD_(g_, q_, k_, v_, dy_, mask_, ...) FLX_BUILT_(flx_val, flx_attention_backward_with((g_), \
     (q_), (k_), (v_), (dy_), (mask_), &(flx_attention_backward_attrs){.num_heads = FLX_DEFAULT, .head_dim = \
     FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size \
     = 0, __VA_ARGS__}))
@@ -4470,6 +4618,7 @@ static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_a
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_axial_rope2d_attrs);
     if (FLX_HAS_NUMBER_(flx_axial_rope2d_attrs, end_x) && attrs->end_x != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("end_x", attrs->end_x);
     if (FLX_HAS_NUMBER_(flx_axial_rope2d_attrs, end_y) && attrs->end_y != FLX_DEFAULT)
@@ -4487,7 +4636,7 @@ static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_a
 
 #ifndef __cplusplus
 #define flx_axial_rope2d(...) FLX_AXIAL_ROPE2D_(__VA_ARGS__, .struct_size = sizeof(flx_axial_rope2d_attrs))
-#define FLX_AXIAL_ROPE2D_(g_, x_, ...) FLX_CALL_(flx_val, flx_axial_rope2d_with((g_), (x_), \
+#define FLX_AXIAL_ROPE2D_(g_, x_, ...) FLX_BUILT_(flx_val, flx_axial_rope2d_with((g_), (x_), \
     &(flx_axial_rope2d_attrs){.end_x = FLX_DEFAULT, .end_y = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .theta = NAN, \
     .repeat_factor = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4507,6 +4656,7 @@ static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, f
     flx_val flx_x[2];
     flx_x[0] = logits;
     flx_x[1] = labels;
+    FLX_CHECK_SIZE_(flx_softmax_cross_entropy_with_logits_attrs);
     if (FLX_HAS_(flx_softmax_cross_entropy_with_logits_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "softmax_cross_entropy_with_logits", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -4515,7 +4665,7 @@ static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, f
 #ifndef __cplusplus
 #define flx_softmax_cross_entropy_with_logits(...) FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_softmax_cross_entropy_with_logits_attrs))
-#define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(g_, logits_, labels_, ...) FLX_CALL_(flx_val, \
+#define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(g_, logits_, labels_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_with_logits_with((g_), (logits_), (labels_), \
     &(flx_softmax_cross_entropy_with_logits_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4536,6 +4686,7 @@ static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_
     flx_x[0] = logits;
     flx_x[1] = labels;
     flx_x[2] = dl;
+    FLX_CHECK_SIZE_(flx_softmax_cross_entropy_backward_attrs);
     if (FLX_HAS_(flx_softmax_cross_entropy_backward_attrs, oob) && attrs->oob)
         flx_a[flx_n++] = flx_attr_word("oob", attrs->oob);
     return flx_op1(g, "softmax_cross_entropy_backward", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4544,7 +4695,7 @@ static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_
 #ifndef __cplusplus
 #define flx_softmax_cross_entropy_backward(...) FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_softmax_cross_entropy_backward_attrs))
-#define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(g_, logits_, labels_, dl_, ...) FLX_CALL_(flx_val, \
+#define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(g_, logits_, labels_, dl_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_backward_with((g_), (logits_), (labels_), (dl_), \
     &(flx_softmax_cross_entropy_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4566,6 +4717,7 @@ static inline flx_val flx_layer_norm_with(flx_graph *g, flx_val x, flx_val gamma
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_layer_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4575,7 +4727,7 @@ static inline flx_val flx_layer_norm_with(flx_graph *g, flx_val x, flx_val gamma
 
 #ifndef __cplusplus
 #define flx_layer_norm(...) FLX_LAYER_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm_attrs))
-#define FLX_LAYER_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_layer_norm_with((g_), (x_), (gamma_), \
+#define FLX_LAYER_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4599,6 +4751,7 @@ static inline flx_val flx_rms_norm_with(flx_graph *g, flx_val x, flx_val gamma, 
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4608,7 +4761,7 @@ static inline flx_val flx_rms_norm_with(flx_graph *g, flx_val x, flx_val gamma, 
 
 #ifndef __cplusplus
 #define flx_rms_norm(...) FLX_RMS_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_rms_norm_attrs))
-#define FLX_RMS_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_rms_norm_with((g_), (x_), (gamma_), (beta_), \
+#define FLX_RMS_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_rms_norm_with((g_), (x_), (gamma_), (beta_), \
     &(flx_rms_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4630,6 +4783,7 @@ static inline flx_val flx_group_norm_with(flx_graph *g, flx_val x, flx_val gamma
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_group_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -4639,7 +4793,7 @@ static inline flx_val flx_group_norm_with(flx_graph *g, flx_val x, flx_val gamma
 
 #ifndef __cplusplus
 #define flx_group_norm(...) FLX_GROUP_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_group_norm_attrs))
-#define FLX_GROUP_NORM_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_group_norm_with((g_), (x_), (gamma_), \
+#define FLX_GROUP_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_group_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_group_norm_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4659,6 +4813,7 @@ static inline flx_val flx_layer_norm2d_with(flx_graph *g, flx_val x, flx_val gam
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_layer_norm2d_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm2d_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "layer_norm2d", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -4666,7 +4821,7 @@ static inline flx_val flx_layer_norm2d_with(flx_graph *g, flx_val x, flx_val gam
 
 #ifndef __cplusplus
 #define flx_layer_norm2d(...) FLX_LAYER_NORM2D_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm2d_attrs))
-#define FLX_LAYER_NORM2D_(g_, x_, gamma_, beta_, ...) FLX_CALL_(flx_val, flx_layer_norm2d_with((g_), (x_), (gamma_), \
+#define FLX_LAYER_NORM2D_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm2d_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm2d_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -4688,6 +4843,7 @@ static inline flx_val flx_batch_norm_inference_with(flx_graph *g, flx_val x, flx
     flx_x[2] = beta;
     flx_x[3] = mean;
     flx_x[4] = var;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
@@ -4696,7 +4852,7 @@ static inline flx_val flx_batch_norm_inference_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_batch_norm_inference(...) FLX_BATCH_NORM_INFERENCE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_norm_inference_attrs))
-#define FLX_BATCH_NORM_INFERENCE_(g_, x_, gamma_, beta_, mean_, var_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_(g_, x_, gamma_, beta_, mean_, var_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_with((g_), (x_), (gamma_), (beta_), (mean_), (var_), \
     &(flx_batch_norm_inference_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4718,6 +4874,7 @@ static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = beta;
+    FLX_CHECK_SIZE_(flx_batch_norm_training_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_training_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op(g, "batch_norm_training", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 3);
@@ -4726,7 +4883,7 @@ static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_batch_norm_training(...) FLX_BATCH_NORM_TRAINING_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_norm_training_attrs))
-#define FLX_BATCH_NORM_TRAINING_(g_, x_, gamma_, beta_, results_, ...) FLX_CALL_(uint32_t, \
+#define FLX_BATCH_NORM_TRAINING_(g_, x_, gamma_, beta_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_batch_norm_training_with((g_), (x_), (gamma_), (beta_), (results_), &(flx_batch_norm_training_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4748,6 +4905,7 @@ static inline flx_val flx_layer_norm_backward_input_with(flx_graph *g, flx_val x
     flx_x[0] = x;
     flx_x[1] = gamma;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_layer_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_input_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4758,7 +4916,7 @@ static inline flx_val flx_layer_norm_backward_input_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_layer_norm_backward_input(...) FLX_LAYER_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_layer_norm_backward_input_attrs))
-#define FLX_LAYER_NORM_BACKWARD_INPUT_(g_, x_, gamma_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_LAYER_NORM_BACKWARD_INPUT_(g_, x_, gamma_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_layer_norm_backward_input_with((g_), (x_), (gamma_), (dy_), &(flx_layer_norm_backward_input_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4779,6 +4937,7 @@ static inline flx_val flx_layer_norm_backward_gamma_with(flx_graph *g, flx_val x
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_layer_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_gamma_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_layer_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4789,7 +4948,7 @@ static inline flx_val flx_layer_norm_backward_gamma_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_layer_norm_backward_gamma(...) FLX_LAYER_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_layer_norm_backward_gamma_attrs))
-#define FLX_LAYER_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_layer_norm_backward_gamma_with((g_), \
+#define FLX_LAYER_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_layer_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_layer_norm_backward_gamma_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -4812,6 +4971,7 @@ static inline flx_val flx_rms_norm_backward_input_with(flx_graph *g, flx_val x, 
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_input_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4822,7 +4982,7 @@ static inline flx_val flx_rms_norm_backward_input_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_rms_norm_backward_input(...) FLX_RMS_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_input_attrs))
-#define FLX_RMS_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_input_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4845,6 +5005,7 @@ static inline flx_val flx_rms_norm_backward_gamma_with(flx_graph *g, flx_val x, 
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_gamma_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4855,7 +5016,7 @@ static inline flx_val flx_rms_norm_backward_gamma_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_rms_norm_backward_gamma(...) FLX_RMS_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_gamma_attrs))
-#define FLX_RMS_NORM_BACKWARD_GAMMA_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_GAMMA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_gamma_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_gamma_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4878,6 +5039,7 @@ static inline flx_val flx_rms_norm_backward_beta_with(flx_graph *g, flx_val x, f
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_rms_norm_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_beta_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_rms_norm_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
@@ -4888,7 +5050,7 @@ static inline flx_val flx_rms_norm_backward_beta_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_rms_norm_backward_beta(...) FLX_RMS_NORM_BACKWARD_BETA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rms_norm_backward_beta_attrs))
-#define FLX_RMS_NORM_BACKWARD_BETA_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_RMS_NORM_BACKWARD_BETA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_beta_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_beta_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4911,6 +5073,7 @@ static inline flx_val flx_group_norm_backward_input_with(flx_graph *g, flx_val x
     flx_x[1] = gamma;
     flx_x[2] = beta;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_input_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_input_attrs, eps) && attrs->eps == attrs->eps)
@@ -4921,7 +5084,7 @@ static inline flx_val flx_group_norm_backward_input_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_group_norm_backward_input(...) FLX_GROUP_NORM_BACKWARD_INPUT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_input_attrs))
-#define FLX_GROUP_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_GROUP_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_group_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), \
     &(flx_group_norm_backward_input_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -4942,6 +5105,7 @@ static inline flx_val flx_group_norm_backward_gamma_with(flx_graph *g, flx_val x
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_gamma_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
@@ -4952,7 +5116,7 @@ static inline flx_val flx_group_norm_backward_gamma_with(flx_graph *g, flx_val x
 #ifndef __cplusplus
 #define flx_group_norm_backward_gamma(...) FLX_GROUP_NORM_BACKWARD_GAMMA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_gamma_attrs))
-#define FLX_GROUP_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_group_norm_backward_gamma_with((g_), \
+#define FLX_GROUP_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_gamma_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -4973,6 +5137,7 @@ static inline flx_val flx_group_norm_backward_beta_with(flx_graph *g, flx_val x,
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_group_norm_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_beta_attrs, num_groups) && attrs->num_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_groups", attrs->num_groups);
     if (FLX_HAS_NUMBER_(flx_group_norm_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
@@ -4983,7 +5148,7 @@ static inline flx_val flx_group_norm_backward_beta_with(flx_graph *g, flx_val x,
 #ifndef __cplusplus
 #define flx_group_norm_backward_beta(...) FLX_GROUP_NORM_BACKWARD_BETA_(__VA_ARGS__, .struct_size = \
     sizeof(flx_group_norm_backward_beta_attrs))
-#define FLX_GROUP_NORM_BACKWARD_BETA_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_group_norm_backward_beta_with((g_), \
+#define FLX_GROUP_NORM_BACKWARD_BETA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_beta_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_beta_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5007,6 +5172,7 @@ static inline flx_val flx_batch_norm_inference_backward_input_with(flx_graph *g,
     flx_x[2] = mean;
     flx_x[3] = var;
     flx_x[4] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_input_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_input_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_input", flx_x, 5, flx_n ? flx_a : NULL, flx_n);
@@ -5015,7 +5181,7 @@ static inline flx_val flx_batch_norm_inference_backward_input_with(flx_graph *g,
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_input(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(__VA_ARGS__, \
     .struct_size = sizeof(flx_batch_norm_inference_backward_input_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(g_, x_, gamma_, mean_, var_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(g_, x_, gamma_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_input_with((g_), (x_), (gamma_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_input_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5038,6 +5204,7 @@ static inline flx_val flx_batch_norm_inference_backward_gamma_with(flx_graph *g,
     flx_x[1] = mean;
     flx_x[2] = var;
     flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_gamma_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_gamma_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_gamma", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -5046,7 +5213,7 @@ static inline flx_val flx_batch_norm_inference_backward_gamma_with(flx_graph *g,
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_gamma(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(__VA_ARGS__, \
     .struct_size = sizeof(flx_batch_norm_inference_backward_gamma_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(g_, x_, mean_, var_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(g_, x_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_gamma_with((g_), (x_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_gamma_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5065,6 +5232,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = dy;
+    FLX_CHECK_SIZE_(flx_batch_norm_inference_backward_beta_attrs);
     if (FLX_HAS_NUMBER_(flx_batch_norm_inference_backward_beta_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "batch_norm_inference_backward_beta", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5073,7 +5241,7 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
 #ifndef __cplusplus
 #define flx_batch_norm_inference_backward_beta(...) FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(__VA_ARGS__, .struct_size \
     = sizeof(flx_batch_norm_inference_backward_beta_attrs))
-#define FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(g_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(g_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_beta_with((g_), (dy_), &(flx_batch_norm_inference_backward_beta_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5114,6 +5282,7 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
     size_t num_operands = 6;
     while (num_operands > 5 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_gated_delta_net_attrs);
     if (FLX_HAS_NUMBER_(flx_gated_delta_net_attrs, carry_state) && attrs->carry_state >= 0)
         flx_a[flx_n++] = flx_attr_int("carry_state", attrs->carry_state);
     return flx_op(g, "gated_delta_net", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -5121,7 +5290,7 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
 
 #ifndef __cplusplus
 #define flx_gated_delta_net(...) FLX_GATED_DELTA_NET_(__VA_ARGS__, .struct_size = sizeof(flx_gated_delta_net_attrs))
-#define FLX_GATED_DELTA_NET_(g_, q_, k_, v_, gamma_, beta_, state_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_GATED_DELTA_NET_(g_, q_, k_, v_, gamma_, beta_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_gated_delta_net_with((g_), (q_), (k_), (v_), (gamma_), (beta_), (state_), (results_), (capacity_), \
     &(flx_gated_delta_net_attrs){.carry_state = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5145,6 +5314,7 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
     flx_x[0] = x;
     flx_x[1] = cos;
     flx_x[2] = sin;
+    FLX_CHECK_SIZE_(flx_rope_attrs);
     if (FLX_HAS_(flx_rope_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_rope_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -5158,7 +5328,7 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
 
 #ifndef __cplusplus
 #define flx_rope(...) FLX_ROPE_(__VA_ARGS__, .struct_size = sizeof(flx_rope_attrs))
-#define FLX_ROPE_(g_, x_, cos_, sin_, ...) FLX_CALL_(flx_val, flx_rope_with((g_), (x_), (cos_), (sin_), \
+#define FLX_ROPE_(g_, x_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_with((g_), (x_), (cos_), (sin_), \
     &(flx_rope_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5182,6 +5352,7 @@ static inline flx_val flx_rope_backward_with(flx_graph *g, flx_val dy, flx_val c
     flx_x[0] = dy;
     flx_x[1] = cos;
     flx_x[2] = sin;
+    FLX_CHECK_SIZE_(flx_rope_backward_attrs);
     if (FLX_HAS_(flx_rope_backward_attrs, layout) && attrs->layout)
         flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
     if (FLX_HAS_NUMBER_(flx_rope_backward_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -5195,7 +5366,7 @@ static inline flx_val flx_rope_backward_with(flx_graph *g, flx_val dy, flx_val c
 
 #ifndef __cplusplus
 #define flx_rope_backward(...) FLX_ROPE_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_rope_backward_attrs))
-#define FLX_ROPE_BACKWARD_(g_, dy_, cos_, sin_, ...) FLX_CALL_(flx_val, flx_rope_backward_with((g_), (dy_), (cos_), \
+#define FLX_ROPE_BACKWARD_(g_, dy_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_backward_with((g_), (dy_), (cos_), \
     (sin_), &(flx_rope_backward_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5218,6 +5389,7 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_quantize_attrs);
     if (FLX_HAS_(flx_quantize_attrs, scales) && attrs->scales.v)
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
     if (FLX_HAS_(flx_quantize_attrs, zero_points) && attrs->zero_points.v)
@@ -5229,7 +5401,7 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
 
 #ifndef __cplusplus
 #define flx_quantize(...) FLX_QUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_quantize_attrs))
-#define FLX_QUANTIZE_(g_, x_, ...) FLX_CALL_(flx_val, flx_quantize_with((g_), (x_), &(flx_quantize_attrs){.axis = \
+#define FLX_QUANTIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_quantize_with((g_), (x_), &(flx_quantize_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5249,6 +5421,7 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = q;
+    FLX_CHECK_SIZE_(flx_dequantize_attrs);
     if (FLX_HAS_(flx_dequantize_attrs, scales) && attrs->scales.v)
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
     if (FLX_HAS_(flx_dequantize_attrs, zero_points) && attrs->zero_points.v)
@@ -5262,7 +5435,7 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
 
 #ifndef __cplusplus
 #define flx_dequantize(...) FLX_DEQUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dequantize_attrs))
-#define FLX_DEQUANTIZE_(g_, q_, ...) FLX_CALL_(flx_val, flx_dequantize_with((g_), (q_), &(flx_dequantize_attrs){.axis \
+#define FLX_DEQUANTIZE_(g_, q_, ...) FLX_BUILT_(flx_val, flx_dequantize_with((g_), (q_), &(flx_dequantize_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5280,6 +5453,7 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_dequant_matmul_attrs);
     if (FLX_HAS_(flx_dequant_matmul_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_matmul_attrs, bs) && attrs->bs != FLX_DEFAULT)
@@ -5289,7 +5463,7 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_dequant_matmul(...) FLX_DEQUANT_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_dequant_matmul_attrs))
-#define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_dequant_matmul_with((g_), \
+#define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dequant_matmul_with((g_), \
     (operands_), (num_operands_), &(flx_dequant_matmul_attrs){.bs = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5311,6 +5485,7 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = e;
+    FLX_CHECK_SIZE_(flx_dequant_grouped_matmul_attrs);
     if (FLX_HAS_(flx_dequant_grouped_matmul_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_grouped_matmul_attrs, N) && attrs->N != FLX_DEFAULT)
@@ -5321,7 +5496,7 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_dequant_grouped_matmul(...) FLX_DEQUANT_GROUPED_MATMUL_(__VA_ARGS__, .struct_size = \
     sizeof(flx_dequant_grouped_matmul_attrs))
-#define FLX_DEQUANT_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_CALL_(flx_val, flx_dequant_grouped_matmul_with((g_), \
+#define FLX_DEQUANT_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_dequant_grouped_matmul_with((g_), \
     (x_), (w_), (e_), &(flx_dequant_grouped_matmul_attrs){.N = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5343,6 +5518,7 @@ static inline flx_val flx_dequant_moe_weights_with(flx_graph *g, flx_val w, cons
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = w;
+    FLX_CHECK_SIZE_(flx_dequant_moe_weights_attrs);
     if (FLX_HAS_(flx_dequant_moe_weights_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_moe_weights_attrs, E) && attrs->E != FLX_DEFAULT)
@@ -5357,7 +5533,7 @@ static inline flx_val flx_dequant_moe_weights_with(flx_graph *g, flx_val w, cons
 #ifndef __cplusplus
 #define flx_dequant_moe_weights(...) FLX_DEQUANT_MOE_WEIGHTS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_dequant_moe_weights_attrs))
-#define FLX_DEQUANT_MOE_WEIGHTS_(g_, w_, ...) FLX_CALL_(flx_val, flx_dequant_moe_weights_with((g_), (w_), \
+#define FLX_DEQUANT_MOE_WEIGHTS_(g_, w_, ...) FLX_BUILT_(flx_val, flx_dequant_moe_weights_with((g_), (w_), \
     &(flx_dequant_moe_weights_attrs){.E = FLX_DEFAULT, .K = FLX_DEFAULT, .N = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5385,6 +5561,7 @@ static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val s
     size_t num_operands = 2;
     while (num_operands > 1 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fake_quantize_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5400,7 +5577,7 @@ static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val s
 
 #ifndef __cplusplus
 #define flx_fake_quantize(...) FLX_FAKE_QUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_fake_quantize_attrs))
-#define FLX_FAKE_QUANTIZE_(g_, x_, state_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_fake_quantize_with((g_), \
+#define FLX_FAKE_QUANTIZE_(g_, x_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_fake_quantize_with((g_), \
     (x_), (state_), (results_), (capacity_), &(flx_fake_quantize_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, \
     .decay = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5429,6 +5606,7 @@ static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, f
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fake_quantize_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_backward_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5445,7 +5623,7 @@ static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, f
 #ifndef __cplusplus
 #define flx_fake_quantize_backward(...) FLX_FAKE_QUANTIZE_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_backward_attrs))
-#define FLX_FAKE_QUANTIZE_BACKWARD_(g_, x_, dy_, s_, ...) FLX_CALL_(flx_val, flx_fake_quantize_backward_with((g_), \
+#define FLX_FAKE_QUANTIZE_BACKWARD_(g_, x_, dy_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_backward_with((g_), \
     (x_), (dy_), (s_), &(flx_fake_quantize_backward_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .decay = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5467,6 +5645,7 @@ static inline flx_val flx_fake_quantize_lsq_with(flx_graph *g, flx_val x, flx_va
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = s;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5479,7 +5658,7 @@ static inline flx_val flx_fake_quantize_lsq_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq(...) FLX_FAKE_QUANTIZE_LSQ_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_(g_, x_, s_, ...) FLX_CALL_(flx_val, flx_fake_quantize_lsq_with((g_), (x_), (s_), \
+#define FLX_FAKE_QUANTIZE_LSQ_(g_, x_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_lsq_with((g_), (x_), (s_), \
     &(flx_fake_quantize_lsq_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5503,6 +5682,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_x_with(flx_graph *g, flx_va
     flx_x[0] = x;
     flx_x[1] = s;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_backward_x_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_x_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_x_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5515,7 +5695,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_x_with(flx_graph *g, flx_va
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq_backward_x(...) FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_backward_x_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(g_, x_, s_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(g_, x_, s_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_fake_quantize_lsq_backward_x_with((g_), (x_), (s_), (dy_), &(flx_fake_quantize_lsq_backward_x_attrs){.bits = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5539,6 +5719,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_scale_with(flx_graph *g, fl
     flx_x[0] = x;
     flx_x[1] = s;
     flx_x[2] = dy;
+    FLX_CHECK_SIZE_(flx_fake_quantize_lsq_backward_scale_attrs);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_scale_attrs, bits) && attrs->bits != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bits", attrs->bits);
     if (FLX_HAS_NUMBER_(flx_fake_quantize_lsq_backward_scale_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -5552,7 +5733,7 @@ static inline flx_val flx_fake_quantize_lsq_backward_scale_with(flx_graph *g, fl
 #ifndef __cplusplus
 #define flx_fake_quantize_lsq_backward_scale(...) FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fake_quantize_lsq_backward_scale_attrs))
-#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(g_, x_, s_, dy_, ...) FLX_CALL_(flx_val, \
+#define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_SCALE_(g_, x_, s_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_fake_quantize_lsq_backward_scale_with((g_), (x_), (s_), (dy_), \
     &(flx_fake_quantize_lsq_backward_scale_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, \
     .struct_size = 0, __VA_ARGS__}))
@@ -5577,6 +5758,7 @@ static inline flx_val flx_q_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = bias;
+    FLX_CHECK_SIZE_(flx_q_matmul_attrs);
     if (FLX_HAS_NUMBER_(flx_q_matmul_attrs, mult) && attrs->mult == attrs->mult)
         flx_a[flx_n++] = flx_attr_real("mult", attrs->mult);
     if (FLX_HAS_NUMBER_(flx_q_matmul_attrs, x_zp) && attrs->x_zp != FLX_DEFAULT)
@@ -5590,7 +5772,7 @@ static inline flx_val flx_q_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_
 
 #ifndef __cplusplus
 #define flx_q_matmul(...) FLX_Q_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_q_matmul_attrs))
-#define FLX_Q_MATMUL_(g_, x_, w_, bias_, ...) FLX_CALL_(flx_val, flx_q_matmul_with((g_), (x_), (w_), (bias_), \
+#define FLX_Q_MATMUL_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_matmul_with((g_), (x_), (w_), (bias_), \
     &(flx_q_matmul_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .struct_size = \
     0, __VA_ARGS__}))
 #endif
@@ -5624,6 +5806,7 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = bias;
+    FLX_CHECK_SIZE_(flx_q_conv_attrs);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, mult) && attrs->mult == attrs->mult)
         flx_a[flx_n++] = flx_attr_real("mult", attrs->mult);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, x_zp) && attrs->x_zp != FLX_DEFAULT)
@@ -5657,7 +5840,7 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
 
 #ifndef __cplusplus
 #define flx_q_conv(...) FLX_Q_CONV_(__VA_ARGS__, .struct_size = sizeof(flx_q_conv_attrs))
-#define FLX_Q_CONV_(g_, x_, w_, bias_, ...) FLX_CALL_(flx_val, flx_q_conv_with((g_), (x_), (w_), (bias_), \
+#define FLX_Q_CONV_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_conv_with((g_), (x_), (w_), (bias_), \
     &(flx_q_conv_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -5687,6 +5870,7 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
     size_t num_operands = 1;
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rng_uniform_attrs);
     if (FLX_HAS_(flx_rng_uniform_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_uniform_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5704,7 +5888,7 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_rng_uniform(...) FLX_RNG_UNIFORM_(__VA_ARGS__, .struct_size = sizeof(flx_rng_uniform_attrs))
-#define FLX_RNG_UNIFORM_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_uniform_with((g_), (key_), \
+#define FLX_RNG_UNIFORM_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_uniform_with((g_), (key_), \
     &(flx_rng_uniform_attrs){.lo = NAN, .hi = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5732,6 +5916,7 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
     size_t num_operands = 1;
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_rng_normal_attrs);
     if (FLX_HAS_(flx_rng_normal_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5749,7 +5934,7 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
 
 #ifndef __cplusplus
 #define flx_rng_normal(...) FLX_RNG_NORMAL_(__VA_ARGS__, .struct_size = sizeof(flx_rng_normal_attrs))
-#define FLX_RNG_NORMAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_normal_with((g_), (key_), \
+#define FLX_RNG_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_normal_with((g_), (key_), \
     &(flx_rng_normal_attrs){.mean = NAN, .std = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -5770,6 +5955,7 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_rng_bits_attrs);
     if (FLX_HAS_(flx_rng_bits_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bits_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5781,7 +5967,7 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
 
 #ifndef __cplusplus
 #define flx_rng_bits(...) FLX_RNG_BITS_(__VA_ARGS__, .struct_size = sizeof(flx_rng_bits_attrs))
-#define FLX_RNG_BITS_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_bits_with((g_), (key_), \
+#define FLX_RNG_BITS_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_bits_with((g_), (key_), \
     &(flx_rng_bits_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5803,6 +5989,7 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = state;
+    FLX_CHECK_SIZE_(flx_rng_bit_generator_attrs);
     if (FLX_HAS_(flx_rng_bit_generator_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bit_generator_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5815,7 +6002,7 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
 #ifndef __cplusplus
 #define flx_rng_bit_generator(...) FLX_RNG_BIT_GENERATOR_(__VA_ARGS__, .struct_size = \
     sizeof(flx_rng_bit_generator_attrs))
-#define FLX_RNG_BIT_GENERATOR_(g_, state_, results_, ...) FLX_CALL_(uint32_t, flx_rng_bit_generator_with((g_), \
+#define FLX_RNG_BIT_GENERATOR_(g_, state_, results_, ...) FLX_BUILT_(uint32_t, flx_rng_bit_generator_with((g_), \
     (state_), (results_), &(flx_rng_bit_generator_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5832,6 +6019,7 @@ static inline flx_val flx_rng_split_with(flx_graph *g, flx_val key, const flx_rn
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_rng_split_attrs);
     if (FLX_HAS_NUMBER_(flx_rng_split_attrs, num) && attrs->num != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num", attrs->num);
     return flx_op1(g, "rng_split", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5839,7 +6027,7 @@ static inline flx_val flx_rng_split_with(flx_graph *g, flx_val key, const flx_rn
 
 #ifndef __cplusplus
 #define flx_rng_split(...) FLX_RNG_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_rng_split_attrs))
-#define FLX_RNG_SPLIT_(g_, key_, ...) FLX_CALL_(flx_val, flx_rng_split_with((g_), (key_), &(flx_rng_split_attrs){.num \
+#define FLX_RNG_SPLIT_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_split_with((g_), (key_), &(flx_rng_split_attrs){.num \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5869,6 +6057,7 @@ static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sa
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = logits;
+    FLX_CHECK_SIZE_(flx_sample_attrs);
     if (FLX_HAS_NUMBER_(flx_sample_attrs, top_k) && attrs->top_k != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("top_k", attrs->top_k);
     if (FLX_HAS_NUMBER_(flx_sample_attrs, top_p) && attrs->top_p == attrs->top_p)
@@ -5882,8 +6071,8 @@ static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sa
 
 #ifndef __cplusplus
 #define flx_sample(...) FLX_SAMPLE_(__VA_ARGS__, .struct_size = sizeof(flx_sample_attrs))
-#define FLX_SAMPLE_(g_, logits_, ...) FLX_CALL_(flx_val, flx_sample_with((g_), (logits_), &(flx_sample_attrs){.top_k = \
-    FLX_DEFAULT, .top_p = NAN, .temperature = NAN, .seed = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#define FLX_SAMPLE_(g_, logits_, ...) FLX_BUILT_(flx_val, flx_sample_with((g_), (logits_), &(flx_sample_attrs){.top_k \
+    = FLX_DEFAULT, .top_p = NAN, .temperature = NAN, .seed = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_bernoulli_attrs {
@@ -5900,6 +6089,7 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
     flx_val flx_x[2];
     flx_x[0] = key;
     flx_x[1] = p;
+    FLX_CHECK_SIZE_(flx_bernoulli_attrs);
     if (FLX_HAS_(flx_bernoulli_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "bernoulli", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -5907,7 +6097,7 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
 
 #ifndef __cplusplus
 #define flx_bernoulli(...) FLX_BERNOULLI_(__VA_ARGS__, .struct_size = sizeof(flx_bernoulli_attrs))
-#define FLX_BERNOULLI_(g_, key_, p_, ...) FLX_CALL_(flx_val, flx_bernoulli_with((g_), (key_), (p_), \
+#define FLX_BERNOULLI_(g_, key_, p_, ...) FLX_BUILT_(flx_val, flx_bernoulli_with((g_), (key_), (p_), \
     &(flx_bernoulli_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5933,6 +6123,7 @@ static inline flx_val flx_permutation_with(flx_graph *g, flx_val key, const flx_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_permutation_attrs);
     if (FLX_HAS_NUMBER_(flx_permutation_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
     return flx_op1(g, "permutation", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -5940,7 +6131,7 @@ static inline flx_val flx_permutation_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_permutation(...) FLX_PERMUTATION_(__VA_ARGS__, .struct_size = sizeof(flx_permutation_attrs))
-#define FLX_PERMUTATION_(g_, key_, ...) FLX_CALL_(flx_val, flx_permutation_with((g_), (key_), \
+#define FLX_PERMUTATION_(g_, key_, ...) FLX_BUILT_(flx_val, flx_permutation_with((g_), (key_), \
     &(flx_permutation_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5958,6 +6149,7 @@ static inline flx_val flx_dropout_with(flx_graph *g, flx_val x, flx_val key, con
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = key;
+    FLX_CHECK_SIZE_(flx_dropout_attrs);
     if (FLX_HAS_NUMBER_(flx_dropout_attrs, rate) && attrs->rate == attrs->rate)
         flx_a[flx_n++] = flx_attr_real("rate", attrs->rate);
     return flx_op1(g, "dropout", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -5965,7 +6157,7 @@ static inline flx_val flx_dropout_with(flx_graph *g, flx_val x, flx_val key, con
 
 #ifndef __cplusplus
 #define flx_dropout(...) FLX_DROPOUT_(__VA_ARGS__, .struct_size = sizeof(flx_dropout_attrs))
-#define FLX_DROPOUT_(g_, x_, key_, ...) FLX_CALL_(flx_val, flx_dropout_with((g_), (x_), (key_), \
+#define FLX_DROPOUT_(g_, x_, key_, ...) FLX_BUILT_(flx_val, flx_dropout_with((g_), (x_), (key_), \
     &(flx_dropout_attrs){.rate = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -5983,6 +6175,7 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_truncated_normal_attrs);
     if (FLX_HAS_(flx_truncated_normal_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_truncated_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -5993,7 +6186,7 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
 #ifndef __cplusplus
 #define flx_truncated_normal(...) FLX_TRUNCATED_NORMAL_(__VA_ARGS__, .struct_size = \
     sizeof(flx_truncated_normal_attrs))
-#define FLX_TRUNCATED_NORMAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_truncated_normal_with((g_), (key_), \
+#define FLX_TRUNCATED_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_truncated_normal_with((g_), (key_), \
     &(flx_truncated_normal_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6011,6 +6204,7 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = key;
+    FLX_CHECK_SIZE_(flx_exponential_attrs);
     if (FLX_HAS_(flx_exponential_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_exponential_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
@@ -6020,7 +6214,7 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
 
 #ifndef __cplusplus
 #define flx_exponential(...) FLX_EXPONENTIAL_(__VA_ARGS__, .struct_size = sizeof(flx_exponential_attrs))
-#define FLX_EXPONENTIAL_(g_, key_, ...) FLX_CALL_(flx_val, flx_exponential_with((g_), (key_), \
+#define FLX_EXPONENTIAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_exponential_with((g_), (key_), \
     &(flx_exponential_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6039,6 +6233,7 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
     flx_val flx_x[2];
     flx_x[0] = key;
     flx_x[1] = a;
+    FLX_CHECK_SIZE_(flx_gamma_attrs);
     if (FLX_HAS_(flx_gamma_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -6046,7 +6241,7 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
 
 #ifndef __cplusplus
 #define flx_gamma(...) FLX_GAMMA_(__VA_ARGS__, .struct_size = sizeof(flx_gamma_attrs))
-#define FLX_GAMMA_(g_, key_, a_, ...) FLX_CALL_(flx_val, flx_gamma_with((g_), (key_), (a_), \
+#define FLX_GAMMA_(g_, key_, a_, ...) FLX_BUILT_(flx_val, flx_gamma_with((g_), (key_), (a_), \
     &(flx_gamma_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6066,6 +6261,7 @@ static inline uint32_t flx_if_with(flx_graph *g, const flx_val *operands, size_t
 {
     flx_attr flx_a[2];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_if_attrs);
     if (FLX_HAS_(flx_if_attrs, then) && attrs->then)
         flx_a[flx_n++] = flx_attr_graph("then", attrs->then);
     if (FLX_HAS_(flx_if_attrs, else_) && attrs->else_)
@@ -6075,7 +6271,7 @@ static inline uint32_t flx_if_with(flx_graph *g, const flx_val *operands, size_t
 
 #ifndef __cplusplus
 #define flx_if(...) FLX_IF_(__VA_ARGS__, .struct_size = sizeof(flx_if_attrs))
-#define FLX_IF_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_if_with((g_), \
+#define FLX_IF_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_if_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_if_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6091,6 +6287,7 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_case_attrs);
     if (FLX_HAS_(flx_case_attrs, branches) && attrs->branches.v)
         flx_a[flx_n++] = flx_attr_graphs("branches", attrs->branches);
     return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
@@ -6098,7 +6295,7 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_case(...) FLX_CASE_(__VA_ARGS__, .struct_size = sizeof(flx_case_attrs))
-#define FLX_CASE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_case_with((g_), \
+#define FLX_CASE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_case_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_case_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6116,6 +6313,7 @@ static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, siz
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_while_attrs);
     if (FLX_HAS_(flx_while_attrs, cond) && attrs->cond)
         flx_a[flx_n++] = flx_attr_graph("cond", attrs->cond);
     if (FLX_HAS_(flx_while_attrs, body) && attrs->body)
@@ -6127,7 +6325,7 @@ static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, siz
 
 #ifndef __cplusplus
 #define flx_while(...) FLX_WHILE_(__VA_ARGS__, .struct_size = sizeof(flx_while_attrs))
-#define FLX_WHILE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_while_with((g_), \
+#define FLX_WHILE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_while_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_while_attrs){.max_iterations = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6150,6 +6348,7 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
 {
     flx_attr flx_a[6];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_custom_fn_attrs);
     if (FLX_HAS_(flx_custom_fn_attrs, fwd_body) && attrs->fwd_body)
         flx_a[flx_n++] = flx_attr_graph("fwd_body", attrs->fwd_body);
     if (FLX_HAS_(flx_custom_fn_attrs, vjp_body) && attrs->vjp_body)
@@ -6167,9 +6366,34 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
 
 #ifndef __cplusplus
 #define flx_custom_fn(...) FLX_CUSTOM_FN_(__VA_ARGS__, .struct_size = sizeof(flx_custom_fn_attrs))
-#define FLX_CUSTOM_FN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_CUSTOM_FN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_custom_fn_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_custom_fn_attrs){.num_residuals = FLX_DEFAULT, .recompute = -1, .struct_size = 0, __VA_ARGS__}))
+#endif
+
+typedef struct flx_call_attrs {
+    uint32_t struct_size; /* sizeof(flx_call_attrs) */
+    const flx_graph *body; /* must be given */
+} flx_call_attrs;
+#define FLX_CALL_ATTRS {sizeof(flx_call_attrs), NULL}
+
+/** body(x...); a body is differentiated, batched and compiled once however often it is called, and inlined where it is
+    small */
+static inline uint32_t flx_call_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                     size_t capacity, const flx_call_attrs *attrs)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_call_attrs);
+    if (FLX_HAS_(flx_call_attrs, body) && attrs->body)
+        flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
+    return flx_op(g, "call", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
+}
+
+#ifndef __cplusplus
+#define flx_call(...) FLX_CALL_(__VA_ARGS__, .struct_size = sizeof(flx_call_attrs))
+#define FLX_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_call_with((g_), \
+    (operands_), (num_operands_), (results_), (capacity_), &(flx_call_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_scan_attrs {
@@ -6193,6 +6417,7 @@ static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_attrs);
     if (FLX_HAS_(flx_scan_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_scan_attrs, num_carry) && attrs->num_carry != FLX_DEFAULT)
@@ -6214,7 +6439,7 @@ static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size
 
 #ifndef __cplusplus
 #define flx_scan(...) FLX_SCAN_(__VA_ARGS__, .struct_size = sizeof(flx_scan_attrs))
-#define FLX_SCAN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_scan_with((g_), \
+#define FLX_SCAN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_scan_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_scan_attrs){.num_carry = FLX_DEFAULT, .num_bcast = \
     FLX_DEFAULT, .num_xs = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .num_checkpoints \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6236,6 +6461,7 @@ static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *oper
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_while_backward_attrs);
     if (FLX_HAS_(flx_while_backward_attrs, cond) && attrs->cond)
         flx_a[flx_n++] = flx_attr_graph("cond", attrs->cond);
     if (FLX_HAS_(flx_while_backward_attrs, body) && attrs->body)
@@ -6249,7 +6475,7 @@ static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *oper
 
 #ifndef __cplusplus
 #define flx_while_backward(...) FLX_WHILE_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_while_backward_attrs))
-#define FLX_WHILE_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_WHILE_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_while_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_while_backward_attrs){.max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6276,6 +6502,7 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_backward_attrs);
     if (FLX_HAS_(flx_scan_backward_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_backward_attrs, body_vjp) && attrs->body_vjp)
@@ -6299,7 +6526,7 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
 
 #ifndef __cplusplus
 #define flx_scan_backward(...) FLX_SCAN_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_scan_backward_attrs))
-#define FLX_SCAN_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_SCAN_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_scan_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = \
     -1, .save_trajectory = -1, .struct_size = 0, __VA_ARGS__}))
@@ -6327,6 +6554,7 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
 {
     flx_attr flx_a[10];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_backward_xs_attrs);
     if (FLX_HAS_(flx_scan_backward_xs_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_backward_xs_attrs, body_vjp) && attrs->body_vjp)
@@ -6353,7 +6581,7 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
 #ifndef __cplusplus
 #define flx_scan_backward_xs(...) FLX_SCAN_BACKWARD_XS_(__VA_ARGS__, .struct_size = \
     sizeof(flx_scan_backward_xs_attrs))
-#define FLX_SCAN_BACKWARD_XS_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_scan_backward_xs_with((g_), \
+#define FLX_SCAN_BACKWARD_XS_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_scan_backward_xs_with((g_), \
     (operands_), (num_operands_), &(flx_scan_backward_xs_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, \
     .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .i = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6381,6 +6609,7 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_scan_replay_backward_attrs);
     if (FLX_HAS_(flx_scan_replay_backward_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_(flx_scan_replay_backward_attrs, body_vjp) && attrs->body_vjp)
@@ -6405,7 +6634,7 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
 #ifndef __cplusplus
 #define flx_scan_replay_backward(...) FLX_SCAN_REPLAY_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_scan_replay_backward_attrs))
-#define FLX_SCAN_REPLAY_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_SCAN_REPLAY_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_scan_replay_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_replay_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, \
     .reverse = -1, .num_checkpoints = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6436,6 +6665,7 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
 {
     flx_attr flx_a[9];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_kernel_call_attrs);
     if (FLX_HAS_(flx_kernel_call_attrs, kernel) && attrs->kernel)
         flx_a[flx_n++] = flx_attr_string("kernel", attrs->kernel);
     if (FLX_HAS_(flx_kernel_call_attrs, inputs) && attrs->inputs)
@@ -6459,7 +6689,7 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
 
 #ifndef __cplusplus
 #define flx_kernel_call(...) FLX_KERNEL_CALL_(__VA_ARGS__, .struct_size = sizeof(flx_kernel_call_attrs))
-#define FLX_KERNEL_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, \
+#define FLX_KERNEL_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_kernel_call_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_kernel_call_attrs){.max_trips = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -6478,6 +6708,7 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_custom_attrs);
     if (FLX_HAS_(flx_custom_attrs, name) && attrs->name)
         flx_a[flx_n++] = flx_attr_string("name", attrs->name);
     if (FLX_HAS_NUMBER_(flx_custom_attrs, effect) && attrs->effect >= 0)
@@ -6489,7 +6720,7 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 
 #ifndef __cplusplus
 #define flx_custom(...) FLX_CUSTOM_(__VA_ARGS__, .struct_size = sizeof(flx_custom_attrs))
-#define FLX_CUSTOM_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_CALL_(uint32_t, flx_custom_with((g_), \
+#define FLX_CUSTOM_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_custom_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_custom_attrs){.effect = -1, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -6511,6 +6742,7 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_reduce_attrs);
     if (FLX_HAS_(flx_all_reduce_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_(flx_all_reduce_attrs, op) && attrs->op)
@@ -6520,7 +6752,7 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_reduce(...) FLX_ALL_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_all_reduce_attrs))
-#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_reduce_with((g_), (x_), \
+#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_reduce_with((g_), (x_), \
     &(flx_all_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6538,6 +6770,7 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_gather_attrs);
     if (FLX_HAS_(flx_all_gather_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_all_gather_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -6547,7 +6780,7 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_gather(...) FLX_ALL_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_all_gather_attrs))
-#define FLX_ALL_GATHER_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
+#define FLX_ALL_GATHER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6565,6 +6798,7 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_reduce_scatter_attrs);
     if (FLX_HAS_(flx_reduce_scatter_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_reduce_scatter_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -6574,7 +6808,7 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
 
 #ifndef __cplusplus
 #define flx_reduce_scatter(...) FLX_REDUCE_SCATTER_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_scatter_attrs))
-#define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_CALL_(flx_val, flx_reduce_scatter_with((g_), (x_), \
+#define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_scatter_with((g_), (x_), \
     &(flx_reduce_scatter_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6593,6 +6827,7 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_all_to_all_attrs);
     if (FLX_HAS_(flx_all_to_all_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_all_to_all_attrs, split_axis) && attrs->split_axis != FLX_DEFAULT)
@@ -6604,7 +6839,7 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
 
 #ifndef __cplusplus
 #define flx_all_to_all(...) FLX_ALL_TO_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_all_to_all_attrs))
-#define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_CALL_(flx_val, flx_all_to_all_with((g_), (x_), \
+#define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_to_all_with((g_), (x_), \
     &(flx_all_to_all_attrs){.split_axis = FLX_DEFAULT, .concat_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6622,6 +6857,7 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_broadcast_attrs);
     if (FLX_HAS_(flx_broadcast_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_broadcast_attrs, root) && attrs->root != FLX_DEFAULT)
@@ -6631,7 +6867,7 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
 
 #ifndef __cplusplus
 #define flx_broadcast(...) FLX_BROADCAST_(__VA_ARGS__, .struct_size = sizeof(flx_broadcast_attrs))
-#define FLX_BROADCAST_(g_, x_, ...) FLX_CALL_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
+#define FLX_BROADCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6649,6 +6885,7 @@ static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attr
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_send_attrs);
     if (FLX_HAS_(flx_send_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_send_attrs, to) && attrs->to != FLX_DEFAULT)
@@ -6658,7 +6895,7 @@ static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attr
 
 #ifndef __cplusplus
 #define flx_send(...) FLX_SEND_(__VA_ARGS__, .struct_size = sizeof(flx_send_attrs))
-#define FLX_SEND_(g_, x_, ...) FLX_CALL_(flx_val, flx_send_with((g_), (x_), &(flx_send_attrs){.to = FLX_DEFAULT, \
+#define FLX_SEND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_send_with((g_), (x_), &(flx_send_attrs){.to = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -6675,6 +6912,7 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_recv_attrs);
     if (FLX_HAS_(flx_recv_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_recv_attrs, from) && attrs->from != FLX_DEFAULT)
@@ -6686,7 +6924,7 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 
 #ifndef __cplusplus
 #define flx_recv(...) FLX_RECV_(__VA_ARGS__, .struct_size = sizeof(flx_recv_attrs))
-#define FLX_RECV_(g_, ...) FLX_CALL_(flx_val, flx_recv_with((g_), &(flx_recv_attrs){.from = FLX_DEFAULT, .struct_size \
+#define FLX_RECV_(g_, ...) FLX_BUILT_(flx_val, flx_recv_with((g_), &(flx_recv_attrs){.from = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
 #endif
 
@@ -6708,6 +6946,7 @@ static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_att
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_axis_index_attrs);
     if (FLX_HAS_(flx_axis_index_attrs, axis_name) && attrs->axis_name)
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     return flx_op1(g, "axis_index", NULL, 0, flx_n ? flx_a : NULL, flx_n);
@@ -6715,7 +6954,7 @@ static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_att
 
 #ifndef __cplusplus
 #define flx_axis_index(...) FLX_AXIS_INDEX_(__VA_ARGS__, .struct_size = sizeof(flx_axis_index_attrs))
-#define FLX_AXIS_INDEX_(g_, ...) FLX_CALL_(flx_val, flx_axis_index_with((g_), &(flx_axis_index_attrs){.struct_size = \
+#define FLX_AXIS_INDEX_(g_, ...) FLX_BUILT_(flx_val, flx_axis_index_with((g_), &(flx_axis_index_attrs){.struct_size = \
     0, __VA_ARGS__}))
 #endif
 
@@ -6751,6 +6990,7 @@ static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val posit
     flx_x[4] = colours;
     flx_x[5] = sh;
     flx_x[6] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_render_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6775,7 +7015,7 @@ static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val posit
 #define flx_gaussian_splat_render(...) FLX_GAUSSIAN_SPLAT_RENDER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_render_attrs))
 #define FLX_GAUSSIAN_SPLAT_RENDER_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, ...) \
-    FLX_CALL_(flx_val, flx_gaussian_splat_render_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
+    FLX_BUILT_(flx_val, flx_gaussian_splat_render_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_render_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6815,6 +7055,7 @@ static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_
     flx_x[5] = sh;
     flx_x[6] = meta;
     flx_x[7] = d_rgba;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_render_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_backward_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_render_backward_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6850,7 +7091,7 @@ static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_
 #define flx_gaussian_splat_render_backward(...) FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_render_backward_attrs))
 #define FLX_GAUSSIAN_SPLAT_RENDER_BACKWARD_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, \
-    d_rgba_, ...) FLX_CALL_(flx_val, flx_gaussian_splat_render_backward_with((g_), (positions_), (log_scales_), \
+    d_rgba_, ...) FLX_BUILT_(flx_val, flx_gaussian_splat_render_backward_with((g_), (positions_), (log_scales_), \
     (rotations_), (opacity_), (colours_), (sh_), (meta_), (d_rgba_), \
     &(flx_gaussian_splat_render_backward_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, .tile_size = FLX_DEFAULT, \
     .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, \
@@ -6888,6 +7129,7 @@ static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val posi
     flx_x[4] = colours;
     flx_x[5] = sh;
     flx_x[6] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_prepare_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_prepare_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_prepare_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6912,7 +7154,7 @@ static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val posi
 #define flx_gaussian_splat_prepare(...) FLX_GAUSSIAN_SPLAT_PREPARE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_prepare_attrs))
 #define FLX_GAUSSIAN_SPLAT_PREPARE_(g_, positions_, log_scales_, rotations_, opacity_, colours_, sh_, meta_, ...) \
-    FLX_CALL_(flx_val, flx_gaussian_splat_prepare_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
+    FLX_BUILT_(flx_val, flx_gaussian_splat_prepare_with((g_), (positions_), (log_scales_), (rotations_), (opacity_), \
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_prepare_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
@@ -6941,6 +7183,7 @@ static inline flx_val flx_gaussian_splat_rasterize_with(flx_graph *g, flx_val pr
     flx_val flx_x[2];
     flx_x[0] = prep;
     flx_x[1] = meta;
+    FLX_CHECK_SIZE_(flx_gaussian_splat_rasterize_attrs);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_rasterize_attrs, width) && attrs->width != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("width", attrs->width);
     if (FLX_HAS_NUMBER_(flx_gaussian_splat_rasterize_attrs, height) && attrs->height != FLX_DEFAULT)
@@ -6964,7 +7207,7 @@ static inline flx_val flx_gaussian_splat_rasterize_with(flx_graph *g, flx_val pr
 #ifndef __cplusplus
 #define flx_gaussian_splat_rasterize(...) FLX_GAUSSIAN_SPLAT_RASTERIZE_(__VA_ARGS__, .struct_size = \
     sizeof(flx_gaussian_splat_rasterize_attrs))
-#define FLX_GAUSSIAN_SPLAT_RASTERIZE_(g_, prep_, meta_, ...) FLX_CALL_(flx_val, \
+#define FLX_GAUSSIAN_SPLAT_RASTERIZE_(g_, prep_, meta_, ...) FLX_BUILT_(flx_val, \
     flx_gaussian_splat_rasterize_with((g_), (prep_), (meta_), &(flx_gaussian_splat_rasterize_attrs){.width = \
     FLX_DEFAULT, .height = FLX_DEFAULT, .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, \
     .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, \
@@ -6990,6 +7233,7 @@ static inline flx_val flx_fused_matmul_bias_act_with(flx_graph *g, flx_val x, fl
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_fused_matmul_bias_act_attrs);
     if (FLX_HAS_(flx_fused_matmul_bias_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "fused_matmul_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -6998,7 +7242,7 @@ static inline flx_val flx_fused_matmul_bias_act_with(flx_graph *g, flx_val x, fl
 #ifndef __cplusplus
 #define flx_fused_matmul_bias_act(...) FLX_FUSED_MATMUL_BIAS_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_matmul_bias_act_attrs))
-#define FLX_FUSED_MATMUL_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_matmul_bias_act_with((g_), (x_), \
+#define FLX_FUSED_MATMUL_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_matmul_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_matmul_bias_act_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7016,6 +7260,7 @@ static inline flx_val flx_fused_swiglu_with(flx_graph *g, flx_val p, const flx_f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = p;
+    FLX_CHECK_SIZE_(flx_fused_swiglu_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_swiglu_attrs, gate_first) && attrs->gate_first >= 0)
         flx_a[flx_n++] = flx_attr_int("gate_first", attrs->gate_first);
     if (FLX_HAS_(flx_fused_swiglu_attrs, cast_to) && attrs->cast_to != FLX_DTYPE_NONE)
@@ -7025,7 +7270,7 @@ static inline flx_val flx_fused_swiglu_with(flx_graph *g, flx_val p, const flx_f
 
 #ifndef __cplusplus
 #define flx_fused_swiglu(...) FLX_FUSED_SWIGLU_(__VA_ARGS__, .struct_size = sizeof(flx_fused_swiglu_attrs))
-#define FLX_FUSED_SWIGLU_(g_, p_, ...) FLX_CALL_(flx_val, flx_fused_swiglu_with((g_), (p_), \
+#define FLX_FUSED_SWIGLU_(g_, p_, ...) FLX_BUILT_(flx_val, flx_fused_swiglu_with((g_), (p_), \
     &(flx_fused_swiglu_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7076,6 +7321,7 @@ static inline flx_val flx_activation_backward_with(flx_graph *g, flx_val x, flx_
     flx_val flx_x[2];
     flx_x[0] = x;
     flx_x[1] = dy;
+    FLX_CHECK_SIZE_(flx_activation_backward_attrs);
     if (FLX_HAS_(flx_activation_backward_attrs, kind) && attrs->kind)
         flx_a[flx_n++] = flx_attr_word("kind", attrs->kind);
     return flx_op1(g, "activation_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
@@ -7084,7 +7330,7 @@ static inline flx_val flx_activation_backward_with(flx_graph *g, flx_val x, flx_
 #ifndef __cplusplus
 #define flx_activation_backward(...) FLX_ACTIVATION_BACKWARD_(__VA_ARGS__, .struct_size = \
     sizeof(flx_activation_backward_attrs))
-#define FLX_ACTIVATION_BACKWARD_(g_, x_, dy_, ...) FLX_CALL_(flx_val, flx_activation_backward_with((g_), (x_), (dy_), \
+#define FLX_ACTIVATION_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_activation_backward_with((g_), (x_), (dy_), \
     &(flx_activation_backward_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7102,6 +7348,7 @@ static inline flx_val flx_cumsum_backward_with(flx_graph *g, flx_val dy, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = dy;
+    FLX_CHECK_SIZE_(flx_cumsum_backward_attrs);
     if (FLX_HAS_NUMBER_(flx_cumsum_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
     if (FLX_HAS_NUMBER_(flx_cumsum_backward_attrs, exclusive) && attrs->exclusive >= 0)
@@ -7111,7 +7358,7 @@ static inline flx_val flx_cumsum_backward_with(flx_graph *g, flx_val dy, const f
 
 #ifndef __cplusplus
 #define flx_cumsum_backward(...) FLX_CUMSUM_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_backward_attrs))
-#define FLX_CUMSUM_BACKWARD_(g_, dy_, ...) FLX_CALL_(flx_val, flx_cumsum_backward_with((g_), (dy_), \
+#define FLX_CUMSUM_BACKWARD_(g_, dy_, ...) FLX_BUILT_(flx_val, flx_cumsum_backward_with((g_), (dy_), \
     &(flx_cumsum_backward_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7132,6 +7379,7 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
     flx_val flx_x[2];
     flx_x[0] = dy;
     flx_x[1] = idx;
+    FLX_CHECK_SIZE_(flx_gather_backward_attrs);
     if (FLX_HAS_(flx_gather_backward_attrs, shape) && attrs->shape.v)
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_NUMBER_(flx_gather_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -7143,7 +7391,7 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
 
 #ifndef __cplusplus
 #define flx_gather_backward(...) FLX_GATHER_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_gather_backward_attrs))
-#define FLX_GATHER_BACKWARD_(g_, dy_, idx_, ...) FLX_CALL_(flx_val, flx_gather_backward_with((g_), (dy_), (idx_), \
+#define FLX_GATHER_BACKWARD_(g_, dy_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_backward_with((g_), (dy_), (idx_), \
     &(flx_gather_backward_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7174,6 +7422,7 @@ static inline flx_val flx_linear_with(flx_graph *g, flx_val x, flx_val w, flx_va
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_linear_attrs);
     if (FLX_HAS_(flx_linear_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7181,7 +7430,7 @@ static inline flx_val flx_linear_with(flx_graph *g, flx_val x, flx_val w, flx_va
 
 #ifndef __cplusplus
 #define flx_linear(...) FLX_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_attrs))
-#define FLX_LINEAR_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_linear_with((g_), (x_), (w_), (b_), \
+#define FLX_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_linear_with((g_), (x_), (w_), (b_), \
     &(flx_linear_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7204,6 +7453,7 @@ static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, 
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_fused_linear_attrs);
     if (FLX_HAS_(flx_fused_linear_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "fused_linear", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7211,7 +7461,7 @@ static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, 
 
 #ifndef __cplusplus
 #define flx_fused_linear(...) FLX_FUSED_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_fused_linear_attrs))
-#define FLX_FUSED_LINEAR_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_linear_with((g_), (x_), (w_), (b_), \
+#define FLX_FUSED_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_linear_with((g_), (x_), (w_), (b_), \
     &(flx_fused_linear_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7237,6 +7487,7 @@ static inline uint32_t flx_linear_pair_with(flx_graph *g, flx_val x, flx_val w1,
     size_t num_operands = 5;
     while (num_operands > 3 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_linear_pair_attrs);
     if (FLX_HAS_(flx_linear_pair_attrs, act1) && attrs->act1)
         flx_a[flx_n++] = flx_attr_word("act1", attrs->act1);
     if (FLX_HAS_(flx_linear_pair_attrs, act2) && attrs->act2)
@@ -7246,7 +7497,7 @@ static inline uint32_t flx_linear_pair_with(flx_graph *g, flx_val x, flx_val w1,
 
 #ifndef __cplusplus
 #define flx_linear_pair(...) FLX_LINEAR_PAIR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_pair_attrs))
-#define FLX_LINEAR_PAIR_(g_, x_, w1_, w2_, b1_, b2_, results_, ...) FLX_CALL_(uint32_t, flx_linear_pair_with((g_), \
+#define FLX_LINEAR_PAIR_(g_, x_, w1_, w2_, b1_, b2_, results_, ...) FLX_BUILT_(uint32_t, flx_linear_pair_with((g_), \
     (x_), (w1_), (w2_), (b1_), (b2_), (results_), &(flx_linear_pair_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7267,6 +7518,7 @@ static inline flx_val flx_gated_ffn_with(flx_graph *g, flx_val x, flx_val w_gate
     flx_x[1] = w_gate;
     flx_x[2] = w_up;
     flx_x[3] = w_down;
+    FLX_CHECK_SIZE_(flx_gated_ffn_attrs);
     if (FLX_HAS_(flx_gated_ffn_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "gated_ffn", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
@@ -7274,7 +7526,7 @@ static inline flx_val flx_gated_ffn_with(flx_graph *g, flx_val x, flx_val w_gate
 
 #ifndef __cplusplus
 #define flx_gated_ffn(...) FLX_GATED_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_gated_ffn_attrs))
-#define FLX_GATED_FFN_(g_, x_, w_gate_, w_up_, w_down_, ...) FLX_CALL_(flx_val, flx_gated_ffn_with((g_), (x_), \
+#define FLX_GATED_FFN_(g_, x_, w_gate_, w_up_, w_down_, ...) FLX_BUILT_(flx_val, flx_gated_ffn_with((g_), (x_), \
     (w_gate_), (w_up_), (w_down_), &(flx_gated_ffn_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7294,6 +7546,7 @@ static inline flx_val flx_swiglu_ffn_with(flx_graph *g, flx_val x, flx_val w_in,
     flx_x[0] = x;
     flx_x[1] = w_in;
     flx_x[2] = w_out;
+    FLX_CHECK_SIZE_(flx_swiglu_ffn_attrs);
     if (FLX_HAS_NUMBER_(flx_swiglu_ffn_attrs, gate_first) && attrs->gate_first >= 0)
         flx_a[flx_n++] = flx_attr_int("gate_first", attrs->gate_first);
     return flx_op1(g, "swiglu_ffn", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7301,7 +7554,7 @@ static inline flx_val flx_swiglu_ffn_with(flx_graph *g, flx_val x, flx_val w_in,
 
 #ifndef __cplusplus
 #define flx_swiglu_ffn(...) FLX_SWIGLU_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_swiglu_ffn_attrs))
-#define FLX_SWIGLU_FFN_(g_, x_, w_in_, w_out_, ...) FLX_CALL_(flx_val, flx_swiglu_ffn_with((g_), (x_), (w_in_), \
+#define FLX_SWIGLU_FFN_(g_, x_, w_in_, w_out_, ...) FLX_BUILT_(flx_val, flx_swiglu_ffn_with((g_), (x_), (w_in_), \
     (w_out_), &(flx_swiglu_ffn_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7320,6 +7573,7 @@ static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t
 {
     flx_attr flx_a[3];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_mlp_attrs);
     if (FLX_HAS_(flx_mlp_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_mlp_attrs, out_act) && attrs->out_act)
@@ -7331,7 +7585,7 @@ static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t
 
 #ifndef __cplusplus
 #define flx_mlp(...) FLX_MLP_(__VA_ARGS__, .struct_size = sizeof(flx_mlp_attrs))
-#define FLX_MLP_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_mlp_with((g_), (operands_), \
+#define FLX_MLP_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_mlp_with((g_), (operands_), \
     (num_operands_), &(flx_mlp_attrs){.bias = -1, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7351,6 +7605,7 @@ static inline uint32_t flx_residual_rms_norm_with(flx_graph *g, flx_val x, flx_v
     flx_x[0] = x;
     flx_x[1] = res;
     flx_x[2] = gamma;
+    FLX_CHECK_SIZE_(flx_residual_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_residual_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op(g, "residual_rms_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n, results, 2);
@@ -7359,7 +7614,7 @@ static inline uint32_t flx_residual_rms_norm_with(flx_graph *g, flx_val x, flx_v
 #ifndef __cplusplus
 #define flx_residual_rms_norm(...) FLX_RESIDUAL_RMS_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_residual_rms_norm_attrs))
-#define FLX_RESIDUAL_RMS_NORM_(g_, x_, res_, gamma_, results_, ...) FLX_CALL_(uint32_t, \
+#define FLX_RESIDUAL_RMS_NORM_(g_, x_, res_, gamma_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_residual_rms_norm_with((g_), (x_), (res_), (gamma_), (results_), &(flx_residual_rms_norm_attrs){.eps = NAN, \
     .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7383,6 +7638,7 @@ static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w,
     size_t num_operands = 3;
     while (num_operands > 2 && !flx_x[num_operands - 1].id)
         num_operands--;
+    FLX_CHECK_SIZE_(flx_causal_conv1d_attrs);
     if (FLX_HAS_(flx_causal_conv1d_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "causal_conv1d", flx_x, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7390,7 +7646,7 @@ static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w,
 
 #ifndef __cplusplus
 #define flx_causal_conv1d(...) FLX_CAUSAL_CONV1D_(__VA_ARGS__, .struct_size = sizeof(flx_causal_conv1d_attrs))
-#define FLX_CAUSAL_CONV1D_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_causal_conv1d_with((g_), (x_), (w_), (b_), \
+#define FLX_CAUSAL_CONV1D_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_causal_conv1d_with((g_), (x_), (w_), (b_), \
     &(flx_causal_conv1d_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7415,6 +7671,7 @@ static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operan
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_decoder_block_attrs);
     if (FLX_HAS_NUMBER_(flx_decoder_block_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_decoder_block_attrs, num_kv_heads) && attrs->num_kv_heads != FLX_DEFAULT)
@@ -7436,7 +7693,7 @@ static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operan
 
 #ifndef __cplusplus
 #define flx_decoder_block(...) FLX_DECODER_BLOCK_(__VA_ARGS__, .struct_size = sizeof(flx_decoder_block_attrs))
-#define FLX_DECODER_BLOCK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, flx_decoder_block_with((g_), \
+#define FLX_DECODER_BLOCK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_decoder_block_with((g_), \
     (operands_), (num_operands_), &(flx_decoder_block_attrs){.num_heads = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .eps = NAN, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7457,6 +7714,7 @@ static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, fl
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = w_out;
+    FLX_CHECK_SIZE_(flx_draft_head_attrs);
     if (FLX_HAS_(flx_draft_head_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     return flx_op1(g, "draft_head", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7464,7 +7722,7 @@ static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, fl
 
 #ifndef __cplusplus
 #define flx_draft_head(...) FLX_DRAFT_HEAD_(__VA_ARGS__, .struct_size = sizeof(flx_draft_head_attrs))
-#define FLX_DRAFT_HEAD_(g_, x_, w_, w_out_, ...) FLX_CALL_(flx_val, flx_draft_head_with((g_), (x_), (w_), (w_out_), \
+#define FLX_DRAFT_HEAD_(g_, x_, w_, w_out_, ...) FLX_BUILT_(flx_val, flx_draft_head_with((g_), (x_), (w_), (w_out_), \
     &(flx_draft_head_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7489,6 +7747,7 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
 {
     flx_attr flx_a[8];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fused_attention_block_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_attention_block_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_fused_attention_block_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -7511,7 +7770,7 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
 #ifndef __cplusplus
 #define flx_fused_attention_block(...) FLX_FUSED_ATTENTION_BLOCK_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_attention_block_attrs))
-#define FLX_FUSED_ATTENTION_BLOCK_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_ATTENTION_BLOCK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_fused_attention_block_with((g_), (operands_), (num_operands_), &(flx_fused_attention_block_attrs){.num_heads = \
     FLX_DEFAULT, .head_dim = FLX_DEFAULT, .has_bias = -1, .has_rope = -1, .window = FLX_DEFAULT, .score_scale = NAN, \
     .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
@@ -7538,6 +7797,7 @@ static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_v
 {
     flx_attr flx_a[7];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_fused_transformer_layer_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_transformer_layer_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
     if (FLX_HAS_NUMBER_(flx_fused_transformer_layer_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
@@ -7558,7 +7818,7 @@ static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_v
 #ifndef __cplusplus
 #define flx_fused_transformer_layer(...) FLX_FUSED_TRANSFORMER_LAYER_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_transformer_layer_attrs))
-#define FLX_FUSED_TRANSFORMER_LAYER_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_TRANSFORMER_LAYER_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_fused_transformer_layer_with((g_), (operands_), (num_operands_), \
     &(flx_fused_transformer_layer_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .ffn_dim = FLX_DEFAULT, \
     .has_bias = -1, .eps1 = NAN, .eps2 = NAN, .struct_size = 0, __VA_ARGS__}))
@@ -7591,6 +7851,7 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
     flx_x[0] = x;
     flx_x[1] = w;
     flx_x[2] = b;
+    FLX_CHECK_SIZE_(flx_fused_conv_bias_act_attrs);
     if (FLX_HAS_(flx_fused_conv_bias_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_fused_conv_bias_act_attrs, stride) && attrs->stride.v)
@@ -7619,7 +7880,7 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
 #ifndef __cplusplus
 #define flx_fused_conv_bias_act(...) FLX_FUSED_CONV_BIAS_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_conv_bias_act_attrs))
-#define FLX_FUSED_CONV_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_CALL_(flx_val, flx_fused_conv_bias_act_with((g_), (x_), \
+#define FLX_FUSED_CONV_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_conv_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_conv_bias_act_attrs){.groups = FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -7652,6 +7913,7 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
     flx_x[1] = w;
     flx_x[2] = scale;
     flx_x[3] = shift;
+    FLX_CHECK_SIZE_(flx_fused_conv_affine_act_attrs);
     if (FLX_HAS_(flx_fused_conv_affine_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
     if (FLX_HAS_(flx_fused_conv_affine_act_attrs, stride) && attrs->stride.v)
@@ -7680,7 +7942,7 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
 #ifndef __cplusplus
 #define flx_fused_conv_affine_act(...) FLX_FUSED_CONV_AFFINE_ACT_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_conv_affine_act_attrs))
-#define FLX_FUSED_CONV_AFFINE_ACT_(g_, x_, w_, scale_, shift_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_CONV_AFFINE_ACT_(g_, x_, w_, scale_, shift_, ...) FLX_BUILT_(flx_val, \
     flx_fused_conv_affine_act_with((g_), (x_), (w_), (scale_), (shift_), &(flx_fused_conv_affine_act_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7708,6 +7970,7 @@ static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_va
         flx_x[num_operands++] = gamma;
     if (beta.id)
         flx_x[num_operands++] = beta;
+    FLX_CHECK_SIZE_(flx_fused_residual_ln_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_residual_ln_attrs, has_bias) && attrs->has_bias >= 0)
         flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
     if (FLX_HAS_NUMBER_(flx_fused_residual_ln_attrs, eps) && attrs->eps == attrs->eps)
@@ -7718,7 +7981,7 @@ static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_va
 #ifndef __cplusplus
 #define flx_fused_residual_ln(...) FLX_FUSED_RESIDUAL_LN_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_residual_ln_attrs))
-#define FLX_FUSED_RESIDUAL_LN_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_RESIDUAL_LN_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_ln_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_ln_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7747,6 +8010,7 @@ static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, 
         flx_x[num_operands++] = gamma;
     if (beta.id)
         flx_x[num_operands++] = beta;
+    FLX_CHECK_SIZE_(flx_fused_residual_rms_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_residual_rms_norm_attrs, has_bias) && attrs->has_bias >= 0)
         flx_a[flx_n++] = flx_attr_int("has_bias", attrs->has_bias);
     if (FLX_HAS_NUMBER_(flx_fused_residual_rms_norm_attrs, eps) && attrs->eps == attrs->eps)
@@ -7757,7 +8021,7 @@ static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, 
 #ifndef __cplusplus
 #define flx_fused_residual_rms_norm(...) FLX_FUSED_RESIDUAL_RMS_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_residual_rms_norm_attrs))
-#define FLX_FUSED_RESIDUAL_RMS_NORM_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_CALL_(flx_val, \
+#define FLX_FUSED_RESIDUAL_RMS_NORM_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_rms_norm_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_rms_norm_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7778,6 +8042,7 @@ static inline flx_val flx_fused_ada_layer_norm_with(flx_graph *g, flx_val x, flx
     flx_x[0] = x;
     flx_x[1] = scale;
     flx_x[2] = shift;
+    FLX_CHECK_SIZE_(flx_fused_ada_layer_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_fused_ada_layer_norm_attrs, eps) && attrs->eps == attrs->eps)
         flx_a[flx_n++] = flx_attr_real("eps", attrs->eps);
     return flx_op1(g, "fused_ada_layer_norm", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
@@ -7786,7 +8051,7 @@ static inline flx_val flx_fused_ada_layer_norm_with(flx_graph *g, flx_val x, flx
 #ifndef __cplusplus
 #define flx_fused_ada_layer_norm(...) FLX_FUSED_ADA_LAYER_NORM_(__VA_ARGS__, .struct_size = \
     sizeof(flx_fused_ada_layer_norm_attrs))
-#define FLX_FUSED_ADA_LAYER_NORM_(g_, x_, scale_, shift_, ...) FLX_CALL_(flx_val, flx_fused_ada_layer_norm_with((g_), \
+#define FLX_FUSED_ADA_LAYER_NORM_(g_, x_, scale_, shift_, ...) FLX_BUILT_(flx_val, flx_fused_ada_layer_norm_with((g_), \
     (x_), (scale_), (shift_), &(flx_fused_ada_layer_norm_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
 #endif
 
@@ -7802,6 +8067,7 @@ static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *o
 {
     flx_attr flx_a[1];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_elementwise_region_attrs);
     if (FLX_HAS_(flx_elementwise_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op1(g, "elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
@@ -7810,7 +8076,7 @@ static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *o
 #ifndef __cplusplus
 #define flx_elementwise_region(...) FLX_ELEMENTWISE_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_elementwise_region_attrs))
-#define FLX_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_elementwise_region_attrs){.struct_size = 0, \
     __VA_ARGS__}))
 #endif
@@ -7832,6 +8098,7 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
 {
     flx_attr flx_a[4];
     size_t flx_n = 0;
+    FLX_CHECK_SIZE_(flx_batch_elementwise_region_attrs);
     if (FLX_HAS_(flx_batch_elementwise_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_batch_elementwise_region_attrs, axis) && attrs->axis != FLX_DEFAULT)
@@ -7846,7 +8113,7 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
 #ifndef __cplusplus
 #define flx_batch_elementwise_region(...) FLX_BATCH_ELEMENTWISE_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_batch_elementwise_region_attrs))
-#define FLX_BATCH_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_CALL_(flx_val, \
+#define FLX_BATCH_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_batch_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_batch_elementwise_region_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
@@ -7865,6 +8132,7 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_transform_region_attrs);
     if (FLX_HAS_(flx_transform_region_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     return flx_op1(g, "transform_region", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
@@ -7873,12 +8141,14 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
 #ifndef __cplusplus
 #define flx_transform_region(...) FLX_TRANSFORM_REGION_(__VA_ARGS__, .struct_size = \
     sizeof(flx_transform_region_attrs))
-#define FLX_TRANSFORM_REGION_(g_, x_, ...) FLX_CALL_(flx_val, flx_transform_region_with((g_), (x_), \
+#define FLX_TRANSFORM_REGION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transform_region_with((g_), (x_), \
     &(flx_transform_region_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 #undef FLX_HAS_
 #undef FLX_HAS_NUMBER_
+#undef FLX_CHECK_SIZE_
+#undef FLX_ALIGNMENT_
 
 FLX_END_DECLS
 #endif

@@ -56,6 +56,15 @@ FLX_API flx_code flx_run(const flx_graph *g, const flx_run_options *options, con
     of range. `detail` receives one line of text. */
 FLX_API flx_code flx_device(size_t i, const char **name, char *detail, size_t size);
 
+/** The name of the device that is used where none is given: $FLX_DEVICE, or "cpu" where that is unset or empty. It is
+    not checked, and is valid until the environment changes. */
+FLX_API const char *flx_device_default(void);
+
+/** FLX_OK if graphs can run on the device of this name (NULL: the default). FLX_E_NAME: no device has this name.
+    FLX_E_DEVICE: this build or this machine lacks it, or it runs no graphs. All functions that take a device report
+    these two in the same words. */
+FLX_API flx_code flx_device_check(const char *name, flx_error *err);
+
 /** Fact k about device i: what it is about ("compiler") and a line of text; FLX_E_NAME after the last. With text NULL
     nothing is searched for. */
 FLX_API flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size_t size);

@@ -16,7 +16,7 @@ enum {
     FLX_GRAD_MISSING_ZERO = 2,    /* an input the loss does not depend on gets zeros instead of NO_GRAD_PATH */
     FLX_GRAD_SEED_INPUT = 4,      /* the cotangent of the loss is an input `d_output`; the loss may have any shape */
     FLX_GRAD_UNBOUNDED_ERROR = 8, /* a `while` without max_iterations is UNBOUNDED_LOOP, not a tape that grows */
-    FLX_GRAD_FUSED_BACKWARD = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead
+    FLX_GRAD_BACKWARD_OPS = 16 /* dedicated backward ops (layer_norm_backward_input …) where an op has them, instead
                                      of the derivative of its decomposition; equal up to rounding */
 };
 
@@ -62,18 +62,23 @@ enum {
 };
 
 typedef struct flx_jacobian_options {
-    uint32_t struct_size; /* sizeof(flx_jacobian_options); 0: the layout of version 0.2 */
-    uint32_t mode;        /* FLX_JACOBIAN_… */
-    int64_t chunk;        /* at most this many directions at a time; 0: all at once */
-    int64_t budget;       /* bytes for the values of the directions of one chunk, by estimate; 0: no limit */
-    uint32_t flags;       /* FLX_JACOBIAN_DENSE */
+    uint32_t struct_size;       /* sizeof(flx_jacobian_options); 0: the layout of version 0.2 */
+    uint32_t mode;              /* FLX_JACOBIAN_… */
+    int64_t chunk;              /* at most this many directions at a time; 0: all at once */
+    int64_t budget;             /* bytes for the values of the directions of one chunk, by estimate; 0: no limit */
+    uint32_t flags;             /* FLX_JACOBIAN_DENSE */
+    uint32_t reserved;          /* 0 */
+    const char *const *outputs; /* of flx_jacobian: which ones; NULL: all that have a derivative */
+    size_t num_outputs;
 } flx_jacobian_options;
 
 /** Outputs `jac_<output>_<input>` of shape output ++ input, all inputs of the first output first. One vectorised run
     over the basis of the inputs or outputs, or chunks of it; where the graph shows that the Jacobian is zero off a
     diagonal or a band (elementwise functions, independent rows, stencils), elements that do not meet share a direction.
     The budget is for the values that exist once per direction and what they are computed from; inputs and the result
-    come on top. A complex output needs real inputs and forward mode, a complex input real outputs and reverse mode. */
+    come on top. Outputs of integers and bools have no derivative: without a list of outputs they are left out, and
+    NOT_DIFFERENTIABLE when nothing else is there or one of them is listed. A complex output needs real inputs and
+    forward mode, a complex input real outputs and reverse mode. */
 FLX_API flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count,
                                 const flx_jacobian_options *options, flx_error *err);
 
@@ -92,7 +97,7 @@ FLX_API flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, 
 typedef struct flx_force_options {
     uint32_t struct_size; /* sizeof(flx_force_options); 0: the layout of version 0.2 */
     uint32_t flags;       /* 0 */
-    double energy_weight; /* not negative; a weight of 0 leaves its part out, and they may not both be 0 */
+    double energy_weight; /* not negative; a weight of 0 leaves its part out, but where both are 0, both are 1 */
     double force_weight;
 } flx_force_options;
 

@@ -3,14 +3,20 @@
 
    Conventions of the whole API:
    - A function that makes an object returns it, NULL on failure. Any other function that can fail returns a flx_code.
-     Either way the last parameter is a `flx_error *`, which receives the code, the message and the place; it may be
+     Either way the last parameter is a `flx_error *`, which receives the code, the message and the position; it may be
      NULL. Results that are not returned are written to parameters before it.
    - What is made by flx_…_new(), flx_…_read(), flx_…_decode() or a verb is freed by flx_…_free(). Objects that are
      shared (graphs, tensors, kernels) count their holders instead: flx_…_retain() and flx_…_release().
    - A struct of options begins with struct_size, its sizeof. So a program that was compiled with an older header gives
      a shorter struct, and fields that it does not have take their defaults. A longer struct, of a newer program, is
-     accepted while the fields that the library does not know are zero, and is FLX_E_USAGE otherwise. 0 stands for the
-     layout of version 0.2. Zero is the default of every option, so `{.struct_size = sizeof o, …}` sets what differs.
+     accepted while the fields that the library does not know are zero, and is FLX_E_USAGE otherwise. So is a size that
+     no version can have: 4 or less, not a multiple of the struct's alignment, or above 4096. 0 stands for the layout of
+     version 0.2, the first with these structs: all fields of 0.2 are read and no later ones. Zero is the default of
+     every option, so `{.struct_size = sizeof o, …}` sets what differs. Structs of attributes (fluxion/ops.h) and those
+     that a function fills follow the same rule; of a filled one struct_size says how much room there is.
+   - NULL where an object, a name, a list or a place for a result is needed is FLX_E_USAGE. Unknown flags and values out
+     of range are FLX_E_USAGE, names that do not exist FLX_E_NAME, names given twice FLX_E_DUP_NAME; kernels report
+     buffers that do not exist as FLX_E_KERNEL.
    - What is marked experimental may change in any version. */
 #ifndef FLUXION_TYPES_H
 #define FLUXION_TYPES_H

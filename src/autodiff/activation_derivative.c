@@ -46,7 +46,7 @@ static flx_val derivative(flxi_site *s)
 
 flx_val flx_activation_derivative(flx_graph *g, const char *op, flx_val x)
 {
-    flx_val y;
+    flx_val y = FLX_NONE;
     flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
     if (code != OP_NONE && flx_graph_error(g, NULL) == FLX_OK && !takes_one_operand(&flxi_ops[code]))
         return no_derivative(g, flxi_ops[code].name, "it is not a pointwise function of one operand");

@@ -3,6 +3,7 @@
 #ifndef FLXI_AUTODIFF_H
 #define FLXI_AUTODIFF_H
 
+#include "autodiff/body_memo.h"
 #include "passes/decompose.h"
 
 #include <fluxion/transform.h>
@@ -18,7 +19,9 @@ typedef struct {
     bool *active;         /* by id: depends on a wrt value through derivatives that are not zero */
     flx_val **saved;      /* by node: what its primal rule kept */
     bool bounded;         /* a loop without a bound is an error */
-    bool fused;           /* dedicated backward ops are wanted; src is prepared for MODE_FUSED_VJP */
+    bool backward_ops;    /* dedicated backward ops are wanted; src is prepared for MODE_BACKWARD_OPS */
+    flxi_body_memo *memo; /* of the transform around this one; NULL: its own */
+    flxi_body_memo own;
 } flxi_reverse;
 
 /* Copies the forward computation, which completes `map`; sweeps backwards; frees active and saved. */
@@ -32,7 +35,8 @@ typedef struct {
     const flx_graph *src;
     flx_graph *g;
     uint32_t *map;
-    flx_val *tangent; /* by id of src: leaves are input, all others output */
+    flx_val *tangent;     /* by id of src: leaves are input, all others output */
+    flxi_body_memo *memo; /* as above */
 } flxi_forward;
 
 flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err);
@@ -49,6 +53,7 @@ typedef struct {
     uint32_t *map;
     bool *batched; /* by id of src: has a leading batch axis; leaves are input, all others output */
     flx_dim size;
+    flxi_body_memo *memo; /* as above */
 } flxi_batching;
 
 flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err);
@@ -72,6 +77,14 @@ typedef struct {
 flx_graph *flxi_choose_outputs(const flx_graph *g, const flxi_choice *choices, size_t n, flx_error *err);
 flx_graph *flxi_choose_outputs_as(const flx_graph *g, const char *name, const flxi_choice *choices, size_t n,
                                   flx_error *err);
+
+/* The names that a user gave to `function`: there are some, none is NULL, none is repeated. */
+flx_code flxi_check_wrt(const char *function, const char *const *wrt, size_t count, flx_error *err);
+/* Reads the options that a user gave to `function`. */
+flx_code flxi_check_grad_options(const char *function, const flx_grad_options *given, flx_grad_options *out,
+                                 flx_error *err);
+/* The graph has an output to differentiate. */
+flx_code flxi_check_loss(const flx_graph *g, flx_error *err);
 
 /* An input, parameter or pinned value with respect to which one can differentiate. */
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err);
@@ -106,8 +119,5 @@ flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name);
 
 /* Replaces the hints of flx_grad, which name its own options, for a transform that lacks these options. */
 void flxi_without_options(flx_error *err);
-
-/* Adds the location of a node, unless an inner one is known. */
-void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n);
 
 #endif

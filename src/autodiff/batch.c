@@ -72,7 +72,7 @@ static void batch_by_loop(flxi_site *s, flx_val *by)
     flx_graph_release(body);
 }
 
-static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
+static flx_code batch_node(flxi_batching *b, flxi_body_memo *memo, uint32_t i, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(b->src, i);
     flx_graph *g = b->g;
@@ -90,12 +90,16 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
     s.batched = batched;
     s.by_batched = results;
     s.size = b->size;
+    s.memo = memo;
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, b->src, n);
     if (s.op->rules->batch)
         s.op->rules->batch(&s, by);
     else if (s.op->op_class == CLASS_POINTWISE)
         batch_pointwise(&s, by);
     if (flxi_is_none(by[0]) && !g->error.code)
         batch_by_loop(&s, by);
+    flxi_origin_end(&scope);
     FLXI_TRY(flxi_built(g, err));
     for (uint32_t k = 0; k < n->nout; k++) {
         const flxi_value *v = flxi_value_at(b->src, n->first + k);
@@ -114,7 +118,7 @@ static flx_code batch_node(flxi_batching *b, uint32_t i, flx_error *err)
     return FLX_OK;
 }
 
-flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err)
+static flx_code sweep(flxi_batching *b, flxi_body_memo *memo, flx_error *err)
 {
     for (uint32_t i = 0; i < b->src->node_count; i++) {
         const flxi_node *n = flxi_node_at(b->src, i);
@@ -123,11 +127,19 @@ flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err)
             continue;
         for (uint32_t k = 0; k < n->nin; k++)
             any |= b->batched[n->in[k]];
-        flx_code code = any ? batch_node(b, i, err) : flxi_graft(b->g, b->src, i, b->map, err);
+        flx_code code = any ? batch_node(b, memo, i, err) : flxi_graft(b->g, b->src, i, b->map, err);
         if (code != FLX_OK) {
             flxi_at_node(err, b->src, n);
             return code;
         }
     }
     return FLX_OK;
+}
+
+flx_code flxi_batch_sweep(flxi_batching *b, flx_error *err)
+{
+    flxi_body_memo own = {0};
+    flx_code code = sweep(b, b->memo ? b->memo : &own, err);
+    flxi_memo_free(&own);
+    return code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_transforms.c: the transforms of sub-graphs for the rules of control flow; see site.h for what each returns. */
+/* body_transforms.c: the transforms of sub-graphs for the rules of control flow; see site.h for what each returns. Each
+   question about a body is answered once (body_memo.h). */
 #include "autodiff/autodiff.h"
+#include "autodiff/split_body.h"
 
 /* Common start of the first three: the prepared body, an empty graph and a map. */
 typedef struct {
@@ -26,6 +28,25 @@ static flx_code work_begin(work *w, const flx_graph *body, flxi_mode mode)
     return w->g && w->map && w->vals && w->flags ? FLX_OK : flxi_oom(&w->err, "transforming a body");
 }
 
+/* What is known of a question; NULL: nothing. The caller holds what it returns. */
+static flx_graph *recall(const flxi_site *s, const flxi_question *q, bool *out)
+{
+    const flxi_answer *a = flxi_memo_find(s->memo, q);
+    if (a && a->out && out)
+        memcpy(out, a->out, q->body->outputs.n * sizeof *out);
+    return a ? flx_graph_retain(a->made) : NULL;
+}
+
+static flx_graph *remember(flxi_site *s, const flxi_question *q, flx_graph *made, const bool *out)
+{
+    const flxi_answer a = {.made = made, .out = out};
+    if (!made || !s->memo || flxi_memo_keep(s->memo, &s->ctx->mem, q, &a))
+        return made;
+    flx_graph_release(made);
+    flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: transforming a body");
+    return NULL;
+}
+
 /* Hands over the simplified graph, or NULL with the error in the graph that the rule builds. */
 static flx_graph *work_end(work *w, flx_code code, flxi_site *s)
 {
@@ -49,7 +70,8 @@ static bool carries_derivative(const flx_type *t)
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
 }
 
-static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const flxi_site *rule)
+/* with_outputs: those of the body come first. */
+static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const flxi_site *rule, bool with_outputs)
 {
     const flx_graph *src = w->prepared;
     flxi_reverse r = {.src = src,
@@ -58,7 +80,8 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
                       .wrt = w->flags,
                       .cotangent = w->vals,
                       .bounded = rule->bounded,
-                      .fused = rule->fused};
+                      .backward_ops = rule->backward_ops,
+                      .memo = rule->memo};
     flxi_site s = flxi_plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++)
@@ -75,6 +98,8 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
         code = flxi_reverse_sweep(&r, &w->err);
     flxi_reverse_free(&r);
     FLXI_TRY(code);
+    for (size_t k = 0; with_outputs && k < src->outputs.n; k++)
+        flx_output(w->g, (flx_val){w->map[src->outputs.at[k].val], w->g->serial}, NULL);
     for (size_t i = 0; i < src->leaves.n; i++) {
         uint32_t id = src->leaves.at[i];
         if (!w->flags[id])
@@ -85,19 +110,60 @@ static flx_code run_vjp(work *w, const bool *seeded, const bool *wanted, const f
     return flxi_built(w->g, &w->err);
 }
 
-static flx_graph *vjp_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
+static flx_graph *make_vjp(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted,
+                           bool with_outputs)
 {
     work w = {0};
-    flx_code code = work_begin(&w, body, s->fused ? MODE_FUSED_VJP : MODE_VJP);
+    flx_code code = work_begin(&w, body, s->backward_ops ? MODE_BACKWARD_OPS : MODE_VJP);
     if (code == FLX_OK)
-        code = run_vjp(&w, seeded, wanted, s);
+        code = run_vjp(&w, seeded, wanted, s, with_outputs);
     return work_end(&w, code, s);
 }
 
-static flx_code run_jvp(work *w, const bool *active)
+static uint32_t vjp_options(const flxi_site *s)
+{
+    return (s->backward_ops ? 1u : 0u) | (s->bounded ? 2u : 0u);
+}
+
+static flx_graph *vjp_body(flxi_site *s, const flx_graph *body, const bool *seeded, const bool *wanted)
+{
+    const flxi_question q = {
+        .asked = ASKED_VJP, .body = body, .options = vjp_options(s), .inputs = wanted, .outputs = seeded};
+    flx_graph *known = recall(s, &q, NULL);
+    return known ? known : remember(s, &q, make_vjp(s, body, seeded, wanted, false), NULL);
+}
+
+static bool split_body(flxi_site *s, const flx_graph *body, const bool *wanted, flxi_split_body *out)
+{
+    const flxi_question q = {.asked = ASKED_SPLIT, .body = body, .options = vjp_options(s), .inputs = wanted};
+    const flxi_answer *known = flxi_memo_find(s->memo, &q);
+    *out = (flxi_split_body){0};
+    if (!known && s->memo) {
+        bool *seeded = flxi_rule_new(s, bool, body->outputs.n);
+        for (size_t k = 0; seeded && k < body->outputs.n; k++)
+            seeded[k] = true; /* where the output can have a cotangent */
+        flx_graph *joint = seeded ? make_vjp(s, body, seeded, wanted, true) : NULL;
+        flx_error err = {0};
+        flx_code code = joint ? flxi_split_joint(joint, body, out, &err) : FLX_OK;
+        if (code != FLX_OK)
+            flxi_graph_fail(s->g, &err);
+        else if (joint &&
+                 !flxi_memo_keep(s->memo, &s->ctx->mem, &q,
+                                 &(flxi_answer){.made = out->forward, .second = out->backward, .kept = out->kept}))
+            flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: transforming a body");
+        flx_graph_release(joint);
+        flx_graph_release(out->forward);
+        flx_graph_release(out->backward);
+        known = s->g->error.code ? NULL : flxi_memo_find(s->memo, &q);
+    }
+    *out = known ? (flxi_split_body){known->made, known->second, known->kept} : (flxi_split_body){0};
+    return !s->g->error.code;
+}
+
+static flx_code run_jvp(work *w, const bool *active, flxi_body_memo *memo)
 {
     const flx_graph *src = w->prepared;
-    flxi_forward f = {.src = src, .g = w->g, .map = w->map, .tangent = w->vals};
+    flxi_forward f = {.src = src, .g = w->g, .map = w->map, .tangent = w->vals, .memo = memo};
     flxi_site s = flxi_plain_site(w->g);
     FLXI_TRY(flxi_copy_leaves(src, w->g, w->map, &w->err));
     for (size_t i = 0; i < src->leaves.n; i++) {
@@ -120,11 +186,15 @@ static flx_code run_jvp(work *w, const bool *active)
 
 static flx_graph *jvp_body(flxi_site *s, const flx_graph *body, const bool *active)
 {
+    const flxi_question q = {.asked = ASKED_JVP, .body = body, .inputs = active};
+    flx_graph *known = recall(s, &q, NULL);
+    if (known)
+        return known;
     work w = {0};
     flx_code code = work_begin(&w, body, MODE_JVP);
     if (code == FLX_OK)
-        code = run_jvp(&w, active);
-    return work_end(&w, code, s);
+        code = run_jvp(&w, active, s->memo);
+    return remember(s, &q, work_end(&w, code, s), NULL);
 }
 
 static flx_val with_batch_axis(flxi_site *s, flx_val v, const flx_type *example)
@@ -140,10 +210,10 @@ static flx_val with_batch_axis(flxi_site *s, flx_val v, const flx_type *example)
     return flxi_expand_to(s, v, example->rank + 1, dims);
 }
 
-static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, bool fixed)
+static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, bool fixed, flxi_body_memo *memo)
 {
     const flx_graph *src = w->prepared;
-    flxi_batching b = {.src = src, .g = w->g, .map = w->map, .batched = w->flags, .size = size};
+    flxi_batching b = {.src = src, .g = w->g, .map = w->map, .batched = w->flags, .size = size, .memo = memo};
     flxi_site s = flxi_plain_site(w->g);
     s.size = size;
     for (size_t i = 0; i < src->leaves.n; i++) {
@@ -180,11 +250,16 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
 
 static flx_graph *vmap_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed)
 {
+    const flxi_question q = {
+        .asked = ASKED_VMAP, .body = body, .size = s->size, .inputs = batched, .outputs = fixed ? out : NULL};
+    flx_graph *known = recall(s, &q, out);
+    if (known)
+        return known;
     work w = {0};
     flx_code code = work_begin(&w, body, MODE_BATCH);
     if (code == FLX_OK)
-        code = run_vmap(&w, batched, s->size, out, fixed);
-    return work_end(&w, code, s);
+        code = run_vmap(&w, batched, s->size, out, fixed, s->memo);
+    return remember(s, &q, work_end(&w, code, s), fixed ? NULL : out);
 }
 
 static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
@@ -195,4 +270,4 @@ static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
     return body;
 }
 
-const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body, simplify_body};
+const flxi_body_transforms flxi_bodies = {vjp_body, jvp_body, vmap_body, split_body, simplify_body};

@@ -27,6 +27,14 @@ static flx_code check_real(const force_work *w, uint32_t id, const char *name)
                           "forces are not defined for %s", flxi_value_str(w->energy, id, name, &text));
 }
 
+static flx_code read_options(force_work *w, const flx_force_options *given)
+{
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_force_options, &w->o, given, w->err));
+    if (w->o.energy_weight == 0 && w->o.force_weight == 0)
+        w->o.energy_weight = w->o.force_weight = 1;
+    return FLX_OK;
+}
+
 static flx_code check_work(const force_work *w)
 {
     FLXI_TRY(flx_graph_error(w->energy, w->err));
@@ -37,7 +45,7 @@ static flx_code check_work(const force_work *w)
         return flxi_fail(w->err, FLX_E_USAGE, "flx_force_energy_loss: unknown flags 0x%x", (unsigned)w->o.flags);
     double e = w->o.energy_weight, f = w->o.force_weight;
     if (!(e >= 0 && f >= 0 && isfinite(e + f) && e + f > 0))
-        return flxi_fail_hint(w->err, FLX_E_USAGE, "weights must be finite and nonnegative, and not both zero",
+        return flxi_fail_hint(w->err, FLX_E_USAGE, "weights must be finite and nonnegative; both 0 stand for 1 and 1",
                               "flx_force_energy_loss: the weights are %g and %g", e, f);
     size_t leaf;
     if (!flxi_find_leaf(w->energy, w->positions, &leaf))
@@ -112,10 +120,9 @@ flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
                                  flx_error *err)
 {
     flx_error local = {0};
-    force_work w = {energy, positions, {.energy_weight = 1, .force_weight = 1}, &local};
+    force_work w = {.energy = energy, .positions = positions, .err = &local};
     flx_graph *out = NULL;
-    if ((!options || FLXI_READ_OPTIONS(flx_force_options, &w.o, options, &local) == FLX_OK) &&
-        check_work(&w) == FLX_OK) {
+    if (read_options(&w, options) == FLX_OK && check_work(&w) == FLX_OK) {
         flx_graph *slope = w.o.force_weight > 0 ? energy_and_slope(&w) : NULL;
         if (slope || w.o.force_weight == 0)
             out = write_loss(&w, slope ? slope : energy);

@@ -9,6 +9,7 @@
 
 typedef struct {
     flxi_forward *f;
+    flxi_body_memo *memo;
     flx_error *err;
 } pushing;
 
@@ -185,6 +186,7 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     flx_graph *g = p->f->g;
     flxi_site s = flxi_site_of(g, p->f->src, i, p->f->map);
     FLXI_TRY(flxi_built(g, p->err));
+    s.memo = p->memo;
     flx_val *tx = flxi_new(&g->arena, flx_val, n->nin);
     flx_val *ty = flxi_new(&g->arena, flx_val, n->nout);
     if (!tx || !ty)
@@ -197,7 +199,11 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     s.new_y = flxi_new(&g->arena, flx_val, n->nout);
     if (!s.new_y)
         return flxi_oom(p->err, "tangents");
-    if (!flxi_append_jvp(&s, tx, ty))
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, p->f->src, n);
+    bool has_rule = flxi_append_jvp(&s, tx, ty);
+    flxi_origin_end(&scope);
+    if (!has_rule)
         return flxi_no_rule(p->err, p->f->src, n, "forward");
     FLXI_TRY(flxi_built(g, p->err));
     replace_results(p, n, &s);
@@ -215,24 +221,33 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     return FLX_OK;
 }
 
-flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err)
+static flx_code sweep(pushing *p)
 {
-    pushing p = {f, err};
+    flxi_forward *f = p->f;
     for (uint32_t i = 0; i < f->src->node_count; i++) {
         const flxi_node *n = flxi_node_at(f->src, i);
         if (flxi_ops[n->op].traits & TRAIT_DECLARED)
             continue;
-        FLXI_TRY(flxi_graft(f->g, f->src, i, f->map, err));
+        FLXI_TRY(flxi_graft(f->g, f->src, i, f->map, p->err));
         bool reached = false;
         for (uint32_t k = 0; k < n->nin; k++)
             reached |= !flxi_is_none(arriving(f, n, k));
         if (!reached || flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
             continue;
-        flx_code code = call_rule(&p, n, i);
+        flx_code code = call_rule(p, n, i);
         if (code != FLX_OK) {
-            flxi_at_node(err, f->src, n);
+            flxi_at_node(p->err, f->src, n);
             return code;
         }
     }
     return FLX_OK;
+}
+
+flx_code flxi_forward_sweep(flxi_forward *f, flx_error *err)
+{
+    flxi_body_memo own = {0};
+    pushing p = {f, f->memo ? f->memo : &own, err};
+    flx_code code = sweep(&p);
+    flxi_memo_free(&own);
+    return code;
 }

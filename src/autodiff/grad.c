@@ -23,7 +23,7 @@ typedef struct {
 } grad_work;
 
 static const uint32_t all_flags =
-    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR | FLX_GRAD_FUSED_BACKWARD;
+    FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO | FLX_GRAD_SEED_INPUT | FLX_GRAD_UNBOUNDED_ERROR | FLX_GRAD_BACKWARD_OPS;
 
 static bool carries_derivative(const flx_type *t)
 {
@@ -42,6 +42,31 @@ static uint32_t find_value(const flx_graph *g, const char *name)
     return v.id;
 }
 
+flx_code flxi_check_wrt(const char *function, const char *const *wrt, size_t count, flx_error *err)
+{
+    char text[60];
+    if (!count || !wrt)
+        return flxi_fail(err, FLX_E_USAGE, "%s: no input given to differentiate with respect to", function);
+    for (size_t i = 0; i < count; i++) {
+        if (!wrt[i])
+            return flxi_fail(err, FLX_E_USAGE, "%s: name %zu of an input to differentiate is NULL", function, i);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(wrt[i], wrt[k]) == 0)
+                return flxi_fail(err, FLX_E_DUP_NAME, "%s: the input '%s' is named twice", function,
+                                 flxi_printable(text, sizeof text, wrt[i], strlen(wrt[i])));
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_check_grad_options(const char *function, const flx_grad_options *given, flx_grad_options *out,
+                                 flx_error *err)
+{
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_grad_options, out, given, err));
+    if (out->flags & ~all_flags)
+        return flxi_fail(err, FLX_E_USAGE, "%s: unknown flags 0x%x", function, (unsigned)(out->flags & ~all_flags));
+    return FLX_OK;
+}
+
 flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_error *err)
 {
     flxi_value_text text;
@@ -56,11 +81,17 @@ flx_code flxi_find_wrt(const flx_graph *g, const char *name, uint32_t *id, flx_e
     return FLX_OK;
 }
 
+flx_code flxi_check_loss(const flx_graph *g, flx_error *err)
+{
+    if (g->outputs.n)
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_USAGE, "the graph '%.100s' has no output to differentiate", g->name);
+}
+
 static flx_code check_loss(const grad_work *w)
 {
     flxi_value_text text;
-    if (w->g->outputs.n == 0)
-        return flxi_fail(w->err, FLX_E_USAGE, "the graph '%s' has no output to differentiate", w->g->name);
+    FLXI_TRY(flxi_check_loss(w->g, w->err));
     const flx_type *t = flxi_type_at(w->g, w->g->outputs.at[0].val);
     flxi_value_str(w->g, w->g->outputs.at[0].val, w->g->outputs.at[0].name, &text);
     if (!carries_derivative(t))
@@ -144,7 +175,7 @@ static flx_code sweep(grad_work *w)
                       .wrt = w->wrt,
                       .cotangent = w->cotangent,
                       .bounded = (w->flags & FLX_GRAD_UNBOUNDED_ERROR) != 0,
-                      .fused = (w->flags & FLX_GRAD_FUSED_BACKWARD) != 0};
+                      .backward_ops = (w->flags & FLX_GRAD_BACKWARD_OPS) != 0};
     uint32_t loss = src->outputs.at[0].val;
     const flx_type *type = flxi_type_at(src, loss);
     flxi_site s = flxi_plain_site(w->out);
@@ -177,10 +208,8 @@ static flx_code write_outputs(grad_work *w)
 
 static flx_code differentiate(grad_work *w)
 {
-    if (w->flags & ~all_flags)
-        return flxi_fail(w->err, FLX_E_USAGE, "flx_grad: there is no flag 0x%x", (unsigned)(w->flags & ~all_flags));
     FLXI_TRY(check_loss(w));
-    flxi_mode mode = w->flags & FLX_GRAD_FUSED_BACKWARD ? MODE_FUSED_VJP : MODE_VJP;
+    flxi_mode mode = w->flags & FLX_GRAD_BACKWARD_OPS ? MODE_BACKWARD_OPS : MODE_VJP;
     FLXI_TRY(flxi_prepare(w->g, mode, &w->prepared, &w->remap, w->err));
     FLXI_TRY(allocate(w));
     for (size_t i = 0; i < w->count; i++) {
@@ -203,12 +232,12 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
     flx_grad_options o;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local);
+        code = flxi_check_grad_options("flx_grad", options, &o, &local);
+    if (code == FLX_OK)
+        code = flxi_check_wrt("flx_grad", wrt, count, &local);
     grad_work w = {.g = g, .names = wrt, .count = count, .flags = code == FLX_OK ? o.flags : 0, .err = &local};
     if (code == FLX_OK)
-        code = count && wrt
-                   ? differentiate(&w)
-                   : flxi_fail(&local, FLX_E_USAGE, "flx_grad: no input given to differentiate with respect to");
+        code = differentiate(&w);
     if (code != FLX_OK) {
         flx_graph_release(w.out);
         w.out = NULL;

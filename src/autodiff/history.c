@@ -71,7 +71,7 @@ static void put_history(char *text, size_t size, const char *suffix, const char 
 }
 
 /* A transform built from others reports their location under its own name. */
-static const char *innermost_place(const char *where)
+static const char *innermost_position(const char *where)
 {
     const char *at = strstr(where, ", at ");
     return at ? at + 5 : strstr(where, " of '") ? "" : where;
@@ -79,11 +79,11 @@ static const char *innermost_place(const char *where)
 
 void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g)
 {
-    char place[64];
+    char position[64];
     char history[120];
-    snprintf(place, sizeof place, "%.63s", innermost_place(err->where));
+    snprintf(position, sizeof position, "%.63s", innermost_position(err->where));
     put_history(history, sizeof history, suffix, flx_graph_name(g));
-    snprintf(err->where, sizeof err->where, place[0] ? "%.50s, at %s" : "%s%s", history, place);
+    snprintf(err->where, sizeof err->where, position[0] ? "%.50s, at %s" : "%s%s", history, position);
 }
 
 /* ---- Values in messages ---- */
@@ -102,20 +102,11 @@ const char *flxi_value_str(const flx_graph *g, uint32_t id, const char *name, fl
     return text->s;
 }
 
-/* The name of the first result that has one; NULL: none. */
-static const char *label_of(const flx_graph *g, const flxi_node *n)
-{
-    const char *name = NULL;
-    for (uint32_t k = 0; !name && k < n->nout; k++)
-        name = flxi_value_at(g, n->first + k)->name;
-    return name;
-}
-
 flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, const char *mode)
 {
     enum { SHOWN = 3 };
     const flxi_op *op = &flxi_ops[n->op];
-    const char *name = label_of(g, n);
+    flxi_node_name name;
     char from[150] = "";
     size_t at = 0;
     flxi_type_text type;
@@ -126,8 +117,8 @@ flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, co
         snprintf(from + at, sizeof from - at, ", ...");
     return flxi_fail_hint(
         err, FLX_E_NO_RULE, op->rules->undefined ? op->rules->undefined : "stop_gradient(x) excludes this path",
-        "%s%s%.40s%s (%s to %.40s) has no derivative in %s mode", op->name, name ? " '" : "", name ? name : "",
-        name ? "'" : "", from, n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
+        "%s (%s to %.40s) has no derivative in %s mode", flxi_name_node(&name, op, flxi_node_label(g, n), n->origin),
+        from, n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
 }
 
 flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
@@ -153,10 +144,4 @@ void flxi_without_options(flx_error *err)
         flxi_hint(err, "reduce it to one element");
     if (err->code == FLX_E_NO_GRAD_PATH)
         flxi_hint(err, "choose only inputs that the loss depends on");
-}
-
-void flxi_at_node(flx_error *err, const flx_graph *g, const flxi_node *n)
-{
-    const char *name = label_of(g, n);
-    flxi_at(err, "%.40s/%.40s", g->name, name ? name : flxi_ops[n->op].name);
 }

@@ -199,7 +199,7 @@ static flx_code zero_block(jacobian_work *w, size_t i, size_t k)
 }
 
 /* From [elements, rest…], a row for each element of the input or of the output, to output ++ input. */
-static flx_code place_block(jacobian_work *w, flx_val v, size_t i, size_t k, bool by_input)
+static flx_code output_block(jacobian_work *w, flx_val v, size_t i, size_t k, bool by_input)
 {
     flxi_site s = flxi_plain_site(w->out);
     flx_type t;
@@ -267,7 +267,7 @@ static flx_code forward_column(jacobian_work *w, size_t i)
         if (!pattern_of(w, i, k)->reached)
             continue;
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_input(w, &d, i, k, ties));
-        code = place_block(w, v, i, k, true);
+        code = output_block(w, v, i, k, true);
     }
     flx_graph_release(one);
     return code;
@@ -316,7 +316,7 @@ static flx_code reverse_row(jacobian_work *w, size_t k)
         if (!pattern_of(w, i, k)->reached)
             continue;
         flx_val v = flxi_spread_colours(&s, &d, out[at++], ties, ties_of_output(w, &d, i, k, ties));
-        code = place_block(w, v, i, k, false);
+        code = output_block(w, v, i, k, false);
     }
     flx_graph_release(one);
     return code;
@@ -422,9 +422,12 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
 {
     if (FLXI_READ_OPTIONS(flx_jacobian_options, &w->options, options, w->err) != FLX_OK)
         return NULL;
-    if (w->options.mode > FLX_JACOBIAN_REVERSE || w->options.flags > FLX_JACOBIAN_DENSE || w->options.chunk < 0 ||
-        w->options.budget < 0) {
-        flxi_fail(w->err, FLX_E_USAGE, "the options of a Jacobian have an invalid mode, flag, chunk or budget");
+    const flx_jacobian_options *o = &w->options;
+    if (o->mode > FLX_JACOBIAN_REVERSE || (o->flags & ~(uint32_t)FLX_JACOBIAN_DENSE) || o->chunk < 0 || o->budget < 0 ||
+        o->reserved) {
+        flxi_fail_hint(w->err, FLX_E_USAGE, "mode 0 to 2, flags 0 or FLX_JACOBIAN_DENSE, chunk and budget from 0",
+                       "flx_jacobian_options: mode %u, flags 0x%x, chunk %lld, budget %lld", (unsigned)o->mode,
+                       (unsigned)o->flags, (long long)o->chunk, (long long)o->budget);
         return NULL;
     }
     if (build_jacobian(w) == FLX_OK)
@@ -433,17 +436,71 @@ static flx_graph *jacobian(jacobian_work *w, const flx_jacobian_options *options
     return NULL;
 }
 
+static bool has_derivative(const flx_graph *g, size_t output)
+{
+    return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_type_at(g, g->outputs.at[output].val)->dtype);
+}
+
+static flx_code choose_named(const flx_graph *g, const flx_jacobian_options *o, flxi_choice *choices, size_t *n,
+                             flx_error *err)
+{
+    char text[60];
+    for (; *n < o->num_outputs; ++*n) {
+        const char *name = o->outputs ? o->outputs[*n] : NULL;
+        if (!name)
+            return flxi_fail(err, FLX_E_USAGE, "flx_jacobian: the name of an output is NULL");
+        size_t k = 0;
+        while (k < g->outputs.n && strcmp(g->outputs.at[k].name, name) != 0)
+            k++;
+        flxi_printable(text, sizeof text, name, strlen(name));
+        if (k == g->outputs.n)
+            return flxi_fail_hint(err, FLX_E_NAME, "flx check lists the outputs of a graph",
+                                  "the graph '%.100s' has no output called '%s'", g->name, text);
+        for (size_t i = 0; i < *n; i++)
+            if (choices[i].output == k)
+                return flxi_fail(err, FLX_E_DUP_NAME, "flx_jacobian: the output '%s' is named twice", text);
+        choices[*n].output = k;
+    }
+    return FLX_OK;
+}
+
+/* The graph with the outputs that are asked for, or else those that have a derivative; NULL with the error in err. */
+static flx_graph *with_outputs(const flx_graph *g, const flx_jacobian_options *o, flx_error *err)
+{
+    const flxi_allocator *mem = &g->ctx->mem;
+    size_t n = 0, room = (o->num_outputs > g->outputs.n ? o->num_outputs : g->outputs.n) + 1;
+    flxi_choice *choices = flxi_alloc(mem, room, sizeof *choices);
+    flx_graph *out = NULL;
+    if (!choices)
+        flxi_oom(err, "a Jacobian");
+    for (size_t k = 0; choices && !o->num_outputs && k < g->outputs.n; k++)
+        if (has_derivative(g, k))
+            choices[n++].output = k;
+    if (choices && !o->num_outputs && !n && g->outputs.n) /* says which has none */
+        choices[n++].output = 0;
+    flx_code code = choices ? choose_named(g, o, choices, &n, err) : FLX_E_OOM;
+    if (code == FLX_OK && n)
+        out = flxi_choose_outputs(g, choices, n, err);
+    else if (code == FLX_OK)
+        flxi_check_loss(g, err);
+    if (choices)
+        flxi_free(mem, choices, room, sizeof *choices);
+    return out;
+}
+
 flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count, const flx_jacobian_options *options,
                         flx_error *err)
 {
     flx_error local = {0};
     flx_graph *out = NULL;
-    if (flx_graph_error(g, &local) == FLX_OK) {
-        jacobian_work w = {.g = g, .wrt = wrt, .count = count, .suffix = "jac", .named = g, .err = &local};
-        if (!count || !wrt)
-            flxi_fail(&local, FLX_E_USAGE, "flx_jacobian: no input given to differentiate with respect to");
-        else
-            out = jacobian(&w, options);
+    flx_jacobian_options o;
+    if (flx_graph_error(g, &local) == FLX_OK && flxi_check_wrt("flx_jacobian", wrt, count, &local) == FLX_OK &&
+        FLXI_READ_OPTIONS(flx_jacobian_options, &o, options, &local) == FLX_OK) {
+        flx_graph *chosen = with_outputs(g, &o, &local);
+        jacobian_work w = {.g = chosen, .wrt = wrt, .count = count, .suffix = "jac", .named = g, .err = &local};
+        if (chosen)
+            out = jacobian(&w, &o);
+        flx_graph_release(chosen);
     }
     if (!out) {
         flxi_in_transform(&local, "jac", g);
@@ -461,14 +518,16 @@ flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
     flx_graph *out = NULL;
     flxi_choice loss = {.output = 0};
     flx_graph *alone = NULL;
-    if (flx_graph_error(g, &local) == FLX_OK && g->outputs.n)
+    flx_jacobian_options o;
+    if (flx_graph_error(g, &local) == FLX_OK && flxi_check_wrt("flx_hessian", wrt, count, &local) == FLX_OK &&
+        FLXI_READ_OPTIONS(flx_jacobian_options, &o, options ? options : &forward, &local) == FLX_OK &&
+        (!o.num_outputs || flxi_fail(&local, FLX_E_USAGE, "flx_hessian: outputs are for flx_jacobian") == FLX_OK) &&
+        flxi_check_loss(g, &local) == FLX_OK)
         alone = flxi_choose_outputs(g, &loss, 1, &local);
-    else if (local.code == FLX_OK)
-        flxi_fail(&local, FLX_E_USAGE, "the graph '%.100s' has no output to differentiate", g->name);
     flx_graph *gradient = alone ? flx_grad(alone, wrt, count, NULL, &local) : NULL;
     if (gradient) {
         jacobian_work w = {.g = gradient, .wrt = wrt, .count = count, .suffix = "hessian", .named = g, .err = &local};
-        out = jacobian(&w, options ? options : &forward);
+        out = jacobian(&w, &o);
     }
     flx_graph_release(alone);
     flx_graph_release(gradient);

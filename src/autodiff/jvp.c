@@ -36,9 +36,7 @@ static flx_code declare_tangents(jvp_work *w, const char *const *names, size_t c
         if (!(flxi_ops[flxi_node_at(w->g, v->node)->op].traits & TRAIT_DECLARED))
             return flxi_fail(w->err, FLX_E_NAME, "%s is not an input of '%.100s': only inputs have tangents",
                              flxi_value_str(w->g, id, names[i], &text), w->g->name);
-        flx_val *t = &w->tangent[w->remap.id[id]];
-        if (flxi_is_none(*t))
-            *t = flxi_new_leaf(w->out, "tangent_", v->name, v->type);
+        w->tangent[w->remap.id[id]] = flxi_new_leaf(w->out, "tangent_", v->name, v->type);
     }
     return flxi_built(w->out, w->err);
 }
@@ -77,9 +75,9 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
     jvp_work w = {.g = g, .err = &local};
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = count && wrt
-                   ? push_forward(&w, wrt, count)
-                   : flxi_fail(&local, FLX_E_USAGE, "flx_jvp: no input given to differentiate with respect to");
+        code = flxi_check_wrt("flx_jvp", wrt, count, &local);
+    if (code == FLX_OK)
+        code = push_forward(&w, wrt, count);
     if (code != FLX_OK) {
         flx_graph_release(w.out);
         w.out = NULL;
@@ -104,16 +102,17 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
 static flx_graph *loss_alone(const flx_graph *g, flx_error *err)
 {
     flxi_choice loss = {.output = 0};
-    return flxi_choose_outputs(g, &loss, 1, err);
+    return flxi_check_loss(g, err) == FLX_OK ? flxi_choose_outputs(g, &loss, 1, err) : NULL;
 }
 
 flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, const flx_grad_options *options,
                    flx_error *err)
 {
     flx_error local = {0};
-    flx_grad_options o;
-    bool is_usable =
-        flx_graph_error(g, &local) == FLX_OK && FLXI_READ_OPTIONS(flx_grad_options, &o, options, &local) == FLX_OK;
+    flx_grad_options o = {0};
+    bool is_usable = flx_graph_error(g, &local) == FLX_OK &&
+                     flxi_check_grad_options("flx_hvp", options, &o, &local) == FLX_OK &&
+                     flxi_check_wrt("flx_hvp", wrt, count, &local) == FLX_OK;
     flx_graph *loss = is_usable ? loss_alone(g, &local) : NULL;
     bool value = is_usable && (o.flags & FLX_GRAD_VALUE);
     o.flags |= FLX_GRAD_VALUE;

@@ -35,6 +35,11 @@ flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_erro
     else if (local.code == FLX_OK)
         flxi_fail(&local, FLX_E_USAGE,
                   "flx_nth_grad: a graph with an output, a name and an order of 0 or more are needed");
+    uint32_t id;
+    if (now && n == 0 && flxi_find_wrt(g, wrt, &id, &local) != FLX_OK) { /* the name is wrong whatever the order */
+        flx_graph_release(now);
+        now = NULL;
+    }
     for (int32_t k = 1; now && k <= n; k++) {
         flx_grad_options o = {.flags = k > 1 ? FLX_GRAD_MISSING_ZERO : 0}; /* a level may no longer depend on it */
         flx_graph *loss = k > 1 ? summed(now, &local) : flx_graph_retain(now);

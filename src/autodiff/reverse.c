@@ -48,17 +48,39 @@ static void find_active(flxi_reverse *r)
 
 /* ---- Forward part ---- */
 
+/* NULL when memory is exhausted. */
+static const bool *wanted_operands(const flxi_reverse *r, const flxi_node *n)
+{
+    bool *wanted = flxi_new(&r->g->arena, bool, n->nin);
+    for (uint32_t k = 0; wanted && k < n->nin; k++)
+        wanted[k] = wants(r, n, k);
+    return wanted;
+}
+
+static void set_options(flxi_reverse *r, flxi_site *s)
+{
+    s->bounded = r->bounded;
+    s->backward_ops = r->backward_ops;
+    s->memo = r->memo ? r->memo : &r->own;
+}
+
 static flx_code keep_primal(flxi_reverse *r, uint32_t i, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(r->src, i);
     flxi_site s = flxi_site_of(r->g, r->src, i, r->map);
     FLXI_TRY(flxi_built(r->g, err));
     flx_val *y = flxi_new(&r->g->arena, flx_val, n->nout);
-    s.fused = r->fused;
+    s.wanted = wanted_operands(r, n);
+    set_options(r, &s);
+    if (!s.wanted)
+        return flxi_oom(err, "differentiating");
     r->saved[i] = flxi_new(&r->g->arena, flx_val, s.op->rules->num_saved(&s));
     if (!y || !r->saved[i])
         return flxi_oom(err, "differentiating");
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, r->src, n);
     s.op->rules->primal(&s, y, r->saved[i]);
+    flxi_origin_end(&scope);
     for (uint32_t k = 0; k < n->nout && !r->g->error.code; k++) {
         const flxi_value *v = flxi_value_at(r->src, n->first + k);
         r->map[n->first + k] = y[k].id;
@@ -102,6 +124,7 @@ void flxi_reverse_free(flxi_reverse *r)
     const flxi_allocator *mem = &r->g->ctx->mem;
     flxi_free(mem, r->active, (size_t)r->src->value_count + 1, sizeof *r->active);
     flxi_free(mem, r->saved, r->src->node_count, sizeof *r->saved);
+    flxi_memo_free(&r->own);
     r->active = NULL;
     r->saved = NULL;
 }
@@ -156,26 +179,36 @@ static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const f
                      t ? flxi_type_str(s->ctx, t, &a) : "none", flxi_type_str(s->ctx, wanted, &b));
 }
 
+/* False: there is no rule. */
+static bool append_vjp(sweep *w, const flxi_node *n, flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flxi_rules *rules = s->op->rules;
+    bool has_rule = true;
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->r->src, n);
+    if (s->backward_ops && rules->backward_vjp)
+        rules->backward_vjp(s, dy, dx);
+    else if (rules->vjp)
+        rules->vjp(s, dy, dx);
+    else if (rules->partial || rules->mask)
+        flxi_pointwise_vjp(s, dy, dx);
+    else
+        has_rule = false;
+    flxi_origin_end(&scope);
+    return has_rule;
+}
+
 static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, const flx_val *dy, flx_val *dx)
 {
     flxi_site s = flxi_site_of(w->r->g, w->r->src, i, w->r->map);
     FLXI_TRY(flxi_built(w->r->g, w->err));
-    bool *wanted = flxi_new(&w->r->g->arena, bool, n->nin);
+    const bool *wanted = wanted_operands(w->r, n);
     if (!wanted)
         return flxi_oom(w->err, "a rule");
-    for (uint32_t k = 0; k < n->nin; k++)
-        wanted[k] = wants(w->r, n, k);
     s.wanted = wanted;
     s.saved = w->r->saved[i];
-    s.bounded = w->r->bounded;
-    s.fused = w->r->fused;
-    if (s.fused && s.op->rules->fused_vjp)
-        s.op->rules->fused_vjp(&s, dy, dx);
-    else if (s.op->rules->vjp)
-        s.op->rules->vjp(&s, dy, dx);
-    else if (s.op->rules->partial || s.op->rules->mask)
-        flxi_pointwise_vjp(&s, dy, dx);
-    else
+    set_options(w->r, &s);
+    if (!append_vjp(w, n, &s, dy, dx))
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(w->r->g, w->err));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */

@@ -187,7 +187,11 @@ static flx_code write_rate(taylor *w, uint32_t i)
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
     s.new_y = new_y;
-    if (!flxi_append_jvp(&s, tx, ty)) {
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->t, n);
+    bool has_rule = flxi_append_jvp(&s, tx, ty);
+    flxi_origin_end(&scope);
+    if (!has_rule) {
         flxi_no_rule(w->err, w->t, n, "Taylor");
         flxi_at_node(w->err, w->t, n);
         return FLX_E_NO_RULE;
@@ -215,7 +219,10 @@ static flx_code write_parts(taylor *w, uint32_t i)
         self[id] = id;
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, w->t, n);
     s.op->rules->decompose(&s, y);
+    flxi_origin_end(&scope);
     FLXI_TRY(note_new(w, w->curves.at[n->first].depth));
     FLXI_TRY(share_equal(w, begin));
     mark_active(w, begin);
@@ -524,7 +531,7 @@ static flx_code run(const flx_graph *g, const char *const *wrt, size_t count, in
     const flxi_allocator *mem = &g->ctx->mem;
     flx_graph *prepared = NULL;
     if (order < 0 || order > FLXI_MAX_NESTING)
-        return flxi_fail(err, FLX_E_ATTRIBUTE, "the order must be in 0 .. %d, got %d", FLXI_MAX_NESTING, (int)order);
+        return flxi_fail(err, FLX_E_USAGE, "the order must be in 0 .. %d, got %d", FLXI_MAX_NESTING, (int)order);
     FLXI_TRY(flxi_prepare(g, MODE_JVP, &prepared, NULL, err));
     taylor w = {.src = prepared, .orders = (uint32_t)order, .err = err};
     size_t ids = (size_t)prepared->value_count + 1;
@@ -548,9 +555,9 @@ flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, 
     flx_graph *out = NULL;
     flx_code code = flx_graph_error(g, &local);
     if (code == FLX_OK)
-        code = count && wrt
-                   ? run(g, wrt, count, order, &out, &local)
-                   : flxi_fail(&local, FLX_E_USAGE, "flx_taylor: no input given to differentiate with respect to");
+        code = flxi_check_wrt("flx_taylor", wrt, count, &local);
+    if (code == FLX_OK)
+        code = run(g, wrt, count, order, &out, &local);
     if (code != FLX_OK) {
         flxi_in_transform(&local, "taylor", g);
         if (err)

@@ -29,6 +29,10 @@ static flx_code read_axes(vmap_work *w, const flx_vmap_axis *in_axes, size_t cou
             i++;
         if (i == w->g->leaves.n)
             return flxi_no_input(w->err, w->g, in_axes[k].name);
+        for (size_t j = 0; j < k; j++)
+            if (strcmp(in_axes[j].name, in_axes[k].name) == 0)
+                return flxi_fail(w->err, FLX_E_DUP_NAME, "flx_vmap: the input '%.100s' is named twice",
+                                 in_axes[k].name);
         if (in_axes[k].axis == FLX_NO_AXIS)
             continue;
         int rank = flxi_type_at(w->g, w->g->leaves.at[i])->rank + 1;
@@ -89,12 +93,12 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
                                   flxi_value_str(src, o->val, o->name, &text));
         return flx_output(w->out, v, o->name);
     }
-    int64_t place = axis < 0 ? axis + t->rank + 1 : axis;
+    int64_t position = axis < 0 ? axis + t->rank + 1 : axis;
     flxi_value_str(src, o->val, o->name, &text);
     if (t->rank == FLX_MAX_RANK)
         return flxi_fail(w->err, FLX_E_SIZE, "the output %s has the largest allowed rank: it cannot get a batch axis",
                          text.s);
-    if (place < 0 || place > t->rank)
+    if (position < 0 || position > t->rank)
         return flxi_fail(w->err, FLX_E_SHAPE,
                          "the batch axis %lld of the output %s is outside -%d .. %d, its axes including the batch axis",
                          (long long)axis, text.s, t->rank + 1, t->rank);
@@ -104,7 +108,7 @@ static flx_code write_output(vmap_work *w, size_t k, int64_t axis)
         memcpy(dims + 1, t->dims, (size_t)t->rank * sizeof *dims);
         v = flxi_expand_to(&s, v, t->rank + 1, dims);
     }
-    flx_output(w->out, flxi_move_axis(&s, v, 0, (int)place), o->name);
+    flx_output(w->out, flxi_move_axis(&s, v, 0, (int)position), o->name);
     return flxi_built(w->out, w->err);
 }
 

@@ -40,7 +40,8 @@ typedef struct {
     uint32_t nin, nout;
     const flx_type *const *in_types;
     const flx_type *const *out_types;
-    const char *label; /* the node's name, for messages; or NULL */
+    const char *label;                /* the node's name, for messages; or NULL */
+    const struct flxi_origin *origin; /* the node it was made for, for messages; or NULL */
 } flxi_device_node;
 
 /* How the device computes a node. */
@@ -112,12 +113,12 @@ typedef struct {
     int64_t step;
 } flxi_loop_row;
 
-/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two places
+/* A carry is read where the previous step wrote it. It is written to the rows of a trajectory, or to two buffers
    alternately. */
 typedef struct {
     const unsigned char *in;
-    unsigned char *place[2]; /* both the first row of a trajectory … */
-    int64_t step;            /* … whose rows are this far apart; 0: there is none */
+    unsigned char *buffer[2]; /* both the first row of a trajectory … */
+    int64_t step;             /* … whose rows are this far apart; 0: there is none */
 } flxi_loop_carry;
 
 /* The examples of a scan may be cut into parts, which are independent of each other. */
@@ -192,7 +193,8 @@ struct flxi_device {
     const flxi_device_fact *facts; /* ended by {0}; NULL: none */
     bool (*route)(size_t i, const char **op, const char **name); /* the i-th way for nodes; NULL: none */
 
-    /* A kernel of the user; NULL: it runs none. checks_kernels: it detects races and checks arithmetic. */
+    /* A kernel of the user; NULL: it runs none. checks_kernels: it detects races, checks arithmetic and has
+       schedules. */
     flx_code (*run_dispatch)(const flxi_kdispatch *d, flx_error *err);
     bool checks_kernels;
 

@@ -58,7 +58,7 @@ void flxi_device_remove(const flxi_device *d)
 
 /* ---- Finding ---- */
 
-const char *flxi_default_device(void)
+const char *flx_device_default(void)
 {
     const char *named = getenv("FLX_DEVICE");
     return named && *named ? named : "cpu";
@@ -69,41 +69,65 @@ const flxi_device *flxi_reference_device(void)
     return &flxi_device_ref;
 }
 
-static flx_code fail_unknown(const char *name, flx_error *err)
+/* A name as messages show it, and where it comes from when the caller gave none. */
+typedef struct {
+    char text[64];
+} shown_name;
+
+static shown_name show_name(const char *given)
 {
-    char shown[40], names[80] = "";
+    const char *name = given ? given : flx_device_default();
+    char printable[40];
+    shown_name s;
+    snprintf(s.text, sizeof s.text, "'%s'%s", flxi_printable(printable, sizeof printable, name, strlen(name)),
+             given ? "" : " (from FLX_DEVICE)");
+    return s;
+}
+
+/* What there is: "devices: ref, cpu, opencl (kernels only); not available: cuda". */
+static void hint_devices(flx_error *err)
+{
+    char usable[sizeof err->hint] = "", missing[sizeof err->hint] = "";
     row r;
     for (size_t i = 0; row_at(i, &r); i++) {
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", r.name);
+        char *list = r.device ? usable : missing;
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof usable - n, "%s%s%s", n ? ", " : "", r.name,
+                 r.device && r.device->no_graphs ? " (kernels only)" : "");
     }
-    flxi_fail(err, FLX_E_NAME, "there is no device '%s'", flxi_printable(shown, sizeof shown, name, strlen(name)));
-    flxi_hint(err, "devices are %s", names);
+    flxi_hint(err, "devices: %s%s%s", usable, missing[0] ? "; not available: " : "", missing);
+}
+
+static flx_code fail_unknown(const char *given, flx_error *err)
+{
+    flxi_fail(err, FLX_E_NAME, "unknown device %s", show_name(given).text);
+    hint_devices(err);
     return FLX_E_NAME;
 }
 
-static flx_code fail_unusable(const char *name, const char *why, flx_error *err)
+static flx_code fail_unusable(const char *given, const char *why, flx_error *err)
 {
-    return flxi_fail_hint(err, FLX_E_DEVICE, "'flx devices' lists what can be used",
-                          "the device '%s' cannot be used: %s", name, why);
+    flxi_fail(err, FLX_E_DEVICE, "device %s is not available: %s", show_name(given).text, why);
+    hint_devices(err);
+    return FLX_E_DEVICE;
 }
 
 flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *err)
 {
-    const char *wanted = name ? name : flxi_default_device();
+    const char *wanted = name ? name : flx_device_default();
     row r;
     for (size_t i = 0; row_at(i, &r); i++)
         if (strcmp(r.name, wanted) == 0) {
             *out = r.device;
-            return r.device ? FLX_OK : fail_unusable(wanted, r.reason, err);
+            return r.device ? FLX_OK : fail_unusable(name, r.reason, err);
         }
-    return fail_unknown(wanted, err);
+    return fail_unknown(name, err);
 }
 
 flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err)
 {
     FLXI_TRY(flxi_device_find(name, out, err));
-    return (*out)->no_graphs ? fail_unusable((*out)->name, (*out)->no_graphs, err) : FLX_OK;
+    return (*out)->no_graphs ? fail_unusable(name, (*out)->no_graphs, err) : FLX_OK;
 }
 
 /* $FLX_DEVICE may name a device that compiles no graphs, for uncompiled runs or kernels: programs are then for cpu. */
@@ -126,14 +150,23 @@ flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_dev
         return FLX_OK;
     FLXI_TRY(flxi_device_find(o->device, out, err));
     if (!(*out)->run_dispatch)
-        return fail_unusable((*out)->name, "it runs no kernels", err);
+        return fail_unusable(o->device, "it runs no kernels", err);
     if (o->flags && !(*out)->checks_kernels)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
                               "device '%s' neither detects races nor checks arithmetic", (*out)->name);
+    if (o->schedule != FLX_KERNEL_FORWARD && !(*out)->checks_kernels)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "run it with device ref",
+                              "device '%s' has no schedule: the order of invocations is its own", (*out)->name);
     return FLX_OK;
 }
 
 /* ---- Questions ---- */
+
+flx_code flx_device_check(const char *name, flx_error *err)
+{
+    const flxi_device *found;
+    return flxi_device_for_graphs(name, &found, err);
+}
 
 flx_code flx_device(size_t i, const char **name, char *detail, size_t size)
 {

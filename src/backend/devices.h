@@ -5,11 +5,8 @@
 
 #include "backend/backend.h"
 
-/* The name of the device that is used when none is named: $FLX_DEVICE, or "cpu". */
-const char *flxi_default_device(void);
-
-/* The device of this name; NULL means the default. NAME when no device is called that, DEVICE when nothing can run
-   there. */
+/* The device of this name; NULL means the default (flx_device_default()). NAME when no device is called that, DEVICE
+   when nothing can run there. */
 flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *err);
 /* The same, and graphs can run on it. */
 flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err);

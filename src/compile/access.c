@@ -139,12 +139,12 @@ flx_code flxi_find_accesses(const flx_graph *g, const uint8_t *kind, uint32_t i,
 bool flxi_fold_space(const flx_graph *g, const flxi_node *n, flxi_space *space)
 {
     const flxi_kfold *f = flxi_ops[n->op].rules->fold;
-    const flx_ints *axes = f->axes(n->attrs);
+    const flx_ints axes = f->axes(n->attrs);
     const flx_type *t = flxi_type_at(g, n->in[0]);
-    for (size_t k = 1; k < axes->n; k++)
-        if (axes->v[k] != axes->v[k - 1] + 1)
+    for (size_t k = 1; k < axes.n; k++)
+        if (axes.v[k] != axes.v[k - 1] + 1)
             return false;
-    int from = axes->n ? (int)axes->v[0] : t->rank, to = from + (int)axes->n;
+    int from = axes.n ? (int)axes.v[0] : t->rank, to = from + (int)axes.n;
     *space = (flxi_space){flxi_static_extent(t, 0, from), flxi_static_extent(t, from, to),
                           flxi_static_extent(t, to, t->rank)};
     return true;

@@ -23,7 +23,8 @@ typedef struct {
     bool is_plain; /* the node's element is what it read last, unchanged */
 } flxi_accesses;
 
-/* What result `result` of node `i`, which must be a view, fused or folded, reads through views. `kind` is by node. */
+/* What result `result` of node `i`, which must be a view, pointwise or folded, reads through views. `kind` is by
+   node. */
 flx_code flxi_find_accesses(const flx_graph *g, const uint8_t *kind, uint32_t i, uint32_t result, flxi_arena *out,
                             flxi_accesses *found, flx_error *err);
 

@@ -80,7 +80,7 @@ typedef struct {
     uint32_t leaves;    /* power of two */
     uint32_t *leaf_of;  /* by item */
     shelf_entry *shelf; /* the placed items by offset, while they are at most SHELF_MAX */
-    range *found;       /* places of the overlapping items */
+    range *found;       /* ranges of the overlapping items */
     uint32_t placed, shelved, num_found;
     uint64_t peak;
     uint64_t work;
@@ -513,7 +513,7 @@ static bool plan_fit(planner *p, key_fn *key, bool lowest)
     return plan_order(p, lowest);
 }
 
-/* The items at the top are those that came too late for a good place: they come first, and all is placed again. */
+/* The items at the top are those that came too late for a good offset: they come first, and all is placed again. */
 static bool plan_again(planner *p)
 {
     uint64_t spent = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena_plan.h: places for buffers in one arena, so that buffers which are needed at the same time never share
+/* arena_plan.h: offsets for buffers in one arena, so that buffers which are needed at the same time never share
    bytes. */
 #ifndef FLXI_ARENA_PLAN_H
 #define FLXI_ARENA_PLAN_H

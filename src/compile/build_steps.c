@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_steps.c: from groups to steps, and slots for what they read and write. */
 #include "compile/program.h"
+#include "graph/op/origin.h"
 #include "passes/pass.h"
 
 typedef struct {
@@ -113,6 +114,7 @@ static flxi_step_kind kind_of_step(const builder *b, const flxi_node *n)
     if (!r->bodies || !r->bodies(b->g, n, 0, &first))
         return STEP_EVALUATE;
     switch (first.role) {
+    case BODY_FUNCTION: return STEP_CALL;
     case BODY_BRANCH: return STEP_BRANCH;
     case BODY_TEST: return STEP_WHILE;
     case BODY_ROUND: return STEP_SCAN;
@@ -129,19 +131,65 @@ static uint32_t count_bodies(const builder *b, const flxi_node *n)
     return i;
 }
 
-/* The next body of the step, into `room`, which s->bodies is. */
-static flx_code compile_body(builder *b, const flx_graph *body, flxi_routine **room, flxi_step *s)
+/* Labels too: messages name them. */
+static bool is_same_body(const flx_graph *a, const flx_graph *b)
 {
-    FLXI_TRY(flxi_routine_compile(b->m, body, &room[s->num_bodies], b->err));
-    s->num_bodies++;
+    if (a == b)
+        return true;
+    bool same = flxi_graphs_alike(a, b);
+    for (uint32_t id = 1; same && id <= a->value_count; id++) {
+        const char *x = flxi_value_at(a, id)->name, *y = flxi_value_at(b, id)->name;
+        same = x && y ? strcmp(x, y) == 0 : x == y;
+    }
+    return same;
+}
+
+static flxi_routine *find_shared(const flxi_program *m, const flxi_shared_routine *want)
+{
+    uint32_t i;
+    flxi_probe p = flxi_index_first(&m->routine_index, flx_graph_hash(want->body));
+    while (flxi_index_next(&m->routine_index, &p, &i)) {
+        const flxi_shared_routine *have = &m->routines.at[i];
+        if (have->carries == want->carries && have->shared == want->shared && is_same_body(have->body, want->body))
+            return have->routine;
+    }
+    return NULL;
+}
+
+static flx_code share(flxi_program *m, flxi_shared_routine made, flx_error *err)
+{
+    if (!flxi_reserve(m->mem, &m->routines) ||
+        !flxi_index_add(m->mem, &m->routine_index, flx_graph_hash(made.body), (uint32_t)m->routines.n))
+        return flxi_oom(err, "steps");
+    flx_graph_retain(made.body);
+    made.routine->num_uses++;
+    m->routines.at[m->routines.n++] = made;
     return FLX_OK;
+}
+
+/* The next body of the step, into `room`, which s->bodies is. A body's code depends on the loop around it. */
+static flx_code compile_body(builder *b, const flx_graph *body, const flxi_body *scan, flxi_routine **room,
+                             flxi_step *s)
+{
+    flxi_shared_routine want = {.body = (flx_graph *)(uintptr_t)body,
+                                .carries = scan ? scan->carries + 1 : 0,
+                                .shared = scan ? scan->shared : 0};
+    flxi_routine *known = find_shared(b->m, &want);
+    if (known) {
+        known->num_uses++;
+        room[s->num_bodies++] = known;
+        return FLX_OK;
+    }
+    FLXI_TRY(flxi_routine_compile(b->m, body, &want.routine, b->err));
+    room[s->num_bodies++] = want.routine;
+    return share(b->m, want, b->err);
 }
 
 static flx_code compile_bodies(builder *b, const flxi_node *n, flxi_routine **room, flxi_step *s)
 {
     flxi_body body;
     while (flxi_ops[n->op].rules->bodies(b->g, n, s->num_bodies, &body))
-        FLXI_TRY(compile_body(b, body.graph, room, s));
+        FLXI_TRY(compile_body(b, body.graph, NULL, room, s));
     return FLX_OK;
 }
 
@@ -177,7 +225,7 @@ static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room
     flxi_ops[n->op].rules->bodies(b->g, n, 0, &round);
     flx_code code = split_scan(b, n, &round, &made, s);
     if (code == FLX_OK)
-        code = compile_body(b, made ? made : round.graph, room, s);
+        code = compile_body(b, made ? made : round.graph, &round, room, s);
     flx_graph_release(made);
     if (code == FLX_OK && s->parts > 1)
         code = flxi_routine_is_loop_chain(b->m, s->bodies[0], n, &is_chain, b->err);
@@ -186,7 +234,7 @@ static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room
     free_bodies(s);
     s->num_bodies = 0;
     s->parts = 1;
-    return compile_body(b, round.graph, room, s);
+    return compile_body(b, round.graph, &round, room, s);
 }
 
 static flx_code compile_control(builder *b, const flxi_node *n, flxi_step *s)
@@ -215,7 +263,8 @@ static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
                             .nout = n->nout,
                             .in_types = types,
                             .out_types = types + n->nin,
-                            .label = n->nout ? flxi_value_at(b->g, n->first)->name : NULL};
+                            .label = flxi_node_label(b->g, n),
+                            .origin = n->origin};
     s->described = d;
     return FLX_OK;
 }
@@ -397,6 +446,8 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
     }
     l->g = g;
     l->program = m;
+    l->number = m->num_routines++;
+    l->num_uses = 1;
     flxi_arena_init(&l->arena, m->mem);
     builder b = {.m = m, .l = l, .g = g, .mem = m->mem, .err = err};
     flx_code code = build(&b);
@@ -417,7 +468,7 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
 
 void flxi_routine_free(flxi_routine *l)
 {
-    if (!l)
+    if (!l || --l->num_uses)
         return;
     const flxi_allocator *mem = l->arena.mem;
     for (uint32_t i = 0; i < l->num_steps; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_steps.c: looking at what a step wrote, for runs that want the first value that is not finite. */
 #include "compile/program.h"
+#include "graph/op/origin.h"
 #include "graph/type/finite.h"
 
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
@@ -18,9 +19,10 @@ bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)
 flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint32_t k, const void *data, flx_error *err)
 {
     const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
-    const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
-    flx_code code = flxi_check_finite(v->type, data, op, v->name, err);
+    const flxi_node *n = flxi_node_at(l->g, v->node);
+    flxi_node_name name;
+    flx_code code = flxi_check_finite(v->type, data, flxi_name_node(&name, &flxi_ops[n->op], v->name, n->origin), err);
     if (code != FLX_OK && s->num_nodes > 1 && s->computes)
-        flxi_hint(err, "one kernel computes %.50s; unfused, the first of them is named", s->computes);
+        flxi_hint(err, "one kernel computes %.50s; ungrouped, the first of them is named", s->computes);
     return code;
 }

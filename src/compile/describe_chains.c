@@ -98,7 +98,7 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
     if (!m->device->accept_chain)
         return FLX_OK;
     flxi_arena_init(&arena, m->mem);
-    flx_code code = describe(&arena, l, scan->attrs, 1, &c, err);
+    flx_code code = describe(&arena, l, flxi_scan_attrs(scan), 1, &c, err);
     if (code == FLX_OK)
         *out = m->device->accept_chain(&c, &m->options);
     flxi_arena_free(&arena);
@@ -107,18 +107,12 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
 
 /* ---- All routines ---- */
 
-static size_t count_routines(const flxi_routine *l)
-{
-    size_t n = 1;
-    for (uint32_t i = 0; i < l->num_steps; i++)
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
-            n += count_routines(l->steps[i].bodies[k]);
-    return n;
-}
-
 /* is_part: the routine is run for several parts side by side, so its steps use one thread. */
 static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, bool is_part)
 {
+    if (l->is_offered)
+        return FLX_OK;
+    l->is_offered = true;
     flxi_chain *c = flxi_new(&d->m->arena, flxi_chain, 1);
     if (!c)
         return flxi_oom(d->err, "kernels");
@@ -129,7 +123,7 @@ static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, boo
         flxi_step *s = &l->steps[i];
         s->called = c->steps[i].called;
         for (uint32_t k = 0; k < s->num_bodies; k++) {
-            const scan_attrs *inner = s->kind == STEP_SCAN ? flxi_node_at(l->g, s->node)->attrs : NULL;
+            const scan_attrs *inner = s->kind == STEP_SCAN ? flxi_scan_attrs(flxi_node_at(l->g, s->node)) : NULL;
             FLXI_TRY(offer(d, s->bodies[k], inner, s->parts > 1));
         }
     }
@@ -143,7 +137,7 @@ flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, f
     *n = 0;
     if (!m->device->accept_chain)
         return FLX_OK;
-    d.chains = flxi_new(&m->arena, flxi_chain *, count_routines(m->main));
+    d.chains = flxi_new(&m->arena, flxi_chain *, m->num_routines);
     if (!d.chains)
         return flxi_oom(err, "kernels");
     flx_code code = offer(&d, m->main, NULL, false);

@@ -99,8 +99,8 @@ static int64_t plus(int64_t a, int64_t b)
 static flx_code explain_step(explainer *x, uint32_t i)
 {
     flxi_step *s = &x->l->steps[i];
-    s->number = (uint32_t)x->m->places.n;
-    if (!flxi_push(x->m->mem, &x->m->places, ((flxi_step_ref){x->l, i})))
+    s->number = (uint32_t)x->m->all_steps.n;
+    if (!flxi_push(x->m->mem, &x->m->all_steps, ((flxi_step_ref){x->l, i})))
         return flxi_oom(x->err, "a report");
     add_name(x, s);
     s->name = keep(x);
@@ -118,7 +118,8 @@ static flx_code explain_step(explainer *x, uint32_t i)
     for (uint32_t k = 0; k < s->num_slots; k++)
         s->bytes = plus(s->bytes, (int64_t)x->l->slots[s->slots[k]].nbytes);
     for (uint32_t k = 0; k < s->num_bodies; k++) {
-        s->bodies[k]->depth = x->l->depth + 1;
+        if (!s->bodies[k]->is_explained)
+            s->bodies[k]->depth = x->l->depth + 1;
         FLXI_TRY(flxi_routine_explain(x->m, s->bodies[k], x->err));
     }
     return s->name && s->computes && s->why ? FLX_OK : flxi_oom(x->err, "a report");
@@ -128,6 +129,9 @@ flx_code flxi_routine_explain(flxi_program *m, flxi_routine *l, flx_error *err)
 {
     explainer x = {.m = m, .l = l, .err = err};
     flx_code code = FLX_OK;
+    if (l->is_explained)
+        return FLX_OK;
+    l->is_explained = true;
     flxi_strbuf_init(&x.text, m->mem);
     for (uint32_t i = 0; code == FLX_OK && i < l->num_steps; i++)
         code = explain_step(&x, i);

@@ -98,13 +98,21 @@ flxi_kval flxi_express_start(const flx_graph *g, flxi_kb *k, uint32_t i)
 flxi_kval flxi_express_join(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval a, flxi_kval b)
 {
     frame f;
-    return open_frame(&f, g, k, i, NULL, NULL) ? f.e.op->rules->fold->step(&f.e, a, b) : (flxi_kval){0};
+    if (!open_frame(&f, g, k, i, NULL, NULL))
+        return (flxi_kval){0};
+    const flxi_kfold *fold = f.e.op->rules->fold;
+    return fold->join ? fold->join(&f.e, a, b) : fold->step(&f.e, a, b);
 }
 
 flxi_kval flxi_express_step(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval acc, flxi_kval x)
 {
-    int32_t dtype = flxi_type_at(g, flxi_node_at(g, i)->in[0])->dtype;
-    return flxi_express_join(g, k, i, acc, as_dtype(k, x, dtype, wide_dtype(dtype)));
+    frame f;
+    if (!open_frame(&f, g, k, i, NULL, NULL))
+        return (flxi_kval){0};
+    int32_t dtype = f.e.in[0]->dtype;
+    flxi_kval wide = as_dtype(k, x, dtype, wide_dtype(dtype));
+    wide.im = x.im;
+    return f.e.op->rules->fold->step(&f.e, acc, wide);
 }
 
 flxi_kval flxi_express_finish(const flx_graph *g, flxi_kb *k, uint32_t i, flxi_kval acc, int64_t count)

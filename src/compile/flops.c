@@ -10,7 +10,7 @@ static bool is_counted_in_bodies(const flx_graph *g, const flxi_node *n)
     flxi_body b;
     const flxi_rules *r = flxi_ops[n->op].rules;
     return r->bodies && r->bodies(g, n, 0, &b) &&
-           (b.role == BODY_BRANCH || b.role == BODY_TEST || b.role == BODY_ROUND);
+           (b.role == BODY_FUNCTION || b.role == BODY_BRANCH || b.role == BODY_TEST || b.role == BODY_ROUND);
 }
 
 int64_t flxi_node_flops(const flx_graph *g, uint32_t node)

@@ -45,12 +45,12 @@ typedef struct {
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
     flxi_kindex element, row;    /* the current ones */
     uint32_t part, row_of_part;  /* of the rows that are folded by columns: expressions */
-    uint32_t place;              /* of the element in its row */
+    uint32_t column;             /* of the element in its row */
     FLXI_VEC(known) known;       /* values at indices; those of inner scopes last */
     FLXI_VEC(uint32_t) values;   /* of buffers */
     FLXI_VEC(bool) in_place;     /* likewise */
     FLXI_VEC(running_fold) folds;
-    uint8_t *phase; /* by place in the group's list */
+    uint8_t *phase; /* by position in the group's list */
     bool failed;    /* memory is exhausted */
     bool is_lost;   /* a fold was wanted at another row than the current one: grouping must not allow that */
 } writer;
@@ -67,7 +67,7 @@ static uint32_t u32(writer *w, int64_t value)
     return flxi_kb_u32(w->k, (uint32_t)value);
 }
 
-/* After the op, not after the label: equal work in different places must be the same kernel. */
+/* After the op, not after the label: equal work in different groups must be the same kernel. */
 static const char *name_of(writer *w, uint32_t value)
 {
     const flxi_value *v = flxi_value_at(w->g, value);
@@ -156,8 +156,8 @@ static bool is_literal(const writer *w, uint32_t value, flxi_kval *x)
     return true;
 }
 
-/* Equal positions, or equal indices along every axis: the same place may be written in both ways. */
-static bool is_same_place(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
+/* Equal positions, or equal indices along every axis: the same element may be written in both ways. */
+static bool is_same_element(const flx_type *t, const flxi_kindex *a, const flxi_kindex *b)
 {
     if (a->flat && a->flat == b->flat)
         return true;
@@ -171,7 +171,7 @@ static bool recall(const writer *w, uint32_t value, const flxi_kindex *at, flxi_
 {
     const flx_type *t = flxi_type_at(w->g, value);
     for (size_t i = w->known.n; i-- > 0;)
-        if (w->known.at[i].value == value && is_same_place(t, &w->known.at[i].at, at)) {
+        if (w->known.at[i].value == value && is_same_element(t, &w->known.at[i].at, at)) {
             *x = w->known.at[i].x;
             return true;
         }
@@ -217,7 +217,7 @@ static flxi_kval element_of(writer *w, uint32_t value, const flxi_kindex *at)
     bool is_ours = w->f->group_of[i] == w->number;
     if (is_ours) { /* the current index may have been requested indirectly */
         flxi_kindex here = index_for(w, value, (flxi_level)w->f->level[i]);
-        there = is_same_place(flxi_type_at(w->g, value), &here, &there) ? here : there;
+        there = is_same_element(flxi_type_at(w->g, value), &here, &there) ? here : there;
     }
     if (w->f->kind[i] == NODE_VIEW)
         return flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
@@ -425,7 +425,7 @@ static void fold_column(writer *w, uint32_t node)
     const flxi_node *n = flxi_node_at(w->g, node);
     int64_t rows = w->group->column_rows;
     flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
-    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->place);
+    uint32_t at = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->group->space.extent), w->column);
     uint32_t b = buffer_of(w, n->first, FLX_KERNEL_READ_WRITE);
     uint32_t acc = if_row(w, 0, flxi_express_start(w->g, w->k, node).re, flxi_kb_load(w->k, b, at));
     acc = flxi_khold(&e, flxi_express_step(w->g, w->k, node, flxi_kreal(acc), x).re);
@@ -446,7 +446,10 @@ static void visit_element(writer *w, int phase)
     size_t outside = w->known.n;
     for (size_t i = 0; i < w->folds.n; i++) {
         const running_fold *f = &w->folds.at[i];
-        flxi_kval x = value_here(w, flxi_node_at(w->g, f->node)->in[0], LEVEL_ELEMENT);
+        const flxi_node *n = flxi_node_at(w->g, f->node);
+        flxi_kval x = value_here(w, n->in[0], LEVEL_ELEMENT);
+        if (flxi_ops[n->op].rules->fold->value_op)
+            x.im = w->column;
         set_accumulator(w, f, flxi_express_step(w->g, w->k, f->node, accumulator(w, f), x));
     }
     store_all(w, LEVEL_ELEMENT, phase);
@@ -517,7 +520,7 @@ static void set_element(writer *w, int from, int to, uint32_t outer, uint32_t k,
     unfold(w, &w->anchor, from, to, k, &w->element);
     uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, outer, s->extent), k);
     w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), inner);
-    w->place = k;
+    w->column = k;
 }
 
 typedef struct {
@@ -578,10 +581,10 @@ static row_frame find_frame(writer *w)
     row_frame r = {0};
     uint32_t j = first_fold(w);
     const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    const flx_ints axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
     w->anchor = w->row_anchor = *flxi_type_at(w->g, n->in[0]);
-    r.from = axes->n ? (int)axes->v[0] : w->anchor.rank;
-    r.to = r.from + (int)axes->n;
+    r.from = axes.n ? (int)axes.v[0] : w->anchor.rank;
+    r.to = r.from + (int)axes.n;
     if (is_column_fold(w, j)) {
         r.from = r.to;
         r.to = w->anchor.rank;

@@ -30,9 +30,9 @@ typedef struct {
     bool has_rows;
     int64_t column_rows;
     uint32_t first, last; /* members, chained by `next` */
-    uint32_t place;       /* in the order */
+    uint32_t position;    /* in the order */
     uint32_t size;
-} cluster;
+} group;
 
 typedef struct {
     flxi_grouping *f;
@@ -43,10 +43,10 @@ typedef struct {
     flxi_accesses *reads; /* by node */
     uint32_t *users_from; /* by value: where its users begin in `users`; one more than there are values */
     uint32_t *users;      /* nodes that read it, through views */
-    uint32_t *parent;     /* by node: towards the one that stands for its cluster */
-    uint32_t *next;       /* by node: the cluster's next member + 1 */
-    cluster *clusters;    /* by the node that stands for it */
-    uint32_t *order;      /* clusters by place; those that became part of another leave a gap, UINT32_MAX */
+    uint32_t *parent;     /* by node: towards the one that stands for its group */
+    uint32_t *next;       /* by node: the group's next member + 1 */
+    group *groups;        /* by the node that stands for it */
+    uint32_t *order;      /* groups by position; those that became part of another leave a gap, UINT32_MAX */
     uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
@@ -112,7 +112,7 @@ static flxi_node_kind kind_of(const maker *m, uint32_t i)
         return NODE_CALLED;
     if (op->rules->fold)
         return flxi_fold_space(m->g, n, &space) ? NODE_FOLDED : NODE_CALLED;
-    return is_movement(op) && !m->o->keep_apart ? NODE_VIEW : NODE_FUSED;
+    return is_movement(op) && !m->o->keep_apart ? NODE_VIEW : NODE_POINTWISE;
 }
 
 /* How many views the longest chain has that ends with node i. */
@@ -144,7 +144,7 @@ static flx_code settle_view(maker *m, uint32_t value)
     if (is_same)
         f->alias_of[value] = a.at[0].value;
     else
-        f->kind[i] = NODE_FUSED;
+        f->kind[i] = NODE_POINTWISE;
     return FLX_OK;
 }
 
@@ -157,7 +157,7 @@ static flx_code find_kinds(maker *m)
     for (uint32_t i = 0; i < g->node_count; i++) {
         flxi_node_kind kind = kind_of(m, i);
         if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
-            kind = NODE_FUSED;
+            kind = NODE_POINTWISE;
             chain[i] = 0;
         }
         m->f->kind[i] = (uint8_t)kind;
@@ -174,7 +174,7 @@ static flx_code find_kinds(maker *m)
 
 static bool is_in_group(const maker *m, uint32_t i)
 {
-    return m->f->kind[i] == NODE_FUSED || m->f->kind[i] == NODE_FOLDED;
+    return m->f->kind[i] == NODE_POINTWISE || m->f->kind[i] == NODE_FOLDED;
 }
 
 /* ---- Who reads what ---- */
@@ -230,7 +230,7 @@ static flx_code list_users(maker *m)
     return FLX_OK;
 }
 
-/* ---- Clusters: groups in the making; a called node is one too, which nothing joins ---- */
+/* ---- Groups in the making; a called node is one too, which nothing joins ---- */
 
 static uint32_t root_of(maker *m, uint32_t i)
 {
@@ -241,23 +241,23 @@ static uint32_t root_of(maker *m, uint32_t i)
     return i;
 }
 
-static int64_t elements(const cluster *c)
+static int64_t elements(const group *c)
 {
     return c->space.outer * c->space.extent * c->space.inner;
 }
 
-static void start_cluster(maker *m, uint32_t i)
+static void start_group(maker *m, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
-    cluster *c = &m->clusters[i];
-    *c = (cluster){.first = i, .last = i, .place = i, .size = 1};
+    group *c = &m->groups[i];
+    *c = (group){.first = i, .last = i, .position = i, .size = 1};
     m->parent[i] = i;
     m->order[i] = i;
     if (m->f->kind[i] == NODE_FOLDED) {
         flxi_fold_space(m->g, n, &c->space);
         c->has_rows = true;
         m->f->level[i] = LEVEL_ROW;
-    } else if (m->f->kind[i] == NODE_FUSED) {
+    } else if (m->f->kind[i] == NODE_POINTWISE) {
         c->space = (flxi_space){count_of(m->g, n->first), 1, 1};
     }
 }
@@ -267,7 +267,7 @@ static bool spaces_equal(const flxi_space *a, const flxi_space *b)
     return a->outer == b->outer && a->extent == b->extent && a->inner == b->inner;
 }
 
-/* ---- Whether two clusters fit ---- */
+/* ---- Whether two groups fit ---- */
 
 typedef struct {
     uint32_t a, b; /* roots */
@@ -302,7 +302,7 @@ static bool access_fits(maker *m, const proposal *p, uint32_t reader, const flxi
 /* Every access of a member of `to` to a member of `from`. */
 static bool accesses_fit(maker *m, const proposal *p, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = m->clusters[to].first + 1; i; i = m->next[i - 1]) {
+    for (uint32_t i = m->groups[to].first + 1; i; i = m->next[i - 1]) {
         const flxi_accesses *r = &m->reads[i - 1];
         for (uint32_t k = 0; k < r->n; k++) {
             uint32_t source = node_of(m, r->at[k].value);
@@ -315,8 +315,8 @@ static bool accesses_fit(maker *m, const proposal *p, uint32_t from, uint32_t to
 
 static bool join_spaces(const maker *m, proposal *p)
 {
-    const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
-    const cluster *with_rows = a->has_rows ? a : b;
+    const group *a = &m->groups[p->a], *b = &m->groups[p->b];
+    const group *with_rows = a->has_rows ? a : b;
     if (elements(a) == 0 || elements(b) == 0) /* nothing to gain, and spaces of nothing agree without being the same */
         return false;
     p->space = with_rows->space;
@@ -354,14 +354,14 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
         return true;
     while (m->stack.n > 0) {
         uint32_t c = m->stack.at[--m->stack.n];
-        for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
+        for (uint32_t i = m->groups[c].first + 1; i; i = m->next[i - 1]) {
             const flxi_node *n = flxi_node_at(m->g, i - 1);
             uint32_t end = n->nout ? m->users_from[n->first + n->nout] : 0;
             for (uint32_t u = n->nout ? m->users_from[n->first] : 0; u < end + (m->after[i - 1] ? 1 : 0); u++) {
                 uint32_t r = root_of(m, u < end ? m->users[u] : m->after[i - 1] - 1);
                 if (r == to && c != from)
                     return true;
-                if (m->clusters[r].place < m->clusters[to].place && !visit(m, r, &visits))
+                if (m->groups[r].position < m->groups[to].position && !visit(m, r, &visits))
                     return true;
             }
         }
@@ -369,11 +369,11 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
     return false;
 }
 
-/* The joined cluster goes after all between the two that do not depend on the first, and before those that do: these
+/* The joined group goes after all between the two that do not depend on the first, and before those that do: these
    were marked by the search. */
 static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
 {
-    uint32_t begin = m->clusters[first].place, end = m->clusters[last].place, to = begin;
+    uint32_t begin = m->groups[first].position, end = m->groups[last].position, to = begin;
     size_t later = 0;
     for (uint32_t i = begin + 1; i < end; i++) {
         uint32_t c = m->order[i];
@@ -384,13 +384,13 @@ static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
             continue;
         }
         m->order[to] = c;
-        m->clusters[c].place = to++;
+        m->groups[c].position = to++;
     }
     m->order[to] = joined;
-    m->clusters[joined].place = to++;
+    m->groups[joined].position = to++;
     for (size_t i = 0; i < later; i++) {
         m->order[to] = m->moved[i];
-        m->clusters[m->moved[i]].place = to++;
+        m->groups[m->moved[i]].position = to++;
     }
     while (to <= end)
         m->order[to++] = UINT32_MAX;
@@ -400,9 +400,9 @@ static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
 
 static void join(maker *m, const proposal *p)
 {
-    cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    group *a = &m->groups[p->a], *b = &m->groups[p->b];
     uint32_t lowered = p->lowered == 1 ? p->a : p->b;
-    for (uint32_t i = p->lowered ? m->clusters[lowered].first + 1 : 0; i; i = m->next[i - 1])
+    for (uint32_t i = p->lowered ? m->groups[lowered].first + 1 : 0; i; i = m->next[i - 1])
         m->f->level[i - 1] = LEVEL_ROW;
     m->next[a->last] = b->first + 1;
     a->last = b->last;
@@ -414,7 +414,7 @@ static void join(maker *m, const proposal *p)
 
 static bool join_unless_reachable(maker *m, const proposal *p)
 {
-    bool is_in_order = m->clusters[p->a].place < m->clusters[p->b].place;
+    bool is_in_order = m->groups[p->a].position < m->groups[p->b].position;
     uint32_t first = is_in_order ? p->a : p->b, last = is_in_order ? p->b : p->a;
     if (is_reachable(m, first, last))
         return false;
@@ -427,7 +427,7 @@ static void try_join(maker *m, uint32_t x, uint32_t y)
 {
     proposal p = {.a = root_of(m, x), .b = root_of(m, y)};
     uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
-    if (p.a == p.b || m->clusters[p.a].size + m->clusters[p.b].size > limit)
+    if (p.a == p.b || m->groups[p.a].size + m->groups[p.b].size > limit)
         return;
     for (; p.lowered < 3; p.lowered++)
         if (join_spaces(m, &p) && accesses_fit(m, &p, p.a, p.b) && accesses_fit(m, &p, p.b, p.a) && is_worth_it(&p))
@@ -482,10 +482,10 @@ static bool folds_in_memory(const maker *m, uint32_t i)
     return dtype == FLX_F32 || dtype == FLX_F64;
 }
 
-/* The fold of cluster b takes whole rows of a, in parts of the same number. */
+/* The fold of group b takes whole rows of a, in parts of the same number. */
 static bool columns_fit(const maker *m, proposal *p)
 {
-    const cluster *a = &m->clusters[p->a], *b = &m->clusters[p->b];
+    const group *a = &m->groups[p->a], *b = &m->groups[p->b];
     const flxi_space *s = &b->space;
     p->space = (flxi_space){s->outer * s->extent, s->inner, 1};
     bool is_same = a->has_rows ? spaces_equal(&a->space, &p->space) : elements(a) == elements(b);
@@ -497,13 +497,13 @@ static void try_columns(maker *m, uint32_t x, uint32_t fold)
 {
     proposal p = {.a = root_of(m, x), .b = root_of(m, fold), .has_rows = true, .by_columns = true};
     uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
-    if (p.a == p.b || m->clusters[p.b].size > 1 || m->clusters[p.a].size >= limit || !columns_fit(m, &p) ||
+    if (p.a == p.b || m->groups[p.b].size > 1 || m->groups[p.a].size >= limit || !columns_fit(m, &p) ||
         !accesses_fit(m, &p, p.a, p.b) || !accesses_fit(m, &p, p.b, p.a))
         return;
-    int64_t rows = m->clusters[p.b].space.extent;
+    int64_t rows = m->groups[p.b].space.extent;
     if (!join_unless_reachable(m, &p))
         return;
-    m->clusters[p.a].column_rows = rows;
+    m->groups[p.a].column_rows = rows;
     m->f->level[fold] = LEVEL_COLUMN;
 }
 
@@ -517,7 +517,8 @@ static void join_columns(maker *m)
         if (is_in_group(m, node_of(m, v)))
             try_columns(m, node_of(m, v), i);
         for (uint32_t u = m->users_from[v]; u < m->users_from[v + 1] && m->f->level[i] != LEVEL_COLUMN; u++)
-            if (is_in_group(m, m->users[u]) && m->f->kind[m->users[u]] == NODE_FUSED && reads_same(m, m->users[u], v))
+            if (is_in_group(m, m->users[u]) && m->f->kind[m->users[u]] == NODE_POINTWISE &&
+                reads_same(m, m->users[u], v))
                 try_columns(m, m->users[u], i);
     }
 }
@@ -557,7 +558,7 @@ static int compare_nodes(const void *a, const void *b)
 static flx_code emit_group(maker *m, uint32_t c)
 {
     flxi_grouping *f = m->f;
-    const cluster *k = &m->clusters[c];
+    const group *k = &m->groups[c];
     flxi_group *out = &f->groups[f->num_groups++];
     *out = (flxi_group){.space = k->space, .has_rows = k->has_rows, .column_rows = k->column_rows};
     if (f->kind[c] == NODE_CALLED) {
@@ -587,7 +588,7 @@ static flx_code emit_group(maker *m, uint32_t c)
    compute. */
 static bool stores_something(const maker *m, uint32_t c)
 {
-    for (uint32_t i = m->clusters[c].first + 1; i; i = m->next[i - 1]) {
+    for (uint32_t i = m->groups[c].first + 1; i; i = m->next[i - 1]) {
         const flxi_node *n = flxi_node_at(m->g, i - 1);
         for (uint32_t r = 0; r < n->nout; r++)
             if (m->f->is_stored[n->first + r])
@@ -613,13 +614,13 @@ static flx_code emit_groups(maker *m)
 
 /* ---- The whole ---- */
 
-static flx_code fuse(maker *m)
+static flx_code form_groups(maker *m)
 {
     FLXI_TRY(find_kinds(m));
     FLXI_TRY(list_users(m));
     uint32_t last_effect = 0;
     for (uint32_t i = 0; i < m->g->node_count; i++) {
-        start_cluster(m, i);
+        start_group(m, i);
         if (flxi_has_effect(flxi_node_at(m->g, i))) {
             if (last_effect)
                 m->after[last_effect - 1] = i + 1;
@@ -653,14 +654,14 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     m.users_from = flxi_new(&scratch, uint32_t, values + 1);
     m.parent = flxi_new(&scratch, uint32_t, nodes);
     m.next = flxi_new(&scratch, uint32_t, nodes);
-    m.clusters = flxi_new(&scratch, cluster, nodes);
+    m.groups = flxi_new(&scratch, group, nodes);
     m.mark = flxi_new(&scratch, uint32_t, nodes);
     m.order = flxi_new(&scratch, uint32_t, nodes);
     m.after = flxi_new(&scratch, uint32_t, nodes);
     m.moved = flxi_new(&scratch, uint32_t, MAX_VISITS);
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
-              m.parent && m.next && m.clusters && m.mark && m.order && m.after && m.moved;
-    flx_code code = ok ? fuse(&m) : flxi_oom(err, "groups");
+              m.parent && m.next && m.groups && m.mark && m.order && m.after && m.moved;
+    flx_code code = ok ? form_groups(&m) : flxi_oom(err, "groups");
     flxi_vec_free(m.mem, &m.stack);
     flxi_arena_free(&scratch);
     if (code != FLX_OK)

@@ -5,7 +5,7 @@
      held      inputs, parameters and constants: memory that is there before the run;
      view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota
      …;
-     fused     a pointwise op or the like: part of a group;
+     pointwise a pointwise op or the like: part of a group;
      folded    a reduction over neighbouring axes: part of a group;
      called    everything else: a step of its own, by a route or by the reference evaluator.
 
@@ -23,7 +23,7 @@
 
 #include "graph/graph.h"
 
-typedef enum { NODE_HELD, NODE_VIEW, NODE_FUSED, NODE_FOLDED, NODE_CALLED } flxi_node_kind;
+typedef enum { NODE_HELD, NODE_VIEW, NODE_POINTWISE, NODE_FOLDED, NODE_CALLED } flxi_node_kind;
 typedef enum { LEVEL_ELEMENT, LEVEL_ROW, LEVEL_COLUMN } flxi_level;
 
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
     flxi_space space;
     bool has_rows;       /* there are folds, or values of LEVEL_ROW; else only the number of elements matters */
     int64_t column_rows; /* how many rows each fold of LEVEL_COLUMN takes; 0: there is none */
-    bool needs_axes; /* something is read at other places than the element itself: the index of each axis is wanted */
+    bool needs_axes; /* something is read at other indices than the element's own: the index of each axis is wanted */
     uint32_t called; /* a called node, when there are no nodes: its number + 1 */
 } flxi_group;
 

@@ -14,8 +14,8 @@ int64_t flxi_log_clock(void)
 
 static void log_steps(const flxi_program *p)
 {
-    for (size_t i = 0; i < p->places.n; i++) {
-        const flxi_step *s = &p->places.at[i].block->steps[p->places.at[i].step];
+    for (size_t i = 0; i < p->all_steps.n; i++) {
+        const flxi_step *s = &p->all_steps.at[i].block->steps[p->all_steps.at[i].step];
         if (s->kind == STEP_EVALUATE)
             flxi_log(p->ctx, FLX_LOG_FALLBACK, s->name, "computed by the reference evaluator: %s", s->why);
     }
@@ -25,7 +25,8 @@ void flxi_log_program(const flxi_program *p, const char *name, int64_t time_ns)
 {
     if (!flxi_is_logging(p->ctx))
         return;
-    log_steps(p);
-    flxi_log(p->ctx, FLX_LOG_COMPILED, name, "%zu steps, %zu kernels, %.1f ms", p->places.n, p->kernels.n,
-             (double)time_ns * 1e-6);
+    if (!p->grouping.evaluate_all) /* interpreting was asked for, or a message of its own says why */
+        log_steps(p);
+    flxi_log(p->ctx, FLX_LOG_COMPILED, name, "%zu step%s, %zu kernel%s, %.1f ms", p->all_steps.n,
+             p->all_steps.n == 1 ? "" : "s", p->kernels.n, p->kernels.n == 1 ? "" : "s", (double)time_ns * 1e-6);
 }

@@ -6,6 +6,7 @@
 #include "autodiff/autodiff.h"
 #include "ops/control/control.h"
 #include "ops/express/express.h"
+#include "passes/calls.h"
 #include "passes/hoist/hoist_scan.h"
 #include "passes/lower_composites.h"
 
@@ -122,6 +123,8 @@ static const struct {
     pass pass;
     bool is_for_groups;
 } passes[] = {
+    {"prune calls", {flxi_pass_prune_calls, NULL}, false},
+    {"inline calls", {flxi_pass_inline_calls, NULL}, false},
     {"lower", {flxi_pass_lower, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"decompose", {NULL, pass_decompose}, false},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_memory.c: places in the arena for the slots of a block and for the scratch of its steps; and the check that a
+/* plan_memory.c: offsets in the arena for the slots of a block and for the scratch of its steps; and the check that a
    plan is sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
 #include "compile/arena_plan.h"
 #include "compile/program.h"
@@ -37,7 +37,8 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     case STEP_KERNEL: return m->compiled ? m->compiled[s->kernel].scratch : 0;
     case STEP_SCAN: return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
     case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
-    case STEP_BRANCH: return most;
+    case STEP_BRANCH:
+    case STEP_CALL: return most;
     default: return s->scratch; /* what a route asked for */
     }
 }
@@ -52,7 +53,7 @@ static bool is_taken(const flxi_routine *l, const flxi_step *s, uint32_t slot)
     return false;
 }
 
-/* What a kernel writes may take the place of what it reads for the last time, if each invocation reads only the element
+/* What a kernel writes may use the memory of what it reads for the last time, if each invocation reads only the element
    that it writes; kernels compute all elements before they write one. */
 static void take_over(const flxi_program *m, flxi_routine *l, uint32_t step)
 {
@@ -115,6 +116,9 @@ static flx_code place(flxi_routine *l, flxi_interval *v, uint32_t *owner_of, con
 
 flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
 {
+    if (l->is_planned)
+        return FLX_OK;
+    l->is_planned = true;
     for (uint32_t i = 0; i < l->num_steps; i++) {
         flxi_step *s = &l->steps[i];
         for (uint32_t k = 0; k < s->num_bodies; k++)

@@ -5,7 +5,7 @@
 
 static const char *const kind_names[] = {
     [STEP_KERNEL] = "kernel", [STEP_ROUTE] = "route", [STEP_EVALUATE] = "evaluate", [STEP_COPY] = "copy",
-    [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",
+    [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",     [STEP_CALL] = "call",
 };
 
 const char *flxi_step_kind_name(const flxi_routine *l, const flxi_step *s)
@@ -56,6 +56,7 @@ static void indent(int depth, flxi_strbuf *out)
 typedef struct {
     const flxi_program *m;
     bool is_explained;
+    bool *is_printed; /* by routine */
     flxi_strbuf *out;
 } printing;
 
@@ -131,6 +132,11 @@ static const char *function_of(const flxi_routine *l)
 static void print_block(const printing *p, const flxi_routine *l, int depth)
 {
     indent(depth, p->out);
+    if (p->is_printed[l->number]) {
+        flxi_addf(p->out, "block %s: as above\n", l->g->name);
+        return;
+    }
+    p->is_printed[l->number] = true;
     flxi_addf(p->out, "block %s: %u steps%s, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
               function_of(l), l->arena_bytes, l->max_live);
     for (uint32_t i = 0; i < l->num_steps; i++)
@@ -141,26 +147,30 @@ static void print_block(const printing *p, const flxi_routine *l, int depth)
 
 void flxi_routine_print(const flxi_program *m, const flxi_routine *l, bool is_explained, flxi_strbuf *out)
 {
-    print_block(&(printing){m, is_explained, out}, l, 0);
+    bool *is_printed = flxi_alloc(m->mem, m->num_routines, sizeof *is_printed);
+    out->failed |= !is_printed;
+    if (is_printed)
+        print_block(&(printing){m, is_explained, is_printed, out}, l, 0);
+    flxi_free(m->mem, is_printed, m->num_routines, sizeof *is_printed);
 }
 
 /* ---- Report ---- */
 
-enum { COUNT_EMITTED = STEP_BRANCH + 1, COUNTS };
+enum { COUNT_EMITTED = STEP_CALL + 1, COUNTS };
 
-static void count_steps(const flxi_routine *l, uint32_t counts[COUNTS])
+static void count_steps(const flxi_program *m, uint32_t counts[COUNTS])
 {
-    for (uint32_t i = 0; i < l->num_steps; i++) {
-        counts[flxi_step_is_emitted(l, &l->steps[i]) ? COUNT_EMITTED : l->steps[i].kind]++;
-        for (uint32_t k = 0; k < l->steps[i].num_bodies; k++)
-            count_steps(l->steps[i].bodies[k], counts);
+    for (size_t i = 0; i < m->all_steps.n; i++) {
+        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_step *s = &l->steps[m->all_steps.at[i].step];
+        counts[flxi_step_is_emitted(l, s) ? COUNT_EMITTED : s->kind]++;
     }
 }
 
 void flxi_program_report(const flxi_program *m, flxi_strbuf *out)
 {
     uint32_t counts[COUNTS] = {0};
-    count_steps(m->main, counts);
+    count_steps(m, counts);
     flxi_addf(out, "device %s, %d threads, %zu different kernels, arena %zu bytes\n", m->device->name, m->threads,
               m->kernels.n, m->main->arena_bytes);
     if (m->note[0])

@@ -108,12 +108,18 @@ void flxi_program_free(flxi_program *m)
     if (!m->mem)
         return;
     flxi_routine_free(m->main);
+    for (size_t i = 0; i < m->routines.n; i++) {
+        flxi_routine_free(m->routines.at[i].routine);
+        flx_graph_release(m->routines.at[i].body);
+    }
+    flxi_vec_free(m->mem, &m->routines);
+    flxi_index_free(m->mem, &m->routine_index);
     for (size_t i = 0; i < m->kernels.n; i++) {
         flx_kernel_release(m->kernels.at[i].kernel);
         flx_buffer_free(&m->kernels.at[i].wire);
     }
     flxi_vec_free(m->mem, &m->kernels);
-    flxi_vec_free(m->mem, &m->places);
+    flxi_vec_free(m->mem, &m->all_steps);
     flxi_index_free(m->mem, &m->index);
     m->device->free_code(m->code);
     flxi_arena_free(&m->arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h: the last stage of a graph: steps in order, and a place for everything they read and write.
+/* program.h: the last stage of a graph: steps in order, and memory for everything they read and write.
 
    A routine is one graph; bodies of control flow are routines of their own, which a step of the outer one runs. Each
    value that is in memory has a slot. Slots are parts of the arena, or memory of the caller (inputs, outputs), or
@@ -8,9 +8,9 @@
 
    Invariants, checked by flxi_routine_verify():
      (a) a slot is written by one step, before every step that reads it;
-     (b) two slots whose places in the arena intersect are never alive at the same step, unless one took over the
+     (b) two slots whose ranges in the arena intersect are never alive at the same step, unless one took over the
          memory of the other in the step where that one died;
-     (c) every place is inside the arena and aligned to 64 bytes;
+     (c) every range is inside the arena and aligned to 64 bytes;
      (d) every output has a slot that some step writes, and every input is one of the graph's. */
 #ifndef FLXI_PROGRAM_H
 #define FLXI_PROGRAM_H
@@ -30,11 +30,20 @@ typedef struct {
     size_t nbytes;
     size_t offset;       /* in the arena */
     uint32_t from, to;   /* the step that writes it, and the last that reads it */
-    uint32_t taken_over; /* ARENA: the slot whose place it took over, + 1 */
+    uint32_t taken_over; /* ARENA: the slot whose range it took over, + 1 */
     const void *data;    /* CONST */
 } flxi_slot;
 
-typedef enum { STEP_KERNEL, STEP_ROUTE, STEP_EVALUATE, STEP_COPY, STEP_SCAN, STEP_WHILE, STEP_BRANCH } flxi_step_kind;
+typedef enum {
+    STEP_KERNEL,
+    STEP_ROUTE,
+    STEP_EVALUATE,
+    STEP_COPY,
+    STEP_SCAN,
+    STEP_WHILE,
+    STEP_BRANCH,
+    STEP_CALL
+} flxi_step_kind;
 
 typedef struct flxi_routine flxi_routine;
 typedef struct flxi_program flxi_program;
@@ -69,6 +78,9 @@ typedef struct {
 
 struct flxi_routine {
     const flxi_program *program;
+    uint32_t number;   /* in the program */
+    uint32_t num_uses; /* steps that run it, and the program's list */
+    bool is_offered, is_explained, is_planned;
     flx_graph *g; /* the graph that the slots and nodes are of; owned */
     flxi_arena arena;
     flxi_slot *slots;
@@ -82,7 +94,7 @@ struct flxi_routine {
     uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;
     flxi_chain *chain;  /* all steps as one unit of the device, once it has code; NULL: the device refused */
-    uint32_t depth;     /* 0, or how deep inside loops and branches */
+    uint32_t depth;     /* 0, or how deep inside loops, branches and calls, where it is met first */
     size_t arena_bytes; /* everything that a run of the routine needs, bodies included */
     size_t max_live;    /* what no plan can go below */
 };
@@ -100,6 +112,14 @@ typedef struct {
     const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
 } flxi_program_kernel;
 
+/* A body that other steps run in the same way is compiled once. */
+typedef struct {
+    flx_graph *body;  /* held */
+    uint32_t carries; /* of the scan around it, + 1; 0: none */
+    uint32_t shared;
+    flxi_routine *routine; /* one use of it */
+} flxi_shared_routine;
+
 struct flxi_program {
     flx_context *ctx;
     const flxi_allocator *mem; /* NULL: there is no program */
@@ -114,24 +134,28 @@ struct flxi_program {
     flxi_kernel_code *compiled; /* by kernel, once they are */
     flxi_device_code *code;
     flxi_routine *main;
-    FLXI_VEC(flxi_step_ref) places; /* all steps, each before those of its bodies */
+    FLXI_VEC(flxi_shared_routine) routines;
+    flxi_index routine_index; /* by the hash of the body */
+    uint32_t num_routines;
+    FLXI_VEC(flxi_step_ref) all_steps; /* all steps, each before those of its bodies */
 };
 
 /* graph → passes → groups → steps; bodies too. Takes a graph of static types. */
 flx_code flxi_routine_compile(flxi_program *m, const flx_graph *g, flxi_routine **out, flx_error *err);
 /* From a graph that went through the passes, which it takes over in any case. */
 flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, flx_error *err);
-/* Places in the arena; after the kernels' own scratch is known. */
+/* Offsets in the arena; after the kernels' own scratch is known. */
 flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err);
 /* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that
    reads the other, and reads each element where it writes it. */
 bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t input, size_t output);
-/* Moves steps back so that these pairs may share where that is possible; before places are planned. */
+/* Moves steps back so that these pairs may share where that is possible; before the arena is planned. */
 void flxi_routine_share(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n);
 flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err);
 /* Invariant (b) alone, in time that grows with the square of the number of slots: part of the former in debug
    builds. */
 flx_code flxi_routine_verify_offsets(const flxi_routine *l, flx_error *err);
+/* Ends one use of it. */
 void flxi_routine_free(flxi_routine *l);
 /* What is said about steps to people, bodies too, and the list of them all; after the kernels are compiled, if they
    are. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share_memory.c: inputs and outputs in one place. A caller that runs a graph again and again on what it computed (a
+/* share_memory.c: outputs in the memory of inputs. A caller that runs a graph again and again on what it computed (a
    training step, a simulation) wants the new value where the old one was. That is safe when the kernel that writes the
    output is the last step to read the input, and reads each element only where it writes it. Steps may be moved back to
    make it so. */
 #include "compile/program.h"
 
-/* The place of the input among the buffers of the kernel that writes the output, if it reads each element where it
+/* The position of the input among the buffers of the kernel that writes the output, if it reads each element where it
    writes it; num_slots: it does not. */
 static uint32_t find_reading(const flxi_program *m, const flxi_routine *l, const flx_share *pair)
 {

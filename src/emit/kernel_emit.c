@@ -170,8 +170,11 @@ flx_code flx_kernel_emit(const flx_kernel *k, const char *target, flx_buffer *ou
     flxi_kfile file;
     flxi_kentry entry;
     flxi_strbuf text;
-    if (!k || !out)
-        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_emit: %s is NULL", k ? "the result" : "the kernel");
+    if (!k || !target || !out)
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_emit: %s is NULL",
+                         !k       ? "the kernel"
+                         : target ? "the result"
+                                  : "the target");
     if (!t)
         return flxi_fail_hint(err, FLX_E_NAME, "targets are c, cuda and opencl", "unknown target '%s'",
                               flxi_printable(shown, sizeof shown, target ? target : "", target ? strlen(target) : 0));

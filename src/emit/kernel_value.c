@@ -133,9 +133,10 @@ static const char *element_text(flxi_kwriter *w, uint32_t buffer, const char *po
     flxi_add_char(p, '[');
     flxi_add_text(p, index);
     flxi_add_char(p, ']');
-    const char *place = finish(w);
+    const char *element_text = finish(w);
     uint32_t element = w->k->buffers[buffer].element;
-    flxi_kfile_expand(w->file, begin(w), flxi_kspell_decode(element), &(flxi_ksubject){.x = {place}, .type = element});
+    flxi_kfile_expand(w->file, begin(w), flxi_kspell_decode(element),
+                      &(flxi_ksubject){.x = {element_text}, .type = element});
     return finish(w);
 }
 

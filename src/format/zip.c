@@ -42,10 +42,10 @@ static flx_code damaged(flx_error *err, const char *what)
 typedef struct {
     uint64_t at, size, count; /* of the directory */
     uint64_t end_at;          /* where the record that says so begins; the directory is before it */
-} directory_place;
+} directory_range;
 
 /* The zip64 record, if its locator is right before the ordinary one. */
-static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *err)
+static flx_code read_end64(const flxi_source *s, directory_range *d, flx_error *err)
 {
     unsigned char locator[locator_size];
     unsigned char end[end64_size];
@@ -65,7 +65,7 @@ static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *
         return damaged(err, "the offset of its directory is invalid");
     if (flxi_get32(end + 16) != 0 || flxi_get32(end + 20) != 0 || flxi_get64(end + 24) != flxi_get64(end + 32))
         return flxi_fail(err, FLX_E_UNSUPPORTED, "multi-part archives are not supported");
-    *d = (directory_place){
+    *d = (directory_range){
         .at = flxi_get64(end + 48),
         .size = flxi_get64(end + 40),
         .count = flxi_get64(end + 32),
@@ -75,7 +75,7 @@ static flx_code read_end64(const flxi_source *s, directory_place *d, flx_error *
 }
 
 /* The last record of the file is followed only by a comment whose length it states; search for it from the end. */
-static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, directory_place *d, flx_error *err)
+static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, directory_range *d, flx_error *err)
 {
     size_t n = s->size < end_size + comment_max ? (size_t)s->size : end_size + comment_max;
     if (n < end_size)
@@ -92,7 +92,7 @@ static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, direct
         code = damaged(err, "its directory is missing");
     if (found) {
         const unsigned char *end = tail + i;
-        *d = (directory_place){
+        *d = (directory_range){
             .at = flxi_get32(end + 16),
             .size = flxi_get32(end + 12),
             .count = flxi_get16(end + 10),
@@ -123,7 +123,7 @@ static flx_code count_entries(const flxi_zip *z, flx_error *err)
 flx_code flxi_zip_open(flxi_zip *z, const flxi_allocator *mem, const flxi_source *source, flx_error *err)
 {
     *z = (flxi_zip){.mem = mem, .source = source};
-    directory_place d = {0};
+    directory_range d = {0};
     FLXI_TRY(find_end(mem, source, &d, err));
     if (d.at > d.end_at || d.size > d.end_at - d.at || d.size > SIZE_MAX)
         return damaged(err, "the offset of its directory is invalid");

@@ -3,8 +3,10 @@
 #include "graph/graph.h"
 
 #include "base/host/stop.h"
+#include "base/options.h"
 #include "graph/op/foreign_names.h"
 #include "graph/op/infer.h"
+#include "graph/op/origin.h"
 
 #include <fluxion/lower.h>
 #include <fluxion/text.h>
@@ -94,16 +96,30 @@ void flx_graph_release(flx_graph *g)
 
 /* ---- Errors ---- */
 
+/* A node that a program builds has no label yet: its number tells calls of one op apart. What a rule builds is not the
+   user's graph: the caller of the rule adds the location. */
+static void write_where(flx_graph *g)
+{
+    char *where = g->error.where;
+    size_t size = sizeof g->error.where;
+    if (flxi_current_origin())
+        where[0] = 0;
+    else if (g->pending_label)
+        snprintf(where, size, "%.50s/%.50s", g->name, g->pending_label);
+    else if (g->pending_op && g->is_call_pending)
+        snprintf(where, size, "%.50s/%.40s, node %u", g->name, g->pending_op, g->node_count);
+    else if (g->pending_op)
+        snprintf(where, size, "%.50s/%.50s", g->name, g->pending_op);
+    else
+        snprintf(where, size, "%.100s", g->name);
+}
+
 flx_code flxi_graph_fail(flx_graph *g, const flx_error *err)
 {
     if (g->error.code == FLX_OK) {
         g->error = *err;
-        if (!g->error.where[0]) {
-            if (g->pending_label)
-                snprintf(g->error.where, sizeof g->error.where, "%.50s/%.50s", g->name, g->pending_label);
-            else
-                snprintf(g->error.where, sizeof g->error.where, "%.100s", g->name);
-        }
+        if (!g->error.where[0])
+            write_where(g);
     }
     return (flx_code)err->code;
 }
@@ -300,7 +316,7 @@ static flx_code note_dim(void *user, flx_dim d)
 }
 
 static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs, const flx_type *out,
-                       uint32_t nout)
+                       uint32_t nout, const flxi_origin *origin)
 {
     const flxi_attr_visitor hold = {hold_body, hold_tensor, note_dim, g};
     uint32_t *own = flxi_dup(&g->arena, uint32_t, in, nin);
@@ -317,7 +333,8 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     uint32_t c;
     uint32_t k;
     locate(g->node_count, &c, &k);
-    g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs};
+    g->node_chunks[c][k] =
+        (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs, flxi_keep_origin(g, origin)};
     g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
     g->has_composites |= (flxi_ops[op].traits & TRAIT_COMPOSITE) != 0;
     g->node_count++;
@@ -384,22 +401,33 @@ static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, ui
         return flxi_oom(err, "operands");
     for (uint32_t i = 0; i < nin; i++)
         types[i] = flxi_type_at(g, in[i]);
-    FLXI_TRY(flxi_infer_node(g, op, types, nin, attrs, &out, &nout, err));
-    flx_code code = append(g, op, in, nin, attrs, out, nout);
+    g->pending_in = in;
+    flx_code inferred = flxi_infer_node(g, op, types, nin, attrs, &out, &nout, err);
+    g->pending_in = NULL;
+    FLXI_TRY(inferred);
+    flx_code code = append(g, op, in, nin, attrs, out, nout, flxi_current_origin());
     return code == FLX_OK ? FLX_OK : flxi_oom(err, "the graph's nodes");
 }
 
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs)
 {
     flx_error err = {0};
-    if (!may_build(g) || !has_room(g) || !fits_stage(g, op, attrs))
+    if (!may_build(g) || !has_room(g))
         return 0;
     uint32_t first = g->value_count + 1;
-    if (add_checked(g, op, in, nin, attrs, &err) != FLX_OK) {
+    const char *outer = g->pending_op;
+    g->pending_op = flxi_ops[op].name;
+    if (fits_stage(g, op, attrs) && add_checked(g, op, in, nin, attrs, &err) != FLX_OK)
         flxi_graph_fail(g, &err);
-        return 0;
-    }
+    g->pending_op = outer;
     return g->error.code ? 0 : first;
+}
+
+/* A copy was made for the same node as the original. A node without a label inside of a rule's graph was made for the
+   rule's node, one with a label is the user's own. */
+static const flxi_origin *origin_of_copy(const flx_graph *like, const flxi_node *n)
+{
+    return n->origin || flxi_node_label(like, n) ? n->origin : flxi_current_origin();
 }
 
 uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, const uint32_t *in, void *attrs)
@@ -413,7 +441,7 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
     for (uint32_t k = 0; types && k < n->nout; k++)
         types[k] = *flxi_type_at(like, n->first + k);
     uint32_t first = g->value_count + 1;
-    if (!types || append(g, n->op, in, n->nin, attrs, types, n->nout) != FLX_OK)
+    if (!types || append(g, n->op, in, n->nin, attrs, types, n->nout, origin_of_copy(like, n)) != FLX_OK)
         flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: the graph's nodes");
     return g->error.code ? 0 : first;
 }
@@ -444,6 +472,17 @@ static const uint32_t *read_operands(flx_graph *g, const char *op, const flx_val
     return in;
 }
 
+flx_code flx_attrs_check(flx_graph *g, const void *attrs, const char *type, size_t size, size_t alignment)
+{
+    flx_error err = {0};
+    if (!may_build(g))
+        return flx_graph_error(g, NULL);
+    if (!attrs || !type || !alignment)
+        return flxi_graph_failf(g, FLX_E_USAGE, NULL,
+                                "flx_attrs_check: the struct, its type and its alignment must be given");
+    return flxi_options_check(attrs, size, alignment, type, &err) == FLX_OK ? FLX_OK : flxi_graph_fail(g, &err);
+}
+
 /* The id of result 0, or 0 with the error in g. */
 static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                          size_t num_attrs)
@@ -452,12 +491,16 @@ static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, si
     char name[60];
     void *filled;
     flx_error err = {0};
-    flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
+    if (!op) {
+        flxi_graph_failf(g, FLX_E_USAGE, NULL, "flx_op: the name of the op is NULL");
+        return 0;
+    }
+    flxi_opcode code = flxi_op_lookup(op, strlen(op));
     if (code == OP_NONE || (flxi_ops[code].traits & TRAIT_DECLARED)) {
         char hint[120];
-        bool is_known = op && flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
+        bool is_known = flxi_foreign_hint(op, strlen(op), hint, sizeof hint);
         flxi_graph_failf(g, FLX_E_NAME, is_known ? hint : NULL, "there is no op called '%s'",
-                         op ? flxi_printable(name, sizeof name, op, strlen(op)) : "(null)");
+                         flxi_printable(name, sizeof name, op, strlen(op)));
         return 0;
     }
     if ((num_inputs && !inputs) || (num_attrs && !attrs) || num_inputs > UINT32_MAX / 2) {
@@ -477,7 +520,15 @@ static uint32_t build_op(flx_graph *g, const char *op, const flx_val *inputs, si
 uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_inputs, const flx_attr *attrs,
                 size_t num_attrs, flx_val *results, size_t capacity)
 {
-    uint32_t first = may_build(g) ? build_op(g, op, inputs, num_inputs, attrs, num_attrs) : 0;
+    char called[60];
+    uint32_t first = 0;
+    if (may_build(g)) {
+        g->pending_op = op ? flxi_printable(called, sizeof called, op, strlen(op)) : NULL;
+        g->is_call_pending = true;
+        first = build_op(g, op, inputs, num_inputs, attrs, num_attrs);
+        g->is_call_pending = false;
+        g->pending_op = NULL;
+    }
     uint32_t n = first ? flxi_node_at(g, g->node_count - 1)->nout : 0;
     for (size_t i = 0; results && i < capacity; i++) /* only now: `results` may be the same memory as `inputs` */
         results[i] = i < n ? (flx_val){first + (uint32_t)i, g->serial} : (flx_val){0, 0};

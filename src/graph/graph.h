@@ -20,9 +20,10 @@ enum { FLXI_CHUNKS = 28, FLXI_MAX_NESTING = 64 };
 struct flxi_node {
     uint32_t op; /* a flxi_opcode */
     uint32_t nin, nout;
-    uint32_t first;     /* id of result 0 */
-    const uint32_t *in; /* ids of operands, each below `first` */
-    void *attrs;        /* the op's struct, or NULL */
+    uint32_t first;                   /* id of result 0 */
+    const uint32_t *in;               /* ids of operands, each below `first` */
+    void *attrs;                      /* the op's struct, or NULL */
+    const struct flxi_origin *origin; /* the node that a rule made this one for (graph/op/origin.h), or NULL */
 };
 
 typedef struct {
@@ -45,8 +46,9 @@ struct flx_graph {
     uint32_t magic;
     uint32_t serial;
     atomic_uint refs;
-    atomic_bool sealed;              /* in use as a body: read-only */
-    atomic_uint_least64_t kept_hash; /* of a sealed graph; 0: not yet worked out */
+    atomic_bool sealed;               /* in use as a body: read-only */
+    atomic_uint_least64_t kept_hash;  /* of a sealed graph; 0: not yet worked out */
+    atomic_uint_least64_t kept_flops; /* likewise, + 1 */
     flx_context *ctx;
     const char *name;
     flxi_arena arena;
@@ -69,7 +71,11 @@ struct flx_graph {
     bool has_composites;              /* some node is a composite, here or in a body */
     bool is_lowered;                  /* of the stage MIR: no composite may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
-    flx_error error;                  /* the first one; code FLX_OK when there is none */
+    const char *pending_op;           /* its op, and the ids of its operands */
+    const uint32_t *pending_in;
+    bool is_call_pending;                  /* a program calls flx_op() */
+    const struct flxi_origin *last_origin; /* the latest that a node was given */
+    flx_error error;                       /* the first one; code FLX_OK when there is none */
     flx_graph *next_dead;
 };
 
@@ -160,6 +166,9 @@ bool flxi_has_own_attrs(const flxi_op *op);
 typedef struct {
     flx_dim (*dim)(void *user, flx_dim d, flx_error *err);
     flx_graph *(*body)(void *user, const flx_graph *body, flx_error *err); /* borrowed */
+    int32_t (*dtype)(void *user, int32_t dtype);
+    const flx_tensor *(*tensor)(void *user, const flx_tensor *t, flx_error *err);      /* borrowed */
+    flx_code (*kernel)(void *user, const char *text, flx_buffer *out, flx_error *err); /* the text of a kernel */
     void *user;
 } flxi_attr_map;
 
@@ -171,6 +180,8 @@ const flx_tensor *flxi_const_data(const flxi_node *n);
 
 /* How many attributes of the node have a value (node_attrs.c). */
 uint32_t flxi_node_attr_count(const flxi_node *n);
+/* Number k of those; false when there are fewer. */
+bool flxi_node_attr(const flxi_node *n, uint32_t k, flx_node_attr_view *out);
 
 /* Whether leaving the attribute out would give the same value. */
 bool flxi_attr_is_default(const flxi_attr *a, const void *field);
@@ -196,6 +207,10 @@ flx_code flxi_attrs_visit(const flxi_op *op, const void *attrs, const flxi_attr_
 /* Word i of a list of words separated by spaces: its start and length; NULL past the end. */
 const char *flxi_word_at(const char *words, int64_t i, size_t *n);
 int64_t flxi_word_find(const char *words, const char *s, size_t n); /* -1 when absent */
+
+/* Whether two graphs have the same nodes, leaves and outputs; labels may differ. False also where that would take too
+   long to find out. */
+bool flxi_graphs_alike(const flx_graph *a, const flx_graph *b);
 
 /* ---- Verifying ---- */
 

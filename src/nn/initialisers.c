@@ -104,8 +104,12 @@ flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind
 {
     if (!ctx || !type || type->rank < 0 || type->rank > FLX_MAX_RANK)
         return fail(err, FLX_E_USAGE, "flx_nn_init needs a context and a type");
-    if (kind > FLX_NN_ORTHOGONAL)
+    if ((int)kind < 0 || kind > FLX_NN_ORTHOGONAL)
         return fail(err, FLX_E_USAGE, "flx_nn_init: unknown kind of initialisation");
+    if (flx_dtype_size(type->dtype) == 0 || type->dtype > FLX_BF16)
+        return fail(err, FLX_E_DTYPE, "flx_nn_init: the dtype must be floating");
+    if (!isfinite(gain))
+        return fail(err, FLX_E_USAGE, "flx_nn_init: the gain must be finite");
     for (int k = 0; k < type->rank; k++)
         if (!flx_dim_is_static(type->dims[k]))
             return fail(err, FLX_E_UNBOUND_DIM, "flx_nn_init: the extents must be static");

@@ -5,6 +5,7 @@
 
 #include <fluxion/nn.h>
 #include <fluxion/ops.h>
+#include <stdbool.h>
 
 /* The type of v; a harmless one after an error, which the graph keeps. */
 const flx_type *flxi_nn_type(flx_graph *g, flx_val v);
@@ -29,6 +30,15 @@ flx_val flxi_nn_swap01(flx_graph *g, flx_val v);
 /* Reads a struct of options (base/options.h); an error goes to the graph, and then all options are 0. */
 void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const void *given, const char *name);
 #define FLXI_NN_READ(g, type, dst, given) flxi_nn_read((g), (dst), sizeof(type), _Alignof(type), (given), #type)
+
+/* `is_fit`; where it does not hold, the graph gets a USAGE error, "function: …", unless it has an error already. */
+bool flxi_nn_require(flx_graph *g, bool is_fit, const char *function, const char *fmt, ...) FLX_PRINTF(4, 5);
+/* The name of a layer, and a number of units: neither NULL nor 0 nor negative, which would be a symbol. */
+bool flxi_nn_check_layer(flx_graph *g, const char *function, const char *name, int64_t units);
+/* An activation by its name, which may be NULL: the name of an op of one operand. */
+bool flxi_nn_check_activation(flx_graph *g, const char *function, const char *activation);
+/* eps of a norm: finite and not negative. */
+bool flxi_nn_check_eps(flx_graph *g, const char *function, double eps);
 
 /* A scalar of the dtype of `like`. */
 flx_val flxi_nn_number(flx_graph *g, flx_val like, double x);

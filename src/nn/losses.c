@@ -2,26 +2,54 @@
 /* losses.c: loss functions; each returns a scalar, the mean over the examples. */
 #include "nn/layer.h"
 
+#include "graph/graph.h"
+
 #include <math.h>
+#include <string.h>
 
 static flx_val mean(flx_graph *g, flx_val x)
 {
     return flx_reduce_mean(g, x, FLX_ALL, 0);
 }
 
+/* Two values of one type: what a loss compares element by element is not broadcast. */
+static bool check_pair(flx_graph *g, const char *function, flx_val y, flx_val target)
+{
+    const flx_type *a = flx_val_type(g, y), *b = flx_val_type(g, target);
+    if (!a || !b) /* the graph has an error, or gets one from the next op */
+        return true;
+    bool is_same = a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    if (is_same || flx_graph_error(g, NULL) != FLX_OK)
+        return is_same;
+    char first[100], second[100];
+    flx_type_print(flx_graph_context(g), a, first, sizeof first);
+    flx_type_print(flx_graph_context(g), b, second, sizeof second);
+    flxi_graph_failf(g, FLX_E_SHAPE, "reshape or expand one of them", "%s: the shapes of %s and %s differ", function,
+                     first, second);
+    return false;
+}
+
 flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_mse", y, target))
+        return FLX_NONE;
     return mean(g, flx_square(g, flx_sub(g, y, target)));
 }
 
 flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_mae", y, target))
+        return FLX_NONE;
     return mean(g, flx_abs(g, flx_sub(g, y, target)));
 }
 
 /* c (|d| - c / 2) with c = min(|d|, delta): d^2 / 2 up to delta, delta (|d| - delta / 2) beyond. */
 flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
 {
+    if (!check_pair(g, "flx_nn_huber", y, target) ||
+        !flxi_nn_require(g, delta > 0 && isfinite(delta), "flx_nn_huber", "delta must be positive and finite, got %g",
+                         delta))
+        return FLX_NONE;
     flx_val d = flx_abs(g, flx_sub(g, y, target)), limit = flxi_nn_number(g, d, delta),
             half = flxi_nn_number(g, d, 0.5);
     flx_val inside = flx_mul(g, half, flx_square(g, d));
@@ -32,6 +60,9 @@ flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
 /* The smoothed target has (1 - s) at the label and s / C everywhere. */
 flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing)
 {
+    if (!flxi_nn_require(g, smoothing >= 0 && smoothing <= 1, "flx_nn_cross_entropy",
+                         "smoothing must be in [0, 1], got %g", smoothing))
+        return FLX_NONE;
     flx_val hard = mean(g, flx_softmax_cross_entropy_with_logits(g, logits, labels, NULL));
     if (smoothing == 0)
         return hard;
@@ -43,11 +74,15 @@ flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, doubl
 /* softplus(z) - t z: log(1 + e^z) without overflow. */
 flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target)
 {
+    if (!check_pair(g, "flx_nn_bce_with_logits", logits, target))
+        return FLX_NONE;
     return mean(g, flx_sub(g, flx_softplus(g, logits), flx_mul(g, logits, target)));
 }
 
 flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q)
 {
+    if (!check_pair(g, "flx_nn_kl", p, log_q))
+        return FLX_NONE;
     flx_val zero = flxi_nn_number(g, p, 0), is_there = flx_gt(g, p, zero);
     flx_val safe = flx_where(g, is_there, p, flxi_nn_number(g, p, 1));
     flx_val terms = flx_where(g, is_there, flx_mul(g, p, flx_sub(g, flx_log(g, safe), log_q)), zero);
@@ -101,7 +136,7 @@ static flx_graph *ctc_step(flx_context *ctx, const flx_type *alpha_type)
 typedef struct {
     flx_graph *g;
     flx_dtype dtype, index;
-    flx_dim n, steps, classes, labels, places;
+    flx_dim n, steps, classes, labels, states;
 } ctc;
 
 static flx_val blanks(const ctc *c, int64_t blank, flx_dim count)
@@ -114,25 +149,25 @@ static flx_val blanks(const ctc *c, int64_t blank, flx_dim count)
 static flx_val with_blanks(const ctc *c, flx_val labels, int64_t blank)
 {
     const flx_val pair[] = {blanks(c, blank, c->labels), labels};
-    const flx_dim dims[] = {c->n, flx_dim_sub(flx_graph_context(c->g), c->places, 1)};
+    const flx_dim dims[] = {c->n, flx_dim_sub(flx_graph_context(c->g), c->states, 1)};
     const flx_val parts[] = {flx_reshape(c->g, flx_stack(c->g, pair, 2, 2), (flx_ints){dims, 2}), blanks(c, blank, 1)};
     return flx_concat(c->g, parts, 2, 1);
 }
 
 /* Where the label two positions earlier differs, and this is not a blank. */
-static flx_val skippable(const ctc *c, flx_val places, int64_t blank)
+static flx_val skippable(const ctc *c, flx_val states, int64_t blank)
 {
-    flx_val before = flx_pad(c->g, places, flx_scalar(c->g, c->index, (double)blank), FLX_INTS(0, 2), FLX_INTS(0, -2),
+    flx_val before = flx_pad(c->g, states, flx_scalar(c->g, c->index, (double)blank), FLX_INTS(0, 2), FLX_INTS(0, -2),
                              (flx_ints){0, 0});
-    flx_val is_label = flx_ne(c->g, places, flx_scalar(c->g, c->index, (double)blank));
-    return flx_and(c->g, is_label, flx_ne(c->g, places, before));
+    flx_val is_label = flx_ne(c->g, states, flx_scalar(c->g, c->index, (double)blank));
+    return flx_and(c->g, is_label, flx_ne(c->g, states, before));
 }
 
 /* [T, N, M]: log_probs of the label at each position. */
-static flx_val at_places(const ctc *c, flx_val log_probs, flx_val places)
+static flx_val at_states(const ctc *c, flx_val log_probs, flx_val states)
 {
-    const flx_dim dims[] = {c->n, c->steps, c->places};
-    flx_val index = flx_expand(c->g, flx_unsqueeze(c->g, places, FLX_INTS(1)), (flx_ints){dims, 3});
+    const flx_dim dims[] = {c->n, c->steps, c->states};
+    flx_val index = flx_expand(c->g, flx_unsqueeze(c->g, states, FLX_INTS(1)), (flx_ints){dims, 3});
     return flxi_nn_swap01(c->g, flx_take_along(c->g, log_probs, index, 2, NULL));
 }
 
@@ -144,7 +179,7 @@ static flx_val within(const ctc *c, flx_val lengths)
     return flx_lt(c->g, t, flx_unsqueeze(c->g, flx_cast(c->g, lengths, c->index), FLX_INTS(1)));
 }
 
-static flx_val place_of(const ctc *c, flx_val alpha, flx_val index)
+static flx_val alpha_at(const ctc *c, flx_val alpha, flx_val index)
 {
     return flx_squeeze(c->g, flx_take_along(c->g, alpha, flx_unsqueeze(c->g, index, FLX_INTS(1)), 1, NULL),
                        FLX_INTS(1));
@@ -157,8 +192,8 @@ static flx_val at_the_end(const ctc *c, flx_val alpha, flx_val lengths)
     flx_val n = flx_cast(g, lengths, c->index), two = flx_scalar(g, c->index, 2), zero = flx_scalar(g, c->index, 0);
     flx_val last = flx_mul(g, n, two), has_label = flx_gt(g, n, zero);
     flx_val before = flx_max(g, flx_sub(g, last, flx_scalar(g, c->index, 1)), zero);
-    flx_val label = flx_where(g, has_label, place_of(c, alpha, before), flxi_nn_number(g, alpha, -INFINITY));
-    const flx_val ways[] = {place_of(c, alpha, last), label};
+    flx_val label = flx_where(g, has_label, alpha_at(c, alpha, before), flxi_nn_number(g, alpha, -INFINITY));
+    const flx_val ways[] = {alpha_at(c, alpha, last), label};
     return log_sum(g, ways, 2);
 }
 
@@ -168,16 +203,19 @@ flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val inpu
     const flx_type *p = flxi_nn_type(g, log_probs), *l = flxi_nn_type(g, labels);
     if (flx_graph_error(g, NULL) != FLX_OK || p->rank != 3 || l->rank != 2)
         return flx_take_along(g, log_probs, labels, 1, NULL); /* its message reports the ranks */
+    bool is_class = blank >= 0 && (!flx_dim_is_static(p->dims[2]) || blank < p->dims[2]);
+    if (!flxi_nn_require(g, is_class, "flx_nn_ctc", "blank %lld is not one of the classes", (long long)blank))
+        return FLX_NONE;
     flx_context *ctx = flx_graph_context(g);
     ctc c = {g, (flx_dtype)p->dtype, (flx_dtype)l->dtype, p->dims[0], p->dims[1], p->dims[2], l->dims[1], 0};
-    c.places = flx_dim_add(ctx, flx_dim_mul(ctx, c.labels, 2), 1);
-    const flx_dim alpha_dims[] = {c.n, c.places};
-    flx_type alpha_type = flx_type_make(c.dtype, 2, alpha_dims), places_type = flx_type_make(c.index, 1, &c.places);
-    flx_val places = with_blanks(&c, labels, blank);
-    flx_val is_first = flx_eq(g, flx_iota(g, &places_type, FLX_DEFAULT), flx_scalar(g, c.index, 0));
+    c.states = flx_dim_add(ctx, flx_dim_mul(ctx, c.labels, 2), 1);
+    const flx_dim alpha_dims[] = {c.n, c.states};
+    flx_type alpha_type = flx_type_make(c.dtype, 2, alpha_dims), states_type = flx_type_make(c.index, 1, &c.states);
+    flx_val states = with_blanks(&c, labels, blank);
+    flx_val is_first = flx_eq(g, flx_iota(g, &states_type, FLX_DEFAULT), flx_scalar(g, c.index, 0));
     flx_val start = flx_where(g, is_first, flx_scalar(g, c.dtype, 0), flx_scalar(g, c.dtype, -INFINITY));
-    const flx_val operands[] = {flx_expand(g, start, (flx_ints){alpha_dims, 2}), skippable(&c, places, blank),
-                                at_places(&c, log_probs, places), within(&c, input_lengths)};
+    const flx_val operands[] = {flx_expand(g, start, (flx_ints){alpha_dims, 2}), skippable(&c, states, blank),
+                                at_states(&c, log_probs, states), within(&c, input_lengths)};
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
     flx_graph *body = ctc_step(ctx, &alpha_type);
     flx_val alpha = FLX_NONE;

@@ -8,7 +8,7 @@
 enum { MOST_CARRIES = 2 };
 
 typedef struct {
-    const char *name;
+    const char *name, *function;
     int64_t gates;  /* columns of w and u, in units */
     int carries;    /* the first is the layer's result */
     bool has_inner; /* a second bias, inside the product with the state */
@@ -49,9 +49,9 @@ static void step_lstm(flx_graph *g, const flx_val *carry, flx_val from_x, flx_va
     next[0] = flx_mul(g, o, flx_tanh(g, next[1]));
 }
 
-static const cell rnn = {"rnn", 1, 1, false, step_rnn};
-static const cell gru = {"gru", 3, 1, true, step_gru};
-static const cell lstm = {"lstm", 4, 2, false, step_lstm};
+static const cell rnn = {"rnn", "flx_nn_rnn", 1, 1, false, step_rnn};
+static const cell gru = {"gru", "flx_nn_gru", 3, 1, true, step_gru};
+static const cell lstm = {"lstm", "flx_nn_lstm", 4, 2, false, step_lstm};
 
 /* Inputs: carries, u, [c], a row of x w + b. Outputs: the next carries, then the first of them as the step's result. */
 static flx_graph *body_of(flx_context *ctx, const cell *c, const flx_type *state, const flx_type *row, int64_t units)
@@ -77,6 +77,12 @@ static flx_graph *body_of(flx_context *ctx, const cell *c, const flx_type *state
 static flx_val run_cell(flx_graph *g, const cell *c, const char *name, flx_val x, int64_t units, flx_val *last)
 {
     flx_dtype dtype = flxi_nn_dtype(g, x);
+    if (last)
+        *last = FLX_NONE;
+    if (!flxi_nn_check_layer(g, c->function, name, units) ||
+        !flxi_nn_require(g, flxi_nn_type(g, x)->rank == 3, c->function, "x must be [N, S, width]") ||
+        !flxi_nn_require(g, units < INT64_C(1) << 40, c->function, "%lld units are too many", (long long)units))
+        return FLX_NONE;
     const flx_dim columns = c->gates * units, u_dims[] = {units, columns};
     flx_val rows = flxi_nn_swap01(g, flx_nn_linear(g, name, x, columns, NULL)); /* [S, N, columns] */
     flx_val operands[MOST_CARRIES + 3], results[MOST_CARRIES + 1] = {FLX_NONE, FLX_NONE, FLX_NONE};

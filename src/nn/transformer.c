@@ -6,6 +6,14 @@
 
 /* ---- Positions ---- */
 
+static bool check_positions(flx_graph *g, const char *function, int64_t width, double theta)
+{
+    return flxi_nn_require(g, width > 0 && width % 2 == 0, function, "the width must be even and positive, got %lld",
+                           (long long)width) &&
+           flxi_nn_require(g, theta >= 0 && isfinite(theta), function, "theta must be a finite number >= 0, got %g",
+                           theta);
+}
+
 /* [length, count] of p * theta^(-2i / (2 count)). */
 static flx_val angles(flx_graph *g, flx_dim length, int64_t count, double theta, flx_dtype dtype)
 {
@@ -18,6 +26,8 @@ static flx_val angles(flx_graph *g, flx_dim length, int64_t count, double theta,
 
 flx_val flx_nn_sinusoids(flx_graph *g, flx_dim length, int64_t width, double theta, flx_dtype dtype)
 {
+    if (!check_positions(g, "flx_nn_sinusoids", width, theta))
+        return FLX_NONE;
     flx_val a = angles(g, length, width / 2, theta, dtype);
     const flx_val pair[] = {flx_sin(g, a), flx_cos(g, a)};
     const flx_dim dims[] = {length, width};
@@ -27,11 +37,16 @@ flx_val flx_nn_sinusoids(flx_graph *g, flx_dim length, int64_t width, double the
 void flx_nn_rope_tables(flx_graph *g, flx_dim length, int64_t head_dim, double theta, flx_dtype dtype, flx_val *cosines,
                         flx_val *sines)
 {
-    flx_val a = angles(g, length, head_dim / 2, theta, dtype);
     if (cosines)
-        *cosines = flx_cos(g, a);
+        *cosines = FLX_NONE;
     if (sines)
-        *sines = flx_sin(g, a);
+        *sines = FLX_NONE;
+    if (!flxi_nn_require(g, cosines && sines, "flx_nn_rope_tables", "a place for the cosines or the sines is NULL") ||
+        !check_positions(g, "flx_nn_rope_tables", head_dim, theta))
+        return;
+    flx_val a = angles(g, length, head_dim / 2, theta, dtype);
+    *cosines = flx_cos(g, a);
+    *sines = flx_sin(g, a);
 }
 
 /* ---- Attention ---- */
@@ -62,11 +77,29 @@ static flx_val rotated(const attention *a, flx_val x, int64_t heads)
     return flx_rope(a->g, x, cosines, sines, "bsd", a->head_dim, FLX_DEFAULT, heads);
 }
 
+static bool check_attention(flx_graph *g, const char *name, flx_dim width, const flx_nn_attention_options *o)
+{
+    static const char function[] = "flx_nn_attention";
+    int64_t heads = o->heads ? o->heads : 1, kv_heads = o->kv_heads ? o->kv_heads : heads;
+    return flxi_nn_require(g, name != NULL, function, "the name of the layer is NULL") &&
+           flxi_nn_require(g, o->heads >= 0 && o->kv_heads >= 0 && o->head_dim >= 0 && o->window >= 0, function,
+                           "heads %lld, kv_heads %lld, head_dim %lld, window %lld: none may be negative",
+                           (long long)o->heads, (long long)o->kv_heads, (long long)o->head_dim, (long long)o->window) &&
+           flxi_nn_require(g, o->head_dim || (flx_dim_is_static(width) && width % heads == 0), function,
+                           "%lld heads do not divide the width of x: give head_dim", (long long)heads) &&
+           flxi_nn_require(g, heads % kv_heads == 0, function, "%lld kv_heads do not divide %lld heads",
+                           (long long)kv_heads, (long long)heads) &&
+           flxi_nn_require(g, o->rope_theta >= 0 && isfinite(o->rope_theta), function,
+                           "rope_theta must be a finite number >= 0, got %g", o->rope_theta);
+}
+
 flx_val flx_nn_attention(flx_graph *g, const char *name, flx_val x, flx_val context,
                          const flx_nn_attention_options *options)
 {
     flx_nn_attention_options o;
     FLXI_NN_READ(g, flx_nn_attention_options, &o, options);
+    if (!check_attention(g, name, flxi_nn_width(g, x), &o))
+        return FLX_NONE;
     attention a = {g, name, &o, 0, 0};
     flx_val from = context.id ? context : x;
     flx_dim width = flxi_nn_width(g, x);
@@ -98,7 +131,7 @@ typedef struct {
 static flx_val norm(const block *b, const char *part, flx_val x)
 {
     char full[FLXI_NN_NAME];
-    double eps = b->o->eps > 0 ? b->o->eps : 1e-5;
+    double eps = b->o->eps == 0 ? 1e-5 : b->o->eps;
     flxi_nn_join(full, b->name, part);
     return b->o->is_rms ? flx_nn_rms_norm(b->g, full, x, eps) : flx_nn_layer_norm(b->g, full, x, eps);
 }
@@ -121,7 +154,7 @@ static flx_val linear_part(const block *b, const char *part, flx_val x, int64_t 
 static flx_val feed_forward(const block *b, flx_val x)
 {
     flx_dim width = flxi_nn_width(b->g, x);
-    int64_t hidden = b->o->hidden ? b->o->hidden : 4 * width;
+    int64_t hidden = b->o->hidden ? b->o->hidden : flx_dim_is_static(width) ? 4 * width : 0;
     const char *activation = b->o->activation ? b->o->activation : "gelu";
     flx_val up = linear_part(b, "up", x, hidden, b->o->is_gated ? NULL : activation);
     if (b->o->is_gated)
@@ -134,6 +167,12 @@ flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x, cons
     flx_nn_block_options o;
     FLXI_NN_READ(g, flx_nn_block_options, &o, options);
     block b = {.g = g, .name = name, .o = &o};
+    if (!flxi_nn_require(g, name != NULL, "flx_nn_transformer_block", "the name of the layer is NULL") ||
+        !flxi_nn_require(g, o.hidden >= 0, "flx_nn_transformer_block", "hidden must not be negative, got %lld",
+                         (long long)o.hidden) ||
+        !flxi_nn_check_eps(g, "flx_nn_transformer_block", o.eps) ||
+        !flxi_nn_check_activation(g, "flx_nn_transformer_block", o.activation))
+        return FLX_NONE;
     FLXI_NN_READ(g, flx_nn_attention_options, &b.attention, o.attention);
     if (b.o->is_post_norm) {
         x = norm(&b, "norm1", flx_add(g, x, attend(&b, x)));

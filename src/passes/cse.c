@@ -3,46 +3,6 @@
    when their nodes are: rules build a new body each time. */
 #include "passes/pass.h"
 
-/* ---- Bodies ---- */
-
-/* Nodes to compare before two bodies count as different: nested bodies may refer to each other exponentially often. */
-enum { MOST_COMPARED = 100000 };
-
-static bool is_alike(const flx_graph *a, const flx_graph *b, void *budget);
-
-static bool nodes_alike(const flx_graph *a, const flx_graph *b, uint32_t i, size_t *budget)
-{
-    const flxi_node *n = flxi_node_at(a, i);
-    const flxi_node *m = flxi_node_at(b, i);
-    if (*budget == 0)
-        return false;
-    --*budget;
-    if (n->op != m->op || n->nin != m->nin || n->nout != m->nout || n->first != m->first)
-        return false;
-    for (uint32_t k = 0; k < n->nin; k++)
-        if (n->in[k] != m->in[k])
-            return false;
-    for (uint32_t k = 0; k < n->nout; k++)
-        if (!flxi_type_equal(flxi_type_at(a, n->first + k), flxi_type_at(b, n->first + k)))
-            return false;
-    return flxi_attrs_alike(&flxi_ops[n->op], n->attrs, m->attrs, is_alike, budget);
-}
-
-static bool is_alike(const flx_graph *a, const flx_graph *b, void *budget)
-{
-    if (a == b || !a || !b)
-        return a == b;
-    bool same = flx_graph_hash(a) == flx_graph_hash(b) && a->node_count == b->node_count &&
-                a->leaves.n == b->leaves.n && a->outputs.n == b->outputs.n;
-    for (size_t i = 0; same && i < a->leaves.n; i++)
-        same = a->leaves.at[i] == b->leaves.at[i];
-    for (size_t k = 0; same && k < a->outputs.n; k++)
-        same = a->outputs.at[k].val == b->outputs.at[k].val;
-    for (uint32_t i = 0; same && i < a->node_count; i++)
-        same = nodes_alike(a, b, i, budget);
-    return same;
-}
-
 /* ---- Nodes ---- */
 
 static uint64_t node_hash(const flxi_copy *c, const flxi_node *n)
@@ -61,6 +21,12 @@ static bool may_merge(const flx_graph *g, const flxi_node *n)
     return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n);
 }
 
+static bool bodies_alike(const flx_graph *a, const flx_graph *b, void *user)
+{
+    (void)user;
+    return flxi_graphs_alike(a, b);
+}
+
 /* Is node n of the old graph the same as node m of the new one? */
 static bool same_node(const flxi_copy *c, const flxi_node *n, const flxi_node *m)
 {
@@ -69,8 +35,7 @@ static bool same_node(const flxi_copy *c, const flxi_node *n, const flxi_node *m
     for (uint32_t k = 0; k < n->nin; k++)
         if (c->remap.id[n->in[k]] != m->in[k])
             return false;
-    size_t budget = MOST_COMPARED;
-    return flxi_attrs_alike(&flxi_ops[n->op], n->attrs, m->attrs, is_alike, &budget) && may_merge(c->to, m);
+    return flxi_attrs_alike(&flxi_ops[n->op], n->attrs, m->attrs, bodies_alike, NULL) && may_merge(c->to, m);
 }
 
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged)

@@ -45,9 +45,16 @@ static flx_code expand_node(flxi_copy *c, uint32_t i, flxi_expansion rule)
     if (!y)
         return flxi_oom(c->err, "decomposing");
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
+    flxi_origin_scope scope;
+    flxi_origin_begin(&scope, c->from, n);
     rule(&s, y);
+    flxi_origin_end(&scope);
     c->to->pending_label = NULL;
-    FLXI_TRY(flxi_built(c->to, c->err));
+    flx_code code = flxi_built(c->to, c->err);
+    if (code != FLX_OK) {
+        flxi_at_node(c->err, c->from, n);
+        return code;
+    }
     for (uint32_t k = 0; k < n->nout; k++) {
         const flx_type *made = flx_val_type(c->to, y[k]);
         if (!made || !flxi_type_equal(made, flxi_type_at(c->from, n->first + k)))

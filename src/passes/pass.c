@@ -2,6 +2,9 @@
 /* pass.c: remaps and copying, used by all passes. */
 #include "passes/pass.h"
 
+#include "graph/op/attr_access.h"
+#include "graph/op/origin.h"
+
 void flxi_remap_free(flxi_remap *r)
 {
     if (r && r->id)
@@ -49,8 +52,7 @@ static flx_code graph_code(const flx_graph *g, flx_error *err)
 
 static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
 {
-    const flx_type *type =
-        *(const flx_type *const *)(const void *)((const char *)attrs + flxi_ops[n->op].rules->schema->offset);
+    const flx_type *type = flxi_attr_type(&flxi_ops[n->op], attrs, "type");
     uint32_t id = flxi_add_leaf(c->to, n->op, flxi_value_at(c->from, n->first)->name, type);
     if (!id)
         return graph_code(c->to, c->err);
@@ -74,6 +76,8 @@ flx_code flxi_copy_node(flxi_copy *c, uint32_t i)
     uint32_t first =
         c->attrs.dim ? flxi_add_node(c->to, n->op, in, n->nin, attrs) : flxi_add_copy(c->to, c->from, n, in, attrs);
     c->to->pending_label = NULL;
+    if (c->attrs.dim && first)
+        flxi_copy_origin(c->to, n);
     if (!first)
         return graph_code(c->to, c->err);
     if (flxi_node_at(c->to, c->to->node_count - 1)->nout != n->nout)

@@ -81,8 +81,11 @@ flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_re
 flx_code flxi_split_examples(const flx_graph *body, const bool *is_shared, int64_t parts, flx_graph **out,
                              flx_error *err);
 
-/* Each binding has a name and a legal extent, and none contradicts another. */
+/* Each binding has a name, which no other has, and a legal extent. */
 flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err);
+/* The same for bindings that a user gave for a graph with these symbols: there are no others. */
+flx_code flxi_check_symbols(const char *const *symbols, size_t count, const char *graph, const flx_dim_binding *b,
+                            size_t n, flx_error *err);
 
 /* One step of cse: node i is copied unless `seen` has an equal one, which then replaces it (*merged). */
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged);

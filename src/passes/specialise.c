@@ -4,6 +4,8 @@
    specialised once however often it is used. */
 #include "passes/pass.h"
 
+#include <stdio.h>
+
 typedef struct {
     const flx_graph *from;
     flx_graph *to; /* held */
@@ -57,7 +59,7 @@ static flx_code specialise_in(binding_scope *s, const flx_graph *in, flx_graph *
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
-    c.attrs = (flxi_attr_map){bind_dim, bind_body, s};
+    c.attrs = (flxi_attr_map){.dim = bind_dim, .body = bind_body, .user = s};
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
         code = flxi_copy_node(&c, i);
     return flxi_copy_end(&c, code, out, remap);
@@ -81,10 +83,38 @@ flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err)
         if (!b[i].name || b[i].extent < 0 || b[i].extent > FLXI_DIM_LARGEST)
             return flxi_fail(err, FLX_E_USAGE, "binding %zu needs a name and a nonnegative extent", i);
         for (size_t k = 0; k < i; k++)
-            if (strcmp(b[k].name, b[i].name) == 0 && b[k].extent != b[i].extent)
-                return flxi_fail(err, FLX_E_SHAPE, "the dimension %s is bound to both %lld and %lld",
+            if (strcmp(b[k].name, b[i].name) == 0)
+                return flxi_fail(err, FLX_E_DUP_NAME, "the dimension %s is bound twice, to %lld and %lld",
                                  flxi_printable(name, sizeof name, b[i].name, strlen(b[i].name)),
                                  (long long)b[k].extent, (long long)b[i].extent);
+    }
+    return FLX_OK;
+}
+
+static bool has_symbol(const char *const *symbols, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(symbols[i], name) == 0)
+            return true;
+    return false;
+}
+
+flx_code flxi_check_symbols(const char *const *symbols, size_t count, const char *graph, const flx_dim_binding *b,
+                            size_t n, flx_error *err)
+{
+    FLXI_TRY(flxi_check_bindings(b, n, err));
+    for (size_t i = 0; i < n; i++) {
+        char name[60], list[100] = "";
+        if (has_symbol(symbols, count, b[i].name))
+            continue;
+        size_t at = 0;
+        for (size_t k = 0; k < count && at < sizeof list; k++)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k ? ", " : "", symbols[k]);
+        flxi_fail(err, FLX_E_NAME, "the graph '%.100s' has no dimension %s", graph,
+                  flxi_printable(name, sizeof name, b[i].name, strlen(b[i].name)));
+        flxi_hint(err, count ? "its symbolic dimensions: %s%s" : "all its dimensions are numbers", list,
+                  at < sizeof list ? "" : "...");
+        return FLX_E_NAME;
     }
     return FLX_OK;
 }
@@ -97,7 +127,9 @@ flx_graph *flx_specialise(const flx_graph *g, const flx_dim_binding *bindings, s
         flxi_fail(err, FLX_E_USAGE, "flx_specialise: graph and bindings must be given");
         return NULL;
     }
-    flx_code code = flxi_check_bindings(bindings, count, &local);
+    flx_code code = flx_graph_error(g, &local);
+    if (code == FLX_OK)
+        code = flxi_check_symbols(g->symbols.at, g->symbols.n, g->name, bindings, count, &local);
     if (code == FLX_OK)
         code = flxi_specialise(g, bindings, count, &out, NULL, &local);
     if (code != FLX_OK && err)

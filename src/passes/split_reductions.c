@@ -76,18 +76,27 @@ static int64_t part_of(const flx_type *t, int from, int to)
     return 0;
 }
 
+/* The same for a fold of positions along an axis. Columns are left whole: no kernel folds their positions by rows. */
+static int64_t part_for_positions(const flx_type *t, int axis)
+{
+    bool by_columns = flxi_static_extent(t, 0, axis) == 1 && flxi_static_extent(t, axis + 1, t->rank) >= least_columns;
+    return by_columns ? 0 : part_of(t, axis, axis + 1);
+}
+
 /* Whether the node has something to split. */
 static bool is_split(const flx_graph *g, const flxi_node *n)
 {
     const flxi_kfold *f = flxi_ops[n->op].rules->fold;
     if (!f || !flxi_type_is_static(flxi_type_at(g, n->in[0])))
         return false;
-    const flx_ints *axes = f->axes(n->attrs);
+    const flx_ints axes = f->axes(n->attrs);
     const flx_type *t = flxi_type_at(g, n->in[0]);
-    for (size_t k = 1; k < axes->n; k++)
-        if (axes->v[k] != axes->v[k - 1] + 1)
+    if (f->value_op)
+        return part_for_positions(t, (int)axes.v[0]) > 0;
+    for (size_t k = 1; k < axes.n; k++)
+        if (axes.v[k] != axes.v[k - 1] + 1)
             return true;
-    return axes->n && part_of(t, (int)axes->v[0], (int)axes->v[axes->n - 1] + 1);
+    return axes.n && part_of(t, (int)axes.v[0], (int)axes.v[axes.n - 1] + 1);
 }
 
 bool flxi_wants_splitting(const flx_graph *g, uint32_t i)
@@ -95,25 +104,66 @@ bool flxi_wants_splitting(const flx_graph *g, uint32_t i)
     return is_split(g, flxi_node_at(g, i));
 }
 
+static flx_val positions_along(flx_graph *g, const char *op, flx_val x, int64_t axis, bool keep_dims)
+{
+    const flx_attr attrs[3] = {{.key = "axis", .kind = FLX_ATTR_INT, .as.i = axis},
+                               {.key = "keep_dims", .kind = FLX_ATTR_INT, .as.i = keep_dims},
+                               {.key = "dtype", .kind = FLX_ATTR_WORD, .as.s = "i64"}};
+    flx_val y = FLX_NONE;
+    flx_op(g, op, &x, 1, attrs, 3, &y, 1);
+    return y;
+}
+
+/* The winner of each part and its value, then the first part whose value wins: ties and NaN keep their order. */
+static flx_code split_positions(flxi_copy *c, const flxi_node *n)
+{
+    flx_graph *g = c->to;
+    const flxi_kfold *f = flxi_ops[n->op].rules->fold;
+    const flx_type *t = flxi_type_at(c->from, n->in[0]), *out = flxi_type_at(c->from, n->first);
+    int axis = (int)f->axes(n->attrs).v[0];
+    int64_t size = part_for_positions(t, axis);
+    flx_type parted = {.dtype = t->dtype, .rank = t->rank + 1};
+    for (int k = 0; k < parted.rank; k++)
+        parted.dims[k] = t->dims[k - (k > axis)];
+    parted.dims[axis] = t->dims[axis] / size;
+    parted.dims[axis + 1] = size;
+    flx_val x = {c->remap.id[n->in[0]], g->serial};
+    flx_ints shape = {parted.dims, (size_t)parted.rank}, result = {out->dims, (size_t)out->rank};
+    x = flx_reshape(g, x, shape);
+    flx_val inside = positions_along(g, flxi_ops[n->op].name, x, axis + 1, false);
+    reducing values = {g, f->value_op, x};
+    reduce_axes(&values, &(int64_t){axis + 1}, 1, false);
+    flx_val which = positions_along(g, flxi_ops[n->op].name, values.x, axis, true);
+    flx_val rest = flx_take_along(g, inside, which, axis, "clamp"); /* always in range: without a check */
+    flx_val y = flx_add(g, flx_mul(g, which, flx_scalar(g, FLX_I64, (double)size)), rest);
+    y = flx_cast(g, flx_reshape(g, y, result), (flx_dtype)out->dtype);
+    flx_code code = flx_graph_error(g, c->err);
+    if (code == FLX_OK)
+        flxi_copy_replace(c, n->first, y.id);
+    return code;
+}
+
 static flx_code split(flxi_copy *c, const flxi_node *n)
 {
+    if (flxi_ops[n->op].rules->fold->value_op)
+        return split_positions(c, n);
     const flx_type *t = flxi_type_at(c->from, n->in[0]), *out = flxi_type_at(c->from, n->first);
-    const flx_ints *axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
+    const flx_ints axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
     reducing r = {c->to, flxi_ops[n->op].name, {c->remap.id[n->in[0]], c->to->serial}};
     bool is_narrow = t->dtype == FLX_F16 || t->dtype == FLX_BF16;
     if (is_narrow)
         r.x = flx_cast(c->to, r.x, FLX_F32);
-    for (size_t end = axes->n; end > 0;) {
+    for (size_t end = axes.n; end > 0;) {
         size_t begin = end - 1;
-        while (begin > 0 && axes->v[begin - 1] + 1 == axes->v[begin])
+        while (begin > 0 && axes.v[begin - 1] + 1 == axes.v[begin])
             begin--;
         const flx_type *now = flx_val_type(c->to, r.x);
-        int from = (int)axes->v[begin], to = (int)axes->v[end - 1] + 1;
+        int from = (int)axes.v[begin], to = (int)axes.v[end - 1] + 1;
         int64_t size = now ? part_of(now, from, to) : 0;
         if (size)
             reduce_in_parts(&r, now, from, to, size);
         else
-            reduce_axes(&r, axes->v + begin, end - begin, true);
+            reduce_axes(&r, axes.v + begin, end - begin, true);
         end = begin;
     }
     r.x = flx_reshape(c->to, r.x, (flx_ints){out->dims, (size_t)out->rank});

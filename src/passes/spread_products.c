@@ -117,17 +117,17 @@ static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
            (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
 }
 
-/* An operand over the axes of the product: place[k] is where the axes of list k begin. */
+/* An operand over the axes of the product: first[k] is where the axes of list k begin. */
 static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, int batch, int summed, int own)
 {
     int64_t to[FLX_MAX_RANK];
     const struct {
         const axis_list *list;
-        int place;
+        int first;
     } parts[] = {{&s->batch, batch}, {&s->summed, summed}, {&s->own, own}};
     for (size_t p = 0; p < 3; p++)
         for (int k = 0; k < parts[p].list->n; k++)
-            to[parts[p].list->axes[k]] = parts[p].place + k;
+            to[parts[p].list->axes[k]] = parts[p].first + k;
     flx_val x = {c->remap.id[s->value], c->to->serial};
     bool is_sorted = true;
     for (int k = 1; k < s->type->rank; k++)

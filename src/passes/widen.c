@@ -3,6 +3,7 @@
    the types of leaves, in constants (whose values stay exactly the same) and in attributes that name a dtype.
    Everything else is inferred again. A body is widened once however often it is used. An op that depends on the width
    of a float, such as `bitcast`, may no longer fit; then inference reports it. */
+#include "graph/op/origin.h"
 #include "kernel/derive/kernel_widen.h"
 #include "passes/pass.h"
 
@@ -46,84 +47,42 @@ static flx_graph *widen_body(void *user, const flx_graph *body, flx_error *err)
     return made.to;
 }
 
-/* ---- Attributes: they are copies already, so they are changed in place ---- */
+/* ---- Attributes ---- */
 
-static flx_code widen_constant(widening *w, const flx_tensor **field, flx_error *err)
+static int32_t widen_dtype(void *user, int32_t dtype)
 {
-    int32_t dtype = wide_dtype((*field)->type.dtype);
-    if (dtype == (*field)->type.dtype)
-        return FLX_OK;
-    flx_tensor *t = flx_tensor_cast(*field, (flx_dtype)dtype, err);
-    if (!t)
-        return err && err->code ? (flx_code)err->code : FLX_E_OOM;
-    if (!flxi_push(&w->ctx->mem, &w->constants, t)) {
-        flx_tensor_release(t);
-        return flxi_oom(err, "widening");
-    }
-    *field = t;
-    return FLX_OK;
+    (void)user;
+    return wide_dtype(dtype);
 }
 
-static flx_code widen_kernel(widening *w, flx_graph *to, const char **text, flx_error *err)
+static const flx_tensor *widen_constant(void *user, const flx_tensor *from, flx_error *err)
 {
-    if (!(*text)[0])
-        return FLX_OK;
-    flx_error local = {0};
-    flx_kernel *k = flx_kernel_parse(w->ctx, *text, strlen(*text), "program", &local);
-    flx_kernel *wide = k ? flxi_kernel_widen(k, &local) : NULL;
-    flx_buffer printed = {0};
-    if (wide && flx_kernel_print(wide, &printed, &local) == FLX_OK) {
-        *text = flxi_arena_text(&to->arena, printed.data, printed.size);
-        if (!*text)
-            flxi_oom(&local, "widening");
+    widening *w = user;
+    int32_t dtype = wide_dtype(from->type.dtype);
+    if (dtype == from->type.dtype)
+        return from;
+    flx_tensor *t = flx_tensor_cast(from, (flx_dtype)dtype, err);
+    if (t && !flxi_push(&w->ctx->mem, &w->constants, t)) {
+        flx_tensor_release(t);
+        flxi_oom(err, "widening");
+        return NULL;
     }
-    flx_buffer_free(&printed);
+    return t;
+}
+
+static flx_code widen_kernel(void *user, const char *text, flx_buffer *out, flx_error *err)
+{
+    widening *w = user;
+    flx_error local = {0};
+    flx_kernel *k = flx_kernel_parse(w->ctx, text, strlen(text), "program", &local);
+    flx_kernel *wide = k ? flxi_kernel_widen(k, &local) : NULL;
+    if (wide)
+        flx_kernel_print(wide, out, &local);
     flx_kernel_release(wide);
     flx_kernel_release(k);
     if (err)
         *err = local;
     return (flx_code)local.code;
-}
-
-static flx_code widen_field(widening *w, flx_graph *to, const flxi_attr *a, void *field, flx_error *err)
-{
-    switch (a->kind) {
-    case ATTR_DTYPE: {
-        int64_t *dtype = field;
-        *dtype = *dtype > 0 && *dtype < FLX_DTYPE_COUNT ? wide_dtype((int32_t)*dtype) : *dtype;
-        return FLX_OK;
-    }
-    case ATTR_TYPE: {
-        const flx_type **type = field;
-        flx_type wide = **type;
-        wide.dtype = wide_dtype(wide.dtype);
-        *type = flxi_graph_type(to, &wide);
-        return *type ? FLX_OK : flxi_oom(err, "widening");
-    }
-    case ATTR_TYPES: {
-        flx_types *list = field;
-        flx_type *wide = flxi_dup(&to->arena, flx_type, list->v, list->n);
-        if (!wide && list->n)
-            return flxi_oom(err, "widening");
-        for (size_t i = 0; i < list->n; i++)
-            wide[i].dtype = wide_dtype(wide[i].dtype);
-        list->v = list->v ? wide : NULL;
-        return FLX_OK;
-    }
-    case ATTR_DATA:
-    case ATTR_VALUE: return widen_constant(w, field, err);
-    case ATTR_STRING: return a->flags & ATTR_KERNEL ? widen_kernel(w, to, field, err) : FLX_OK;
-    default: return FLX_OK;
-    }
-}
-
-static flx_code widen_attrs(widening *w, flxi_copy *c, const flxi_node *n, void **out)
-{
-    const flxi_op *op = &flxi_ops[n->op];
-    FLXI_TRY(flxi_attrs_clone(c->to, op, n->attrs, &c->attrs, out, c->err));
-    for (const flxi_attr *a = *out ? op->rules->schema : NULL; a && a->name; a++)
-        FLXI_TRY(widen_field(w, c->to, a, (char *)*out + a->offset, c->err));
-    return FLX_OK;
 }
 
 /* ---- Nodes ---- */
@@ -147,12 +106,12 @@ static flx_code widen_leaf(flxi_copy *c, const flxi_node *n)
     return FLX_OK;
 }
 
-static flx_code widen_node(widening *w, flxi_copy *c, const flxi_node *n)
+static flx_code widen_node(flxi_copy *c, const flxi_node *n)
 {
     void *attrs;
     if (flxi_ops[n->op].traits & TRAIT_DECLARED)
         return widen_leaf(c, n);
-    FLXI_TRY(widen_attrs(w, c, n, &attrs));
+    FLXI_TRY(flxi_attrs_clone(c->to, &flxi_ops[n->op], n->attrs, &c->attrs, &attrs, c->err));
     uint32_t *in = flxi_new(&c->to->arena, uint32_t, n->nin);
     if (!in)
         return flxi_oom(c->err, "widening");
@@ -161,6 +120,8 @@ static flx_code widen_node(widening *w, flxi_copy *c, const flxi_node *n)
     c->to->pending_label = n->nout ? flxi_value_at(c->from, n->first)->name : NULL;
     uint32_t first = flxi_add_node(c->to, n->op, in, n->nin, attrs);
     c->to->pending_label = NULL;
+    if (first)
+        flxi_copy_origin(c->to, n);
     if (!first)
         return graph_code(c->to, c->err);
     for (uint32_t k = 0; k < n->nout; k++)
@@ -172,9 +133,10 @@ static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
-    c.attrs = (flxi_attr_map){.body = widen_body, .user = w};
+    c.attrs = (flxi_attr_map){
+        .body = widen_body, .dtype = widen_dtype, .tensor = widen_constant, .kernel = widen_kernel, .user = w};
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
-        code = widen_node(w, &c, flxi_node_at(in, i));
+        code = widen_node(&c, flxi_node_at(in, i));
     return flxi_copy_end(&c, code, out, NULL);
 }
 

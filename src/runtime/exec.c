@@ -10,24 +10,38 @@
 
 /* ---- Options ---- */
 
-static flx_code check_options(const flx_compile_options *o, flx_error *err)
+static flx_code check_shares(const char *function, const flx_graph *g, const flx_compile_options *o, flx_error *err)
+{
+    if (o->num_shares && !o->shares)
+        return flxi_fail(err, FLX_E_USAGE, "%s: shares are missing", function);
+    for (size_t i = 0; i < o->num_shares; i++)
+        if (o->shares[i].input >= g->leaves.n || o->shares[i].output >= g->outputs.n)
+            return flxi_fail_hint(
+                err, FLX_E_USAGE, "both are positions, counted from 0",
+                "%s: shares[%zu] is input %zu and output %zu, but there are %zu inputs and %zu outputs", function, i,
+                o->shares[i].input, o->shares[i].output, g->leaves.n, g->outputs.n);
+    return FLX_OK;
+}
+
+flx_code flxi_compile_options_read(const char *function, const flx_graph *g, const flx_compile_options *given,
+                                   flx_compile_options *o, flx_error *err)
 {
     const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
                            FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC;
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, o, given, err));
     if (o->flags & ~known)
-        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...",
-                              "flx_compile: unknown flags 0x%x", (unsigned)(o->flags & ~known));
+        return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...", "%s: unknown flags 0x%x",
+                              function, (unsigned)(o->flags & ~known));
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
         o->cache > 2 || o->reserved)
         return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2, reserved 0",
-                              "flx_compile: threads %d, optimisation %d, cache %d", (int)o->threads,
-                              (int)o->optimisation, (int)o->cache);
+                              "%s: threads %d, optimisation %d, cache %d, reserved %d", function, (int)o->threads,
+                              (int)o->optimisation, (int)o->cache, (int)o->reserved);
     if (o->num_dims && !o->dims)
-        return flxi_fail(err, FLX_E_USAGE, "flx_compile: dims are missing");
-    if (o->num_shares && !o->shares)
-        return flxi_fail(err, FLX_E_USAGE, "flx_compile: shares are missing");
-    FLXI_TRY(flxi_check_limits("flx_compile", o->time_limit, o->memory_limit, err));
-    return flxi_check_bindings(o->dims, o->num_dims, err);
+        return flxi_fail(err, FLX_E_USAGE, "%s: dims are missing", function);
+    FLXI_TRY(check_shares(function, g, o, err));
+    FLXI_TRY(flxi_check_limits(function, o->time_limit, o->memory_limit, err));
+    return flxi_check_symbols(g->symbols.at, g->symbols.n, g->name, o->dims, o->num_dims, err);
 }
 
 static flx_code keep_text(flx_exec *e, const char **text, flx_error *err)
@@ -88,6 +102,10 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
         return flxi_oom(err, "an executable");
     e->options.device = NULL;
     FLXI_TRY(check_guard(e, err));
+    e->symbols = flxi_dup(&e->arena, const char *, g->symbols.at, g->symbols.n);
+    e->num_symbols = g->symbols.n;
+    if (e->num_symbols && !e->symbols)
+        return flxi_oom(err, "an executable");
     FLXI_TRY(e->device->open_queue(e->ctx, e->options.threads, &e->queue, err));
     if (!all_bound(e))
         return FLX_OK;
@@ -123,9 +141,7 @@ flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, fl
     flx_code code = flx_graph_error(g, &local);
     flx_compile_options o;
     if (code == FLX_OK)
-        code = FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, options, &local);
-    if (code == FLX_OK)
-        code = check_options(&o, &local);
+        code = flxi_compile_options_read("flx_compile", g, options, &o, &local);
     if (code == FLX_OK)
         code = flxi_device_for_programs(o.device, &device, &local);
     if (code == FLX_OK) {
@@ -303,6 +319,19 @@ flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx
     return code;
 }
 
+/* An executable is for one device, and for the dimensions of its graph. */
+static flx_code read_run_options(const char *function, const flx_exec *e, const flx_run_options *given,
+                                 flx_run_options *out, flx_error *err)
+{
+    char name[60];
+    FLXI_TRY(flxi_run_options_read(given, out, err));
+    if (out->device && strcmp(out->device, e->device->name) != 0)
+        return flxi_fail_hint(err, FLX_E_USAGE, "compile for it: flx_compile_options.device",
+                              "%s: the executable runs on device '%s', not on '%s'", function, e->device->name,
+                              flxi_printable(name, sizeof name, out->device, strlen(out->device)));
+    return flxi_check_symbols(e->symbols, e->num_symbols, e->g->name, out->dims, out->num_dims, err);
+}
+
 static flx_code use_for_recording(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)
 {
     return flxi_recording_write(e, setup->options, f, NULL, user, err);
@@ -313,10 +342,9 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
 {
     flx_error local = {0};
     flx_run_options o;
-    FLXI_TRY(flxi_run_options_read(options, &o, err));
     if (!e || !path || (num_feeds && !feeds))
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_record: the executable, feeds and a path must be given");
-    flx_code code = FLX_OK;
+    flx_code code = read_run_options("flx_exec_record", e, options, &o, &local);
     flxi_run_setup setup = flxi_exec_setup(e, &o);
     if (code == FLX_OK)
         code = with_feeds(e, &setup, feeds, num_feeds, use_for_recording, (void *)(uintptr_t)path, &local);
@@ -325,14 +353,15 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
     return code;
 }
 
-flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                             flx_tensor **outputs, flx_run_options *out, flx_error *err)
+flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flx_run_options *options,
+                             const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_run_options *out,
+                             flx_error *err)
 {
     if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs))
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run: the executable, feeds and outputs must be given");
+        return flxi_fail(err, FLX_E_USAGE, "%s: the executable, feeds and outputs must be given", function);
     for (size_t i = 0; i < e->g->outputs.n; i++)
         outputs[i] = NULL;
-    FLXI_TRY(flxi_run_options_read(options, out, err));
+    FLXI_TRY(read_run_options(function, e, options, out, err));
     if (out->status)
         *out->status = 0;
     return FLX_OK;
@@ -343,7 +372,7 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
 {
     flx_error local = {0};
     flx_run_options o;
-    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &o, &local);
+    flx_code code = flxi_exec_check_run("flx_exec_run", e, options, feeds, num_feeds, outputs, &o, &local);
     if (code == FLX_OK) {
         flxi_run_setup setup = flxi_exec_setup(e, &o);
         code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
@@ -395,7 +424,9 @@ flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const
 {
     flx_run_options o;
     flxi_stop_scope scope;
-    FLXI_TRY(flxi_run_options_read(options, &o, err));
+    if (!e)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at_with: the executable must be given");
+    FLXI_TRY(read_run_options("flx_exec_run_at_with", e, options, &o, err));
     if (o.status)
         *o.status = 0;
     flxi_stop_enter(&scope, o.stop, o.time_limit);
@@ -465,7 +496,7 @@ static void report_variant(const flx_exec *e, const flxi_variant *v, flxi_strbuf
 flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *err)
 {
     if (!e || !out)
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_report: the executable and a place for the text must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_report: the executable and where to write the text must be given");
     flxi_strbuf text;
     flxi_strbuf_init(&text, e->mem);
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;

@@ -43,7 +43,9 @@ typedef struct {
 struct flx_exec {
     flx_context *ctx;
     const flxi_allocator *mem;
-    flx_graph *g; /* a copy */
+    flx_graph *g;         /* a copy, without what no output needs */
+    const char **symbols; /* of the graph that was compiled: all that a run may bind */
+    size_t num_symbols;
     flx_compile_options options;
     flxi_arena arena; /* texts of the options */
     const flxi_device *device;
@@ -71,13 +73,20 @@ const flxi_program *flxi_exec_program(const flx_exec *e);
 /* What runs worked in and the next will work in. */
 size_t flxi_exec_held_bytes(const flx_exec *e);
 
+/* ---- Options (exec.c) ---- */
+
+/* Reads and checks the options of compiling `g` that a user gave to `function`. */
+flx_code flxi_compile_options_read(const char *function, const flx_graph *g, const flx_compile_options *given,
+                                   flx_compile_options *o, flx_error *err);
+
 /* ---- Running (exec.c) ---- */
 
 /* How runs of this executable are set up. */
 flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options);
 /* Checks the arguments of a run and reads its options to `out`; sets all outputs to NULL and the status to 0. */
-flx_code flxi_exec_check_run(const flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
-                             flx_tensor **outputs, flx_run_options *out, flx_error *err);
+flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flx_run_options *options,
+                             const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_run_options *out,
+                             flx_error *err);
 flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err);
 

@@ -187,8 +187,8 @@ static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *devic
     }
     pthread_mutex_unlock(&c->lock);
     flx_buffer_free(&wire);
-    flxi_log(g->ctx, x ? FLX_LOG_CACHE_MISS : FLX_LOG_CACHE_HIT, g->name, "the executable of an equal graph: %s",
-             x ? "none yet" : "used again");
+    flxi_log(g->ctx, x ? FLX_LOG_CACHE_MISS : FLX_LOG_CACHE_HIT, g->name, "executable cache: %s",
+             x ? "no executable of an equal graph yet" : "the executable of an equal graph is used again");
     if (x) {
         code = make_entry(c, g, x, err);
         *out = code == FLX_OK ? x : NULL;

@@ -70,7 +70,7 @@ static flx_code start(flx_job *j, const flx_run_options *options, const flx_feed
     j->outputs = flxi_new(&j->arena, flx_tensor *, e->g->outputs.n);
     if (!j->outputs)
         return flxi_oom(err, "a job");
-    FLXI_TRY(flxi_exec_check_run(e, options, feeds, n, j->outputs, &j->options, err));
+    FLXI_TRY(flxi_exec_check_run("flx_exec_start", e, options, feeds, n, j->outputs, &j->options, err));
     FLXI_TRY(keep_dims(j, err));
     FLXI_TRY(keep_feeds(j, feeds, n, err));
     j->is_started = flxi_thread_start(&j->thread, run_job, j);
@@ -119,7 +119,7 @@ int flx_job_is_done(const flx_job *j)
 flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err)
 {
     if (!j || (!outputs && j->exec->g->outputs.n))
-        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the job and a place for its outputs must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_job_wait: the job and where to write its outputs must be given");
     join(j);
     size_t n = j->exec->g->outputs.n;
     for (size_t i = 0; i < n; i++)

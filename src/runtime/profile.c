@@ -7,10 +7,10 @@ flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
     if (!e || !out)
         return FLX_E_USAGE;
     const flxi_program *m = flxi_exec_program(e);
-    if (!m || i >= m->places.n)
+    if (!m || i >= m->all_steps.n)
         return FLX_E_NAME;
-    const flxi_routine *l = m->places.at[i].block;
-    const flxi_step *s = &l->steps[m->places.at[i].step];
+    const flxi_routine *l = m->all_steps.at[i].block;
+    const flxi_step *s = &l->steps[m->all_steps.at[i].step];
     *out = (flx_step){
         .kind = flxi_step_kind_name(l, s),
         .name = s->name,
@@ -33,10 +33,10 @@ typedef struct {
 
 static void begin_profile(profile *p, const flxi_program *m)
 {
-    p->n = m->places.n;
+    p->n = m->all_steps.n;
     for (size_t i = 0; i < p->n && i < p->capacity; i++) {
-        const flxi_routine *l = m->places.at[i].block;
-        const flxi_step *s = &l->steps[m->places.at[i].step];
+        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_step *s = &l->steps[m->all_steps.at[i].step];
         p->times[i] =
             (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};
     }
@@ -60,9 +60,9 @@ flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx
 {
     flx_error local = {0};
     flx_run_options o;
-    flx_code code = flxi_exec_check_run(e, options, feeds, num_feeds, outputs, &o, &local);
+    flx_code code = flxi_exec_check_run("flx_exec_profile", e, options, feeds, num_feeds, outputs, &o, &local);
     if (code == FLX_OK && capacity && !steps)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: there is no place for the steps");
+        code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: where to write the steps must be given");
     profile p = {.times = steps, .capacity = capacity};
     if (code == FLX_OK) {
         flxi_run_setup setup = flxi_exec_setup(e, &o);

@@ -228,12 +228,24 @@ static flx_code read_input(reading *x, size_t i)
     return t ? FLX_OK : (flx_code)x->err->code;
 }
 
+/* A run may bind a dimension that only values without use have; the recorded graph lacks those. */
+static void drop_unused_dims(flx_recording *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->dims.n; i++)
+        for (size_t k = 0; k < r->g->symbols.n; k++)
+            if (strcmp(r->dims.at[i].name, r->g->symbols.at[k]) == 0)
+                r->dims.at[n++] = r->dims.at[i];
+    r->dims.n = n;
+}
+
 static flx_code read_archive(reading *x)
 {
     flx_recording *r = x->r;
     FLXI_TRY(read_text(x));
     FLXI_TRY(flxi_check_bindings(r->dims.at, r->dims.n, x->err));
     FLXI_TRY(read_graph(x));
+    drop_unused_dims(r);
     r->feeds = flxi_new(&r->arena, flx_feed, r->g->leaves.n);
     r->values = flxi_new(&r->arena, flx_tensor *, r->g->leaves.n);
     if (!r->feeds || !r->values)
@@ -324,7 +336,7 @@ flx_code flx_recording_run(const flx_recording *r, const flx_run_options *option
     flx_run_options run;
     if (!r || (!outputs && r->g->outputs.n))
         return flxi_fail(err, FLX_E_USAGE,
-                         "flx_recording_run: the recording and a place for the outputs must be given");
+                         "flx_recording_run: the recording and where to write the outputs must be given");
     const flxi_device *device;
     FLXI_TRY(flxi_run_options_read(options, &run, err));
     run.flags = r->run_flags;

@@ -52,6 +52,8 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
         code = flxi_fail(&local, FLX_E_USAGE, "flx_run: feeds and outputs must be given");
     if (code == FLX_OK)
         code = flxi_run_options_read(options, &o, &local);
+    if (code == FLX_OK)
+        code = flxi_check_symbols(g->symbols.at, g->symbols.n, g->name, o.dims, o.num_dims, &local);
     if (code == FLX_OK && o.status)
         *o.status = 0;
     if (code == FLX_OK)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_steps.c: running steps on a device. A block is a routine with a table of the device address of every slot; those
-   in the arena never change, those of inputs and outputs are set before the block runs. Bodies of loops read and write
-   the outer block's memory directly: a row of a sequence is an address, a carry is one of two places that take turns,
-   and the last step writes the result itself.
+   of inputs and outputs are set before the block runs, those in the arena where its memory is not what it was before.
+   There is one block for a routine, however many steps run it: routines do not run within themselves. Bodies of loops
+   read and write the outer block's memory directly: a row of a sequence is an address, a carry is one of two buffers
+   that take turns, and the last step writes the result itself.
 
    A device may have memory of its own (device->uses_host_memory is false). Then inputs, outputs and constants have
    mirrors there, and what the host computes or looks at is copied. */
@@ -12,6 +13,7 @@
 #include "base/host/float_mode.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
+#include "graph/op/origin.h"
 #include "graph/type/finite.h"
 #include "ops/control/control.h"
 
@@ -24,7 +26,7 @@ typedef struct {
     flx_tensor *tensors; /* of an evaluated node: operands, then results */
     const flx_tensor **in;
     flx_tensor **out;
-    block *bodies;
+    block **bodies;       /* one for each body, or for each part of the examples */
     const void **body_in; /* addresses for a body: room for its inputs */
     void **body_out;
     flxi_loop_part *parts; /* of a scan that is a chain */
@@ -43,8 +45,9 @@ struct flxi_state {
     const flxi_program *m;
     flxi_arena arena;
     flxi_device_memory memory;
-    bool is_large; /* some step is large enough for threads */
-    block main;
+    bool is_large;  /* some step is large enough for threads */
+    block **blocks; /* by the number of the routine; NULL before it is met */
+    block *main;
     /* If the device has memory of its own: */
     FLXI_VEC(flxi_device_memory) mirrors;
     const void **in; /* mirrors of inputs, by leaf; NULL for those that no step reads */
@@ -63,7 +66,7 @@ typedef struct {
 
 /* ---- Making a state ---- */
 
-static flx_code make_block(flxi_state *s, const flxi_routine *l, unsigned char *base, block *b, flx_error *err);
+static flx_code make_block(flxi_state *s, const flxi_routine *l, block **out, flx_error *err);
 
 /* Device memory that lives as long as the state, with these bytes of the host (or NULL). */
 static flx_code make_mirror(flxi_state *s, const void *data, size_t nbytes, void **at, flx_error *err)
@@ -111,26 +114,29 @@ static size_t rounded(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-/* Bodies follow each other in the step's scratch; branches share one place, and each part of a scan's examples has a
-   place of its own. */
-static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char *base, step_state *t, flx_error *err)
+/* The block of a routine, made when it is first met. */
+static flx_code block_of(flxi_state *s, const flxi_routine *l, block **out, flx_error *err)
 {
-    unsigned char *place = base + step->scratch_offset;
+    if (!s->blocks[l->number])
+        FLXI_TRY(make_block(s, l, &s->blocks[l->number], err));
+    *out = s->blocks[l->number];
+    return FLX_OK;
+}
+
+static flx_code make_bodies(flxi_state *s, const flxi_step *step, step_state *t, flx_error *err)
+{
     size_t most_in = 0, most_out = 0, parts = step->parts > 1 ? step->parts : 1;
-    t->bodies = flxi_new(&s->arena, block, parts > 1 ? parts : step->num_bodies);
+    t->bodies = flxi_new(&s->arena, block *, parts > 1 ? parts : step->num_bodies);
     if (!t->bodies)
         return flxi_oom(err, "the state of a run");
     for (uint32_t k = 0; k < step->num_bodies; k++) {
         const flxi_routine *l = step->bodies[k];
-        FLXI_TRY(make_block(s, l, place, &t->bodies[k], err));
+        FLXI_TRY(block_of(s, l, &t->bodies[k], err));
         most_in = l->g->leaves.n > most_in ? l->g->leaves.n : most_in;
         most_out = l->g->outputs.n > most_out ? l->g->outputs.n : most_out;
-        if (step->kind != STEP_BRANCH)
-            place += rounded(l->arena_bytes);
     }
-    for (size_t part = 1; part < parts; part++)
-        FLXI_TRY(make_block(s, step->bodies[0], base + step->scratch_offset + part * (step->scratch / parts),
-                            &t->bodies[part], err));
+    for (size_t part = 1; part < parts; part++) /* these run side by side */
+        FLXI_TRY(make_block(s, step->bodies[0], &t->bodies[part], err));
     t->body_in = flxi_new(&s->arena, const void *, most_in);
     t->body_out = flxi_new(&s->arena, void *, most_out);
     t->parts = flxi_new(&s->arena, flxi_loop_part, parts);
@@ -140,8 +146,7 @@ static flx_code make_bodies(flxi_state *s, const flxi_step *step, unsigned char 
     return ok ? FLX_OK : flxi_oom(err, "the state of a run");
 }
 
-static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step *step, unsigned char *base,
-                          step_state *t, flx_error *err)
+static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step *step, step_state *t, flx_error *err)
 {
     if (step->kind == STEP_KERNEL || step->kind == STEP_ROUTE) {
         t->data = flxi_new(&s->arena, void *, step->num_slots);
@@ -149,12 +154,15 @@ static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step 
     }
     if (step->kind == STEP_EVALUATE)
         return make_tensors(s, l, step, t, err);
-    return step->num_bodies ? make_bodies(s, step, base, t, err) : FLX_OK;
+    return step->num_bodies ? make_bodies(s, step, t, err) : FLX_OK;
 }
 
-static flx_code make_block(flxi_state *s, const flxi_routine *l, unsigned char *base, block *b, flx_error *err)
+static flx_code make_block(flxi_state *s, const flxi_routine *l, block **out, flx_error *err)
 {
-    *b = (block){.l = l, .base = base};
+    block *b = *out = flxi_new(&s->arena, block, 1);
+    if (!b)
+        return flxi_oom(err, "the state of a run");
+    b->l = l;
     for (uint32_t i = 0; i < l->num_steps; i++)
         s->is_large |= l->steps[i].work >= s->m->device->min_parallel || l->steps[i].parts > 1;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
@@ -164,16 +172,25 @@ static flx_code make_block(flxi_state *s, const flxi_routine *l, unsigned char *
     for (uint32_t i = 0; i < l->num_slots; i++) {
         const flxi_slot *slot = &l->slots[i];
         s->most = slot->nbytes > s->most ? slot->nbytes : s->most;
-        if (slot->segment == SEGMENT_ARENA)
-            b->at[i] = base + slot->offset;
-        else if (slot->segment == SEGMENT_CONST && s->m->device->uses_host_memory)
+        if (slot->segment == SEGMENT_CONST && s->m->device->uses_host_memory)
             b->at[i] = (void *)(uintptr_t)slot->data; /* only ever read */
         else if (slot->segment == SEGMENT_CONST)
             FLXI_TRY(make_mirror(s, slot->data, slot->nbytes, &b->at[i], err));
     }
     for (uint32_t i = 0; i < l->num_steps; i++)
-        FLXI_TRY(make_step(s, l, &l->steps[i], base, &b->steps[i], err));
+        FLXI_TRY(make_step(s, l, &l->steps[i], &b->steps[i], err));
     return FLX_OK;
+}
+
+/* The block's arena begins there. */
+static void place_block(block *b, unsigned char *base)
+{
+    if (b->base == base && base)
+        return;
+    b->base = base;
+    for (uint32_t i = 0; i < b->l->num_slots; i++)
+        if (b->l->slots[i].segment == SEGMENT_ARENA)
+            b->at[i] = base + b->l->slots[i].offset;
 }
 
 static flx_code make_memory(flxi_state *s, flx_error *err)
@@ -221,8 +238,9 @@ flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err)
     s->m = m;
     flxi_arena_init(&s->arena, m->mem);
     flx_code code = make_memory(s, err);
+    s->blocks = flxi_new(&s->arena, block *, m->num_routines);
     if (code == FLX_OK)
-        code = make_block(s, m->main, s->memory.at, &s->main, err);
+        code = s->blocks ? block_of(s, m->main, &s->main, err) : flxi_oom(err, "the state of a run");
     if (code == FLX_OK)
         code = make_mirrors(s, err);
     if (code == FLX_OK)
@@ -323,7 +341,8 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
         if (t->out[k]->nbytes)
             memset(t->out[k]->data, 0, t->out[k]->nbytes);
     flxi_eval e = {.op = &flxi_ops[n->op],
-                   .label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL,
+                   .label = flxi_node_label(b->l->g, n),
+                   .origin = n->origin,
                    .attrs = n->attrs,
                    .nin = n->nin,
                    .nout = n->nout,
@@ -377,8 +396,21 @@ static uint32_t parts_of(const flxi_step *s)
     return s->parts ? s->parts : 1;
 }
 
-/* The two places of carry k, after the bodies' memory. */
-static unsigned char *carry_place(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
+/* The block of body k, or of a part of the examples, with its memory: bodies follow each other in the step's scratch,
+   those of which one runs share a range, and each part has a range of its own. */
+static block *body_at(const block *b, const flxi_step *s, const step_state *t, uint32_t k, uint32_t part)
+{
+    bool is_one_of = s->kind == STEP_BRANCH || s->kind == STEP_CALL;
+    unsigned char *base = b->base + s->scratch_offset + part * (s->scratch / parts_of(s));
+    for (uint32_t j = 0; j < k && !is_one_of; j++)
+        base += rounded(s->bodies[j]->arena_bytes);
+    block *body = t->bodies[k + part];
+    place_block(body, base);
+    return body;
+}
+
+/* The two buffers of carry k, after the bodies' memory. */
+static unsigned char *carry_buffer(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
 {
     size_t parts = parts_of(s);
     unsigned char *p = b->base + s->scratch_offset + part * (s->scratch / parts);
@@ -406,7 +438,7 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
                       uint32_t part)
 {
     int64_t at = c->a->reverse ? c->length - 1 - step : step, row = flxi_trajectory_row(c->a, c->length, step);
-    const block *body = &t->bodies[part];
+    const block *body = t->bodies[part];
     for (uint32_t k = 0; k < c->carries; k++) {
         size_t nbytes = operand_bytes(b, s, k), piece = part * (nbytes / c->parts);
         t->body_in[k] = step ? t->body_out[k] : (const unsigned char *)operand_at(b, s, k) + piece;
@@ -415,7 +447,7 @@ static void bind_scan(const block *b, const flxi_step *s, step_state *t, const s
         else if (step == c->length - 1 && !c->a->save_trajectory)
             t->body_out[k] = (unsigned char *)result_at(b, s, k) + piece;
         else
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)step & 1, part);
+            t->body_out[k] = carry_buffer(b, s, k, (uint32_t)step & 1, part);
     }
     for (uint32_t k = c->carries; k < c->shared; k++)
         t->body_in[k] = operand_at(b, s, k);
@@ -443,20 +475,20 @@ static flxi_loop_carry carry_of(const block *b, const flxi_step *s, const scan_s
     flxi_loop_carry y = {.in = (const unsigned char *)operand_at(b, s, k) + part * piece};
     if (c->a->save_trajectory) {
         flxi_loop_row row = row_of(c, result_at(b, s, k), piece, part);
-        y.place[0] = y.place[1] = row.at;
+        y.buffer[0] = y.buffer[1] = row.at;
         y.step = row.step;
         return y;
     }
     unsigned last = c->length % 2 == 0; /* the last step writes the result itself */
-    y.place[last] = (unsigned char *)result_at(b, s, k) + part * piece;
-    y.place[!last] = carry_place(b, s, k, 0, part);
+    y.buffer[last] = (unsigned char *)result_at(b, s, k) + part * piece;
+    y.buffer[!last] = carry_buffer(b, s, k, 0, part);
     return y;
 }
 
 /* The addresses of one part of the examples, in the order in which the chain's loop knows them. */
 static void bind_part(const block *b, const flxi_step *s, step_state *t, const scan_shape *c, uint32_t part)
 {
-    block *body = &t->bodies[part];
+    block *body = body_at(b, s, t, 0, part);
     const flxi_chain_loop *loop = body->l->chain->loop;
     flxi_loop_carry *carries = t->carries + (size_t)part * loop->num_carries;
     flxi_loop_row *rows = t->rows + (size_t)part * loop->num_rows;
@@ -473,14 +505,14 @@ static flx_code run_scan_chain(running *r, block *b, const flxi_step *s, step_st
 {
     for (uint32_t part = 0; part < c->parts; part++)
         bind_part(b, s, t, c, part);
-    return r->device->run_loop(&r->run, t->bodies[0].l->chain, t->parts, (uint32_t)c->parts, c->length);
+    return r->device->run_loop(&r->run, t->bodies[0]->l->chain, t->parts, (uint32_t)c->parts, c->length);
 }
 
 /* A trajectory that is thinned has rows for some steps only. */
 static bool is_chain(const running *r, const step_state *t, const scan_shape *c)
 {
     bool is_thinned = c->a->save_trajectory && c->a->num_checkpoints && c->a->num_checkpoints != c->length;
-    const flxi_chain *chain = t->bodies[0].l->chain;
+    const flxi_chain *chain = t->bodies[0]->l->chain;
     return chain && chain->code && chain->loop && uses_chains(r) && !is_thinned && c->length > 0;
 }
 
@@ -498,7 +530,7 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
     for (uint32_t part = 0; part < c.parts; part++)
         for (int64_t step = 0; step < c.length; step++) {
             bind_scan(b, s, t, &c, step, part);
-            FLXI_TRY(run_block(r, &t->bodies[part], t->body_in, t->body_out));
+            FLXI_TRY(run_block(r, body_at(b, s, t, 0, part), t->body_in, t->body_out));
         }
     return FLX_OK;
 }
@@ -508,11 +540,11 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
     const while_attrs *a = flxi_while_attrs(flxi_node_at(b->l->g, s->node));
     const flxi_routine *cond = s->bodies[0];
     int32_t dtype = flxi_type_at(cond->g, cond->g->outputs.at[0].val)->dtype;
-    void *answer = carry_place(b, s, s->num_reads, 0, 0);
+    void *answer = carry_buffer(b, s, s->num_reads, 0, 0);
     for (uint32_t k = 0; k < s->num_reads; k++)
         t->body_in[k] = operand_at(b, s, k);
     for (int64_t i = 0;; i++) {
-        FLXI_TRY(run_block(r, &t->bodies[0], t->body_in, &answer));
+        FLXI_TRY(run_block(r, body_at(b, s, t, 0, 0), t->body_in, &answer));
         const void *seen;
         FLXI_TRY(look(r, answer, flx_dtype_size((flx_dtype)dtype), &seen));
         bool goes_on = flxi_load_truth(dtype, seen, 0);
@@ -525,8 +557,8 @@ static flx_code run_while(running *r, block *b, const flxi_step *s, step_state *
         if (!goes_on)
             break;
         for (uint32_t k = 0; k < s->num_reads; k++)
-            t->body_out[k] = carry_place(b, s, k, (uint32_t)i & 1, 0);
-        FLXI_TRY(run_block(r, &t->bodies[1], t->body_in, t->body_out));
+            t->body_out[k] = carry_buffer(b, s, k, (uint32_t)i & 1, 0);
+        FLXI_TRY(run_block(r, body_at(b, s, t, 1, 0), t->body_in, t->body_out));
         for (uint32_t k = 0; k < s->num_reads; k++)
             t->body_in[k] = t->body_out[k];
     }
@@ -547,7 +579,16 @@ static flx_code run_branch(running *r, block *b, const flxi_step *s, step_state 
         t->body_in[k - 1] = operand_at(b, s, k);
     for (uint32_t k = 0; k < n->nout; k++)
         t->body_out[k] = result_at(b, s, k);
-    return run_block(r, &t->bodies[chosen], t->body_in, t->body_out);
+    return run_block(r, body_at(b, s, t, chosen, 0), t->body_in, t->body_out);
+}
+
+static flx_code run_call(running *r, block *b, const flxi_step *s, step_state *t)
+{
+    for (uint32_t k = 0; k < s->num_reads; k++)
+        t->body_in[k] = operand_at(b, s, k);
+    for (uint32_t k = s->num_reads; k < s->num_slots; k++)
+        t->body_out[k - s->num_reads] = b->at[s->slots[k]];
+    return run_block(r, body_at(b, s, t, 0, 0), t->body_in, t->body_out);
 }
 
 /* ---- Blocks ---- */
@@ -563,6 +604,7 @@ static flx_code run_step(running *r, block *b, uint32_t i)
     case STEP_SCAN: return run_scan(r, b, s, t);
     case STEP_WHILE: return run_while(r, b, s, t);
     case STEP_BRANCH: return run_branch(r, b, s, t);
+    case STEP_CALL: return run_call(r, b, s, t);
     case STEP_ROUTE: return run_route(r, b, s, t);
     }
     return flxi_fail(r->err, FLX_E_INTERNAL, "step %u has no kind", i);
@@ -575,12 +617,10 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static flx_code name_place(running *r, const block *b, uint32_t i, flx_code code)
+static flx_code name_step(running *r, const block *b, uint32_t i, flx_code code)
 {
     const flxi_node *n = flxi_node_at(b->l->g, b->l->steps[i].node);
-    const char *label = n->nout ? flxi_value_at(b->l->g, n->first)->name : NULL;
-    if (n->nout)
-        flxi_at(r->err, "%.50s/%.50s", b->l->g->name, label ? label : flxi_ops[n->op].name);
+    flxi_at_node(r->err, b->l->g, n);
     return code;
 }
 
@@ -607,7 +647,7 @@ static flx_code check_guard(running *r, const block *b)
 {
     const flxi_routine *l = b->l;
     const void *data;
-    if (!r->setup->guard || b != &r->s->main)
+    if (!r->setup->guard || b != r->s->main)
         return FLX_OK;
     const flxi_slot *slot = &l->slots[l->outputs[r->setup->guard - 1]];
     const flx_type *type = flxi_type_at(l->g, slot->value);
@@ -650,7 +690,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         FLXI_TRY(flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err));
         return check_guard(r, b);
     }
-    uint32_t end = b == &r->s->main ? l->commit : l->num_steps;
+    uint32_t end = b == r->s->main ? l->commit : l->num_steps;
     for (uint32_t i = 0; i < end; i++) {
         int64_t begin = r->setup->observe ? now_ns() : 0;
         flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
@@ -659,7 +699,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         if (code == FLX_OK && r->setup->observe)
             code = finish(r);
         if (code != FLX_OK)
-            return name_place(r, b, i, code);
+            return name_step(r, b, i, code);
         if (r->setup->observe)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
@@ -672,14 +712,14 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
 /* On mirrors of the caller's memory. */
 static flx_code run_mirrored(running *r, flxi_state *s, const void *const *inputs, void *const *outputs)
 {
-    const flxi_routine *l = s->main.l;
+    const flxi_routine *l = s->main->l;
     for (uint32_t i = 0; i < l->num_slots; i++) {
         const flxi_slot *slot = &l->slots[i];
         if (slot->segment == SEGMENT_INPUT && slot->nbytes)
             FLXI_TRY(r->device->copy(&r->run, (void *)(uintptr_t)s->in[slot->index], inputs[slot->index], slot->nbytes,
                                      COPY_TO_DEVICE));
     }
-    FLXI_TRY(run_block(r, &s->main, s->in, s->out));
+    FLXI_TRY(run_block(r, s->main, s->in, s->out));
     for (uint32_t i = 0; i < l->num_slots; i++) {
         const flxi_slot *slot = &l->slots[i];
         if (slot->segment == SEGMENT_OUTPUT && slot->nbytes)
@@ -700,12 +740,13 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
                               .status = setup->options ? setup->options->status : NULL,
                               .err = err};
     uint32_t mode = flxi_float_mode();
+    place_block(s->main, s->memory.at);
     if (setup->flushes)
         flxi_set_float_mode(flxi_flushing(mode));
     if (device->begin)
         device->begin(&r.run);
     flx_code code =
-        device->uses_host_memory ? run_block(&r, &s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
+        device->uses_host_memory ? run_block(&r, s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
     flx_code last = finish(&r); /* in any case: no step may continue after the run */
     if (device->end)
         device->end(&r.run);

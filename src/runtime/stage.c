@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
 #include "backend/devices.h"
-#include "base/options.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
@@ -71,9 +70,9 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     flx_compile_options o;
     const flxi_device *device;
     FLXI_TRY(flx_graph_error(g, err));
-    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, options, err));
+    FLXI_TRY(flxi_compile_options_read("flx_show_stage", g, options, &o, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
-        return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and a place for the text must be given");
+        return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and where to write the text must be given");
     FLXI_TRY(flxi_device_for_programs(o.device, &device, err));
     if (stage == FLX_STAGE_C && !device->write_source)
         return flxi_fail(err, FLX_E_UNSUPPORTED, "the device '%.40s' has no source text", device->name);

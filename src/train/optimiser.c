@@ -117,9 +117,11 @@ flx_code flxi_train_options_check(const flx_train_options *given, flx_train_opti
     }
     if (out->flags &
         ~(uint32_t)(FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT | FLX_TRAIN_MISSING_ZERO | FLX_TRAIN_UNGUARDED))
-        return flxi_fail(err, FLX_E_USAGE, "training: unknown flags");
+        return flxi_fail(err, FLX_E_USAGE, "training: unknown flags 0x%x", (unsigned)out->flags);
     if ((out->flags & FLX_TRAIN_NESTEROV) && out->optimiser != FLX_MOMENTUM)
         return flxi_fail_hint(err, FLX_E_USAGE, "use FLX_MOMENTUM", "training: %s has no Nesterov variant", row->name);
+    if (out->reserved)
+        return flxi_fail(err, FLX_E_USAGE, "training: reserved is %d, must be 0", (int)out->reserved);
     if (out->num_params && !out->params)
         return flxi_fail(err, FLX_E_USAGE, "training: the list of parameters is missing");
     return FLX_OK;

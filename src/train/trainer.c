@@ -101,8 +101,19 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
 {
     flx_compile_options o;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, compile, err));
+    if (o.num_shares)
+        return flxi_fail_hint(err, FLX_E_USAGE, "leave shares empty: a trainer shares what it updates",
+                              "flx_compile_training: shares are given");
+    if (o.guard)
+        return flxi_fail_hint(err, FLX_E_USAGE, "leave guard 0: a trainer guards what it updates",
+                              "flx_compile_training: guard is given");
+    if (o.num_dims && !o.dims)
+        return flxi_fail(err, FLX_E_USAGE, "flx_compile_training: dims are missing");
+    FLXI_TRY(flxi_check_symbols(loss->symbols.at, loss->symbols.n, loss->name, o.dims, o.num_dims, err));
     FLXI_TRY(flxi_training_make(&t->training, loss, options, true, err));
     FLXI_TRY(bind_dims(t, &o, err));
+    o.dims = NULL; /* all are bound by now */
+    o.num_dims = 0;
     /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */
     if (!compile)
         o.flags = FLX_COMPILE_FLUSH;

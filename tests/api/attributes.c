@@ -123,20 +123,50 @@ TEST(api_attributes_in_a_struct)
     end(&b);
 }
 
-/* A struct of an older version ends before the fields that came later. */
+/* A struct of an older version ends before the fields that came later. Sizes that no version has are refused. */
 TEST(api_attributes_of_every_length)
 {
-    building b = begin();
     flx_argmax_attrs attrs = {sizeof attrs, 1, 1, FLX_I64};
     for (uint32_t size = 1; size <= sizeof attrs; size++) {
+        building b = begin();
+        flx_error err = {0};
         attrs.struct_size = size;
         flx_argmax_with(b.g, b.x, &attrs);
-        bool has_axis = size >= offsetof(flx_argmax_attrs, axis) + sizeof attrs.axis;
-        bool has_keep = size >= offsetof(flx_argmax_attrs, keep_dims) + sizeof attrs.keep_dims;
-        CHECK_EQ_I64(last_int(&b, "axis"), has_axis ? 1 : 2);
-        CHECK_EQ_I64(last_int(&b, "keep_dims"), has_keep);
+        test_fail_context("struct_size %u", size);
+        if (size <= sizeof size || size % _Alignof(flx_argmax_attrs)) {
+            CHECK_CODE(flx_graph_error(b.g, &err), FLX_E_USAGE, &err);
+            CHECK_MSG(strstr(err.message, "flx_argmax_attrs") != NULL, "%s", err.message);
+        } else {
+            bool has_axis = size >= offsetof(flx_argmax_attrs, axis) + sizeof attrs.axis;
+            bool has_keep = size >= offsetof(flx_argmax_attrs, keep_dims) + sizeof attrs.keep_dims;
+            CHECK_EQ_I64(last_int(&b, "axis"), has_axis ? 1 : 2);
+            CHECK_EQ_I64(last_int(&b, "keep_dims"), has_keep);
+        }
+        end(&b);
     }
-    end(&b);
+}
+
+/* Structs of a newer version: what the library does not know must be zero. */
+TEST(api_attributes_of_a_newer_version)
+{
+    struct {
+        flx_elu_attrs attrs;
+        double later;
+    } newer = {.attrs = {sizeof newer, 2}};
+    for (int is_set = 0; is_set < 2; is_set++) {
+        building b = begin();
+        newer.later = is_set;
+        flx_elu_with(b.g, b.x, &newer.attrs);
+        CHECK_CODE(flx_graph_error(b.g, NULL), is_set ? FLX_E_USAGE : FLX_OK, NULL);
+        end(&b);
+    }
+    static const uint32_t odd[] = {1, 4, 12, 4104, UINT32_MAX};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        building b = begin();
+        flx_elu_with(b.g, b.x, &(flx_elu_attrs){odd[i], 2});
+        CHECK_CODE(flx_graph_error(b.g, NULL), FLX_E_USAGE, NULL);
+        end(&b);
+    }
 }
 
 TEST(api_attributes_that_must_be_given_are_reported)

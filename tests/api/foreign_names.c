@@ -51,8 +51,8 @@ TEST(api_foreign_names_in_any_spelling)
     }
     CHECK_CODE(flx_foreign_find("frobnicate", &row), FLX_E_NAME, NULL);
     CHECK_CODE(flx_foreign_find("", &row), FLX_E_NAME, NULL);
-    CHECK_CODE(flx_foreign_find(NULL, &row), FLX_E_NAME, NULL);
-    CHECK_CODE(flx_foreign_find("sum", NULL), FLX_E_NAME, NULL);
+    CHECK_CODE(flx_foreign_find(NULL, &row), FLX_E_USAGE, NULL);
+    CHECK_CODE(flx_foreign_find("sum", NULL), FLX_E_USAGE, NULL);
 }
 
 TEST(api_foreign_names_are_hints_of_the_builder)

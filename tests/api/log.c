@@ -9,12 +9,16 @@
 typedef struct {
     int count[FLX_LOG_FALLBACK + 1];
     char subject[100], text[400]; /* of the last fallback */
+    bool is_cache_named, is_plural_wrong;
 } events;
 
 static void keep_event(void *user, flx_log_event event, const char *subject, const char *text)
 {
     events *e = user;
     e->count[event]++;
+    if (event == FLX_LOG_CACHE_HIT || event == FLX_LOG_CACHE_MISS)
+        e->is_cache_named = strncmp(text, strcmp(subject, "cpu") == 0 ? "object cache" : "executable cache", 12) == 0;
+    e->is_plural_wrong |= strstr(text, " 1 objects") || strncmp(text, "1 steps", 7) == 0 || strstr(text, " 1 kernels");
     if (event == FLX_LOG_FALLBACK) {
         snprintf(e->subject, sizeof e->subject, "%s", subject);
         snprintf(e->text, sizeof e->text, "%s", text);
@@ -50,6 +54,7 @@ TEST(api_log_reports_compiling_and_reuse)
         CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], 1);
         CHECK(e.count[FLX_LOG_CACHE_MISS] >= 1);
         CHECK_EQ_I64(e.count[FLX_LOG_CACHE_HIT], run);
+        CHECK(e.is_cache_named && !e.is_plural_wrong);
     }
     CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 0);
     flx_tensor_release(x);
@@ -62,13 +67,19 @@ TEST(api_log_gives_the_reason_for_a_slower_way)
     events e = {0};
     flx_error err = {0};
     flx_context *ctx = logging_context(&e);
-    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return exp(x) }");
-    const flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1};
+    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return lgamma(x) }");
+    flx_compile_options o = {.struct_size = sizeof o, .threads = 1};
     flx_exec *exec = flx_compile(flx_module_main(m), &o, &err);
     CHECK_MADE(exec, &err);
     CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], 1);
     CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 1);
-    CHECK_EQ_STR(e.subject, "exp");
+    CHECK_EQ_STR(e.subject, "lgamma");
+    flx_exec_free(exec);
+    o.flags = FLX_COMPILE_INTERPRET; /* asked for: not a fallback */
+    exec = flx_compile(flx_module_main(m), &o, &err);
+    CHECK_MADE(exec, &err);
+    CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], 2);
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 1);
     CHECK_MSG(strstr(e.text, "reference evaluator"), "%s", e.text);
     flx_exec_free(exec);
     flx_module_free(m);

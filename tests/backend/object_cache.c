@@ -478,21 +478,21 @@ TEST(object_cache_finds_its_place_by_the_environment)
     system_plan_set(&(system_plan){.object = f.dummy, .skip_sync = true});
     char *old[3] = {set_variable("FLX_CACHE_DIR", f.dir), set_variable("XDG_CACHE_HOME", f.dir),
                     set_variable("HOME", f.dir)};
-    static const char *const places[] = {"", "/fluxion", "/.cache/fluxion", NULL};
+    static const char *const folders[] = {"", "/fluxion", "/.cache/fluxion", NULL};
     static const char *const variables[] = {NULL, "FLX_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
     flxi_compile_service *s = flxi_compile_service_new(&mem, NULL);
     CHECK(s);
     for (int i = 0; i < 4; i++) {
-        char place[800];
+        char folder[800];
         flx_error err = {0};
         int answer;
         if (variables[i])
             unsetenv(variables[i]);
         CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
-        snprintf(place, sizeof place, "%s%s", f.dir, places[i] ? places[i] : "/");
+        snprintf(folder, sizeof folder, "%s%s", f.dir, folders[i] ? folders[i] : "/");
         test_fail_context("without %s", variables[i] ? variables[i] : "nothing");
-        if (places[i])
-            CHECK(count_in(place) >= 1);
+        if (folders[i])
+            CHECK(count_in(folder) >= 1);
         else
             CHECK_MSG(strstr(stats_of(s).cache.note, "HOME"), "%s", stats_of(s).cache.note);
     }

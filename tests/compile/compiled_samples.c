@@ -186,7 +186,7 @@ static case_filter filter_of(size_t way)
 {
     if (way == WAY_without_optimisation || way == WAY_toy)
         return is_first_or_turn;
-    return way == WAY_fused ? is_usual_turn : is_rare_turn;
+    return way == WAY_grouped ? is_usual_turn : is_rare_turn;
 }
 
 static void check_way(size_t way)

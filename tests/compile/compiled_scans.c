@@ -238,11 +238,11 @@ TEST(compiled_gradients_of_scans)
         const char *text;
         uint32_t flags;
     } cases[] = {{CELL END, 0},
-                 {CELL END, FLX_GRAD_FUSED_BACKWARD},
+                 {CELL END, FLX_GRAD_BACKWARD_OPS},
                  {CELL ", reverse=true" END, 0},
                  {CELL ", num_checkpoints=2" END, 0},
                  {GATES END, 0},
-                 {GATES ", reverse=true" END, FLX_GRAD_FUSED_BACKWARD}};
+                 {GATES ", reverse=true" END, FLX_GRAD_BACKWARD_OPS}};
     static const char *const of_cell[] = {"w", "u", "b", "xs", "h"}, *const of_gates[] = {"u", "xs", "h"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         text_bench b = bench_open(cases[i].text, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compiled_ways.h: the ways in which tests compile: fused or not, one thread or two, vectors or not, levels of the C
+/* compiled_ways.h: the ways in which tests compile: grouped or not, one thread or two, vectors or not, levels of the C
    compiler, two C compilers, and a second device (backend/toy/toy.h). All tests that compare compiled code with the
    reference go through this one list.
 
@@ -14,17 +14,17 @@
 
 /* name, threads, flags, level (0 usual, 1 … 4 for -O0 … -O3), C compiler (NULL: the usual one), device. With two
    threads the bits are those of one thread. */
-#define COMPILED_WAYS(X)                                                             \
-    X(without_optimisation, 1, 0, 1, NULL, "cpu")                                    \
-    X(fused, 1, 0, 0, NULL, "cpu")                                                   \
-    X(two_threads, 2, 0, 0, NULL, "cpu")                                             \
-    X(unfused, 1, FLX_COMPILE_UNGROUPED, 0, NULL, "cpu")                             \
-    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                         \
-    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                                 \
-    X(o3, 2, 0, 4, NULL, "cpu")                                                      \
-    X(unfused_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
-    X(clang, 1, 0, 1, "clang", "cpu")                                                \
-    X(clang_unfused, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
+#define COMPILED_WAYS(X)                                                               \
+    X(without_optimisation, 1, 0, 1, NULL, "cpu")                                      \
+    X(grouped, 1, 0, 0, NULL, "cpu")                                                   \
+    X(two_threads, 2, 0, 0, NULL, "cpu")                                               \
+    X(ungrouped, 1, FLX_COMPILE_UNGROUPED, 0, NULL, "cpu")                             \
+    X(interpreted, 1, FLX_COMPILE_INTERPRET, 0, NULL, "cpu")                           \
+    X(scalar, 1, FLX_COMPILE_SCALAR, 1, NULL, "cpu")                                   \
+    X(o3, 2, 0, 4, NULL, "cpu")                                                        \
+    X(ungrouped_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
+    X(clang, 1, 0, 1, "clang", "cpu")                                                  \
+    X(clang_ungrouped, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
     X(toy, 1, 0, 0, NULL, "toy")
 
 enum {

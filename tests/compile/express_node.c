@@ -76,7 +76,7 @@ static flxi_kval fold_all(driver *d, const flxi_node *n, flxi_kindex *at)
 {
     flxi_express e = {.k = d->k};
     const flxi_kfold *fold = flxi_ops[n->op].rules->fold;
-    const flx_ints *axes = fold->axes(n->attrs);
+    const flx_ints axes = fold->axes(n->attrs);
     const flx_type *x = flxi_type_at(d->g, n->in[0]);
     const flx_type *y = flxi_type_at(d->g, n->first);
     flxi_kindex in = {0};
@@ -86,7 +86,7 @@ static flxi_kval fold_all(driver *d, const flxi_node *n, flxi_kindex *at)
     int64_t count = 1;
     int loops = 0, kept = 0;
     for (int k = 0; k < x->rank; k++) {
-        bool along = is_reduced(axes, k);
+        bool along = is_reduced(&axes, k);
         bool keeps_dims = y->rank == x->rank;
         if (along) {
             in.dim[k] = flxi_kb_var(
@@ -99,8 +99,10 @@ static flxi_kval fold_all(driver *d, const flxi_node *n, flxi_kindex *at)
         kept += !along;
     }
     flxi_kval now = {flxi_kb_var(d->k, re), im ? flxi_kb_var(d->k, im) : 0};
-    flxi_kval next =
-        flxi_express_step(d->g, d->k, d->node, now, flxi_express_operand(d->g, d->k, d->node, 0, &in, load_operand, d));
+    flxi_kval x_here = flxi_express_operand(d->g, d->k, d->node, 0, &in, load_operand, d);
+    if (fold->value_op)
+        x_here.im = in.dim[axes.v[0]];
+    flxi_kval next = flxi_express_step(d->g, d->k, d->node, now, x_here);
     uint32_t first = flxi_kb_let(d->k, flxi_kb_fresh_name(d->k, "next"), next.re);
     if (im)
         flxi_kb_assign(d->k, im, next.im);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program_runs.c: what a compiled program does with memory and threads, seen from inside. Random graphs are batched, so
    that their kernels have enough workgroups to share, and each is one piece of a bundle: results are the same to the
-   bit on one, two and three threads; memory that no step needs any more may hold anything; places in the arena never
+   bit on one, two and three threads; memory that no step needs any more may hold anything; ranges in the arena never
    clash. */
 #include "backend/devices.h"
 #include "base/host/thread_pool.h"

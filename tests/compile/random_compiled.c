@@ -103,7 +103,7 @@ TEST(random_integers_compiled_are_exact)
     }
     CHECK(bundle_size(b) >= 12);
     bundle_check(b, WAY_without_optimisation);
-    bundle_check(b, WAY_unfused);
+    bundle_check(b, WAY_ungrouped);
     bundle_free(b);
     flx_context_free(ctx);
 }

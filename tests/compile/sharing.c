@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing.c: inputs and outputs in one place: where flx_exec_may_share() says so, results in the memory of the input
+/* sharing.c: outputs in the memory of inputs: where flx_exec_may_share() says so, results in the memory of the input
    are the same bits as elsewhere. */
 #include "compile/bundle.h"
 #include "random/plain_subject.h"
@@ -184,7 +184,7 @@ static const flx_tensor *find_input(const void *user, const char *name)
     return NULL;
 }
 
-/* A random graph's gradient, and a step down along it: the new inputs take the place of the old ones. */
+/* A random graph's gradient, and a step down along it: the new inputs replace the old ones. */
 static void add_descent(bundle *b, uint64_t seed)
 {
     subject s;

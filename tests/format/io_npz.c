@@ -310,7 +310,7 @@ TEST(npz_wrong_fields_are_refused)
         {"an extra field that runs out", 'c', 30, 2, 1, FLX_E_SYNTAX},
         {"a comment that runs out", 'c', 32, 2, 1, FLX_E_SYNTAX},
         {"an entry after the directory", 'c', 42, 4, 5000, FLX_E_SYNTAX},
-        {"an entry at a wrong place", 'c', 42, 4, 1, FLX_E_SYNTAX},
+        {"an entry at a wrong offset", 'c', 42, 4, 1, FLX_E_SYNTAX},
         {"no end record", 'e', 0, 4, 0, FLX_E_SYNTAX},
         {"an archive of several parts", 'e', 4, 2, 1, FLX_E_UNSUPPORTED},
         {"entries in another part", 'e', 8, 2, 2, FLX_E_UNSUPPORTED},
@@ -318,7 +318,7 @@ TEST(npz_wrong_fields_are_refused)
         {"a directory that is too long", 'e', 12, 4, 5000, FLX_E_SYNTAX},
         {"a directory that is too short", 'e', 12, 4, 50, FLX_E_SYNTAX},
         {"a directory outside the file", 'e', 16, 4, 5000, FLX_E_SYNTAX},
-        {"a directory at a wrong place", 'e', 16, 4, 3, FLX_E_SYNTAX},
+        {"a directory at a wrong offset", 'e', 16, 4, 3, FLX_E_SYNTAX},
         {"a wide directory without its record", 'e', 16, 4, UINT32_MAX, FLX_E_SYNTAX},
         {"a comment that is longer", 'e', 20, 2, 1, FLX_E_SYNTAX},
     };

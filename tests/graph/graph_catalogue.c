@@ -32,16 +32,16 @@ TEST(catalogue_out_of_range_is_an_error)
     const char *name;
     CHECK_EQ_I64(flx_op_at(flx_op_count(), &view), FLX_E_NAME);
     CHECK_EQ_I64(flx_op_at(SIZE_MAX, &view), FLX_E_NAME);
-    CHECK_EQ_I64(flx_op_at(0, NULL), FLX_E_NAME);
+    CHECK_EQ_I64(flx_op_at(0, NULL), FLX_E_USAGE);
     CHECK_EQ_I64(flx_op_find("no_such_op", &view), FLX_E_NAME);
     CHECK_EQ_I64(flx_op_find("", &view), FLX_E_NAME);
-    CHECK_EQ_I64(flx_op_find(NULL, &view), FLX_E_NAME);
-    CHECK_EQ_I64(flx_op_find("add", NULL), FLX_E_NAME);
+    CHECK_EQ_I64(flx_op_find(NULL, &view), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_op_find("add", NULL), FLX_E_USAGE);
     CHECK_EQ_I64(flx_op_attr("add", 0, &attr), FLX_E_NAME);
     CHECK_EQ_I64(flx_op_attr("no_such_op", 0, &attr), FLX_E_NAME);
-    CHECK_EQ_I64(flx_op_attr(NULL, 0, &attr), FLX_E_NAME);
+    CHECK_EQ_I64(flx_op_attr(NULL, 0, &attr), FLX_E_USAGE);
     CHECK_EQ_I64(flx_op_attr("softmax", UINT32_MAX, &attr), FLX_E_NAME);
-    CHECK_EQ_I64(flx_op_attr("softmax", 0, NULL), FLX_E_NAME);
+    CHECK_EQ_I64(flx_op_attr("softmax", 0, NULL), FLX_E_USAGE);
     CHECK_EQ_I64(flx_op_synonym(SIZE_MAX, &synonym, &name), FLX_E_NAME);
 }
 

@@ -444,7 +444,7 @@ static const struct {
     ROW(mixed_dtypes, DTYPE),
     ROW(exp_of_integer, DTYPE),
     ROW(unknown_op, NAME),
-    ROW(null_op, NAME),
+    ROW(null_op, USAGE),
     ROW(declared_op, NAME),
     ROW(null_operands, USAGE),
     ROW(null_attrs, USAGE),

@@ -59,7 +59,7 @@ TEST(parse_text_without_a_graph_is_refused)
 TEST(parse_missing_token_is_named_with_its_place)
 {
     static const struct {
-        const char *text, *place, *message;
+        const char *text, *position, *message;
     } rows[] = {
         {"graph f", "1:8", "'('"},
         {"graph f {", "1:9", "'('"},
@@ -95,7 +95,7 @@ TEST(parse_missing_token_is_named_with_its_place)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         flx_code code = strstr(rows[i].message, "not defined") ? FLX_E_NAME : FLX_E_SYNTAX;
-        check_refused(rows[i].text, code, rows[i].place, rows[i].message);
+        check_refused(rows[i].text, code, rows[i].position, rows[i].message);
         test_count_case();
     }
 }

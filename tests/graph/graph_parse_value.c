@@ -80,7 +80,7 @@ TEST(parse_number_alone_is_f32_or_bool)
 TEST(parse_number_must_be_a_value_of_its_dtype)
 {
     static const struct {
-        const char *call, *place;
+        const char *call, *position;
     } rows[] = {
         {"add(i, 0.5)", "2:16"},        {"add(i, 1e-3)", "2:16"},
         {"add(i, inf)", "2:16"},        {"add(i, nan)", "2:16"},
@@ -95,7 +95,7 @@ TEST(parse_number_must_be_a_value_of_its_dtype)
         char text[300];
         snprintf(text, sizeof text, "graph f(x: f32[2], i: i32[2], u: u8[2], p: bool[2]) {\n return %s }",
                  rows[k].call);
-        check_refused(text, FLX_E_DTYPE, rows[k].place, "is not a value of");
+        check_refused(text, FLX_E_DTYPE, rows[k].position, "is not a value of");
         test_count_case();
     }
 }

@@ -86,7 +86,7 @@ static inline void check_prints(const char *text, const char *expected)
 }
 
 /* The text does not parse: this code, at this LINE:COL; `message`, if given, is part of the message. */
-static inline void check_refused(const char *text, flx_code code, const char *place, const char *message)
+static inline void check_refused(const char *text, flx_code code, const char *position, const char *message)
 {
     flx_error err = {0};
     char where[40] = "t:";
@@ -95,7 +95,7 @@ static inline void check_refused(const char *text, flx_code code, const char *pl
     test_fail_context("%s", text);
     CHECK_MSG(m == NULL, "the text is accepted");
     CHECK_CODE(err.code, code, &err);
-    CHECK_EQ_STR(err.where, strcat(where, place));
+    CHECK_EQ_STR(err.where, strcat(where, position));
     CHECK_MSG(err.message[0] && (!message || strstr(err.message, message)), "the message is '%s'", err.message);
     flx_context_free(ctx);
     test_fail_context("%s", "");

@@ -51,7 +51,7 @@ static void check_model(const char *name, const flx_graph *g, const answers *a, 
     test_fail_context("%s, gradient", name);
     CHECK_EQ_U64(answers_check_gradient(a, g, FLX_GRAD_VALUE), num_params);
     test_fail_context("%s, gradient by backward ops", name);
-    CHECK_EQ_U64(answers_check_gradient(a, g, FLX_GRAD_VALUE | FLX_GRAD_FUSED_BACKWARD), num_params);
+    CHECK_EQ_U64(answers_check_gradient(a, g, FLX_GRAD_VALUE | FLX_GRAD_BACKWARD_OPS), num_params);
 }
 
 static void check_decoder(const char *name, flx_graph *(*build)(flx_context *, flx_dtype), size_t num_params)

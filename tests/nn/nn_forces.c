@@ -35,7 +35,7 @@ TEST(forces_loss_agrees_with_another_framework_by_value_and_gradient)
     test_fail_context("gradient");
     CHECK_EQ_U64(answers_check_gradient(&a, loss, FLX_GRAD_VALUE), 5);
     test_fail_context("gradient by backward ops");
-    CHECK_EQ_U64(answers_check_gradient(&a, loss, FLX_GRAD_VALUE | FLX_GRAD_FUSED_BACKWARD), 5);
+    CHECK_EQ_U64(answers_check_gradient(&a, loss, FLX_GRAD_VALUE | FLX_GRAD_BACKWARD_OPS), 5);
     flx_graph_release(loss);
     answers_close(&a);
 }

@@ -70,19 +70,19 @@ typedef struct {
     flx_type out[MAX_OUT];  /* of one example, symbols bound */
     flx_type in[MAX_OPERANDS];
     size_t operands, results;
-    int places; /* where a batch axis may be: more than any rank */
+    int positions; /* where a batch axis may be: more than any rank */
 } loop;
 
 /* The position of the axis in a tensor of this rank at turn `turn`. */
-static int64_t place_of(int rank, int turn)
+static int64_t position_of(int rank, int turn)
 {
     return turn % (rank + 1);
 }
 
 /* Odd turns count from the end. */
-static int64_t spoken(int64_t place, int rank, int turn)
+static int64_t spoken(int64_t position, int rank, int turn)
 {
-    return turn % 2 ? place - (rank + 1) : place;
+    return turn % 2 ? position - (rank + 1) : position;
 }
 
 /* Ops that compute a batch in another order than an example. */
@@ -125,7 +125,7 @@ static void compare_example(const loop *l, unsigned subset, int turn, int64_t b,
         bag_put(&in, l->example[0].name[i], flx_tensor_retain(l->example[subset >> i & 1 ? b : 0].value[i]));
     if (experiment_run(&l->x, l->x.g, &in, one))
         for (size_t k = 0; k < l->results; k++) {
-            int axis = (int)place_of(l->out[k].rank, turn + (int)k + 1);
+            int axis = (int)position_of(l->out[k].rank, turn + (int)k + 1);
             flx_tensor *part = example_of(all[k], flx_tensor_type(one[k]), axis, b);
             EXPECT_MSG(same_values(l->x.c->op, part, one[k]),
                        "operands %u, turn %d: output %zu of example %lld differs: %.17g, alone %.17g", subset, turn, k,
@@ -148,23 +148,23 @@ static void check_turn(const loop *l, unsigned subset, int turn, int64_t size)
     for (size_t i = 0; i < l->operands; i++) {
         const char *name = l->example[0].name[i];
         int rank = l->in[i].rank;
-        int64_t place = place_of(rank, turn + (int)i);
+        int64_t position = position_of(rank, turn + (int)i);
         flx_tensor *examples[MAX_BATCH];
         for (int64_t b = 0; b < size; b++)
             examples[b] = l->example[b].value[i];
         if (subset >> i & 1) {
-            axes[n++] = (flx_vmap_axis){name, spoken(place, rank, turn)};
-            bag_put(&in, name, batch_of(l->x.ctx, examples, &l->in[i], (int)place, size));
+            axes[n++] = (flx_vmap_axis){name, spoken(position, rank, turn)};
+            bag_put(&in, name, batch_of(l->x.ctx, examples, &l->in[i], (int)position, size));
         } else {
             bag_put(&in, name, flx_tensor_retain(l->example[0].value[i]));
         }
     }
     for (size_t k = 0; k < l->results; k++)
-        out_axes[k] = spoken(place_of(l->out[k].rank, turn + (int)k + 1), l->out[k].rank, turn);
+        out_axes[k] = spoken(position_of(l->out[k].rank, turn + (int)k + 1), l->out[k].rank, turn);
     flx_graph *v = flx_vmap(l->x.g, axes, n, out_axes, l->results, size, &err);
     if (experiment_made(v, "vmap", &err) && experiment_run(&l->x, v, &in, all)) {
         for (size_t k = 0; k < l->results; k++) {
-            flx_type t = with_axis(&l->out[k], (int)place_of(l->out[k].rank, turn + (int)k + 1), size);
+            flx_type t = with_axis(&l->out[k], (int)position_of(l->out[k].rank, turn + (int)k + 1), size);
             EXPECT_MSG(flxi_type_equal(&t, flx_tensor_type(all[k])), "operands %u, turn %d: the type of output %zu",
                        subset, turn, k);
         }
@@ -192,7 +192,7 @@ static bool begin_loop(loop *l, const sample_case *c)
 {
     flx_error err = {0};
     uint64_t state = test_seed() + (uint64_t)c->op * 7919;
-    *l = (loop){.places = 1};
+    *l = (loop){.positions = 1};
     if (!experiment_parse(&l->x, c))
         return false;
     flx_graph *bound = flx_specialise(l->x.g, l->x.dims, l->x.num_dims, &err);
@@ -203,14 +203,14 @@ static bool begin_loop(loop *l, const sample_case *c)
     for (size_t i = 0; i < l->operands; i++) {
         flx_val v = flx_graph_input(bound, i);
         l->in[i] = *flx_val_type(bound, v);
-        l->places = l->in[i].rank + 1 > l->places ? l->in[i].rank + 1 : l->places;
+        l->positions = l->in[i].rank + 1 > l->positions ? l->in[i].rank + 1 : l->positions;
         for (int b = 0; b < MAX_BATCH; b++)
             bag_put(&l->example[b], flx_val_name(bound, v),
                     sample_value(l->x.ctx, c, i, &l->in[i], FILL_RANDOM, &state, &err));
     }
     for (size_t k = 0; k < l->results; k++) {
         l->out[k] = *flx_val_type(bound, flx_graph_output(bound, k));
-        l->places = l->out[k].rank + 1 > l->places ? l->out[k].rank + 1 : l->places;
+        l->positions = l->out[k].rank + 1 > l->positions ? l->out[k].rank + 1 : l->positions;
     }
     flx_graph_release(bound);
     return l->operands > 0;
@@ -237,12 +237,12 @@ size_t law_of_batching(const sample_case *c, bool dry)
         bool has_all = l.operands <= FEW_OPERANDS;
         if (!is_typical(subset, l.operands))
             continue;
-        for (int turn = 0; turn < 2 * l.places; turn++) {
-            if (!has_all && turn != (int)subset % (2 * l.places))
+        for (int turn = 0; turn < 2 * l.positions; turn++) {
+            if (!has_all && turn != (int)subset % (2 * l.positions))
                 continue;
             tried++;
             if (!dry)
-                check_turn(&l, subset, turn, turn < l.places ? 2 : 3);
+                check_turn(&l, subset, turn, turn < l.positions ? 2 : 3);
         }
         for (int turn = 0; turn < 2; turn++, tried++)
             if (!dry)
@@ -291,18 +291,18 @@ static void plan_batch(batch_plan *p, const experiment *x, unsigned subset)
         const char *name = flx_val_name(x->loss, flx_graph_input(x->loss, i));
         flx_tensor *value = bag_get(&x->in, name);
         const flx_type *t = flx_tensor_type(value);
-        int64_t place = place_of(t->rank, (int)(subset + i));
+        int64_t position = position_of(t->rank, (int)(subset + i));
         int k = wrt_index(x, name);
         if (k >= 0)
-            p->out_axes[k] = place;
+            p->out_axes[k] = position;
         if (i < operands && !(subset >> i & 1)) {
             bag_put(&p->in, name, flx_tensor_retain(value));
             continue;
         }
         flx_tensor *other = i < operands ? sample_value(x->ctx, x->c, i, t, FILL_RANDOM, &state, &err)
                                          : experiment_random(x->ctx, t, &state);
-        bag_put(&p->in, name, batch_of(x->ctx, (flx_tensor *[]){value, other}, t, (int)place, BATCH));
-        p->axes[p->n++] = (flx_vmap_axis){p->in.name[p->in.n - 1], place};
+        bag_put(&p->in, name, batch_of(x->ctx, (flx_tensor *[]){value, other}, t, (int)position, BATCH));
+        p->axes[p->n++] = (flx_vmap_axis){p->in.name[p->in.n - 1], position};
         if (k >= 0)
             p->batched[k] = true;
         flx_tensor_release(other);

@@ -183,7 +183,7 @@ static inline void check_gradient_near(const char *text, const gradient_row *row
     for (size_t i = 0; i < n; i++)
         for (int part = 0; part < gradient_parts(flx_tensor_type(r.point[i])); part++)
             gradient_forward(&r, i, part);
-    r.flags = FLX_GRAD_FUSED_BACKWARD;
+    r.flags = FLX_GRAD_BACKWARD_OPS;
     gradient_reverse(&r);
     gradient_end(&r);
 }

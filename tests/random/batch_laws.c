@@ -29,15 +29,15 @@ static batch_plan plan_batch(const subject *s, bool anywhere)
     for (size_t i = 0; i < s->n; i++) {
         bool chosen = all || test_random(&state) % 2 == 0;
         if (chosen && flx_graph_find(s->g, s->in[i].name).id) {
-            uint64_t places = (uint64_t)flx_tensor_type(s->in[i].x)->rank + 1;
-            b.axis[i] = anywhere ? (int)(test_random(&state) % places) : 0;
+            uint64_t positions = (uint64_t)flx_tensor_type(s->in[i].x)->rank + 1;
+            b.axis[i] = anywhere ? (int)(test_random(&state) % positions) : 0;
             b.axes[b.n++] = (flx_vmap_axis){s->in[i].name, b.axis[i]};
             b.batched[i] = true;
         }
     }
     for (size_t k = 0; anywhere && k < flx_graph_output_count(s->g) && k < MAX_OUT; k++) {
-        uint64_t places = (uint64_t)flx_val_type(s->g, flx_graph_output(s->g, k))->rank + 1;
-        b.out_axes[k] = (int64_t)(test_random(&state) % places);
+        uint64_t positions = (uint64_t)flx_val_type(s->g, flx_graph_output(s->g, k))->rank + 1;
+        b.out_axes[k] = (int64_t)(test_random(&state) % positions);
     }
     return b;
 }
@@ -79,9 +79,9 @@ static flx_tensor *row_of(const subject *s, const flx_tensor *t, const flx_tenso
     return y;
 }
 
-static place example(const subject *s, const batch_plan *b, size_t i)
+static law_point example(const subject *s, const batch_plan *b, size_t i)
 {
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     for (size_t k = 0; i > 0 && k < s->n; k++)
         if (b->batched[k])
             p.x[k] = s->in[k].other;
@@ -89,9 +89,9 @@ static place example(const subject *s, const batch_plan *b, size_t i)
 }
 
 /* The points of both examples and of the batch; `held` is to be released. */
-static place whole_batch(const subject *s, const batch_plan *b, flx_tensor **held)
+static law_point whole_batch(const subject *s, const batch_plan *b, flx_tensor **held)
 {
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     for (size_t k = 0; k < s->n; k++)
         if (b->batched[k])
             p.x[k] = held[k] = stacked(s, s->in[k].x, s->in[k].other, b->axis[k]);
@@ -109,14 +109,14 @@ bool law_of_loops(const subject *s, char *detail)
     if (b.n == 0 || n > MAX_OUT)
         return true;
     flx_graph *v = flx_vmap(s->g, b.axes, b.n, b.out_axes, n, BATCH, &err);
-    place p = whole_batch(s, &b, held);
+    law_point p = whole_batch(s, &b, held);
     bool ok = v && flx_graph_verify(v, &err) == FLX_OK;
     if (!ok)
         law_broken(detail, "vmap", &err);
     bool ran = ok && law_run(s, v, &p, all, &err);
     for (size_t e = 0; ok && e < BATCH; e++) {
         flx_tensor *one[MAX_OUT] = {0};
-        place q = example(s, &b, e);
+        law_point q = example(s, &b, e);
         if (!law_values(s, s->g, &q, one))
             continue;
         if (!ran)
@@ -203,7 +203,7 @@ bool law_of_sums(const subject *s, char *detail)
     flx_graph *d = law_gradient(s->g, &w, detail);
     bool usable = d != NULL;
     for (size_t e = 0; usable && e < BATCH; e++) {
-        place q = example(s, &b, e);
+        law_point q = example(s, &b, e);
         usable = law_values(s, d, &q, one[e]);
         for (size_t i = 0; usable && i < w.n; i++)
             usable = law_largest(one[e][n - 1 + i]) < 1e6;
@@ -212,7 +212,7 @@ bool law_of_sums(const subject *s, char *detail)
     if (usable) {
         flx_graph *sum = summed_batch(s, &b, &err);
         flx_graph *dsum = sum ? law_gradient(sum, &w, detail) : NULL;
-        place p = whole_batch(s, &b, held);
+        law_point p = whole_batch(s, &b, held);
         if (!sum)
             ok = law_broken(detail, "vmap", &err);
         else if (!dsum)

@@ -12,9 +12,9 @@
 
 /* ---- Running ---- */
 
-place law_here(const subject *s, bool along_u)
+law_point law_here(const subject *s, bool along_u)
 {
-    place p = {0};
+    law_point p = {0};
     for (size_t i = 0; i < s->n; i++) {
         p.x[i] = s->in[i].x;
         p.t[i] = along_u ? s->in[i].u : s->in[i].t;
@@ -43,7 +43,7 @@ double law_tolerance(const flx_graph *g, double in_double)
 }
 
 /* The inputs of g are those of the subject and their tangents. */
-bool law_run(const subject *s, const flx_graph *g, const place *p, flx_tensor **out, flx_error *err)
+bool law_run(const subject *s, const flx_graph *g, const law_point *p, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[RANDOM_MAX_INPUTS * 2];
     flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = s->num_dims};
@@ -89,7 +89,7 @@ static bool all_finite(flx_tensor *const *v, size_t n)
 }
 
 /* The values at a point; false when they cannot be used. */
-bool law_values(const subject *s, const flx_graph *g, const place *p, flx_tensor **out)
+bool law_values(const subject *s, const flx_graph *g, const law_point *p, flx_tensor **out)
 {
     flx_error err = {0};
     size_t n = flx_graph_output_count(g);
@@ -165,7 +165,7 @@ bool law_same_bits(flx_tensor *const *a, flx_tensor *const *b, size_t n, char *d
 /* Outputs at step k along t. */
 bool law_values_at_step(const subject *s, const flx_graph *g, double h, flx_tensor **out)
 {
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     flx_tensor *x[RANDOM_MAX_INPUTS] = {0};
     for (size_t i = 0; i < s->n; i++)
         if (s->in[i].t)
@@ -197,7 +197,7 @@ bool law_has_loss(const subject *s)
 /* Whether the laws of derivatives apply to the graph; its values in `out`. */
 bool law_applies(const subject *s, const wrt_list *w, flx_tensor **out)
 {
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     return law_has_loss(s) && w->n > 0 && law_values(s, s->g, &p, out);
 }
 

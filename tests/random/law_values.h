@@ -14,16 +14,16 @@ enum { MAX_OUT = 24 };
 typedef struct {
     const flx_tensor *x[RANDOM_MAX_INPUTS];
     const flx_tensor *t[RANDOM_MAX_INPUTS];
-} place;
+} law_point;
 
-place law_here(const subject *s, bool along_u); /* the point, and one of the directions */
+law_point law_here(const subject *s, bool along_u); /* the point, and one of the directions */
 
 /* The inputs of g are those of the subject and their tangents. */
-bool law_run(const subject *s, const flx_graph *g, const place *p, flx_tensor **out, flx_error *err);
+bool law_run(const subject *s, const flx_graph *g, const law_point *p, flx_tensor **out, flx_error *err);
 
 /* The values at a point, or at a step of h along t; false when they cannot be used: g does not run or they are not
    finite. */
-bool law_values(const subject *s, const flx_graph *g, const place *p, flx_tensor **out);
+bool law_values(const subject *s, const flx_graph *g, const law_point *p, flx_tensor **out);
 bool law_values_at_step(const subject *s, const flx_graph *g, double h, flx_tensor **out);
 
 void law_release(flx_tensor **out, size_t n);

@@ -63,7 +63,7 @@ static bool passes_keep_values(const subject *s, char *detail)
     } passes[] = {{"simplify", flxi_simplify}, {"cse", flxi_pass_cse}, {"dce", flxi_pass_dce}, {"fuse", fuse_exactly}};
     flx_tensor *before[MAX_OUT] = {0};
     flx_error err = {0};
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     size_t n = flx_graph_output_count(s->g);
     if (n > MAX_OUT || !law_run(s, s->g, &p, before, &err))
         return true;
@@ -87,7 +87,7 @@ static bool passes_keep_values(const subject *s, char *detail)
 static bool modes_agree(const subject *s, const flx_tensor *forward, const wrt_list *w, char *detail)
 {
     flx_error err = {0};
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     size_t aux = flx_graph_output_count(s->g) - 1;
     flx_tensor *out[MAX_OUT + RANDOM_MAX_INPUTS] = {0};
     flx_graph *d = law_gradient(s->g, w, detail);
@@ -151,7 +151,7 @@ static bool on_plain(const subject *s, char *detail, bool (*holds)(const subject
 static bool plain_first_order(const subject *s, char *detail)
 {
     flx_error err = {0};
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     wrt_list w = law_wrt(s);
     size_t n = flx_graph_output_count(s->g);
     flx_tensor *y[MAX_OUT] = {0};
@@ -187,7 +187,7 @@ static bool first_order(const subject *s, char *detail)
 
 /* ---- Second order ---- */
 
-static double along(flx_tensor *const *h, const place *p, const wrt_list *w, double *size)
+static double along(flx_tensor *const *h, const law_point *p, const wrt_list *w, double *size)
 {
     double sum = 0.0;
     for (size_t i = 0; i < w->n; i++) {
@@ -202,8 +202,8 @@ static bool plain_second_order(const subject *s, char *detail)
 {
     flx_error err = {0};
     wrt_list w = law_wrt(s);
-    place t = law_here(s, false);
-    place u = law_here(s, true);
+    law_point t = law_here(s, false);
+    law_point u = law_here(s, true);
     flx_tensor *y[MAX_OUT] = {0};
     flx_tensor *ht[MAX_OUT] = {0};
     flx_tensor *hu[MAX_OUT] = {0};
@@ -241,8 +241,8 @@ static bool plain_second_differences(const subject *s, char *detail)
 {
     flx_error err = {0};
     wrt_list w = law_wrt(s);
-    place t = law_here(s, false);
-    place u = law_here(s, true);
+    law_point t = law_here(s, false);
+    law_point u = law_here(s, true);
     size_t aux = flx_graph_output_count(s->g) - 1;
     flx_tensor *y[MAX_OUT] = {0};
     flx_tensor *ht[MAX_OUT] = {0};
@@ -315,7 +315,7 @@ static flx_graph *by_hvp(const flx_graph *g, const wrt_list *w, flx_error *err)
 static bool derive(derivative *d, const subject *s, differentiate how, const wrt_list *w, char *detail)
 {
     flx_error err = {0};
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     d->g = how(s->g, w, &err);
     d->n = d->g ? flx_graph_output_count(d->g) : 0;
     return (d->g && flx_graph_verify(d->g, &err) == FLX_OK && law_run(s, d->g, &p, d->out, &err)) ||
@@ -422,7 +422,7 @@ static bool jacobians_agree(const subject *s, char *detail)
 {
     flx_error err = {0};
     wrt_list w = law_wrt(s);
-    place p = law_here(s, false);
+    law_point p = law_here(s, false);
     flx_tensor *y[MAX_OUT] = {0};
     flx_tensor *by[2][MAX_OUT * RANDOM_MAX_INPUTS] = {{0}};
     flx_graph *jac[2] = {NULL, NULL};

@@ -55,7 +55,7 @@ TEST(exec_step_flops_follow_from_the_types)
 
 TEST(exec_step_flops_of_convolutions_count_each_weight_once_per_place)
 {
-    /* 6 = 8 - 3 + 1 places, 4 features of 2 channels and 3 taps. */
+    /* 6 = 8 - 3 + 1 positions, 4 features of 2 channels and 3 taps. */
     CHECK_EQ_I64(flops_of("graph f(x: f32[1, 2, 8], w: f32[4, 2, 3]) { return conv(x, w) }"), 2 * 6 * 4 * 2 * 3);
     CHECK_EQ_I64(flops_of("graph f(x: f32[1, 4, 8], w: f32[4, 2, 3]) { return conv(x, w, groups=2) }"),
                  2 * 6 * 4 * 2 * 3);

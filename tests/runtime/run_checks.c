@@ -73,7 +73,7 @@ TEST(finite_check_sees_every_float_dtype)
                 CHECK(good && y);
                 CHECK_EQ_I64(flxi_first_not_finite(dtype, flx_tensor_const_data(good), 5), -1);
                 CHECK_EQ_I64(flxi_first_not_finite(dtype, flx_tensor_const_data(y), 5), has_such ? at : -1);
-                CHECK_EQ_I64(flxi_check_finite(flx_tensor_type(y), flx_tensor_const_data(y), "op", NULL, &c.err),
+                CHECK_EQ_I64(flxi_check_finite(flx_tensor_type(y), flx_tensor_const_data(y), "op", &c.err),
                              has_such ? FLX_E_NUMERIC : FLX_OK);
                 flx_tensor_release(good);
                 flx_tensor_release(y);

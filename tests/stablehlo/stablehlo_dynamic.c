@@ -69,7 +69,7 @@ static const shaped programs[] = {
                          ", tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> " V "\n" END("%y", V),
      {2, 3, 5},
      {"f32[2] 1 2", "f32[2] 2 3", "f32[2] 4 5"}},
-    {"slice: a place that the run knows",
+    {"slice: a position that the run knows",
      MAIN("%x: " V ", %i: tensor<1xi32>",
           "tensor<2xf32>") "  %o = stablehlo.constant dense<1> : tensor<1xi32>\n"
                            "  %t = stablehlo.constant dense<2> : tensor<1xi32>\n  %e = stablehlo.add %i, %t : "

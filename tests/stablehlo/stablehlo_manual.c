@@ -51,7 +51,7 @@ TEST(stablehlo_manual_lists_the_operations)
     char *manual = read_manual();
     char *begin = strstr(manual, begin_mark);
     char *end = strstr(manual, "<!-- end -->");
-    CHECK_MSG(begin && end && begin < end, "docs/stablehlo.md has no place for operations");
+    CHECK_MSG(begin && end && begin < end, "docs/stablehlo.md has no section for operations");
     *end = 0;
     CHECK_EQ_STR(begin + sizeof begin_mark - 1, wanted.at);
     free(manual);

@@ -10,7 +10,7 @@
 
 /* Imports the program and runs it on `device` with every argument 1, 2, 3 … in row-major order, its symbolic extents,
    in order of their first use, being `extents` (the last one also for those that are left; NULL: none). Gives the
-   outputs, one per line, as "f32[2] 1 2", or "CODE: message at place". The text is overwritten by the next call. */
+   outputs, one per line, as "f32[2] 1 2", or "CODE: message at position". The text is overwritten by the next call. */
 const char *program_outcome(const char *text, const char *device, const int64_t *extents, size_t num_extents);
 
 /* The same on ref and on cpu; fails the test unless both are `expected`, or begin with it where it ends in "…". */

@@ -128,7 +128,7 @@ static void check_programs(const program *rows, size_t n)
     "    %m = stablehlo.multiply %a, %" factor " : " I32 "\n" \
     "    %s = stablehlo.add %m, %b : " I32 "\n" RETURN("s", I32)
 
-/* The place of the largest or smallest element, as it is usually written. */
+/* The position of the largest or smallest element, as it is usually written. */
 #define PLACE(better)                                                                           \
     "    %c = stablehlo.compare " better ", %a, %b, FLOAT : (" F32 ", " F32 ") -> tensor<i1>\n" \
     "    %n = stablehlo.compare NE, %a, %a, FLOAT : (" F32 ", " F32 ") -> tensor<i1>\n"         \
@@ -208,17 +208,17 @@ TEST(stablehlo_folds)
                             "  }) : (tensor<2x3xi32>, tensor<2x3xi32>, " I32 ", " I32 ") -> (" I32 ", " I32
                             ")\n" SECOND_RESULT(I32),
          "i32", "23"},
-        {"the place of the largest",
+        {"the position of the largest",
          PLACES("[[1.0, 3.0, 3.0], [0x7FC00000, 5.0, 0x7FC00000]]", "0xFF800000", "GT", "0")
              SECOND_RESULT("tensor<2xi32>"),
          "2xi32", "[1, 0]"},
-        {"the place of the smallest",
+        {"the position of the smallest",
          PLACES("[[1.0, 3.0, 1.0], [9.0, 5.0, 6.0]]", "0x7F800000", "LT", "0") SECOND_RESULT("tensor<2xi32>"), "2xi32",
          "[0, 1]"},
         {"the largest with its position",
          PLACES("[[0.0, -0.0, -3.0], [9.0, 5.0, 6.0]]", "0xFF800000", "GT", "0") FIRST_RESULT("tensor<2xf32>"), "2xf32",
          "[-0.0, 9.0]"},
-        {"the place of the largest, counted from another one",
+        {"the position of the largest, counted from another one",
          PLACES("[[1.0, 3.0, 3.0], [2.0, 1.0, 1.0]]", "2.5", "GT", "7") SECOND_RESULT("tensor<2xi32>"), "2xi32",
          "[1, 7]"},
         {"elements are widened to the type of the body",

@@ -66,13 +66,13 @@ static int parse_option(args *a, int argc, char **argv, int *i)
 static int keep_operand(args *a, const char *text)
 {
     bool takes_two = strchr(a->command->operand, ' ') != NULL;
-    const char **place = !a->operand ? &a->operand : &a->second;
-    if (!a->command->operand[0] || (a->operand && !takes_two) || *place) {
+    const char **operand = !a->operand ? &a->operand : &a->second;
+    if (!a->command->operand[0] || (a->operand && !takes_two) || *operand) {
         int status = fail(FLX_E_USAGE, "unexpected argument '%s'", text);
         hint("flx help %s shows what the command accepts", a->command->name);
         return status;
     }
-    *place = text;
+    *operand = text;
     return STATUS_OK;
 }
 

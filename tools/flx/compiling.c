@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const option_names[] = {"--threads", "--no-fusion", "--no-compiler", "--cache", "--dump",
-                                           "--record",  NULL};
+static const char *const option_names[] = {
+    "--threads", "--no-grouping", "--no-compiler", "--cache", "--dump", "--record", NULL};
 
 static int read_threads(const char *text, flx_compile_options *o)
 {
@@ -46,7 +46,7 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
     int status = threads ? read_threads(threads, o) : STATUS_OK;
     if (!status && cache)
         status = read_cache(cache, o);
-    if (args_has(a, "--no-fusion"))
+    if (args_has(a, "--no-grouping"))
         o->flags |= FLX_COMPILE_UNGROUPED;
     if (args_has(a, "--no-compiler"))
         o->flags |= FLX_COMPILE_INTERPRET;

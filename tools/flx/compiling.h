@@ -11,9 +11,9 @@
     {                                                                                                \
         "--threads", "N", "threads to run on, 1 to 64; one for each core unless given", MAY_BE_GIVEN \
     }
-#define OPTION_NO_FUSION                                                     \
-    {                                                                        \
-        "--no-fusion", NULL, "every op is a kernel of its own", MAY_BE_GIVEN \
+#define OPTION_NO_GROUPING                                                     \
+    {                                                                          \
+        "--no-grouping", NULL, "every op is a kernel of its own", MAY_BE_GIVEN \
     }
 #define OPTION_NO_COMPILER                                                                                   \
     {                                                                                                        \

@@ -116,7 +116,7 @@ void hint_list_end(void)
 
 /* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not
    used. */
-static const char *place_in(const char *where)
+static const char *position_in(const char *where)
 {
     const char *s = where + strlen(where);
     for (int numbers = 0; numbers < 2; numbers++) {
@@ -132,10 +132,10 @@ static const char *place_in(const char *where)
 
 int report(const flx_error *err, const char *file)
 {
-    const char *place = place_in(err->where);
+    const char *position = position_in(err->where);
     if (file) {
         put_printable(file);
-        fprintf(stderr, "%s%s: ", place ? ":" : "", place ? place : "");
+        fprintf(stderr, "%s%s: ", position ? ":" : "", position ? position : "");
     }
     fputs("error: ", stderr);
     put_printable(err->message);

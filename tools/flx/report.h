@@ -24,7 +24,7 @@ void hint_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
 void hint_list_end(void);
 void list_item(const char *item);
 
-/* What the library reports. With a file, an error that has a place in it begins `FILE:LINE:COL: `, and any other
+/* What the library reports. With a file, an error that has a position in it begins `FILE:LINE:COL: `, and any other
    `FILE: `; without one (NULL) the message stands alone. */
 int report(const flx_error *err, const char *file);
 

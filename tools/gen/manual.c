@@ -84,7 +84,8 @@ void write_error_manual(FILE *f)
 {
     fputs("<!-- Generated from include/fluxion/types.h by script/generate; do not edit. -->\n"
           "# Errors\n\n"
-          "Every failure is a value: a code, a message that names the thing, the place, and where it helps a hint. The "
+          "Every failure is a value: a code, a message that names the thing, the position, and where it helps a hint. "
+          "The "
           "library\n"
           "never aborts, exits or prints. The last column is the exit status of `flx`.\n\n"
           "| code | number | meaning | exit status |\n|---|---|---|---|\n",

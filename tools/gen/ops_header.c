@@ -233,6 +233,16 @@ static const char tools[] =
     "    (attrs && (attrs->struct_size == 0 || attrs->struct_size >= offsetof(type, field) + sizeof attrs->field))\n"
     "#define FLX_HAS_NUMBER_(type, field) (FLX_HAS_(type, field) && (attrs->struct_size != 0 || attrs->field != 0))\n"
     "\n"
+    "/* Structs of this version need no check; whether another size is accepted is decided by the library. */\n"
+    "#ifdef __cplusplus\n"
+    "#define FLX_ALIGNMENT_(type) alignof(type)\n"
+    "#else\n"
+    "#define FLX_ALIGNMENT_(type) _Alignof(type)\n"
+    "#endif\n"
+    "#define FLX_CHECK_SIZE_(type) \\\n"
+    "    ((void)(attrs && attrs->struct_size != 0 && attrs->struct_size != sizeof(type) && \\\n"
+    "            flx_attrs_check(g, attrs, #type, sizeof(type), FLX_ALIGNMENT_(type))))\n"
+    "\n"
     "/* The macros list every attribute as absent and then the caller's, which override them: exactly what is meant, "
     "but "
     "what\n"
@@ -250,9 +260,9 @@ static const char tools[] =
     "#define FLX_LOUD_ _Pragma(\"GCC diagnostic pop\")\n"
     "#endif\n"
     "#if defined(__GNUC__)\n"
-    "#define FLX_CALL_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })\n"
+    "#define FLX_BUILT_(type, call) __extension__({ FLX_QUIET_ type flx_result_ = call; FLX_LOUD_ flx_result_; })\n"
     "#else\n"
-    "#define FLX_CALL_(type, call) call\n"
+    "#define FLX_BUILT_(type, call) call\n"
     "#endif\n";
 
 /* ---- One op ---- */
@@ -325,7 +335,7 @@ static void write_macro(FILE *f, const op_row *e)
     for (int i = 0; !e->variadic && i < e->num_operands; i++)
         put(&l, ", %s_", e->operand[i]);
     put(&l, "%s", e->num_results < 0 ? ", results_, capacity_" : e->num_results > 1 ? ", results_" : "");
-    put(&l, ", ...) FLX_CALL_(%s, flx_%s_with", e->num_results == 1 ? "flx_val" : "uint32_t", e->view.name);
+    put(&l, ", ...) FLX_BUILT_(%s, flx_%s_with", e->num_results == 1 ? "flx_val" : "uint32_t", e->view.name);
     put_operands(&l, e, 0);
     put(&l, ", &(flx_%s_attrs){", e->view.name);
     for (uint32_t i = 0; i < e->view.num_attrs; i++) {
@@ -387,6 +397,8 @@ static void write_body(FILE *f, const op_row *e)
     if (e->view.num_attrs)
         fprintf(f, "    flx_attr flx_a[%u];\n    size_t flx_n = 0;\n", e->view.num_attrs);
     const char *count = write_operands(f, e, number, sizeof number);
+    if (e->view.num_attrs)
+        fprintf(f, "    FLX_CHECK_SIZE_(flx_%s_attrs);\n", e->view.name);
     for (uint32_t i = 0; i < e->view.num_attrs; i++)
         write_attr(f, e, i);
     if (e->num_results == 1)
@@ -433,5 +445,6 @@ void write_ops_header(FILE *f)
         family = e.view.family;
         write_op(f, &e);
     }
-    fputs("#undef FLX_HAS_\n#undef FLX_HAS_NUMBER_\n\nFLX_END_DECLS\n#endif\n", f);
+    fputs("#undef FLX_HAS_\n#undef FLX_HAS_NUMBER_\n#undef FLX_CHECK_SIZE_\n#undef FLX_ALIGNMENT_\n", f);
+    fputs("\nFLX_END_DECLS\n#endif\n", f);
 }

@@ -96,9 +96,11 @@ static void log_cache(const flx_context *ctx, flxi_compile_service *s)
     flxi_compile_stats stats;
     flxi_compile_service_stats(s, &stats);
     if (stats.hits)
-        flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "%llu compiled objects from the cache", (unsigned long long)stats.hits);
+        flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "object cache: %llu object%s found", (unsigned long long)stats.hits,
+                 stats.hits == 1 ? "" : "s");
     if (stats.misses)
-        flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "%llu objects compiled", (unsigned long long)stats.misses);
+        flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "object cache: %llu object%s compiled",
+                 (unsigned long long)stats.misses, stats.misses == 1 ? "" : "s");
 }
 
 /* Less than the usual limit, if the caller sets one; but no compiler starts with less than this. */

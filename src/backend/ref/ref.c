@@ -5,6 +5,7 @@
 #include "backend/ref/ref.h"
 
 #include "base/host/stop.h"
+#include "graph/op/origin.h"
 #include "graph/type/finite.h"
 
 struct flxi_run {
@@ -101,7 +102,8 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
         r->values[n->first + k] = out[k];
     }
     flxi_eval e = {.op = &flxi_ops[n->op],
-                   .label = n->nout ? flxi_value_at(r->g, n->first)->name : NULL,
+                   .label = flxi_node_label(r->g, n),
+                   .origin = n->origin,
                    .attrs = n->attrs,
                    .nin = n->nin,
                    .nout = n->nout,
@@ -113,10 +115,12 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
                    .run_body = run_body,
                    .print = print_value,
                    .report = report_status};
+    flxi_node_name name;
     FLXI_TRY(flxi_stop_or(e.op->rules->eval(&e), r->err));
     bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && !flxi_is_const(n);
     for (uint32_t k = 0; is_checked && k < n->nout; k++)
-        FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data, e.op->name, flxi_value_at(r->g, n->first + k)->name,
+        FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data,
+                                   flxi_name_node(&name, e.op, flxi_value_at(r->g, n->first + k)->name, n->origin),
                                    r->err));
     return FLX_OK;
 }
@@ -142,9 +146,7 @@ static flx_code run_node(flxi_run *r, uint32_t i)
     flx_code code = eval_node(r, n, in, out);
     flxi_free(r->mem, block, room, sizeof(void *));
     if (code != FLX_OK) {
-        if (n->nout)
-            flxi_at(r->err, "%.50s/%.50s", r->g->name,
-                    flxi_value_at(r->g, n->first)->name ? flxi_value_at(r->g, n->first)->name : flxi_ops[n->op].name);
+        flxi_at_node(r->err, r->g, n);
         return code;
     }
     for (uint32_t k = 0; k < n->nin; k++)

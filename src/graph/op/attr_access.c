@@ -51,6 +51,31 @@ const flx_tensor *flxi_attr_tensor(const flxi_op *op, const void *attrs, const c
     return v ? *v : NULL;
 }
 
+const flx_type *flxi_attr_type(const flxi_op *op, const void *attrs, const char *name)
+{
+    const flx_type *const *v = flxi_attr_field(op, attrs, name, STORED_TYPE);
+    return v ? *v : NULL;
+}
+
+const flxi_combine *flxi_attr_combine(const flxi_op *op, const void *attrs, const char *name)
+{
+    return flxi_attr_field(op, attrs, name, STORED_COMBINE);
+}
+
+const flx_graphs *flxi_attr_graphs(const flxi_op *op, const void *attrs, const char *name)
+{
+    static const flx_graphs none = {NULL, 0};
+    const flx_graphs *v = flxi_attr_field(op, attrs, name, STORED_GRAPHS);
+    return v ? v : &none;
+}
+
+void flxi_attr_set_int(const flxi_op *op, void *attrs, const char *name, int64_t value)
+{
+    const flxi_attr *a = flxi_find_attr(op, name);
+    if (a && flxi_attr_kinds[a->kind].storage == STORED_INT)
+        *(int64_t *)(void *)((char *)attrs + a->offset) = value;
+}
+
 bool flxi_attr_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word)
 {
     const int64_t *plain = flxi_attr_field(op, attrs, name, STORED_INT);

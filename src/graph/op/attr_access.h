@@ -19,6 +19,14 @@
         return flxi_ops[n->op].rules->schema == flxi_rules_##op_name.schema ? (const type *)n->attrs : NULL; \
     }
 
+/* The same for code that has an op and its attributes instead of a node. */
+#define FLXI_ATTRS_VIEW_OF(function, type, op_name)                                                    \
+    extern const flxi_rules flxi_rules_##op_name;                                                      \
+    static inline const type *function(flxi_opcode op, const void *attrs)                              \
+    {                                                                                                  \
+        return flxi_ops[op].rules->schema == flxi_rules_##op_name.schema ? (const type *)attrs : NULL; \
+    }
+
 /* The row of the schema with this name; NULL: none. */
 const flxi_attr *flxi_find_attr(const flxi_op *op, const char *name);
 
@@ -34,8 +42,16 @@ double flxi_attr_real(const flxi_op *op, const void *attrs, const char *name);
 /* NULL: none. */
 const flx_graph *flxi_attr_graph(const flxi_op *op, const void *attrs, const char *name);
 const flx_tensor *flxi_attr_tensor(const flxi_op *op, const void *attrs, const char *name);
+const flx_type *flxi_attr_type(const flxi_op *op, const void *attrs, const char *name);
+const flxi_combine *flxi_attr_combine(const flxi_op *op, const void *attrs, const char *name);
+/* None: an empty list without v. */
+const flx_graphs *flxi_attr_graphs(const flxi_op *op, const void *attrs, const char *name);
 /* Whether the attribute of words, or of words and graphs, is this word. */
 bool flxi_attr_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word);
+
+/* Changes an attribute that flxi_attr_int reads, in a copy of the attributes that has no node yet. Nothing changes
+   where the op has no such attribute. */
+void flxi_attr_set_int(const flxi_op *op, void *attrs, const char *name, int64_t value);
 
 /* ---- The same of a node ---- */
 

@@ -20,8 +20,14 @@ static flx_code wrong_kind(flxi_filling *s)
 {
     char hint[120] = "";
     char found[60];
+    const flx_attr *given = s->given;
     if (s->attr->words)
         snprintf(hint, sizeof hint, "one of: %s", s->attr->words);
+    else if (flxi_attr_is_list(s->attr->kind) && given->kind == FLX_ATTR_INT && flxi_dim_is_number(given->as.i))
+        snprintf(hint, sizeof hint, "write %s=[%lld]", s->attr->name, (long long)given->as.i);
+    else if (s->attr->kind == ATTR_INT && given->kind == FLX_ATTR_INTS && given->as.ints.n == 1 &&
+             flxi_dim_is_number(given->as.ints.v[0]))
+        snprintf(hint, sizeof hint, "write %s=%lld", s->attr->name, (long long)given->as.ints.v[0]);
     describe_given(s->given, found, sizeof found);
     return flxi_fail_hint(s->err, FLX_E_ATTRIBUTE, hint, "%s: attribute '%s' must be %s%s", s->op->name, s->attr->name,
                           flxi_attr_kinds[s->attr->kind].text, found);

@@ -93,6 +93,18 @@ static flx_code map_body(flxi_cloning *c, const flx_graph **body)
     return FLX_OK;
 }
 
+static int32_t map_dtype(const flxi_cloning *c, int32_t dtype)
+{
+    return c->map->dtype && dtype != FLX_DTYPE_NONE ? c->map->dtype(c->map->user, dtype) : dtype;
+}
+
+static flx_code clone_dtype(flxi_cloning *c, void *field)
+{
+    int64_t *dtype = field;
+    *dtype = map_dtype(c, (int32_t)*dtype);
+    return FLX_OK;
+}
+
 static flx_code clone_dim(flxi_cloning *c, void *field)
 {
     return *(flx_dim *)field == FLXI_ABSENT ? FLX_OK : map_dim(c, field);
@@ -133,6 +145,7 @@ static flx_code clone_reals(flxi_cloning *c, void *field)
 static flx_code map_type(flxi_cloning *c, const flx_type *from, flx_type *to)
 {
     *to = *from;
+    to->dtype = map_dtype(c, to->dtype);
     for (int i = 0; i < to->rank; i++)
         FLXI_TRY(map_dim(c, &to->dims[i]));
     return FLX_OK;
@@ -185,11 +198,30 @@ static flx_code clone_combine(flxi_cloning *c, void *field)
     return map_body(c, &((flxi_combine *)field)->graph);
 }
 
+static flx_code clone_tensor(flxi_cloning *c, void *field)
+{
+    const flx_tensor **t = field;
+    if (c->map->tensor)
+        *t = c->map->tensor(c->map->user, *t, c->err);
+    return *t ? FLX_OK : c->err && c->err->code ? (flx_code)c->err->code : FLX_E_OOM;
+}
+
+static flx_code keep_text(flxi_cloning *c, const char *from, size_t n, const char **to)
+{
+    *to = flxi_arena_text(&c->to->arena, from, n);
+    return *to ? FLX_OK : flxi_oom(c->err, "attributes");
+}
+
 static flx_code clone_string(flxi_cloning *c, void *field)
 {
     const char **s = field;
-    *s = flxi_arena_text(&c->to->arena, *s, strlen(*s));
-    return *s ? FLX_OK : flxi_oom(c->err, "attributes");
+    if (!(c->attr->flags & ATTR_KERNEL) || !(*s)[0] || !c->map->kernel)
+        return keep_text(c, *s, strlen(*s), s);
+    flx_buffer text = {0};
+    flx_code code = c->map->kernel(c->map->user, *s, &text, c->err);
+    code = code == FLX_OK ? keep_text(c, text.data, text.size, s) : code;
+    flx_buffer_free(&text);
+    return code;
 }
 
 /* ---- Comparing ---- */
@@ -450,6 +482,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                   .is_default = is_default_int,
                   .equal = equal_bits,
                   .hash = hash_number,
+                  .view = flxi_view_int,
                   .write_default = write_int},
     [ATTR_BOOL] = {.name = "bool",
                    .text = "true or false",
@@ -459,6 +492,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .is_default = is_default_int,
                    .equal = equal_bits,
                    .hash = hash_number,
+                   .view = flxi_view_int,
                    .write_default = write_bool},
     [ATTR_REAL] = {.name = "real",
                    .text = "a number",
@@ -468,6 +502,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .is_default = is_default_real,
                    .equal = equal_bits,
                    .hash = hash_number,
+                   .view = flxi_view_real,
                    .write_default = write_real},
     [ATTR_WORD] = {.name = "word",
                    .text = "one of its words",
@@ -477,6 +512,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .is_default = is_default_int,
                    .equal = equal_bits,
                    .hash = hash_number,
+                   .view = flxi_view_word,
                    .write_default = write_word},
     [ATTR_DTYPE] = {.name = "dtype",
                     .text = "a dtype such as f32",
@@ -484,8 +520,10 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .fill = flxi_fill_dtype,
                     .set_default = default_int,
                     .is_default = is_default_int,
+                    .clone = clone_dtype,
                     .equal = equal_bits,
                     .hash = hash_number,
+                    .view = flxi_view_dtype,
                     .write_default = write_dtype},
     [ATTR_DIM] = {.name = "dim",
                   .text = "an integer or a dimension",
@@ -496,6 +534,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                   .clone = clone_dim,
                   .equal = equal_bits,
                   .visit = visit_dim,
+                  .view = flxi_view_int,
                   .write_default = write_int},
     [ATTR_INTS] = {.name = "ints",
                    .text = "a list of integers",
@@ -505,6 +544,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .clone = clone_ints,
                    .equal = equal_ints,
                    .hash = hash_ints,
+                   .view = flxi_view_ints,
                    .write_default = write_int},
     [ATTR_BOOLS] = {.name = "bools",
                     .text = "a list of true and false",
@@ -514,6 +554,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .clone = clone_ints,
                     .equal = equal_ints,
                     .hash = hash_ints,
+                    .view = flxi_view_ints,
                     .write_default = write_int},
     [ATTR_DIMS] = {.name = "dims",
                    .text = "a list of integers or dimensions",
@@ -524,6 +565,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .equal = equal_ints,
                    .hash = hash_length,
                    .visit = visit_dims,
+                   .view = flxi_view_ints,
                    .write_default = write_int},
     [ATTR_PAIRS] = {.name = "pairs",
                     .text = "a list of integers or [low, high] pairs",
@@ -533,6 +575,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .clone = clone_ints,
                     .equal = equal_ints,
                     .hash = hash_ints,
+                    .view = flxi_view_pairs,
                     .write_default = write_int},
     [ATTR_REALS] = {.name = "reals",
                     .text = "a list of numbers",
@@ -542,6 +585,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .clone = clone_reals,
                     .equal = equal_reals,
                     .hash = hash_reals,
+                    .view = flxi_view_reals,
                     .write_default = write_int},
     [ATTR_STRING] = {.name = "string",
                      .text = "a string",
@@ -552,6 +596,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                      .clone = clone_string,
                      .equal = equal_string,
                      .hash = hash_string,
+                     .view = flxi_view_string,
                      .write_default = write_string},
     [ATTR_TYPE] = {.name = "type",
                    .text = "a type such as f32[2, 3]",
@@ -562,6 +607,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                    .equal = equal_type,
                    .hash = hash_type,
                    .visit = visit_type,
+                   .view = flxi_view_type,
                    .write_default = write_int},
     [ATTR_TYPES] = {.name = "types",
                     .text = "a list of types",
@@ -572,6 +618,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .equal = equal_types,
                     .hash = hash_types,
                     .visit = visit_types,
+                    .view = flxi_view_types,
                     .write_default = write_int},
     [ATTR_GRAPH] = {.name = "graph",
                     .text = "a graph, written @name",
@@ -582,6 +629,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                     .equal = equal_graph,
                     .hash = hash_graph,
                     .visit = visit_graph,
+                    .view = flxi_view_graph,
                     .write_default = write_int},
     [ATTR_GRAPHS] = {.name = "graphs",
                      .text = "a list of graphs",
@@ -592,6 +640,7 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                      .equal = equal_graphs,
                      .hash = hash_graphs,
                      .visit = visit_graphs,
+                     .view = flxi_view_graphs,
                      .write_default = write_int},
     [ATTR_COMBINE] = {.name = "combine",
                       .text = "a word or a graph",
@@ -602,21 +651,26 @@ const flxi_attr_kind_row flxi_attr_kinds[ATTR_KINDS] = {
                       .equal = equal_combine,
                       .hash = hash_number,
                       .visit = visit_combine,
+                      .view = flxi_view_combine,
                       .write_default = write_word},
     [ATTR_DATA] = {.name = "data",
                    .text = "a literal",
                    .storage = STORED_TENSOR,
                    .fill = flxi_fill_tensor,
                    .is_default = is_default_never,
+                   .clone = clone_tensor,
                    .equal = equal_tensor,
                    .visit = visit_tensor,
+                   .view = flxi_view_tensor,
                    .write_default = write_int},
     [ATTR_VALUE] = {.name = "value",
                     .text = "a number",
                     .storage = STORED_TENSOR,
                     .fill = flxi_fill_tensor,
                     .is_default = is_default_never,
+                    .clone = clone_tensor,
                     .equal = equal_tensor,
                     .visit = visit_tensor,
+                    .view = flxi_view_tensor,
                     .write_default = write_int},
 };

@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include "graph/op/attr_kinds.h"
+#include "graph/op/foreign_names.h"
 #include "graph/op/own_attrs.h"
 
 #include <stdio.h>
@@ -47,12 +48,27 @@ static void hint_known(const flxi_op *op, flx_error *err)
         flxi_hint(err, "%s has no attributes", op->name);
 }
 
+/* How the value of an attribute is written: lists in brackets. */
+static const char *value_form(const flxi_op *op, const char *name)
+{
+    const flxi_attr *a = op->rules->schema;
+    while (strcmp(a->name, name) != 0)
+        a++;
+    return flxi_attr_is_list(a->kind) ? "[…]" : "…";
+}
+
 flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err)
 {
     char name[40];
     flxi_printable(name, sizeof name, key, strlen(key));
     flxi_fail(err, FLX_E_ATTRIBUTE, "%s: unknown attribute '%s'", op->name, name);
     hint_known(op, err);
+    const char *ours = flxi_foreign_attr(op, key);
+    char known[sizeof err->hint];
+    if (ours && err) {
+        snprintf(known, sizeof known, "%s", err->hint);
+        flxi_hint(err, "write %s=%s; %.80s", ours, value_form(op, ours), known);
+    }
     return FLX_E_ATTRIBUTE;
 }
 
@@ -160,16 +176,16 @@ flx_code flxi_attrs_clone(flx_graph *to, const flxi_op *op, const void *attrs, c
                           flx_error *err)
 {
     static const flxi_attr_map identity = {0};
-    flxi_cloning c = {to, map ? map : &identity, err};
+    flxi_cloning c = {.to = to, .map = map ? map : &identity, .err = err};
     *out = NULL;
     if (!attrs)
         return FLX_OK;
     char *copy = flxi_arena_copy(&to->arena, attrs, 1, op->rules->attrs_size, _Alignof(max_align_t));
     if (!copy)
         return flxi_oom(err, "attributes");
-    for (const flxi_attr *a = op->rules->schema; a->name; a++)
-        if (flxi_attr_kinds[a->kind].clone)
-            FLXI_TRY(flxi_attr_kinds[a->kind].clone(&c, copy + a->offset));
+    for (c.attr = op->rules->schema; c.attr->name; c.attr++)
+        if (flxi_attr_kinds[c.attr->kind].clone)
+            FLXI_TRY(flxi_attr_kinds[c.attr->kind].clone(&c, copy + c.attr->offset));
     *out = copy;
     return FLX_OK;
 }

@@ -42,9 +42,36 @@ static void describe(const flxi_op *op, flx_op_view *out)
     };
 }
 
+const char *flxi_op_signature(const flxi_op *op, char *buffer, size_t size)
+{
+    size_t at = (size_t)snprintf(buffer, size, "%s(%s", op->name, op->operands);
+    bool any = op->operands[0], any_named = false;
+    for (uint32_t i = 0; i < attr_count(op) && at < size; i++) {
+        flx_attr_view attr;
+        char part[80];
+        flx_op_attr(op->name, i, &attr);
+        const char *between = attr.positional ? (any ? ", " : "") : any_named ? ", " : "; ";
+        size_t n = (size_t)snprintf(part, sizeof part, "%s%s%s%s", between, attr.name, attr.required ? "" : "=",
+                                    attr.required ? "" : attr.fallback);
+        bool is_last = i + 1 == attr_count(op);
+        if (at + n + (is_last ? 1 : sizeof ", …") >= size) { /* what does not fit is left out */
+            at += (size_t)snprintf(buffer + at, size - at, "%s…", between);
+            break;
+        }
+        at += (size_t)snprintf(buffer + at, size - at, "%s", part);
+        any = true;
+        any_named = !attr.positional;
+    }
+    if (at + 1 < size)
+        snprintf(buffer + at, size - at, ")");
+    return buffer;
+}
+
 flx_code flx_op_at(size_t i, flx_op_view *out)
 {
-    if (!out || i >= flx_op_count())
+    if (!out)
+        return FLX_E_USAGE;
+    if (i >= flx_op_count())
         return FLX_E_NAME;
     describe(&flxi_ops[i + 1], out);
     return FLX_OK;
@@ -52,8 +79,10 @@ flx_code flx_op_at(size_t i, flx_op_view *out)
 
 flx_code flx_op_find(const char *name, flx_op_view *out)
 {
-    flxi_opcode op = name ? flxi_op_lookup(name, strlen(name)) : OP_NONE;
-    if (!out || op == OP_NONE)
+    if (!name || !out)
+        return FLX_E_USAGE;
+    flxi_opcode op = flxi_op_lookup(name, strlen(name));
+    if (op == OP_NONE)
         return FLX_E_NAME;
     describe(&flxi_ops[op], out);
     return FLX_OK;
@@ -61,8 +90,10 @@ flx_code flx_op_find(const char *name, flx_op_view *out)
 
 flx_code flx_op_attr(const char *op, uint32_t i, flx_attr_view *out)
 {
-    flxi_opcode code = op ? flxi_op_lookup(op, strlen(op)) : OP_NONE;
-    if (!out || code == OP_NONE || i >= attr_count(&flxi_ops[code]))
+    if (!op || !out)
+        return FLX_E_USAGE;
+    flxi_opcode code = flxi_op_lookup(op, strlen(op));
+    if (code == OP_NONE || i >= attr_count(&flxi_ops[code]))
         return FLX_E_NAME;
     const flxi_attr *a = &flxi_ops[code].rules->schema[i];
     *out = (flx_attr_view){.name = a->name,

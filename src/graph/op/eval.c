@@ -6,6 +6,7 @@
 
 #include "base/complex_arith.h"
 #include "base/half.h"
+#include "graph/op/origin.h"
 
 #include <complex.h>
 #include <math.h>
@@ -18,9 +19,8 @@ flx_code flxi_eval_fail(flxi_eval *e, flx_code code, const char *hint, const cha
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (e->label)
-        return flxi_fail_hint(e->err, code, hint, "%s '%s': %s", e->op->name, e->label, text);
-    return flxi_fail_hint(e->err, code, hint, "%s: %s", e->op->name, text);
+    flxi_node_name name;
+    return flxi_fail_hint(e->err, code, hint, "%s: %s", flxi_name_node(&name, e->op, e->label, e->origin), text);
 }
 
 /* ---- Loading and storing ---- */
@@ -417,6 +417,33 @@ flxi_split flxi_split_at(const flx_type *t, int64_t axis)
     return s;
 }
 
+flx_code flxi_index_fail(const flxi_op *op, const char *label, const flxi_origin *origin, int32_t dtype,
+                         const void *idx, int64_t i, int64_t extent, flx_error *err)
+{
+    char operand[32];
+    char of[40] = "";
+    char number[24];
+    flxi_node_name name;
+    bool is_part = origin && &flxi_ops[origin->op] != op;
+    /* Where an op of the user's is made of others, the operand's name says which number is meant. */
+    if (is_part && flxi_index_operand(&flxi_ops[origin->op], operand, sizeof operand)[0]) {
+        snprintf(of, sizeof of, " of %s", operand);
+        op = &flxi_ops[origin->op];
+    }
+    flxi_name_node(&name, op, label, origin);
+    int64_t k = flxi_load_int(dtype, idx, i);
+    if (flxi_is_float(dtype)) {
+        double x = load_float(dtype, idx, i);
+        if (x != trunc(x) || !isfinite(x))
+            return flxi_fail(err, FLX_E_INDEX, "%s: element %lld of %s is not an integer", name.s, (long long)i,
+                             of[0] ? operand : "the index operand");
+    }
+    snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
+    return flxi_fail_hint(err, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them into range",
+                          "%s: index %s%s is out of range for an axis of extent %lld", name.s, number, of,
+                          (long long)extent);
+}
+
 flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int64_t extent, flxi_oob policy,
                             int64_t *at)
 {
@@ -441,13 +468,7 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
         *at = above ? extent - 1 : k < 0 ? 0 : k;
         return FLX_OK;
     }
-    if (!whole)
-        return flxi_eval_fail(e, FLX_E_INDEX, NULL, "element %lld of the index operand is not an integer",
-                              (long long)i);
-    char number[24];
-    snprintf(number, sizeof number, dtype == FLX_U64 ? "%llu" : "%lld", (unsigned long long)k);
-    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such positions, oob=clamp moves them into range",
-                          "index %s is out of range for an axis of extent %lld", number, (long long)extent);
+    return flxi_index_fail(e->op, e->label, e->origin, dtype, idx->data, i, extent, e->err);
 }
 
 /* ---- Ready-made rules ---- */

@@ -14,7 +14,8 @@ typedef struct flxi_run flxi_run; /* backend/ref */
 
 struct flxi_eval {
     const flxi_op *op;
-    const char *label; /* or NULL */
+    const char *label;                /* or NULL */
+    const struct flxi_origin *origin; /* of the node, or NULL: messages name it instead (graph/op/origin.h) */
     const void *attrs;
     uint32_t nin, nout;
     const flx_tensor *const *in;
@@ -109,6 +110,10 @@ typedef enum { OOB_ERROR, OOB_ZERO, OOB_CLAMP } flxi_oob; /* order of the words 
 /* *at receives the position, or -1 when the element is dropped (OOB_ZERO). Fails with INDEX. */
 flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int64_t extent, flxi_oob policy,
                             int64_t *at);
+
+/* The error of flxi_resolve_index for element i of the index operand, also for those who resolve indices themselves. */
+flx_code flxi_index_fail(const flxi_op *op, const char *label, const struct flxi_origin *origin, int32_t dtype,
+                         const void *idx, int64_t i, int64_t extent, flx_error *err);
 
 /* Ready-made rules. */
 flx_code flxi_eval_pointwise(flxi_eval *e); /* loops scalar, scalar_c or scalar_i over broadcast operands */

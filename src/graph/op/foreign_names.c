@@ -19,13 +19,16 @@ enum { NUM_ROWS = sizeof rows / sizeof *rows, PLAIN_SIZE = 64 };
 /* The name in the form in which names are compared; "" when it is too long to be one. */
 static void make_plain(const char *name, size_t n, char plain[PLAIN_SIZE])
 {
-    size_t k = 0;
-    for (size_t i = 0; i < n && k < PLAIN_SIZE; i++) {
+    size_t k = 0; /* letters since the last dot, of which there may be more than fit */
+    for (size_t i = 0; i < n; i++) {
         char c = name[i];
-        if (c == '.')
+        if (c == '.') {
             k = 0;
-        else if (c != '_')
-            plain[k++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        } else if (c != '_') {
+            if (k < PLAIN_SIZE)
+                plain[k] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+            k++;
+        }
     }
     plain[k < PLAIN_SIZE ? k : 0] = 0;
 }
@@ -68,9 +71,97 @@ bool flxi_foreign_hint(const char *name, size_t n, char *hint, size_t size)
     return row || own;
 }
 
+/* ---- Attributes ---- */
+
+/* Under which names an op may have what is called `name` elsewhere, the likeliest first. */
+static const struct {
+    const char *name, *ours;
+} attr_rows[] = {
+    {"ascending", "descending"},
+    {"axes", "axis perm"},
+    {"axis", "axes"},
+    {"depth", "n"},
+    {"dilation_rate", "dilation"},
+    {"dilations", "dilation"},
+    {"dim", "axis axes"},
+    {"dimension", "axis axes"},
+    {"dimensions", "axes perm"},
+    {"dims", "axes perm shape"},
+    {"dtype", "to"},
+    {"epsilon", "eps"},
+    {"feature_group_count", "groups"},
+    {"fill_value", "value"},
+    {"group", "groups"},
+    {"indices_or_sections", "sizes"},
+    {"keepdim", "keep_dims"},
+    {"keepdims", "keep_dims"},
+    {"kernel", "kernel_size"},
+    {"kernel_shape", "kernel_size"},
+    {"lhs_dilation", "input_dilation"},
+    {"negative_slope", "alpha"},
+    {"newshape", "shape"},
+    {"num_classes", "n"},
+    {"num_groups", "groups"},
+    {"ord", "p"},
+    {"output_size", "shape"},
+    {"pad", "padding low"},
+    {"pads", "padding low"},
+    {"permutation", "perm"},
+    {"rate", "p"},
+    {"rhs_dilation", "dilation"},
+    {"shifts", "shift"},
+    {"size", "shape sizes"},
+    {"slope", "alpha"},
+    {"split_size_or_sections", "sizes"},
+    {"strides", "stride"},
+    {"stride", "strides"},
+    {"to", "dtype"},
+    {"window_dilation", "dilation"},
+    {"window_dimensions", "window"},
+    {"window_strides", "stride strides"},
+};
+
+static const char *attr_called(const flxi_op *op, const char *name, size_t n)
+{
+    for (const flxi_attr *a = op->rules->schema; a && a->name; a++)
+        if (strlen(a->name) == n && memcmp(a->name, name, n) == 0)
+            return a->name;
+    return NULL;
+}
+
+/* The op's attribute whose name differs in case and underscores only. */
+static const char *attr_spelt(const flxi_op *op, const char *plain)
+{
+    for (const flxi_attr *a = op->rules->schema; a && a->name; a++)
+        if (is_same(plain, a->name))
+            return a->name;
+    return NULL;
+}
+
+const char *flxi_foreign_attr(const flxi_op *op, const char *key)
+{
+    char plain[PLAIN_SIZE];
+    size_t n = 0;
+    make_plain(key, strlen(key), plain);
+    const char *found = attr_spelt(op, plain);
+    for (size_t i = 0; !found && i < sizeof attr_rows / sizeof *attr_rows; i++) {
+        const char *word;
+        for (int64_t k = 0; is_same(plain, attr_rows[i].name) && !found; k++) {
+            if (!(word = flxi_word_at(attr_rows[i].ours, k, &n)))
+                break;
+            found = attr_called(op, word, n);
+        }
+    }
+    return found;
+}
+
+/* ---- For the outside ---- */
+
 flx_code flx_foreign_name(size_t i, flx_foreign_view *out)
 {
-    if (!out || i >= NUM_ROWS)
+    if (!out)
+        return FLX_E_USAGE;
+    if (i >= NUM_ROWS)
         return FLX_E_NAME;
     *out = rows[i];
     return FLX_OK;
@@ -79,10 +170,13 @@ flx_code flx_foreign_name(size_t i, flx_foreign_view *out)
 flx_code flx_foreign_find(const char *name, flx_foreign_view *out)
 {
     char plain[PLAIN_SIZE];
-    make_plain(name ? name : "", name ? strlen(name) : 0, plain);
+    if (!name || !out)
+        return FLX_E_USAGE;
+    make_plain(name, strlen(name), plain);
     const flx_foreign_view *row = find_row(plain);
-    if (!out || !row)
+    const char *own = row ? NULL : find_own(plain);
+    if (!row && !own)
         return FLX_E_NAME;
-    *out = *row;
+    *out = row ? *row : (flx_foreign_view){own, "", own, ""};
     return FLX_OK;
 }

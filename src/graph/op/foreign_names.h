@@ -3,10 +3,12 @@
 #ifndef FLXI_FOREIGN_NAMES_H
 #define FLXI_FOREIGN_NAMES_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "graph/op/op.h"
 
 /* What to write instead of an op that does not exist, in `hint`; false when the name is not known elsewhere either. */
 bool flxi_foreign_hint(const char *name, size_t n, char *hint, size_t size);
+
+/* What the op calls an attribute that other frameworks call `key`; NULL when it has none of that meaning. */
+const char *flxi_foreign_attr(const flxi_op *op, const char *key);
 
 #endif

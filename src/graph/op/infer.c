@@ -3,6 +3,7 @@
 #include "graph/op/infer.h"
 
 #include "graph/graph.h"
+#include "graph/op/origin.h"
 
 #include <stdio.h>
 
@@ -13,9 +14,9 @@ flx_code flxi_infer_fail(flxi_infer *f, flx_code code, const char *hint, const c
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (f->label)
-        return flxi_fail_hint(f->err, code, hint, "%s '%s': %s", f->op->name, f->label, text);
-    return flxi_fail_hint(f->err, code, hint, "%s: %s", f->op->name, text);
+    flxi_node_name name;
+    return flxi_fail_hint(f->err, code, hint, "%s: %s", flxi_name_node(&name, f->op, f->label, flxi_current_origin()),
+                          text);
 }
 
 flx_code flxi_results(flxi_infer *f, size_t n)
@@ -55,6 +56,15 @@ const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, siz
         snprintf(buffer, size, "operand %u", i);
     else
         snprintf(buffer, size, "%.*s", (int)n, s);
+    return buffer;
+}
+
+const char *flxi_operand_label(const flxi_infer *f, uint32_t i, char *buffer, size_t size)
+{
+    const char *label = f->ids ? flxi_value_at(f->g, f->ids[i])->name : NULL;
+    if (!label)
+        return flxi_operand_name(f, i, buffer, size);
+    snprintf(buffer, size, "%s", label);
     return buffer;
 }
 
@@ -269,7 +279,8 @@ static flx_code check_arity(flxi_infer *f, const flxi_operands *o)
     else
         snprintf(wanted, sizeof wanted, "%d to %d operands", o->required, o->count);
     flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %s, got %u", wanted, f->nin);
-    flxi_hint(f->err, "%s(%s)", f->op->name, f->op->operands);
+    char signature[sizeof f->err->hint];
+    flxi_hint(f->err, "%s", flxi_op_signature(f->op, signature, sizeof signature));
     return FLX_E_ARITY;
 }
 
@@ -324,9 +335,10 @@ static flx_code check_dtypes(flxi_infer *f, const flxi_operands *o)
             return wrong_dtype(f, i, f->op->dtypes);
         if (first && first->dtype != f->in[i]->dtype) {
             char hint[120];
-            char name[32];
-            snprintf(hint, sizeof hint, "convert %s: cast(%s, to=%s)", flxi_operand_name(f, i, name, sizeof name),
-                     strncmp(name, "operand", 7) == 0 ? "x" : name, flx_dtype_name(first->dtype));
+            char name[40];
+            flxi_operand_label(f, i, name, sizeof name);
+            snprintf(hint, sizeof hint, "convert %s: cast(%s, to=%s)", name,
+                     strncmp(name, "operand ", 8) == 0 ? "x" : name, flx_dtype_name(first->dtype));
             return flxi_infer_fail(f, FLX_E_DTYPE, hint, "operands have different dtypes: %s and %s",
                                    flx_dtype_name(first->dtype), flx_dtype_name(f->in[i]->dtype));
         }
@@ -358,6 +370,7 @@ flx_code flxi_infer_node(flx_graph *g, flxi_opcode op, const flx_type *const *in
                     .label = g->pending_label,
                     .nin = nin,
                     .in = in,
+                    .ids = g->pending_in,
                     .attrs = attrs,
                     .nout = fixed < 0 ? 0 : (uint32_t)fixed,
                     .out = *out,

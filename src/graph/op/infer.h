@@ -17,6 +17,7 @@ struct flxi_infer {
     const char *label; /* of the node, or NULL: for messages */
     uint32_t nin;
     const flx_type *const *in;
+    const uint32_t *ids; /* of the operands in g, or NULL: for messages */
     void *attrs;
     uint32_t nout; /* preset to the row's number; with "..." the rule calls flxi_results */
     flx_type *out;
@@ -48,6 +49,8 @@ bool flxi_dims_may_equal(flxi_infer *f, flx_dim a, flx_dim b);
 flx_code flxi_broadcast(flxi_infer *f, const flx_type *const *in, uint32_t n, flx_type *out);
 /* The name of operand i for messages. */
 const char *flxi_operand_name(const flxi_infer *f, uint32_t i, char *buffer, size_t size);
+/* The same, but the name that the user gave the value, if it has one. */
+const char *flxi_operand_label(const flxi_infer *f, uint32_t i, char *buffer, size_t size);
 
 /* The inputs of the sub-graph must have exactly these types. */
 flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body, const flx_type *const *types,

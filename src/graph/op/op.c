@@ -123,8 +123,8 @@ int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode)
     const flxi_rules *r = op->rules;
     if (mode == MODE_BATCH)
         return batch_kind(op);
-    if (mode == MODE_FUSED_VJP)
-        return r->fused_vjp ? FLX_RULE_OWN : flxi_rule_kind(op, MODE_VJP);
+    if (mode == MODE_BACKWARD_OPS)
+        return r->backward_vjp ? FLX_RULE_OWN : flxi_rule_kind(op, MODE_VJP);
     if (op->traits & TRAIT_ZERO_GRAD || op->op_class == CLASS_LEAF)
         return FLX_RULE_ZERO;
     bool is_linear = (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)) != 0;

@@ -275,8 +275,9 @@ typedef enum {               /* what a node does with a body */
                BODY_TEST,    /* of a loop: runs before each round, sees the carries, decides whether there is another */
                BODY_ROUND,   /* of a loop: one round of it */
                BODY_ELEMENT, /* runs on the elements of the operands, in an order that the op chooses */
-               BODY_CALLED,  /* runs in a way of the op's own, which its `eval` knows */
-               BODY_RULE     /* does not run here: how to differentiate the others */
+               BODY_FUNCTION, /* runs once, on the operands */
+               BODY_CALLED,   /* runs in a way of the op's own, which its `eval` knows */
+               BODY_RULE      /* does not run here: how to differentiate the others */
 } flxi_body_role;
 
 /* How a body is bound to its node. The inputs of the body are `carries` values that start as the operands from `first`
@@ -313,12 +314,12 @@ typedef struct {
     /* Appends the forward computation together with the values that vjp needs later (returned in `saved`, which has
        room for `num_saved` values); the results go to y. Only for ops that keep something. */
     void (*primal)(flxi_site *s, flx_val *y, flx_val *saved);
-    uint32_t (*num_saved)(const flxi_site *s);
+    uint32_t (*num_saved)(flxi_site *s);
     /* From cotangents of the results to cotangents of the operands with s->wanted; dx is preset to FLX_NONE. */
     void (*vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
-    /* The same with dedicated backward ops, where grad is called with FLX_GRAD_FUSED_BACKWARD; otherwise vjp, or
+    /* The same with dedicated backward ops, where grad is called with FLX_GRAD_BACKWARD_OPS; otherwise vjp, or
        the decomposition, is used. Both agree to rounding. */
-    void (*fused_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
+    void (*backward_vjp)(flxi_site *s, const flx_val *dy, flx_val *dx);
     /* From tangents of the operands to tangents of the results, which have the results' shapes; ty is preset to
        FLX_NONE. Linear ops and ops with partials need no such rule. */
     void (*jvp)(flxi_site *s, const flx_val *tx, flx_val *ty);
@@ -429,6 +430,8 @@ typedef struct {
 
 /* The row's operand text, parsed. */
 const flxi_operands *flxi_operands_of(const flxi_op *op);
+/* "reduce_sum(x; axes=all, keep_dims=false)", as the manual writes signatures; … replaces what does not fit. */
+const char *flxi_op_signature(const flxi_op *op, char *buffer, size_t size);
 flxi_role flxi_operand_role(const flxi_operands *o, uint32_t i);
 /* Which of n operands gives its dtype to a bare number at position i (is_bare marks the other bare numbers); UINT32_MAX
    when none does: then the dtype is flxi_number_dtype. */
@@ -438,7 +441,7 @@ int32_t flxi_number_dtype(const flxi_op *op, uint32_t i, bool is_truth);
 /* Number of results the row names, or -1 for "...". */
 int flxi_fixed_results(const flxi_op *op);
 
-typedef enum { MODE_VJP, MODE_FUSED_VJP, MODE_JVP, MODE_BATCH } flxi_mode;
+typedef enum { MODE_VJP, MODE_BACKWARD_OPS, MODE_JVP, MODE_BATCH } flxi_mode;
 
 /* How an op gets its rule for a mode: FLX_RULE_… of fluxion/catalogue.h. */
 int32_t flxi_rule_kind(const flxi_op *op, flxi_mode mode);

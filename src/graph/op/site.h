@@ -10,8 +10,21 @@
 #define FLXI_SITE_H
 
 #include "graph/graph.h"
+#include "graph/op/origin.h"
 
 #include <fluxion/ops.h>
+
+/* The vjp of a body in two parts, borrowed from the transform; forward is NULL where the parts would exchange too many
+   values. */
+typedef struct {
+    flx_graph *forward; /* inputs of the body → its outputs, then the values that are kept */
+    flx_graph *backward; /* inputs of the body, kept values, a cotangent for each output that can have one → a cotangent
+                            for each wanted input */
+    uint32_t kept;
+} flxi_split_body;
+
+/* What a transform has made of bodies so far (autodiff/body_memo.h). */
+typedef struct flxi_body_memo flxi_body_memo;
 
 /* Transforms of sub-graphs, for the rules of control flow; src/autodiff fills this in. Each returns a new graph that
    the caller frees, or NULL with the error in the graph being built. */
@@ -25,6 +38,8 @@ typedef struct {
     /* Inputs i with batched[i] have a leading axis of extent s->size, and so does every output k with out[k] (set by
        the call where `fixed` is false; otherwise forced: an unbatched output is expanded). */
     flx_graph *(*vmap)(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed);
+    /* False with the error in the graph being built. */
+    bool (*split)(flxi_site *s, const flx_graph *body, const bool *wanted, flxi_split_body *out);
     /* Simplifies a body that a rule has built; consumes the given graph. */
     flx_graph *(*simplify)(flxi_site *s, flx_graph *body);
 } flxi_body_transforms;
@@ -42,12 +57,13 @@ struct flxi_site {
     const bool *wanted;   /* vjp: the operands that need a cotangent */
     const flx_val *saved; /* vjp: what the op's primal rule kept */
     bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
-    bool fused;           /* vjp: dedicated backward ops are wanted, in bodies too */
+    bool backward_ops;    /* vjp: dedicated backward ops are wanted, in bodies too */
     flx_val *new_y;       /* jvp: a rule that recomputes the results along with their tangents stores them here */
     const bool *batched;  /* batch: operands with a leading batch axis */
     bool *by_batched;     /* batch: results with a leading batch axis; all true unless the rule changes it */
     flx_dim size;         /* batch: its extent */
     const flxi_body_transforms *bodies;
+    flxi_body_memo *memo; /* NULL: nothing is remembered */
 };
 
 static inline bool flxi_is_none(flx_val v)

@@ -63,11 +63,18 @@ void flxi_work_picked(const flx_graph *g, const flxi_node *n, flxi_work *w)
 
 /* ---- Bodies ---- */
 
+/* Kept for a body, which cannot change: bodies may be used exponentially often. */
 static int64_t graph_flops(const flx_graph *g)
 {
-    int64_t flops = 0;
+    flx_graph *body = atomic_load(&g->sealed) ? (flx_graph *)(uintptr_t)g : NULL;
+    int64_t flops = body ? (int64_t)atomic_load(&body->kept_flops) - 1 : -1;
+    if (flops >= 0)
+        return flops;
+    flops = 0;
     for (uint32_t i = 0; i < g->node_count; i++)
         flops = flxi_plus(flops, flxi_node_work(g, i).flops);
+    if (body)
+        atomic_store(&body->kept_flops, (uint64_t)flops + 1);
     return flops;
 }
 

@@ -7,6 +7,7 @@
 
 #include "graph/module.h"
 
+#include <ctype.h>
 #include <fluxion/text.h>
 #include <stdio.h>
 
@@ -37,15 +38,15 @@ flx_error *flxi_parse_error(flxi_reader *r)
     return r->p->err;
 }
 
-static void set_place(flxi_parser *p, const char *at)
+static void set_position(flxi_parser *p, const char *at)
 {
     flxi_lexer x = {.text = p->text, .end = p->end};
     size_t line;
     size_t column;
-    char place[48];
+    char position[48];
     flxi_lex_position(&x, at, &line, &column);
-    int n = snprintf(place, sizeof place, ":%zu:%zu", line, column);
-    snprintf(p->err->where, sizeof p->err->where, "%.*s%s", (int)sizeof p->err->where - n - 1, p->file, place);
+    int n = snprintf(position, sizeof position, ":%zu:%zu", line, column);
+    snprintf(p->err->where, sizeof p->err->where, "%.*s%s", (int)sizeof p->err->where - n - 1, p->file, position);
 }
 
 flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char *hint, const char *fmt, ...)
@@ -54,18 +55,67 @@ flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char 
     va_start(args, fmt);
     flxi_fail_va(r->p->err, code, hint, fmt, args);
     va_end(args);
-    set_place(r->p, at);
+    set_position(r->p, at);
     return code;
 }
 
 flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)
 {
     *r->p->err = *err;
-    set_place(r->p, at);
+    set_position(r->p, at);
     return (flx_code)err->code;
 }
 
+/* The word that ends before `at`, for a hint; 0 when there is none. */
+static size_t word_before(const flxi_reader *r, const char *at, const char **word)
+{
+    while (at > r->p->text && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    const char *end = at;
+    while (at > r->p->text && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.'))
+        at--;
+    *word = at;
+    return (size_t)(end - at);
+}
+
+/* Habits of other languages: infix operators, and a semicolon after each statement. */
+static void hint_habit(flxi_reader *r, const flxi_token *t)
+{
+    static const struct {
+        char mark;
+        const char *op;
+    } infix[] = {{'+', "add"}, {'-', "sub"}, {'*', "mul"}, {'/', "div"}, {'@', "matmul"}, {'%', "rem"},
+                 {'^', "pow"}, {'<', "lt"},  {'>', "gt"},  {'&', "and"}, {'|', "or"}};
+    const char *left;
+    size_t n = word_before(r, t->s, &left);
+    if (*t->s == ';')
+        flxi_hint(r->p->err, "no ';' is needed: a statement ends where the next one begins");
+    for (size_t i = 0; n && n < 40 && i < sizeof infix / sizeof *infix; i++) {
+        if (infix[i].mark != *t->s)
+            continue;
+        flxi_lexer ahead = r->x;
+        flxi_lex_next(&ahead);
+        bool is_value = ahead.token.kind == TOKEN_NAME || ahead.token.kind == TOKEN_NUMBER;
+        bool is_call = is_value && ahead.at < ahead.end && *ahead.at == '(';
+        if (!is_value || ahead.token.n >= 40)
+            continue;
+        flxi_hint(r->p->err, "there are no infix operators: write %s(%.*s, %.*s%s)", infix[i].op, (int)n, left,
+                  (int)ahead.token.n, ahead.token.s, is_call ? "(…)" : "");
+    }
+}
+
+static flx_code expected_token(flxi_reader *r, const char *what);
+
 flx_code flxi_expected(flxi_reader *r, const char *what)
+{
+    flx_code code = expected_token(r, what);
+    const flxi_token *t = &r->x.token;
+    if (t->kind == TOKEN_MARK || t->kind == TOKEN_BAD)
+        hint_habit(r, t);
+    return code;
+}
+
+static flx_code expected_token(flxi_reader *r, const char *what)
 {
     const flxi_token *t = &r->x.token;
     char text[40];

@@ -49,7 +49,7 @@ int64_t flxi_first_not_finite(int32_t dtype, const void *data, int64_t count)
 }
 
 /* "[1, 0, 3]" */
-static void write_place(const flx_type *t, int64_t i, char *text, size_t size)
+static void write_index(const flx_type *t, int64_t i, char *text, size_t size)
 {
     int64_t at[FLX_MAX_RANK] = {0};
     for (int k = t->rank - 1; k >= 0; k--) {
@@ -71,15 +71,14 @@ static const char *name_of(int32_t dtype, const void *data, int64_t i)
     return isnan(x.f) ? "nan" : x.f > 0 ? "inf" : "-inf";
 }
 
-flx_code flxi_check_finite(const flx_type *t, const void *data, const char *op, const char *label, flx_error *err)
+flx_code flxi_check_finite(const flx_type *t, const void *data, const char *name, flx_error *err)
 {
     int64_t count = 0;
-    char place[120];
+    char index[120];
     flxi_static_count(t, &count);
     int64_t i = flxi_first_not_finite(t->dtype, data, count);
     if (i < 0)
         return FLX_OK;
-    write_place(t, i, place, sizeof place);
-    return flxi_fail(err, FLX_E_NUMERIC, "%s%s%.50s%s produces %s at element %s", op, label ? " '" : "",
-                     label ? label : "", label ? "'" : "", name_of(t->dtype, data, i), place);
+    write_index(t, i, index, sizeof index);
+    return flxi_fail(err, FLX_E_NUMERIC, "%s produces %s at element %s", name, name_of(t->dtype, data, i), index);
 }

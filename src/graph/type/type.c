@@ -121,14 +121,14 @@ void flxi_type_write(flx_context *ctx, const flx_type *t, flxi_strbuf *out)
 typedef struct {
     char *at;
     size_t size;
-} fixed_place;
+} fixed_memory;
 
 static void *fixed_alloc(void *user, void *block, size_t old_size, size_t new_size)
 {
-    fixed_place *place = user;
+    fixed_memory *memory = user;
     (void)block;
     (void)old_size;
-    return new_size && new_size <= place->size ? place->at : NULL;
+    return new_size && new_size <= memory->size ? memory->at : NULL;
 }
 
 typedef void (*write_fn)(flx_context *ctx, const flx_type *t, flxi_strbuf *out);
@@ -137,13 +137,13 @@ typedef void (*write_fn)(flx_context *ctx, const flx_type *t, flxi_strbuf *out);
 static size_t write_fixed(flx_context *ctx, const flx_type *t, write_fn write, char *buffer, size_t size)
 {
     char text[4096];
-    fixed_place place = {text, sizeof text};
-    flxi_allocator mem = {fixed_alloc, &place};
+    fixed_memory memory = {text, sizeof text};
+    flxi_allocator mem = {fixed_alloc, &memory};
     flxi_strbuf out;
     flxi_strbuf_init(&out, &mem);
     write(ctx, t, &out);
     size_t n = out.n;
-    if (size) {
+    if (buffer && size) {
         int k = snprintf(buffer, size, "%s", out.at ? out.at : "");
         if ((out.failed || k >= (int)size) && size > 4)
             memcpy(buffer + size - 4, "...", 4);

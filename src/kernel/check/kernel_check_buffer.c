@@ -203,7 +203,7 @@ static void check_buffer(flxi_kchecker *c, uint32_t number, uint64_t totals[2], 
     char root[80];
     snprintf(root, sizeof root, "buffer %s", flxi_kshow(b->name).at);
     c->path.root = root;
-    c->place = b->place;
+    c->position = b->position;
     check_names(c, number, bindings);
     if (b->access == FLX_KERNEL_WORKGROUP)
         check_total(c, b, &totals[0], c->target.max_workgroup_bytes);
@@ -221,7 +221,7 @@ void flxi_kcheck_declarations(flxi_kchecker *c)
     uint64_t totals[2] = {0};
     flxi_index bindings = {0};
     c->path.root = "kernel";
-    c->place = c->k->place;
+    c->position = c->k->position;
     check_size(c);
     check_meta(c);
     for (uint32_t i = 1; i <= c->k->num_buffers && !c->failed; i++)

@@ -16,13 +16,13 @@ static void keep_first(flxi_kchecker *c, const flx_kernel_finding *f)
         return;
     flxi_kernel_fail(&c->first, f->code, f->hint, "%s", f->message);
     flxi_at(&c->first, "%s", f->path);
-    c->first_place = f->place;
+    c->first_position = f->position;
 }
 
 static void add_finding(flxi_kchecker *c, const char *code, bool is_warning, const char *hint, const char *fmt,
                         va_list args)
 {
-    flx_kernel_finding f = {.is_warning = is_warning, .place = c->place};
+    flx_kernel_finding f = {.is_warning = is_warning, .position = c->position};
     snprintf(f.code, sizeof f.code, "%s", code);
     snprintf(f.hint, sizeof f.hint, "%s", hint);
     vsnprintf(f.message, sizeof f.message, fmt, args);

@@ -44,10 +44,10 @@ typedef struct {
     /* Findings. */
     flx_kernel_finding *findings;
     size_t room, found, errors;
-    flx_error first;      /* the first error … */
-    uint32_t first_place; /* … and its source position */
+    flx_error first;         /* the first error … */
+    uint32_t first_position; /* … and its source position */
     flxi_kpath path;
-    uint32_t place;
+    uint32_t position;
 
     /* Names and scopes. */
     flxi_index name_index;

@@ -369,7 +369,7 @@ static void check_statements(flxi_kchecker *c, flxi_klist list, bool in_else)
     for (size_t i = 0; i < list.n && !c->failed; i++) {
         const flxi_ks *s = &list.at[i];
         c->path.at[c->path.n - 1].index = (uint32_t)i;
-        c->place = s->place;
+        c->position = s->position;
         if (!c->function)
             c->statement++;
         if (i > 0 && s[-1].kind == KS_RETURN)
@@ -443,7 +443,7 @@ static void check_function(flxi_kchecker *c, uint32_t number)
     uint32_t of = fn->adjoint_of && fn->adjoint_of <= c->k->num_fns ? fn->adjoint_of - 1 : number;
     snprintf(root, sizeof root, "%s %s", fn->adjoint_of ? "adjoint" : "fn", flxi_kshow(c->k->fns[of].name).at);
     c->path.root = root;
-    c->place = fn->place;
+    c->position = fn->position;
     c->function = number;
     c->call_depth[number] = 1;
     check_signature(c, fn);
@@ -539,6 +539,21 @@ static flx_code check(flxi_kchecker *c, flx_error *err)
     return c->errors ? FLX_E_KERNEL : FLX_OK;
 }
 
+static flx_code read_target(const flx_kernel_target *given, flx_kernel_target *t, flx_error *err)
+{
+    const uint32_t known = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_GRID_BARRIER | FLX_KERNEL_HAS_COLLECTIVES |
+                           FLX_KERNEL_HAS_RESUME | FLX_KERNEL_LACKS_F64 | FLX_KERNEL_LACKS_F16 |
+                           FLX_KERNEL_ALLOWS_SHADOWING | FLX_KERNEL_NEEDS_CONVERGENCE;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_target, t, given, err));
+    if (t->flags & ~known)
+        return flxi_fail(err, FLX_E_USAGE, "flx_kernel_validate: unknown flags 0x%x in the target",
+                         (unsigned)(t->flags & ~known));
+    if (t->subgroup_size > 32)
+        return flxi_fail_hint(err, FLX_E_USAGE, "subgroup_ballot returns one bit per lane in a u32",
+                              "flx_kernel_validate: subgroup size %u: at most 32", (unsigned)t->subgroup_size);
+    return FLX_OK;
+}
+
 flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *target, flx_kernel_finding *findings,
                              size_t room, size_t *found, flx_error *err)
 {
@@ -548,7 +563,7 @@ flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *targe
         return flxi_fail(err, FLX_E_USAGE, "flx_kernel_validate: %s",
                          k ? "the findings are NULL" : "the kernel is NULL");
     flx_kernel_target read;
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_target, &read, target, err));
+    FLXI_TRY(read_target(target, &read, err));
     flxi_kchecker c = {.k = k, .target = with_defaults(target ? &read : NULL), .findings = findings, .room = room};
     flx_code code = check(&c, err);
     if (found && (code == FLX_OK || code == FLX_E_KERNEL))
@@ -556,16 +571,16 @@ flx_code flx_kernel_validate(const flx_kernel *k, const flx_kernel_target *targe
     return code;
 }
 
-flx_code flxi_kernel_check_position(const flx_kernel *k, uint32_t *place, flx_error *err)
+flx_code flxi_kernel_check_position(const flx_kernel *k, uint32_t *position, flx_error *err)
 {
     flxi_kchecker c = {.k = k, .target = with_defaults(NULL)};
     flx_code code = check(&c, err);
-    *place = c.first_place;
+    *position = c.first_position;
     return code;
 }
 
 flx_code flxi_kernel_check(const flx_kernel *k, flx_error *err)
 {
-    uint32_t place;
-    return flxi_kernel_check_position(k, &place, err);
+    uint32_t position;
+    return flxi_kernel_check_position(k, &position, err);
 }

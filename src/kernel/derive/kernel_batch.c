@@ -305,7 +305,11 @@ flx_kernel *flxi_kernel_batch(const flx_kernel *k, const flxi_kbatch *layout, fl
 static flx_code flag_buffers(const flx_kernel *k, const char *const *names, size_t n, uint8_t *batched, flx_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t b = names[i] ? flxi_kernel_find_buffer(k, names[i]) : 0;
+        if (!names[i])
+            return flxi_fail(err, FLX_E_USAGE, "flx_kernel_vmap: the name of a batched buffer is NULL");
+        uint32_t b = flxi_kernel_find_buffer(k, names[i]);
+        if (b && batched[b])
+            return flxi_fail(err, FLX_E_DUP_NAME, "flx_kernel_vmap: the buffer '%.80s' is named twice", names[i]);
         if (!b)
             return flxi_kernel_fail(err, "buffer not found", "flx kernel check lists a kernel's buffers",
                                     "'%.80s', requested as batched buffer of '%.80s'", names[i] ? names[i] : "NULL",

@@ -18,11 +18,15 @@ static flx_code find_buffers(const flx_kernel *k, const char *const *names, size
     if (n == 0)
         return flxi_fail(err, FLX_E_USAGE, "a derivative needs at least one %s", what);
     for (size_t i = 0; i < n; i++) {
-        uint32_t b = names && names[i] ? flxi_kernel_find_buffer(k, names[i]) : 0;
+        if (!names || !names[i])
+            return flxi_fail(err, FLX_E_USAGE, "the derivative of '%.80s': the name of an %s is NULL", k->name, what);
+        uint32_t b = flxi_kernel_find_buffer(k, names[i]);
         if (!b)
             return flxi_kernel_fail(err, "buffer not found", "flx kernel check lists a kernel's buffers",
-                                    "'%.80s', requested as an %s of '%.80s'", names && names[i] ? names[i] : "NULL",
-                                    what, k->name);
+                                    "'%.80s', requested as an %s of '%.80s'", names[i], what, k->name);
+        if (flags[b])
+            return flxi_fail(err, FLX_E_DUP_NAME, "the derivative of '%.80s': the %s '%.80s' is named twice", k->name,
+                             what, names[i]);
         if (k->buffers[b].access == FLX_KERNEL_WORKGROUP || k->buffers[b].access == FLX_KERNEL_PRIVATE)
             return flxi_kernel_fail(err, "buffer not found", "name a bound buffer",
                                     "'%.80s' exists only while the kernel runs and cannot be an %s", names[i], what);
@@ -31,13 +35,25 @@ static flx_code find_buffers(const flx_kernel *k, const char *const *names, size
     return FLX_OK;
 }
 
-flx_code flxi_kderive_start(flxi_kderive *d, const flx_kernel *k, const char *const *outputs, size_t num_outputs,
-                            const char *const *inputs, size_t num_inputs, const flx_kernel_grad_options *options,
-                            flx_error *err)
+static flx_code read_options(const char *function, const flx_kernel_grad_options *given, flx_kernel_grad_options *o,
+                             flx_error *err)
+{
+    const uint32_t known = FLX_KERNEL_SEED_ONES | FLX_KERNEL_OVERWRITE | FLX_KERNEL_WITH_FORWARD | FLX_KERNEL_SAVED |
+                           FLX_KERNEL_STRICT | FLX_KERNEL_DETERMINISTIC | FLX_KERNEL_PRIMAL_TYPES |
+                           FLX_KERNEL_TIES_LEFT;
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_grad_options, o, given, err));
+    if (o->flags & ~known)
+        return flxi_fail(err, FLX_E_USAGE, "%s: unknown flags 0x%x", function, (unsigned)(o->flags & ~known));
+    return FLX_OK;
+}
+
+flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flx_kernel *k, const char *const *outputs,
+                            size_t num_outputs, const char *const *inputs, size_t num_inputs,
+                            const flx_kernel_grad_options *options, flx_error *err)
 {
     if (!k)
-        return flxi_fail(err, FLX_E_USAGE, "the kernel is NULL");
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_kernel_grad_options, &d->options, options, err));
+        return flxi_fail(err, FLX_E_USAGE, "%s: the kernel is NULL", function);
+    FLXI_TRY(read_options(function, options, &d->options, err));
     FLXI_TRY(flxi_kernel_check(k, err));
     flxi_arena_init(&d->arena, flxi_kernel_mem(k));
     d->has_arena = true;

@@ -393,6 +393,55 @@ static flx_code run_all(runner *r, const uint32_t grid[3], const flx_kernel_run_
     return check_overflow(r, memory, d->needs.n);
 }
 
+static bool is_bound(const flxi_kbuffer *b)
+{
+    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
+}
+
+static bool is_needed(const flx_kernel_derived *d, const char *name)
+{
+    for (size_t i = 0; i < d->needs.n; i++)
+        if (strcmp(d->needs.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static flx_code fail_unknown(const runner *r, const char *name)
+{
+    char shown[80], names[120] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < r->d->needs.n && n < sizeof names - 1; i++)
+        if (r->d->needs.at[i].role != FLX_KERNEL_TAPE && r->d->needs.at[i].role != FLX_KERNEL_ADJOINT)
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", r->d->needs.at[i].name);
+    flxi_fail(r->err, FLX_E_NAME, "the derivative of '%.60s' has no buffer '%s'", r->d->forward->name,
+              flxi_printable(shown, sizeof shown, name, strlen(name)));
+    flxi_hint(r->err, "it takes %s", names);
+    return FLX_E_NAME;
+}
+
+/* Buffers of the forward kernel may be given, needed or not; all others must be needed. */
+static flx_code check_given(const runner *r)
+{
+    const flx_kernel *k = r->d->forward;
+    for (size_t i = 0; i < r->num_given; i++)
+        if (!r->given[i].buffer)
+            return flxi_fail(r->err, FLX_E_USAGE, "memory for the derivative of '%.60s' has no buffer name", k->name);
+    for (size_t i = 0; i < r->num_given; i++) {
+        const flx_kernel_memory *m = &r->given[i];
+        uint32_t b = flxi_kernel_find_buffer(k, m->buffer);
+        if (!is_needed(r->d, m->buffer) && (!b || !is_bound(&k->buffers[b])))
+            return fail_unknown(r, m->buffer);
+        if (given(r, m->buffer) != m)
+            return flxi_fail(r->err, FLX_E_DUP_NAME, "buffer '%.100s' is bound twice", m->buffer);
+        if (!m->data && m->size)
+            return flxi_fail(r->err, FLX_E_USAGE, "buffer '%.100s': no memory given", m->buffer);
+        if (b && k->buffers[b].count && m->size < flxi_ktype_bytes(k->buffers[b].element, k->buffers[b].count))
+            return flxi_fail(r->err, FLX_E_SIZE, "buffer '%.100s' has %zu bytes, its declaration requires %zu",
+                             m->buffer, m->size, flxi_ktype_bytes(k->buffers[b].element, k->buffers[b].count));
+    }
+    return FLX_OK;
+}
+
 static flx_code check_grid(const flx_kernel_derived *d, const uint32_t grid[3], uint64_t *invocations, flx_error *err)
 {
     *invocations = 1;
@@ -417,6 +466,8 @@ flx_code flx_kernel_derived_run(const flx_kernel_derived *d, const uint32_t grid
     runner r = {.d = d, .mem = flxi_kernel_mem(d->forward), .given = memory, .num_given = num_memory, .err = &local};
     flx_code code = check_grid(d, grid, &r.invocations, &local);
     flxi_arena_init(&r.arena, r.mem);
+    if (code == FLX_OK)
+        code = check_given(&r);
     if (code == FLX_OK)
         code = run_all(&r, grid, options);
     flxi_arena_free(&r.arena);

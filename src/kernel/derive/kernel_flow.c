@@ -314,7 +314,7 @@ static bool write_path(flxi_ksteps steps, const flxi_kstep *target, char *buffer
 
 const char *flxi_kflow_path(const flxi_kflow *w, const flxi_kstep *step, char *buffer, size_t size)
 {
-    if (w->source && flxi_kernel_origin(w->source, step->s->place, buffer, size))
+    if (w->source && flxi_kernel_origin(w->source, step->s->position, buffer, size))
         return buffer;
     int n = snprintf(buffer, size, "body");
     write_path(w->top, step, buffer, size, (size_t)n);

@@ -75,10 +75,10 @@ static uint32_t inline_call(normaliser *z, uint32_t fn, const uint32_t *args)
         const char *name = flxi_kb_fresh_name(z->b, z->k->vars[f->params[i]].name);
         z->vars[f->params[i]] = flxi_kb_let(z->b, name, args[i]);
     }
-    uint32_t place = z->b->place;
+    uint32_t position = z->b->position;
     list_of(z, f->body);
     uint32_t result = leaf_of(z, f->result);
-    z->b->place = place;
+    z->b->position = position;
     z->calls--;
     return result;
 }
@@ -369,7 +369,7 @@ static void list_of(normaliser *z, flxi_klist list)
     for (size_t i = 0; i < list.n && flxi_kb_ok(z->b); i++) {
         const flxi_ks *s = &list.at[i];
         flxi_klist rest = {list.at + i + 1, list.n - i - 1};
-        z->b->place = s->place;
+        z->b->position = s->position;
         if (s->kind == KS_RETURN) {
             if (z->live)
                 statement_of(z, s);

@@ -201,7 +201,7 @@ static void close_scope(sharer *c)
 
 static bool may_share(const sharer *c, const value *v)
 {
-    return v->e.kind != KX_LITERAL && v->e.kind != KX_VAR && !(v->does & (KF_EFFECT | KF_PLACED | KF_HELD)) &&
+    return v->e.kind != KX_LITERAL && v->e.kind != KX_VAR && !(v->does & (KF_EFFECT | KF_CONVERGENT | KF_HELD)) &&
            !(c->acts && (v->does & (KF_MEMORY | KF_FOREIGN)));
 }
 

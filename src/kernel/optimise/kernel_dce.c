@@ -67,7 +67,7 @@ static void mark_stmt(marker *m, uint32_t at)
     m->todo[m->num_todo++] = at;
 }
 
-static void mark_places(marker *m, const flxi_kpositions *p, uint32_t group)
+static void mark_positions(marker *m, const flxi_kpositions *p, uint32_t group)
 {
     for (uint32_t i = p->start[group]; i < p->start[group + 1]; i++)
         mark_stmt(m, p->at[i]);
@@ -79,7 +79,7 @@ static void mark_var(marker *m, uint32_t var)
         return;
     m->vars[var] = 1;
     mark_stmt(m, m->f.vars[var].at);
-    mark_places(m, &m->f.assigns, var);
+    mark_positions(m, &m->f.assigns, var);
 }
 
 static void mark_contents(marker *m, uint32_t buffer)
@@ -88,7 +88,7 @@ static void mark_contents(marker *m, uint32_t buffer)
     if (m->contents[buffer])
         return;
     m->contents[buffer] = 1;
-    mark_places(m, &m->f.writes, buffer);
+    mark_positions(m, &m->f.writes, buffer);
 }
 
 static bool is_action(const marker *m, const flxi_ks *s)
@@ -281,7 +281,7 @@ static void mark_program(marker *m)
             mark_contents(m, b);
     }
     mark_roots(m, body_at, m->f.num_positions + 1);
-    mark_places(m, &m->f.wild, 0);
+    mark_positions(m, &m->f.wild, 0);
     /* Each round marks something. Only contrived programs need many rounds: those keep their barriers. */
     enum { MAX_ROUNDS = 16 };
     for (int round = 0; m->num_todo; round++) {

@@ -50,7 +50,7 @@ static uint8_t node_does(const flxi_kfacts *f, const flxi_kx *e)
     case KX_ATOMIC: return (uint8_t)(KF_EFFECT | KF_LOADS | KF_MEMORY | (is_held(k, e->ref) ? KF_HELD : 0));
     case KX_SUBGROUP_ADD:
     case KX_SUBGROUP_SHUFFLE:
-    case KX_SUBGROUP_BALLOT: return KF_PLACED;
+    case KX_SUBGROUP_BALLOT: return KF_CONVERGENT;
     case KX_OPAQUE: return opaque_does(k, e->ref);
     case KX_CALL: return e->ref <= k->num_fns ? f->fn_does[e->ref] : KF_EFFECT;
     default: return 0;
@@ -129,7 +129,7 @@ static void find_fn_does(flxi_kfacts *f)
         find_does(f);
         for (uint32_t i = 1; i <= k->num_fns; i++) {
             unsigned does = list_does(f, k->fns[i].body) | f->does[k->fns[i].result];
-            does = (does & (KF_EFFECT | KF_PLACED | KF_HELD | KF_LOADS | KF_FOREIGN)) |
+            does = (does & (KF_EFFECT | KF_CONVERGENT | KF_HELD | KF_LOADS | KF_FOREIGN)) |
                    (does & KF_MEMORY ? KF_FOREIGN : 0);
             again = again || does != f->fn_does[i];
             f->fn_does[i] = (uint8_t)does;

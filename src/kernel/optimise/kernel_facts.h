@@ -12,13 +12,13 @@
 
 /* What evaluating an expression does or depends on, gathered from the whole tree. */
 enum {
-    KF_EFFECT = 1,  /* changes memory, or may: atomics, impure extensions */
-    KF_PLACED = 2,  /* depends on which invocations get there: subgroup ops */
-    KF_HELD = 4,    /* names a buffer whose number of uses is prescribed: neither dropped nor repeated */
-    KF_MEMORY = 8,  /* loads from a buffer that the program writes */
-    KF_STATE = 16,  /* reads a variable that is assigned after its declaration */
-    KF_LOADS = 32,  /* loads from any buffer */
-    KF_FOREIGN = 64 /* calls a function that loads from a buffer that the program writes */
+    KF_EFFECT = 1,     /* changes memory, or may: atomics, impure extensions */
+    KF_CONVERGENT = 2, /* depends on which invocations get there: subgroup ops */
+    KF_HELD = 4,       /* names a buffer whose number of uses is prescribed: neither dropped nor repeated */
+    KF_MEMORY = 8,     /* loads from a buffer that the program writes */
+    KF_STATE = 16,     /* reads a variable that is assigned after its declaration */
+    KF_LOADS = 32,     /* loads from any buffer */
+    KF_FOREIGN = 64    /* calls a function that loads from a buffer that the program writes */
 };
 
 typedef struct {
@@ -70,7 +70,7 @@ bool flxi_kpositions_within(const flxi_kpositions *p, uint32_t group, uint32_t f
 /* It may be moved, repeated or shared, as long as its value is the same. */
 static inline bool flxi_kfacts_is_pure(const flxi_kfacts *f, uint32_t e)
 {
-    return !(f->does[e] & (KF_EFFECT | KF_PLACED | KF_HELD));
+    return !(f->does[e] & (KF_EFFECT | KF_CONVERGENT | KF_HELD));
 }
 
 static inline bool flxi_kfacts_is_assigned(const flxi_kfacts *f, uint32_t var)

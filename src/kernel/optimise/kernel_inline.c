@@ -103,7 +103,7 @@ static uint32_t inline_call(flxi_krewrite *r, const flxi_kx *e)
         args[i] = flxi_krewrite_expr(r, e->args[i]);
     if (!args || !flxi_kb_ok(r->to))
         return 0;
-    uint32_t at = r->at, place = r->to->place;
+    uint32_t at = r->at, position = r->to->position;
     p->depth++;
     bind_params(r, fn, args);
     r->at = p->f.fn_at[e->ref] - 1;
@@ -112,7 +112,7 @@ static uint32_t inline_call(flxi_krewrite *r, const flxi_kx *e)
     uint32_t result = flxi_krewrite_expr(r, fn->result);
     p->depth--;
     r->at = at;
-    r->to->place = place;
+    r->to->position = position;
     return result;
 }
 

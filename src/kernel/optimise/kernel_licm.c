@@ -58,12 +58,12 @@ static bool is_invariant(const mover *m, uint32_t e, uint32_t loop)
 static void hoist_let(flxi_krewrite *r, const flxi_ks *s, uint32_t loop)
 {
     mover *m = r->user;
-    uint32_t place = r->to->place;
+    uint32_t position = r->to->position;
     m->moved[s->var] = 1;
     m->declared[s->var] = loop - 1; /* right before it */
-    r->to->place = s->place;
+    r->to->position = s->position;
     flxi_krewrite_let_named(r, s->var, flxi_krewrite_expr(r, s->a), KNAMES_APART);
-    r->to->place = place;
+    r->to->position = position;
 }
 
 /* The largest invariant parts. */

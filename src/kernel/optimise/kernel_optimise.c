@@ -177,7 +177,7 @@ static flx_code fail_name(const char *name, size_t n, flx_error *err)
 {
     char text[40];
     flxi_printable(text, sizeof text, name, n);
-    return flxi_fail_hint(err, FLX_E_USAGE, "flx help kernel optimise lists them", "unknown kernel pass '%s'", text);
+    return flxi_fail_hint(err, FLX_E_NAME, "flx help kernel optimise lists them", "unknown kernel pass '%s'", text);
 }
 
 static void choose_usual(const pass **list, size_t *n)
@@ -207,7 +207,7 @@ static flx_code choose_one(const char *name, size_t length, const pass **list, s
     if (goes && at == *n)
         return flxi_fail(err, FLX_E_USAGE, "pass '%s' cannot be removed: it is not in the list", p->name);
     if (!goes && at < *n)
-        return flxi_fail(err, FLX_E_USAGE, "pass '%s' is named twice", p->name);
+        return flxi_fail(err, FLX_E_DUP_NAME, "pass '%s' is named twice", p->name);
     if (goes)
         memmove(list + at, list + at + 1, (--*n - at) * sizeof *list);
     else

@@ -212,7 +212,7 @@ struct flxi_ks {
     uint32_t buffer, target;
     uint32_t a, b;
     uint32_t opaque;
-    uint32_t place; /* offset + 1 in the text it was read from; not part of the program's value */
+    uint32_t position; /* offset + 1 in the text it was read from; not part of the program's value */
     uint64_t offset;
     const char *text, *source;
     flxi_klist body, other;
@@ -242,7 +242,7 @@ typedef struct {
     size_t num_predicates;
     const void *descriptor; /* of a descriptive element type */
     size_t descriptor_size;
-    uint32_t place; /* as in flxi_ks; set by the builder */
+    uint32_t position; /* as in flxi_ks; set by the builder */
 } flxi_kbuffer;
 
 /* A pure function: parameters are variables, the result is an expression after the body. */
@@ -256,7 +256,7 @@ typedef struct {
     uint32_t adjoint_of; /* number + 1 of the function whose derivative this is, with respect to … */
     uint32_t
         adjoint_param; /* … this parameter; parameters: those of the function, then its result z and the factor g */
-    uint32_t place;    /* as in flxi_ks */
+    uint32_t position; /* as in flxi_ks */
 } flxi_kfn;
 
 typedef struct {
@@ -270,7 +270,7 @@ struct flx_kernel {
     const char *name;
     uint32_t size[3];            /* of a workgroup */
     uint32_t flags;              /* FLX_KERNEL_FLUSH … */
-    uint32_t place;              /* as in flxi_ks */
+    uint32_t position;           /* as in flxi_ks */
     const flxi_kbuffer *buffers; /* numbered from 1, as are all below: at[0] is a row of zeros */
     uint32_t num_buffers;        /* highest number */
     const flxi_kvar *vars;
@@ -337,8 +337,8 @@ struct flx_kernel_builder {
         bool is_open; /* the adjoint of the innermost region is being built */
         FLXI_VEC(flxi_kterm) terms, bars;
     } rule;
-    uint32_t place; /* given to statements, buffers and functions from now on */
-    uint16_t marks; /* given to lets and loops from now on, as their flags */
+    uint32_t position; /* given to statements, buffers and functions from now on */
+    uint16_t marks;    /* given to lets and loops from now on, as their flags */
     uint64_t nodes;
     uint32_t next_fresh;
 };

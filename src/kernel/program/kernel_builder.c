@@ -214,7 +214,7 @@ uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer)
         return fail_limit(b, "K72", "the number of buffers", FLXI_KERNEL_MAX_BUFFERS);
     flxi_kbuffer kept = *buffer;
     flxi_arena *arena = &b->k->arena;
-    kept.place = b->place;
+    kept.position = b->position;
     if (kept.access == FLX_KERNEL_WORKGROUP || kept.access == FLX_KERNEL_PRIVATE)
         kept.binding = 0; /* it has no meaning there, so it must not make programs differ */
     kept.name = keep_text(b, buffer->name);
@@ -602,7 +602,7 @@ static void add_stmt(flxi_kb *b, const flxi_ks *s)
     if (!takes_statements(b) || !count_nodes(b, s))
         return;
     flxi_ks kept = *s;
-    kept.place = b->place;
+    kept.position = b->position;
     if (!flxi_push(b->mem, &top_frame(b)->list, kept))
         fail_memory(b);
 }
@@ -658,10 +658,10 @@ void flxi_kb_simple(flxi_kb *b, const flxi_ks *s)
 
 static void open_body(flxi_kb *b, const flxi_ks *head)
 {
-    flxi_ks placed = *head;
-    placed.place = b->place;
+    flxi_ks at_source = *head;
+    at_source.position = b->position;
     if (takes_statements(b))
-        push_frame(b, &placed);
+        push_frame(b, &at_source);
 }
 
 void flxi_kb_if(flxi_kb *b, uint32_t condition)
@@ -723,10 +723,10 @@ void flxi_kb_end(flxi_kb *b)
         s.other = list;
     b->visible.n = f->scope;
     b->frames.n--;
-    uint32_t place = b->place;
-    b->place = s.place;
+    uint32_t position = b->position;
+    b->position = s.position;
     add_stmt(b, &s);
-    b->place = place;
+    b->position = position;
 }
 
 /* ---- Functions ---- */
@@ -742,7 +742,7 @@ uint32_t flxi_kb_inner_function(flxi_kb *b, const char *name, uint32_t type)
 {
     if (!flxi_kb_ok(b))
         return 0;
-    flxi_kfn fn = {.name = keep_text(b, name), .type = (uint8_t)type, .place = b->place};
+    flxi_kfn fn = {.name = keep_text(b, name), .type = (uint8_t)type, .position = b->position};
     if (!fn.name || !flxi_push(b->mem, &b->fns, fn))
         return fail_memory(b);
     uint32_t number = (uint32_t)b->fns.n - 1;

@@ -11,7 +11,7 @@
 static bool take_position(flxi_krewrite *r, const flxi_ks *s)
 {
     (void)s;
-    r->to->place = r->at;
+    r->to->position = r->at;
     return false;
 }
 

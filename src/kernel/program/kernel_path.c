@@ -17,15 +17,15 @@ void flxi_kpath_close(flxi_kpath *p)
 }
 
 /* Longest: the root, then "/else/4294967295" for each level. */
-enum { ROOT_MAX = 80, PLACE_MAX = 16 };
+enum { ROOT_MAX = 80, LEVEL_MAX = 16 };
 
 const char *flxi_kpath_write(const flxi_kpath *p, char *out, size_t size)
 {
-    char whole[ROOT_MAX + PLACE_MAX * (FLXI_KERNEL_MAX_NESTING + 2) + 1];
+    char whole[ROOT_MAX + LEVEL_MAX * (FLXI_KERNEL_MAX_NESTING + 2) + 1];
     int n = snprintf(whole, ROOT_MAX, "%s", p->root ? p->root : "");
     n = n < ROOT_MAX ? n : ROOT_MAX - 1;
     for (unsigned i = 0; i < p->n; i++)
-        n += snprintf(whole + n, PLACE_MAX + 1, "%s/%u", p->at[i].in_else ? "/else" : "", (unsigned)p->at[i].index);
+        n += snprintf(whole + n, LEVEL_MAX + 1, "%s/%u", p->at[i].in_else ? "/else" : "", (unsigned)p->at[i].index);
     if ((size_t)n < size) {
         memcpy(out, whole, (size_t)n + 1);
     } else if (size > 4) {

@@ -3,6 +3,7 @@
 #include "kernel/program/kernel.h"
 
 #include "base/context.h"
+#include "base/options.h"
 
 #include <stdio.h>
 
@@ -48,8 +49,8 @@ flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_buffer *
     if (!k || !out || i >= k->num_buffers)
         return FLX_E_USAGE;
     const flxi_kbuffer *b = &k->buffers[i + 1];
-    *out = (flx_kernel_buffer){
-        .struct_size = sizeof *out,
+    const flx_kernel_buffer full = {
+        .struct_size = sizeof full,
         .flags = b->flags,
         .name = b->name,
         .access = b->access,
@@ -67,7 +68,7 @@ flx_code flx_kernel_buffer_at(const flx_kernel *k, size_t i, flx_kernel_buffer *
         .descriptor = b->descriptor,
         .descriptor_size = b->descriptor_size,
     };
-    return FLX_OK;
+    return FLXI_FILL_OPTIONS(flx_kernel_buffer, out, &full, NULL);
 }
 
 uint32_t flxi_kernel_find_buffer(const flx_kernel *k, const char *name)

@@ -260,7 +260,7 @@ static void copy_list(flxi_krewrite *r, flxi_klist list)
     for (size_t i = 0; i < list.n && flxi_kb_ok(r->to); i++) {
         const flxi_ks *s = &list.at[i];
         uint32_t at = ++r->at;
-        r->to->place = s->place;
+        r->to->position = s->position;
         r->to->marks = s->kind == KS_REGION ? 0 : s->flags;
         if (r->ended)
             r->at = at + count_positions(s) - 1;

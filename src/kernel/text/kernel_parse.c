@@ -329,7 +329,7 @@ static flx_code parse_statement(flxi_kparser *p)
     flxi_ktoken t = p->x.token;
     flxi_ktoken ahead = p->x.ahead;
     bool call = ahead.mark == FLXI_MARK('(', 0);
-    p->b->place = (uint32_t)(t.s - p->x.text) + 1;
+    p->b->position = (uint32_t)(t.s - p->x.text) + 1;
     if (flxi_kis_mark(p, '{'))
         return parse_block(p, t.s);
     if (flxi_ktoken_is(&t, "let"))
@@ -387,7 +387,7 @@ static flx_code parse_result(flxi_kparser *p, uint32_t fn, const char *at)
             return flxi_kexpected(p, "a statement or return");
         FLXI_TRY(parse_statement(p));
     }
-    p->b->place = (uint32_t)(p->x.token.s - p->x.text) + 1;
+    p->b->position = (uint32_t)(p->x.token.s - p->x.text) + 1;
     flxi_knext(p);
     FLXI_TRY(flxi_kparse_expr(p, p->b->fns.at[fn].type, &value));
     FLXI_TRY(flxi_kneed_mark(p, ';'));
@@ -510,11 +510,11 @@ static flx_code parse_fn(flxi_kparser *p)
 
 static flx_code parse_kernel(flxi_kparser *p)
 {
-    uint32_t place = (uint32_t)(p->x.token.s - p->x.text) + 1;
+    uint32_t position = (uint32_t)(p->x.token.s - p->x.text) + 1;
     FLXI_TRY(flxi_kparse_header(p));
-    p->b->k->place = place;
+    p->b->k->position = position;
     while (is_declaration(p)) {
-        p->b->place = (uint32_t)(p->x.token.s - p->x.text) + 1;
+        p->b->position = (uint32_t)(p->x.token.s - p->x.text) + 1;
         if (flxi_ktoken_is(&p->x.token, "meta"))
             FLXI_TRY(flxi_kparse_meta(p));
         else
@@ -565,24 +565,24 @@ flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t le
     return read_text(ctx, text, length, file, &none, err);
 }
 
-void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t place)
+void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t position)
 {
-    if (place)
-        flxi_kset_where(err, text, file, text + place - 1);
+    if (position)
+        flxi_kset_where(err, text, file, text + position - 1);
 }
 
 /* The first error of the kernel: what validation finds, or the first noted name if it comes earlier. */
 static flx_code check(const flx_kernel *k, const char *text, const char *file, const flxi_knotes *notes, flx_error *err)
 {
-    uint32_t place = 0;
-    flx_code code = flxi_kernel_check_position(k, &place, err);
+    uint32_t position = 0;
+    flx_code code = flxi_kernel_check_position(k, &position, err);
     if (code != FLX_OK && code != FLX_E_KERNEL)
         return code;
-    if (notes->n && (code == FLX_OK || !place || place >= notes->at[0].statement)) {
+    if (notes->n && (code == FLX_OK || !position || position >= notes->at[0].statement)) {
         *err = notes->at[0].err;
         return (flx_code)err->code;
     }
-    flxi_kernel_set_position(err, text, file, place);
+    flxi_kernel_set_position(err, text, file, position);
     return code;
 }
 
@@ -593,11 +593,11 @@ static void tell_names(flx_kernel_finding *findings, size_t n, flxi_knotes *note
         flxi_knote *note = notes->at;
         const flxi_knote *end = notes->at + notes->n;
         while (note < end &&
-               (note->statement != findings[i].place || memcmp(note->err.message, findings[i].code, 3) != 0))
+               (note->statement != findings[i].position || memcmp(note->err.message, findings[i].code, 3) != 0))
             note++;
         if (note == end)
             continue;
-        findings[i].place = note->place;
+        findings[i].position = note->position;
         memcpy(findings[i].hint, note->err.hint, sizeof findings[i].hint);
         snprintf(findings[i].message, sizeof findings[i].message, "%s", note->err.message + 4);
         note->statement = 0;

@@ -10,7 +10,7 @@
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
 
 /* Writes FILE:LINE:COL of a source position (offset + 1, as in a finding or a statement) to err->where. */
-void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t place);
+void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t position);
 
 /* ---- Shared with the printer ---- */
 

@@ -146,7 +146,7 @@ void flxi_kunknown_name(flxi_kparser *p, const char *at, size_t symbol, flxi_kun
         return;
     const char *text = flxi_ksymbol_text(p, symbol);
     flxi_knote *note = &p->notes.at[p->notes.n++];
-    *note = (flxi_knote){.statement = p->b->place ? p->b->place : 1, .place = (uint32_t)(at - p->x.text) + 1};
+    *note = (flxi_knote){.statement = p->b->position ? p->b->position : 1, .position = (uint32_t)(at - p->x.text) + 1};
     near_search s = {.wanted = text};
     consider_all(p, &s, what);
     flxi_printable(name, sizeof name, text, strlen(text));

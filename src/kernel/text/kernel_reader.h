@@ -49,7 +49,7 @@ typedef struct {
 /* An unknown name: reported at its own position with the nearest known name, in place of the finding of validation. */
 typedef struct {
     uint32_t statement; /* source position of its statement … */
-    uint32_t place;     /* … and its own */
+    uint32_t position;  /* … and its own */
     flx_error err;
 } flxi_knote;
 

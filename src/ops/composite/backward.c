@@ -34,7 +34,7 @@ const flxi_rules flxi_rules_relu_backward = {
     .samples = samples_relu_backward,
 };
 
-void flxi_fused_vjp_relu(flxi_site *s, const flx_val *dy, flx_val *dx)
+void flxi_backward_vjp_relu(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     dx[0] = flx_relu_backward(s->g, s->x[0], dy[0]);
 }
@@ -117,7 +117,7 @@ const flxi_rules flxi_rules_activation_backward = {
 };
 
 /* A complex operand has its own rule only: the op is real. */
-void flxi_fused_vjp_activation(flxi_site *s, const flx_val *dy, flx_val *dx)
+void flxi_backward_vjp_activation(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     if (flxi_is_complex(flxi_typeof(s, s->x[0])->dtype))
         flxi_pointwise_vjp(s, dy, dx);

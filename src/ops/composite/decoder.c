@@ -2,6 +2,7 @@
 /* decoder.c: parts of decoders: a norm of a sum, a causal convolution along the sequence, the whole pre-norm block, and
    the head that drafts a token further ahead. Like all composites they mean their decomposition. */
 #include "ops/composite/fused.h"
+#include "ops/nn/norm.h"
 #include "ops/rule/decomposed.h"
 
 #include <string.h>
@@ -27,6 +28,7 @@ static flx_code check_gamma(flxi_infer *f, const flx_type *x, uint32_t operand, 
 static flx_code infer_residual(flxi_infer *f)
 {
     flxi_type_text tx, tr;
+    FLXI_TRY(flxi_check_eps(f, "eps", ((const eps_attrs *)f->attrs)->eps));
     FLXI_TRY(flxi_need_rank(f, 0, 1));
     bool is_same = f->in[0]->rank == f->in[1]->rank;
     for (int k = 0; is_same && k < f->in[0]->rank; k++)
@@ -45,10 +47,15 @@ static void decompose_residual(flxi_site *s, flx_val *y)
 }
 
 static const flxi_sample samples_residual[] = {
-    {"T[3, 4], T[3, 4], T[4]", NULL, NULL, FLX_OK},      {"T[2, 3, 4], T[2, 3, 4], T[4]", "eps=0.1", NULL, FLX_OK},
-    {"T[N, 4], T[N, 4], T[4]", "eps=0.1", NULL, FLX_OK}, {"T[0, 4], T[0, 4], T[4]", NULL, NULL, FLX_OK},
-    {"T[3, 4], T[4], T[4]", NULL, NULL, FLX_E_SHAPE},    {"T[3, 4], T[3, 4], T[3]", NULL, NULL, FLX_E_SHAPE},
-    {"T[], T[], T[1]", NULL, NULL, FLX_E_SHAPE},         {0},
+    {"T[3, 4], T[3, 4], T[4]", NULL, NULL, FLX_OK},
+    {"T[2, 3, 4], T[2, 3, 4], T[4]", "eps=0.1", NULL, FLX_OK},
+    {"T[N, 4], T[N, 4], T[4]", "eps=0.1", NULL, FLX_OK},
+    {"T[0, 4], T[0, 4], T[4]", NULL, NULL, FLX_OK},
+    {"T[3, 4], T[4], T[4]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[3, 4], T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[], T[], T[1]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3, 4], T[3, 4], T[4]", "eps=-1", NULL, FLX_E_ATTRIBUTE},
+    {0},
 };
 
 const flxi_rules flxi_rules_residual_rms_norm = {
@@ -182,6 +189,7 @@ static flx_code check_widths(flxi_infer *f, const decoder_attrs *a, const flx_ty
 static flx_code infer_attention_part(flxi_infer *f, const decoder_attrs *a)
 {
     flx_type q, k, v, y;
+    FLXI_TRY(flxi_check_eps(f, "eps", a->eps));
     FLXI_TRY(check_gamma(f, f->in[IN_X], IN_GAMMA1, "gamma1"));
     FLXI_TRY(flxi_infer_linear(f, f->in[IN_X], f->in[IN_Q], NULL, "wq", "", &q));
     FLXI_TRY(flxi_infer_linear(f, f->in[IN_X], f->in[IN_K], NULL, "wk", "", &k));
@@ -299,6 +307,7 @@ static const flxi_sample samples_decoder[] = {
      "num_heads=2, num_kv_heads=1, eps=0.1, mask_kind=sliding_window, window=1, act=gelu, softcap=2", NULL, FLX_OK},
     {"T[1, 0, 4], " WEIGHTS, "num_heads=2, num_kv_heads=1, mask_kind=none", NULL, FLX_OK},
     {"T[1, 3, 4], " WEIGHTS, "num_heads=2", NULL, FLX_E_SHAPE},
+    {"T[1, 3, 4], " WEIGHTS, "num_heads=2, num_kv_heads=1, eps=-1", NULL, FLX_E_ATTRIBUTE},
     {"T[1, 3, 4], " WEIGHTS, "num_heads=2, num_kv_heads=3", NULL, FLX_E_ATTRIBUTE},
     {"T[1, 3, 4], " WEIGHTS, "num_heads=2, num_kv_heads=1, window=2", NULL, FLX_E_ATTRIBUTE},
     {"T[1, 3, 4], " WEIGHTS ", T[3, 1]", "num_heads=2, num_kv_heads=1", NULL, FLX_E_ARITY},

@@ -4,6 +4,7 @@
 #include "ops/nn/attention.h"
 
 #include "ops/composite/fused.h"
+#include "ops/nn/norm.h"
 #include "ops/nn/rotary.h"
 #include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
@@ -312,6 +313,8 @@ static flx_code infer_transformer_layer(flxi_infer *f)
     FLXI_TRY(check_parts(f, &p,
                          a->has_bias ? "has_bias=false takes no bqkv, bo, beta1, b1, b2, beta2"
                                      : "hidden, wqkv, wo, gamma1, w1, w2, gamma2, mask"));
+    FLXI_TRY(flxi_check_eps(f, "eps1", a->eps1));
+    FLXI_TRY(flxi_check_eps(f, "eps2", a->eps2));
     FLXI_TRY(infer_block(f, &p, &scores, &f->out[0]));
     a->head_dim = scores.head_dim;
     for (int i = PART_gamma1; i <= PART_beta2; i++)
@@ -363,6 +366,8 @@ static const flxi_sample samples_layer[] = {
     {LAYER8 ", bool[1, 2]", "num_heads=1", NULL, FLX_E_ARITY},
     {LAYER13 ", bool[1, 2]", "num_heads=1, has_bias=false", NULL, FLX_E_ARITY},
     {LAYER8 ", bool[1, 2]", "num_heads=1, has_bias=false, ffn_dim=2", NULL, FLX_E_SHAPE},
+    {LAYER8 ", bool[1, 2]", "num_heads=1, has_bias=false, eps1=-1", NULL, FLX_E_ATTRIBUTE},
+    {LAYER8 ", bool[1, 2]", "num_heads=1, has_bias=false, eps2=nan", NULL, FLX_E_ATTRIBUTE},
     {LAYER8 ", bool[2, 2]", "num_heads=1, has_bias=false", NULL, FLX_E_SHAPE},
     {"T[1, 2, 2], T[2, 6], T[2, 2], T[3], T[2, 3], T[3, 2], T[2], bool[1, 2]", "num_heads=1, has_bias=false", NULL,
      FLX_E_SHAPE},

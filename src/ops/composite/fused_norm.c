@@ -2,6 +2,7 @@
 /* fused_norm.c: normalisations with the ops that usually surround them: a residual that is added first, or a scale and
    a shift that come from the data. All of them run along the last axis. */
 #include "ops/composite/fused.h"
+#include "ops/nn/norm.h"
 #include "ops/rule/decomposed.h"
 
 /* One vector along the last axis of x. */
@@ -43,6 +44,7 @@ static flx_code infer_residual_norm(flxi_infer *f)
     const residual_attrs *a = f->attrs;
     uint32_t summed = a->has_bias ? 3 : 2;
     flx_type *y = &f->out[0];
+    FLXI_TRY(flxi_check_eps(f, "eps", a->eps));
     if (f->nin != summed + 2)
         return flxi_infer_fail(
             f, FLX_E_ARITY, a->has_bias ? "operands: x, res, bias, gamma, beta" : "has_bias=true adds a bias after res",
@@ -77,6 +79,8 @@ static void decompose_residual_rms(flxi_site *s, flx_val *y)
 static const flxi_sample samples_residual[] = {
     {"T[2, 4], T[2, 4], T[4], T[4]", NULL, NULL, FLX_OK},
     {"T[2, 3], T[2, 3], T[3], T[3], T[3]", "has_bias=true, eps=0.01", NULL, FLX_OK},
+    {"T[2, 3], T[2, 3], T[3], T[3]", "eps=-1", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 3], T[2, 3], T[3], T[3]", "eps=inf", NULL, FLX_E_ATTRIBUTE},
     {"T[3], T[3], T[3], T[3]", NULL, NULL, FLX_OK},
     {"T[2, 2, 3], T[2, 1, 3], T[3], T[3]", NULL, NULL, FLX_OK},
     {"T[0, 3], T[0, 3], T[3], T[3]", NULL, NULL, FLX_OK},
@@ -109,6 +113,7 @@ static const flxi_attr ada_schema[] = {A_REAL(ada_attrs, eps, 1e-5), A_END};
 
 static flx_code infer_ada(flxi_infer *f)
 {
+    FLXI_TRY(flxi_check_eps(f, "eps", ((const ada_attrs *)f->attrs)->eps));
     FLXI_TRY(need_last_axis(f, f->in[0]));
     return flxi_infer_pointwise(f);
 }
@@ -133,6 +138,8 @@ static const flxi_sample samples_ada[] = {
     {"T[2, N], T[N], T[2, N]", NULL, NULL, FLX_OK},
     {"T[N, 3], T[3], T[3]", NULL, NULL, FLX_OK},
     {"T[], T[3], T[3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 4], T[4], T[4]", "eps=-1", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 4], T[4], T[4]", "eps=nan", NULL, FLX_E_ATTRIBUTE},
     {"T[2, 4], T[3], T[4]", NULL, NULL, FLX_E_SHAPE},
     {0},
 };

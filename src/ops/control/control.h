@@ -30,6 +30,10 @@ typedef struct {
 
 typedef struct {
     const flx_graph *body;
+} call_attrs;
+
+typedef struct {
+    const flx_graph *body;
     int64_t num_carry, num_bcast, num_xs; /* num_xs absent: all remaining operands, which is its only legal value */
     flx_dim length;                       /* absent: the leading extent of the sequences */
     int64_t reverse, save_trajectory, num_checkpoints;
@@ -44,6 +48,7 @@ typedef struct {     /* of the backward ops of scan */
 
 /* For code outside the family: NULL where the node is another op. */
 FLXI_ATTRS_VIEW(flxi_if_attrs, if_attrs, if)
+FLXI_ATTRS_VIEW(flxi_call_attrs, call_attrs, call)
 FLXI_ATTRS_VIEW(flxi_while_attrs, while_attrs, while)
 FLXI_ATTRS_VIEW(flxi_scan_attrs, scan_attrs, scan)
 
@@ -63,13 +68,13 @@ void flxi_batch_case(flxi_site *s, flx_val *by);
 void flxi_vjp_while(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_while(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_while(flxi_site *s, flx_val *by);
-uint32_t flxi_saved_scan(const flxi_site *s);
+uint32_t flxi_saved_scan(flxi_site *s);
 void flxi_primal_scan(flxi_site *s, flx_val *y, flx_val *saved);
 void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
-void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
+void flxi_backward_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_scan(flxi_site *s, const flx_val *tx, flx_val *ty);
 void flxi_batch_scan(flxi_site *s, flx_val *by);
-uint32_t flxi_saved_custom(const flxi_site *s);
+uint32_t flxi_saved_custom(flxi_site *s);
 void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved);
 void flxi_vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty);

@@ -16,7 +16,7 @@ static uint32_t results_of(const custom_attrs *a)
     return (uint32_t)(a->fwd_body->outputs.n - (size_t)a->num_residuals);
 }
 
-uint32_t flxi_saved_custom(const flxi_site *s)
+uint32_t flxi_saved_custom(flxi_site *s)
 {
     const custom_attrs *a = s->attrs;
     return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;

@@ -40,11 +40,11 @@ static const flxi_attr rows_schema[] = {COMMON, A_INT(scan_backward_attrs, i, 0)
 typedef struct {
     uint32_t carries, inputs; /* of the body */
     uint32_t upstream, bcast; /* first operand of each */
-} places;
+} operand_layout;
 
-static places places_of(const scan_backward_attrs *a, uint32_t nin)
+static operand_layout layout_of(const scan_backward_attrs *a, uint32_t nin)
 {
-    places p = {.carries = (uint32_t)a->scan.num_carry, .inputs = (uint32_t)a->scan.body->leaves.n};
+    operand_layout p = {.carries = (uint32_t)a->scan.num_carry, .inputs = (uint32_t)a->scan.body->leaves.n};
     p.upstream = 2 * p.carries;
     p.bcast = nin - (p.inputs - p.carries);
     return p;
@@ -89,7 +89,7 @@ static flx_code check_trajectories(flxi_infer *f, const scan_backward_attrs *a)
 /* The operands without the trajectories, cotangents last, as scan_replay_backward has them. */
 static flx_code check_reordered(flxi_infer *f, const scan_backward_attrs *a)
 {
-    places p = places_of(a, f->nin);
+    operand_layout p = layout_of(a, f->nin);
     flxi_infer inner = *f;
     const flx_type **in = flxi_new(f->arena, const flx_type *, f->nin);
     const flx_type **step = flxi_new(f->arena, const flx_type *, f->nin);
@@ -133,7 +133,7 @@ static flx_code infer_start(flxi_infer *f)
 {
     const scan_backward_attrs *a = f->attrs;
     FLXI_TRY(check_operands(f));
-    places p = places_of(a, f->nin);
+    operand_layout p = layout_of(a, f->nin);
     size_t shared = (size_t)(a->scan.num_carry + a->scan.num_bcast);
     size_t n = 0;
     for (size_t i = 0; i < shared; i++)
@@ -178,7 +178,7 @@ static flx_val carries_before(flxi_site *s, const scan_backward_attrs *a, flx_va
 static flx_val *sweep(flxi_site *s)
 {
     const scan_backward_attrs *a = s->attrs;
-    places at = places_of(a, s->nin);
+    operand_layout at = layout_of(a, s->nin);
     flxi_backward_plan p;
     flx_val *x = flxi_rule_new(s, flx_val, at.inputs);
     flx_val *saved = flxi_rule_new(s, flx_val, at.carries);

@@ -89,7 +89,7 @@ static bool is_replayed(const scan_attrs *a)
     return a->num_checkpoints > 0 && !a->save_trajectory;
 }
 
-uint32_t flxi_saved_scan(const flxi_site *s)
+uint32_t flxi_saved_scan(flxi_site *s)
 {
     return is_replayed(s->attrs) ? 0 : layout_of(s).carries;
 }
@@ -100,7 +100,7 @@ static bool has_backward_op(const flxi_site *s, const layout *l)
     bool varies = false;
     for (uint32_t i = 0; i < l->carries; i++)
         varies |= flxi_can_vary(body_input(l, i));
-    return s->fused && varies && !l->thinned && !is_replayed(l->a);
+    return s->backward_ops && varies && !l->thinned && !is_replayed(l->a);
 }
 
 /* The body with its incoming carries as further stacked outputs, or with the outgoing ones: the trajectory. */
@@ -393,7 +393,7 @@ void flxi_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
     reverse_scan(s, false, dy, dx);
 }
 
-void flxi_fused_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
+void flxi_backward_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     layout l = layout_of(s);
     reverse_scan(s, has_backward_op(s, &l), dy, dx);
@@ -434,22 +434,22 @@ static flx_graph *tangent_body(flxi_site *s, const layout *l, const bool *active
     uint32_t outputs = l->carries + l->ys;
     flx_val *in = flxi_rule_new(s, flx_val, 2 * s->nin);
     flx_val *out = flxi_rule_new(s, flx_val, 2 * outputs);
-    uint32_t *place = flxi_rule_new(s, uint32_t, s->nin); /* of an input's tangent among jvp's inputs */
-    if (!jvp || !g || !in || !out || !place) {
+    uint32_t *position = flxi_rule_new(s, uint32_t, s->nin); /* of an input's tangent among jvp's inputs */
+    if (!jvp || !g || !in || !out || !position) {
         flx_graph_release(jvp);
         flx_graph_release(g);
         return NULL;
     }
     uint32_t n = s->nin;
     for (uint32_t i = 0; i < s->nin; i++)
-        place[i] = active[i] ? n++ : 0;
+        position[i] = active[i] ? n++ : 0;
     uint32_t ends[3] = {l->carries, l->carries + l->bcasts, s->nin};
     for (uint32_t kind = 0, from = 0; kind < 3; from = ends[kind++]) {
         for (uint32_t i = from; i < ends[kind]; i++)
             in[i] = declare(g, body_input(l, i));
         for (uint32_t i = from; i < ends[kind]; i++)
             if (active[i])
-                in[place[i]] = declare(g, body_input(l, i));
+                in[position[i]] = declare(g, body_input(l, i));
     }
     flxi_inline(g, jvp, in, out);
     uint32_t at = outputs;

@@ -75,6 +75,8 @@ flx_code flx_register_custom(flx_context *ctx, const flx_custom_op *given, flx_e
     FLXI_TRY(FLXI_READ_OPTIONS(flx_custom_op, &read, given, err));
     if (!is_fit_name(op->name))
         return flxi_fail_hint(err, FLX_E_NAME, "letters, digits, '_' and '.'", "an operation needs a name");
+    if (op->flags & ~(uint32_t)FLX_CUSTOM_EFFECT)
+        return flxi_fail(err, FLX_E_USAGE, "operation '%.100s': unknown flags 0x%x", op->name, (unsigned)op->flags);
     if (!op->infer || !op->eval)
         return flxi_fail(err, FLX_E_USAGE, "operation '%s' needs functions infer and eval", op->name);
     flxi_registry *r = flxi_context_attached(ctx, make_registry, flxi_registry_free);

@@ -724,22 +724,23 @@ ELEMENT_KERNEL(celu, exponential_below(e, x[0].re, 1, alpha_of(e), alpha_of(e)))
     const flxi_rules flxi_rules_##op = {POINTWISE_RULES, .element = element_##op, .samples = (op_samples), __VA_ARGS__}
 
 ACTIVATION(relu, samples_kinked, .scalar = relu_f, .scalar_i = relu_i, .mask = mask_relu,
-           .fused_vjp = flxi_fused_vjp_relu);
+           .backward_vjp = flxi_backward_vjp_relu);
 ACTIVATION(sigmoid, samples_smooth, .scalar = sigmoid_f, .scalar_c = sigmoid_c, .partial = partial_sigmoid,
-           .fused_vjp = flxi_fused_vjp_activation);
-ACTIVATION(silu, samples_smooth, .scalar = silu_f, .partial = partial_silu, .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
+ACTIVATION(silu, samples_smooth, .scalar = silu_f, .partial = partial_silu,
+           .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(gelu, samples_smooth, .scalar = gelu_f, .partial = partial_gelu, .decompose = decompose_gelu,
-           .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(gelu_approx, samples_smooth, .scalar = gelu_approx_f, .partial = partial_gelu_approx,
-           .decompose = decompose_gelu_approx, .fused_vjp = flxi_fused_vjp_activation);
+           .decompose = decompose_gelu_approx, .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(softplus, samples_smooth, .scalar = softplus_f, .partial = partial_softplus, .decompose = decompose_softplus,
-           .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(selu, samples_kinked, .scalar = selu_f, .partial = partial_elu, .decompose = decompose_elu,
-           .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(hard_swish, samples_hard_swish, .scalar = hard_swish_f, .vjp = derive_hard_swish, .jvp = derive_hard_swish,
-           .decompose = decompose_hard_swish, .fused_vjp = flxi_fused_vjp_activation);
+           .decompose = decompose_hard_swish, .backward_vjp = flxi_backward_vjp_activation);
 ACTIVATION(mish, samples_smooth, .scalar = mish_f, .partial = partial_mish, .decompose = decompose_mish,
-           .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
 
 ACTIVATION(prelu, samples_prelu, .scalar = prelu_f, .vjp = vjp_prelu, .jvp = jvp_prelu, .decompose = decompose_prelu);
 

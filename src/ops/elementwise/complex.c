@@ -147,7 +147,7 @@ static void vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = flx_complex(g, flx_mul(g, twice, flx_real(g, s->x[0])), flx_mul(g, twice, flx_imag(g, s->x[0])));
 }
 
-static void fused_vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_norm_sq(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     dx[0] = flx_complex_norm_sq_backward(s->g, s->x[0], dy[0]);
 }
@@ -188,7 +188,8 @@ ELEMENT_KERNEL(conjugate, ((flxi_kval){x[0].re, x[0].im ? F1(neg, x[0].im) : 0})
 PART(real, real_part, samples_part, .vjp = vjp_real)
 PART(imag, imag_part, samples_part, .vjp = vjp_imag)
 PART(angle, angle_of, samples_part, .decompose = decompose_angle)
-PART(complex_norm_sq, norm_sq, samples_norm, .vjp = vjp_norm_sq, .jvp = jvp_norm_sq, .fused_vjp = fused_vjp_norm_sq)
+PART(complex_norm_sq, norm_sq, samples_norm, .vjp = vjp_norm_sq, .jvp = jvp_norm_sq,
+     .backward_vjp = backward_vjp_norm_sq)
 
 /* ---- conjugate ---- */
 

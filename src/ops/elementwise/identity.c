@@ -432,13 +432,13 @@ static flx_code fail_check(flxi_eval *e, int64_t i)
 {
     const char *message = ((const message_attrs *)e->attrs)->message;
     char text[130];
-    flxi_strbuf place;
+    flxi_strbuf element;
     flxi_printable(text, sizeof text, message, strlen(message));
-    flxi_strbuf_init(&place, e->mem);
-    tell_element(&place, e->in[0], e->in[1], i);
+    flxi_strbuf_init(&element, e->mem);
+    tell_element(&element, e->in[0], e->in[1], i);
     flx_code code = flxi_eval_fail(e, FLX_E_CHECK, NULL, "%s (%.90s)", *text ? text : "a check failed",
-                                   place.failed ? "an element of ok is false" : place.at);
-    flxi_strbuf_free(&place);
+                                   element.failed ? "an element of ok is false" : element.at);
+    flxi_strbuf_free(&element);
     return code;
 }
 

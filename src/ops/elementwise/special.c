@@ -170,6 +170,89 @@ static double zeta(double s, double q)
     return both_sides - sign * hurwitz(s, 1 - q, 1);
 }
 
+/* ---- Derivatives of zeta in its first argument ---- */
+
+/* A power series in ε up to ε^order, with the coefficients as members. */
+enum { MAX_ORDER = 16 };
+typedef struct {
+    double c[MAX_ORDER + 1];
+} jet;
+
+/* a^-(s+ε) = a^-s · Σ (-log a)^k/k! · ε^k */
+static jet power_series(double a, double s, int order)
+{
+    jet y = {{pow(a, -s)}};
+    for (int k = 1; k <= order; k++)
+        y.c[k] = y.c[k - 1] * -log(a) / k;
+    return y;
+}
+
+/* 1/(s - 1 + ε) */
+static jet pole_series(double s, int order)
+{
+    jet y = {{1 / (s - 1)}};
+    for (int k = 1; k <= order; k++)
+        y.c[k] = -y.c[k - 1] / (s - 1);
+    return y;
+}
+
+static jet times(const jet *a, const jet *b, int order)
+{
+    jet y = {{0}};
+    for (int k = 0; k <= order; k++)
+        for (int i = 0; i <= k; i++)
+            y.c[k] += a->c[i] * b->c[k - i];
+    return y;
+}
+
+static void times_linear(jet *a, double c0, double c1, int order) /* a·(c0 + c1·ε) */
+{
+    for (int k = order; k >= 0; k--)
+        a->c[k] = c0 * a->c[k] + (k ? c1 * a->c[k - 1] : 0);
+}
+
+/* The formula of hurwitz() for s + ε instead of s: the coefficient of ε^order is the derivative divided by order!.
+   Twenty-four terms suffice for all s and q: the Bernoulli terms shrink like (s / 2πa)^2j, and where s is too large for
+   that, what comes after the first terms is negligible beside them. */
+static double hurwitz_derivative(double s, double q, int order)
+{
+    enum { TERMS = 24 };
+    double sum = 0;
+    for (int k = 0; k < TERMS; k++)
+        sum += power_series(q + k, s, order).c[order];
+    double a = q + TERMS;
+    jet tail = {{0.5}};
+    jet factor = {{0.5 * s / a, order ? 0.5 / a : 0}};
+    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
+        for (int k = 0; k <= order; k++)
+            tail.c[k] += bernoulli[j - 1] * factor.c[k];
+        times_linear(&factor, (s + 2 * j - 1) / ((2 * j + 1) * a), 1 / ((2 * j + 1) * a), order);
+        times_linear(&factor, (s + 2 * j) / ((2 * j + 2) * a), 1 / ((2 * j + 2) * a), order);
+    }
+    jet rest = pole_series(s, order);
+    for (int k = 0; k <= order; k++)
+        rest.c[k] = rest.c[k] * a + tail.c[k];
+    jet power = power_series(a, s, order);
+    sum += times(&power, &rest, order).c[order];
+    return sum * tgamma(order + 1.0);
+}
+
+/* For q < 0 zeta is real at integers x only, so it has no derivative in x there. */
+static double zeta_derivative(double s, double q, int order)
+{
+    if (isnan(q) || !(s >= 1) || q < 0)
+        return NAN;
+    if (q == 0)
+        return INFINITY;
+    if (s == 1)
+        return order % 2 ? -INFINITY : INFINITY;
+    if (isinf(q))
+        return 0.0;
+    if (isinf(s)) /* the first term decides */
+        return q < 1 ? INFINITY : 0.0;
+    return hurwitz_derivative(s, q, order);
+}
+
 /* ψ^(n)(x) = (-1)^(n+1) · n! · ζ(n+1, x). Either factor may leave the range of double although the product does not.
    When the factorial does, its remaining factors are multiplied one by one; they are few before the product is
    infinite. When ζ does, x^-s is factored out of its sum and the two are combined as logarithms, at the cost of about
@@ -280,6 +363,17 @@ static const flxi_sample samples_zeta[] = {
     {0},
 };
 
+static const flxi_sample samples_zeta_derivative[] = {
+    {"T[3, 4]{1.5..4}, T[3, 4]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[]{1.5..4}, T[5]{0.5..4}", "order=2", NULL, FLX_OK},
+    {"T[2, 1]{1.5..4}, T[3]{0.5..4}", "order=3", NULL, FLX_OK},
+    {"T[N, 1]{1.5..4}, T[N, 3]{0.5..4}", NULL, NULL, FLX_OK},
+    {"T[3], T[3]", "order=0", NULL, FLX_E_ATTRIBUTE},
+    {"T[3], T[3]", "order=17", NULL, FLX_E_ATTRIBUTE},
+    BINARY_FAILURES,
+    {0},
+};
+
 /* ---- Rules ---- */
 
 ELEMENT_REAL(erf_f, erf(x[0]))
@@ -353,8 +447,45 @@ static flx_val partial_zeta(flxi_site *s, uint32_t i)
     flx_graph *g = s->g;
     flx_val x = s->x[0];
     if (i == 0)
-        return no_partial(s, "x");
+        return flx_zeta_derivative(g, x, s->x[1], 1);
     return flx_neg(g, flx_mul(g, x, flx_zeta(g, flx_add(g, x, K(1)), s->x[1])));
+}
+
+typedef struct {
+    int64_t order;
+} order_attrs;
+
+static const flxi_attr order_schema[] = {A_INT(order_attrs, order, 1), A_END};
+
+static flx_code infer_order(flxi_infer *f)
+{
+    const order_attrs *a = f->attrs;
+    if (a->order < 1 || a->order > MAX_ORDER)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "order must be from 1 to %d, not %lld", MAX_ORDER,
+                               (long long)a->order);
+    return flxi_infer_pointwise(f);
+}
+
+static double zeta_derivative_f(const double *x, const void *a)
+{
+    return zeta_derivative(x[0], x[1], (int)((const order_attrs *)a)->order);
+}
+
+/* In q, a term (-log t)^m t^-x changes by -m (-log t)^(m-1) t^-(x+1) - x (-log t)^m t^-(x+1). */
+static flx_val partial_zeta_derivative(flxi_site *s, uint32_t i)
+{
+    int64_t order = ((const order_attrs *)s->attrs)->order;
+    flx_graph *g = s->g;
+    flx_val x = s->x[0], q = s->x[1], next = flx_add(g, x, K(1));
+    if (i == 0 && order == MAX_ORDER) {
+        flxi_site_fail(s, FLX_E_NO_RULE, NULL, "derivatives in x are known up to order %d", MAX_ORDER);
+        return FLX_NONE;
+    }
+    if (i == 0)
+        return flx_zeta_derivative(g, x, q, order + 1);
+    flx_val lower = order == 1 ? flx_zeta(g, next, q) : flx_zeta_derivative(g, next, q, order - 1);
+    flx_val same = flx_mul(g, x, flx_zeta_derivative(g, next, q, order));
+    return flx_neg(g, flx_add(g, flx_mul(g, K((double)order), lower), same));
 }
 
 /* Kernels have functions for these two only; the evaluator computes the others. */
@@ -372,5 +503,14 @@ SPECIAL(lgamma, samples_positive, .element = NULL);
 SPECIAL(digamma, samples_positive, .element = NULL);
 SPECIAL(polygamma, samples_polygamma, .element = NULL);
 SPECIAL(zeta, samples_zeta, .element = NULL);
+const flxi_rules flxi_rules_zeta_derivative = {
+    .infer = infer_order,
+    .eval = flxi_eval_pointwise,
+    .scalar = zeta_derivative_f,
+    .partial = partial_zeta_derivative,
+    .schema = order_schema,
+    .attrs_size = sizeof(order_attrs),
+    .samples = samples_zeta_derivative,
+};
 SPECIAL(bessel_i0e, samples_wide, .element = NULL);
 SPECIAL(bessel_i1e, samples_wide, .element = NULL);

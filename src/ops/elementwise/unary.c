@@ -535,7 +535,7 @@ UNARY_REAL(atan, samples_inside_one, .scalar = atan_f, .scalar_c = atan_c, .part
 UNARY(sinh, samples_any, .scalar = sinh_f, .scalar_c = sinh_c, .partial = partial_sinh);
 UNARY(cosh, samples_any, .scalar = cosh_f, .scalar_c = cosh_c, .partial = partial_cosh);
 UNARY_REAL(tanh, samples_any, .scalar = tanh_f, .scalar_c = tanh_c, .partial = partial_tanh,
-           .fused_vjp = flxi_fused_vjp_activation);
+           .backward_vjp = flxi_backward_vjp_activation);
 UNARY_REAL(asinh, samples_inside_one, .scalar = asinh_f, .scalar_c = asinh_c, .partial = partial_asinh);
 UNARY_REAL(acosh, samples_above_one, .scalar = acosh_f, .scalar_c = acosh_c, .partial = partial_acosh);
 UNARY_REAL(atanh, samples_inside_one, .scalar = atanh_f, .scalar_c = atanh_c, .partial = partial_atanh);

@@ -34,12 +34,15 @@ struct flxi_express {
 
 /* A reduction: acc = start; for each element acc = step(acc, x); finish(acc). `step` must be associative and
    commutative up to rounding, with `start` as its neutral element: lanes and chunks are folded separately and then
-   together. */
+   together. A fold of positions has a pair as accumulator, a value and in `im` its position along the axis as u32; its
+   steps come in ascending order of positions, and `join` combines what two lanes have. */
 typedef struct flxi_kfold {
     flxi_kval (*start)(flxi_express *e);
     flxi_kval (*step)(flxi_express *e, flxi_kval acc, flxi_kval x);
     flxi_kval (*finish)(flxi_express *e, flxi_kval acc, int64_t count); /* NULL: nothing to do */
-    const flx_ints *(*axes)(const void *attrs);                         /* sorted, of operand 0 */
+    flx_ints (*axes)(const void *attrs);                                /* sorted, of operand 0 */
+    flxi_kval (*join)(flxi_express *e, flxi_kval a, flxi_kval b);       /* of two accumulators; NULL: `step` */
+    const char *value_op; /* of a fold of positions: the reduction that gives the value; NULL: no positions */
 } flxi_kfold;
 
 /* Whether a node can become (part of) a kernel. */

@@ -48,8 +48,8 @@ static flx_code window_begin(flxi_eval *e, uint32_t first, const flx_type *windo
     flxi_strides(x, w->strides);
     for (int k = 0; k < x->rank; k++) {
         int64_t at;
-        int64_t places = x->dims[k] - window->dims[k] + 1; /* where the window may begin; at least one */
-        FLXI_TRY(flxi_resolve_index(e, e->in[first + (uint32_t)k], 0, places, OOB_CLAMP, &at));
+        int64_t starts = x->dims[k] - window->dims[k] + 1; /* where the window may begin; at least one */
+        FLXI_TRY(flxi_resolve_index(e, e->in[first + (uint32_t)k], 0, starts, OOB_CLAMP, &at));
         w->base += at * w->strides[k];
     }
     return FLX_OK;
@@ -212,11 +212,11 @@ static void batch_dynamic_slice(flxi_site *s, flx_val *by)
 /* Where the window begins along an axis; operands `first` … are the position. */
 static uint32_t window_start(flxi_express *e, uint32_t first, int axis, const flx_type *window)
 {
-    int64_t places = e->in[0]->dims[axis] - window->dims[axis] + 1;
-    if (places == 1)
+    int64_t starts = e->in[0]->dims[axis] - window->dims[axis] + 1;
+    if (starts == 1)
         return flxi_ku(e, 0);
     flxi_kindex scalar = {.flat = flxi_ku(e, 0)};
-    return flxi_kresolve(e, flxi_operand_at(e, first + (uint32_t)axis, &scalar).re, places, OOB_CLAMP).at;
+    return flxi_kresolve(e, flxi_operand_at(e, first + (uint32_t)axis, &scalar).re, starts, OOB_CLAMP).at;
 }
 
 static flxi_kval pull_dynamic_slice(flxi_express *e, uint32_t result, const flxi_kindex *at)

@@ -283,11 +283,14 @@ static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j
         *inside = *inside && read_start(m->indices, i, s);
         return FLX_OK;
     }
-    int64_t places = m->x->dims[axis] - m->window[axis] + 1; /* where the window may begin */
+    int64_t starts = m->x->dims[axis] - m->window[axis] + 1; /* where the window may begin */
     flxi_oob policy = m->a->oob == OOB_CLAMP ? OOB_CLAMP : OOB_ZERO;
-    FLXI_TRY(flxi_resolve_index(e, m->indices, i, places, policy, s));
+    FLXI_TRY(flxi_resolve_index(e, m->indices, i, starts, policy, s));
     if (*s >= 0)
         return FLX_OK;
+    if (e->origin && &flxi_ops[e->origin->op] != e->op) /* the user knows an index, not where a window starts */
+        return flxi_index_fail(e->op, e->label, e->origin, m->indices->type.dtype, m->indices->data, i,
+                               m->x->dims[axis], e->err);
     return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",
                           "the start %.15g is out of range: axis %lld has extent %lld, the window %lld",
                           flxi_load_double(m->indices->type.dtype, m->indices->data, i), (long long)axis,

@@ -106,7 +106,7 @@ static void vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[0] = flxi_ungather(s, dy[0], s->x[1], a->axis, flxi_typeof(s, s->x[0])->dims[a->axis], a->oob);
 }
 
-static void fused_vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_gather(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
     const flx_type *table = flxi_typeof(s, s->x[0]);
@@ -175,9 +175,9 @@ static flxi_kval pull_indexed(flxi_express *e, const flxi_kindex *idx, flxi_kind
     if (flxi_is_empty(e->in[0]))
         return flxi_kzero(e, e->in[0]->dtype);
     uint32_t i = flxi_operand_at(e, 1, idx).re;
-    flxi_kposition place = flxi_kresolve(e, i, e->in[0]->dims[a->axis], (flxi_oob)a->oob);
-    in->dim[a->axis] = place.at;
-    return flxi_kread(e, 0, in, place.inside);
+    flxi_kposition position = flxi_kresolve(e, i, e->in[0]->dims[a->axis], (flxi_oob)a->oob);
+    in->dim[a->axis] = position.at;
+    return flxi_kread(e, 0, in, position.inside);
 }
 
 static flxi_kval pull_gather(flxi_express *e, uint32_t result, const flxi_kindex *at)
@@ -210,7 +210,7 @@ const flxi_rules flxi_rules_gather = {
     .pull = pull_gather,
     .expresses = lowers_reading,
     .vjp = vjp_gather,
-    .fused_vjp = fused_vjp_gather,
+    .backward_vjp = backward_vjp_gather,
     .batch = batch_gather,
     .schema = gather_schema,
     .attrs_size = sizeof(axis_attrs),
@@ -628,9 +628,9 @@ static flxi_kval pull_one_hot(flxi_express *e, uint32_t result, const flxi_kinde
     flxi_kindex idx = {0};
     for (int k = 0; k < e->in[0]->rank; k++)
         idx.dim[k] = to.dim[k < a->axis ? k : k + 1];
-    flxi_kposition place = flxi_kresolve(e, flxi_operand_at(e, 0, &idx).re, a->n, (flxi_oob)a->oob);
-    uint32_t hit = flxi_k2(e, KBIN_eq, place.at, to.dim[a->axis]);
-    hit = place.inside ? flxi_k2(e, KBIN_logical_and, place.inside, hit) : hit;
+    flxi_kposition position = flxi_kresolve(e, flxi_operand_at(e, 0, &idx).re, a->n, (flxi_oob)a->oob);
+    uint32_t hit = flxi_k2(e, KBIN_eq, position.at, to.dim[a->axis]);
+    hit = position.inside ? flxi_k2(e, KBIN_logical_and, position.inside, hit) : hit;
     int32_t dtype = e->out[result]->dtype;
     return flxi_khold_value(e, flxi_kchoose(e, flxi_khold(e, hit), flxi_kone(e, dtype), flxi_kzero(e, dtype)));
 }

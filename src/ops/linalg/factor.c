@@ -136,8 +136,8 @@ static void vjp_lu(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_val lower = flx_tril(s->g, flx_matmul(s->g, flxi_adjoint(s, t.full_l), dy[0]), -1);
     flx_val upper = flx_triu(s->g, flx_matmul(s->g, dy[0], flxi_adjoint(s, t.full_u)), 0);
     flx_val back = between_inverses(s, &t, flx_add(s->g, lower, upper), "adjoint");
-    flx_val place = flx_argsort(s->g, s->y[2], -1, 1, 0, FLX_I32);
-    dx[0] = flxi_spelled_like(s, numbered_rows(s, back, place), s->x[0], 2);
+    flx_val order = flx_argsort(s->g, s->y[2], -1, 1, 0, FLX_I32);
+    dx[0] = flxi_spelled_like(s, numbered_rows(s, back, order), s->x[0], 2);
 }
 
 static void jvp_lu(flxi_site *s, const flx_val *tx, flx_val *ty)

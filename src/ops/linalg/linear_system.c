@@ -95,7 +95,7 @@ flx_code flxi_infer_system(flxi_infer *f, uint32_t matrix, uint32_t sides, bool 
 
 /* ---- Evaluation ---- */
 
-static flxi_matrix_view place_of(const flx_tensor *t)
+static flxi_matrix_view view_of(const flx_tensor *t)
 {
     return (flxi_matrix_view){.dtype = t->type.dtype, .data = t->data};
 }
@@ -104,7 +104,7 @@ bool flxi_systems_begin(flxi_systems *w, const flx_tensor *a, const flx_tensor *
 {
     bool vector = flxi_is_vector_system(&a->type, &b->type);
     int own = vector ? 1 : 2;
-    *w = (flxi_systems){.a = place_of(a), .b = place_of(b), .y = place_of(y), .is_first = true};
+    *w = (flxi_systems){.a = view_of(a), .b = view_of(b), .y = view_of(y), .is_first = true};
     if (y->count == 0)
         return false; /* the other extents may be too large to multiply */
     flx_type lead_a = lead_of(&a->type, 2);

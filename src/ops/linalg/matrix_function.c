@@ -85,24 +85,110 @@ static void solve(int64_t n, cplx *a, cplx *b, int64_t *pivots)
     d->triangular(a, &(flxi_triangle){.n = n, .row = n, .col = 1}, b, n);
 }
 
-/* How often to halve: until the largest column sum is at most 5.37. Negative: it is not finite. */
+/* How often to halve: until the largest column sum is at most 5.37. Negative: an element is not finite. The sums are
+   taken of smaller elements, so that they do not overflow. */
 static int halvings(int64_t n, const cplx *a)
 {
+    enum { SMALLER = 128 };
     double most = 0.0;
     int exponent = 0;
     for (int64_t j = 0; j < n; j++) {
         double sum = 0.0;
-        for (int64_t i = 0; i < n; i++)
-            sum += cabs(a[i * n + j]);
-        if (!isfinite(sum))
-            return -1;
+        for (int64_t i = 0; i < n; i++) {
+            cplx x = a[i * n + j];
+            if (!isfinite(creal(x)) || !isfinite(cimag(x)))
+                return -1;
+            sum += cabs(flxi_cmake(ldexp(creal(x), -SMALLER), ldexp(cimag(x), -SMALLER)));
+        }
         most = fmax(most, sum);
     }
     frexp(most / 5.371920351148152, &exponent);
-    return exponent > 0 ? exponent : 0;
+    return exponent > -SMALLER && most > 0 ? exponent + SMALLER : 0;
 }
 
-enum { MATRICES = 7 }; /* a, three powers, u, v, room */
+/* ---- Squaring beyond the range of double ----
+
+   e^A of a large A has elements that overflow. When they do between squarings, inf - inf and 0 inf become NaN also in
+   elements that are finite, or infinite with a definite sign. Then the squarings are done with an exponent beside each
+   element. */
+
+typedef struct {
+    cplx x;    /* of a magnitude from 1/2 to 2, or 0 */
+    int64_t e; /* the element is x 2^e */
+} wide;
+
+static const int64_t largest_exponent = INT64_C(1) << 50;
+
+static wide normalised(cplx x, int64_t e)
+{
+    int by = 0;
+    double size = fmax(fabs(creal(x)), fabs(cimag(x)));
+    if (size == 0 || e < -largest_exponent)
+        return (wide){0.0, 0};
+    frexp(size, &by);
+    e = e > largest_exponent ? largest_exponent : e;
+    return (wide){flxi_cmake(ldexp(creal(x), -by), ldexp(cimag(x), -by)), e + by};
+}
+
+static wide sum_of(wide a, wide b)
+{
+    if (creal(a.x) == 0 && cimag(a.x) == 0)
+        return b;
+    if (creal(b.x) == 0 && cimag(b.x) == 0)
+        return a;
+    wide high = a.e >= b.e ? a : b, low = a.e >= b.e ? b : a;
+    int64_t apart = high.e - low.e;
+    if (apart > 200)
+        return high;
+    cplx x = flxi_cmake(ldexp(creal(low.x), -(int)apart), ldexp(cimag(low.x), -(int)apart));
+    return normalised(high.x + x, high.e);
+}
+
+static void square_wide(int64_t n, const wide *a, wide *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            wide sum = {0.0, 0};
+            for (int64_t k = 0; k < n; k++) {
+                const wide *l = &a[i * n + k], *r = &a[k * n + j];
+                sum = sum_of(sum, normalised(flxi_cmul(l->x, r->x), l->e + r->e));
+            }
+            y[i * n + j] = sum;
+        }
+}
+
+static double as_double(double x, int64_t e)
+{
+    int bounded = e > 4096 ? 4096 : e < -4096 ? -4096 : (int)e;
+    return x == 0 ? x : ldexp(x, bounded);
+}
+
+/* m is squared `times` times; `room` is for two matrices of wide elements. */
+static void square_often(int64_t n, cplx *m, int times, wide *room)
+{
+    wide *now = room, *next = room + n * n;
+    for (int64_t i = 0; i < n * n; i++)
+        now[i] = normalised(m[i], 0);
+    for (int k = 0; k < times; k++) {
+        square_wide(n, now, next);
+        wide *t = now;
+        now = next;
+        next = t;
+    }
+    for (int64_t i = 0; i < n * n; i++)
+        m[i] = flxi_cmake(as_double(creal(now[i].x), now[i].e), as_double(cimag(now[i].x), now[i].e));
+}
+
+static bool is_finite(int64_t n, const cplx *m)
+{
+    bool is = true;
+    for (int64_t i = 0; i < n * n; i++)
+        is = is && isfinite(creal(m[i])) && isfinite(cimag(m[i]));
+    return is;
+}
+
+enum { MATRICES = 7 }; /* a, three powers, u, v, room; later the unsquared matrix, and two wide ones after it */
+_Static_assert(2 * sizeof(wide) <= 4 * sizeof(cplx), "wide matrices fit where the powers are no longer needed");
 
 static void exponential(int64_t n, cplx *m, int64_t *pivots)
 {
@@ -125,11 +211,18 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
         at[1][i] = at[5][i] - at[4][i];
     }
     solve(n, at[1], m, pivots);
+    for (int64_t i = 0; i < n * n; i++)
+        at[2][i] = m[i];
     for (int k = 0; k < times && !flxi_stopped(); k++) {
         multiply(n, m, m, at[1]);
         for (int64_t i = 0; i < n * n; i++)
             m[i] = at[1][i];
     }
+    if (is_finite(n, m))
+        return;
+    for (int64_t i = 0; i < n * n; i++)
+        m[i] = at[2][i];
+    square_often(n, m, times, (wide *)(void *)at[3]);
 }
 
 static flx_code eval_expm(flxi_eval *e)

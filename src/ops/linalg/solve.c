@@ -71,7 +71,7 @@ static flx_code eval_solve(flxi_eval *e)
     return code;
 }
 
-static uint32_t num_factors(const flxi_site *s)
+static uint32_t num_factors(flxi_site *s)
 {
     (void)s;
     return 2;
@@ -293,9 +293,9 @@ static void decompose_lu_solve(flxi_site *s, flx_val *y)
         y[0] = solve_factor(s, lu, y[0], false, trans);
         return;
     }
-    flx_val place = flx_argsort(s->g, s->x[1], -1, 1, 0, FLX_I32);
+    flx_val order = flx_argsort(s->g, s->x[1], -1, 1, 0, FLX_I32);
     y[0] = solve_factor(s, lu, solve_factor(s, lu, b, false, trans), true, trans);
-    y[0] = rows_of(s, y[0], place, vector);
+    y[0] = rows_of(s, y[0], order, vector);
 }
 
 static void batch_lu_solve(flxi_site *s, flx_val *by)

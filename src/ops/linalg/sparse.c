@@ -23,12 +23,12 @@ static const flxi_attr sparse_schema[] = {
 
 /* ---- Inference ---- */
 
-static flx_code check_places(flxi_infer *f, const char *name, flx_ints places, flx_dim extent)
+static flx_code check_indices(flxi_infer *f, const char *name, flx_ints indices, flx_dim extent)
 {
-    for (size_t k = 0; k < places.n; k++)
-        if (places.v[k] < 0 || (flxi_dim_is_number(extent) && places.v[k] >= extent))
+    for (size_t k = 0; k < indices.n; k++)
+        if (indices.v[k] < 0 || (flxi_dim_is_number(extent) && indices.v[k] >= extent))
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "positions count from 0", "%s[%zu]=%lld is outside the matrix",
-                                   name, k, (long long)places.v[k]);
+                                   name, k, (long long)indices.v[k]);
     return FLX_OK;
 }
 
@@ -47,8 +47,8 @@ static flx_code check_pattern(flxi_infer *f, flx_dim columns)
         return flxi_infer_fail(f, FLX_E_SHAPE, "use vmap for more axes",
                                "v must have one value for each of the %zu positions: it is %s", a->rows.n,
                                flxi_shape_str(f->ctx, v, &t));
-    FLXI_TRY(check_places(f, "rows", a->rows, a->n));
-    return check_places(f, "cols", a->cols, columns);
+    FLXI_TRY(check_indices(f, "rows", a->rows, a->n));
+    return check_indices(f, "cols", a->cols, columns);
 }
 
 static flx_code check_sides(flxi_infer *f)
@@ -88,7 +88,7 @@ static flx_code infer_sparse_solve(flxi_infer *f)
 
 /* ---- Appending ---- */
 
-static flx_val places(flxi_site *s, flx_ints list)
+static flx_val indices(flxi_site *s, flx_ints list)
 {
     flx_error err = {0};
     flx_dim count = (flx_dim)list.n;
@@ -111,14 +111,14 @@ static flx_val beside_rows(flxi_site *s, flx_val v, flx_val x)
 
 static flx_val rows_at(flxi_site *s, flx_val x, flx_ints list)
 {
-    return flx_gather(s->g, x, places(s, list), 0, NULL);
+    return flx_gather(s->g, x, indices(s, list), 0, NULL);
 }
 
 static flx_val product(flxi_site *s, flx_val v, flx_val x)
 {
     const sparse_attrs *a = s->attrs;
     flx_val terms = flx_mul(s->g, beside_rows(s, v, x), rows_at(s, x, a->cols));
-    return flx_scatter_add(s->g, terms, places(s, a->rows), a->n, NULL);
+    return flx_scatter_add(s->g, terms, indices(s, a->rows), a->n, NULL);
 }
 
 /* ---- spmv ---- */

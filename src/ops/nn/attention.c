@@ -382,7 +382,7 @@ static void decompose_backward(flxi_site *s, flx_val *d)
 }
 
 /* One node for each operand that needs a cotangent; shared parts are computed once when they are compiled together. */
-static void fused_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_val x[5] = {s->x[0], s->x[1], s->x[2], dy[0], s->nin > 3 ? s->x[3] : FLX_NONE};
     const flxi_attention_attrs *forward = s->attrs;
@@ -515,7 +515,7 @@ const flxi_rules flxi_rules_attention = {
     .infer = infer_attention,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_attention,
-    .fused_vjp = fused_vjp_attention,
+    .backward_vjp = backward_vjp_attention,
     .batch = batch_attention,
     .schema = forward_schema,
     .attrs_size = sizeof(flxi_attention_attrs),

@@ -64,7 +64,7 @@ static flx_val int_number(flxi_site *s, int64_t x)
 }
 
 /* The grid position of each token, (px, py): [S, 2] */
-static flx_val grid_places(flxi_site *s, flx_dim tokens)
+static flx_val grid_positions(flxi_site *s, flx_dim tokens)
 {
     const axial_attrs *a = s->attrs;
     flx_graph *g = s->g;
@@ -84,7 +84,7 @@ static flx_val angles(flxi_site *s, flx_dim tokens, int64_t head_dim)
     flx_type pairs = flx_type_make(FLX_F64, 2, (flx_dim[]){head_dim / 4, 1});
     flx_val c = flx_iota(g, &pairs, 0);
     flx_val f = flx_exp(g, flx_mul(g, c, flx_scalar(g, FLX_F64, -4 * log(a->theta) / (double)head_dim)));
-    flx_val at = flx_cast(g, grid_places(s, tokens), FLX_F64);
+    flx_val at = flx_cast(g, grid_positions(s, tokens), FLX_F64);
     return flx_mul(g, flxi_reshape_to(s, at, 5, (flx_dim[]){tokens, 1, 2, 1, 1}), f);
 }
 

@@ -91,7 +91,7 @@ static void decompose_loss_backward(flxi_site *s, flx_val *y)
     y[0] = flxi_as_dtype(s, d, flxi_typeof(s, s->x[0])->dtype);
 }
 
-static void fused_vjp_loss(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_loss(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const label_attrs *a = s->attrs;
     if (s->wanted[0])
@@ -133,7 +133,7 @@ const flxi_rules flxi_rules_softmax_cross_entropy_with_logits = {
     .infer = infer_loss,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_loss,
-    .fused_vjp = fused_vjp_loss,
+    .backward_vjp = backward_vjp_loss,
     .batch = flxi_batch_folded,
     .schema = label_schema,
     .attrs_size = sizeof(label_attrs),

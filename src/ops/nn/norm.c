@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* norm.c: normalisation of rows, groups and channels; see norm.h. Each op means its decomposition. With
-   FLX_GRAD_FUSED_BACKWARD reverse mode appends the ops of norm_backward.c instead of the decomposition's derivative. */
+   FLX_GRAD_BACKWARD_OPS reverse mode appends the ops of norm_backward.c instead of the decomposition's derivative. */
 #include "ops/nn/norm.h"
 
 #include "ops/rule/along.h"
@@ -56,11 +56,17 @@ static flx_code check_data(flxi_infer *f, uint32_t i)
                                   flxi_shape_str(f->ctx, x, &tx));
 }
 
+flx_code flxi_check_eps(flxi_infer *f, const char *name, double eps)
+{
+    if (eps >= 0 && !isinf(eps))
+        return FLX_OK;
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "%s must be a finite number >= 0, got %g", name, eps);
+}
+
 static flx_code check_operands(flxi_infer *f)
 {
     const flxi_norm_attrs *a = f->attrs;
-    if (!(a->eps >= 0) || isinf(a->eps))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "eps must be a finite number >= 0, got %g", a->eps);
+    FLXI_TRY(flxi_check_eps(f, "eps", a->eps));
     for (uint32_t i = 1; i < f->nin; i++)
         FLXI_TRY(is_parameter(f->op, i) ? check_parameter(f, i, a->axis) : check_data(f, i));
     return FLX_OK;
@@ -337,7 +343,7 @@ static flx_val beside(flxi_site *s, flx_val v, flx_val parameter)
     return flxi_as_dtype(s, v, flxi_typeof(s, parameter)->dtype);
 }
 
-static void fused_vjp_layer_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_layer_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     if (s->wanted[0])
         dx[0] = backward(s, "layer_norm", "input", (flx_val[]){s->x[0], s->x[1], dy[0]}, 3);
@@ -348,7 +354,7 @@ static void fused_vjp_layer_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
         dx[2] = flxi_norm_sum(s, beside(s, dy[0], s->x[2]));
 }
 
-static void fused_vjp_rms_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_rms_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     static const char *const parts[] = {"input", "gamma", "beta"};
     flx_val beta = s->nin > 2 ? s->x[2] : flxi_zeros_like(s, s->x[1]); /* none of the three reads it */
@@ -357,7 +363,7 @@ static void fused_vjp_rms_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
             dx[i] = backward(s, "rms_norm", parts[i], (flx_val[]){s->x[0], s->x[1], beta, dy[0]}, 4);
 }
 
-static void fused_vjp_group_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_group_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     static const char *const parts[] = {NULL, "gamma", "beta"};
     if (s->wanted[0])
@@ -370,7 +376,7 @@ static void fused_vjp_group_norm(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* With d_gamma = Σ g (x - m) r and d_beta = Σ g: d_mean = -gamma r d_beta, d_var = -½ gamma r² d_gamma. All four in the
    wide dtype, which the caller rounds to each operand's. */
-static void fused_vjp_batch_norm_inference(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_batch_norm_inference(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_graph *g = s->g;
     flx_val x = flxi_widen(s, s->x[0]);
@@ -501,31 +507,31 @@ static const flxi_sample samples_batch_norm_inference[] = {
 
 const flxi_rules flxi_rules_layer_norm = {
     NORM_RULES(axis_norm, flxi_norm_axis_schema, decompose_layer_norm, layer_norm),
-    .fused_vjp = fused_vjp_layer_norm,
+    .backward_vjp = backward_vjp_layer_norm,
     .batch = flxi_batch_axis_norm,
 };
 
 const flxi_rules flxi_rules_rms_norm = {
     NORM_RULES(axis_norm, flxi_norm_axis_schema, decompose_rms_norm, rms_norm),
-    .fused_vjp = fused_vjp_rms_norm,
+    .backward_vjp = backward_vjp_rms_norm,
     .batch = flxi_batch_axis_norm,
 };
 
 const flxi_rules flxi_rules_group_norm = {
     NORM_RULES(group_norm, flxi_norm_groups_schema, decompose_layer_norm, group_norm),
-    .fused_vjp = fused_vjp_group_norm,
+    .backward_vjp = backward_vjp_group_norm,
     .batch = flxi_batch_folded,
 };
 
 const flxi_rules flxi_rules_layer_norm2d = {
     NORM_RULES(channel_norm, flxi_norm_eps_schema, decompose_layer_norm, channel_norm),
-    .fused_vjp = fused_vjp_layer_norm,
+    .backward_vjp = backward_vjp_layer_norm,
     .batch = flxi_batch_folded,
 };
 
 const flxi_rules flxi_rules_batch_norm_inference = {
     NORM_RULES(channel_norm, flxi_norm_eps_schema, decompose_batch_norm_inference, batch_norm_inference),
-    .fused_vjp = fused_vjp_batch_norm_inference,
+    .backward_vjp = backward_vjp_batch_norm_inference,
     .batch = flxi_batch_folded,
 };
 

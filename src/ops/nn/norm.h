@@ -20,6 +20,9 @@ typedef struct {        /* of all ops here; an op's schema lists those it has, i
 #define NORM_GROUPS A_INT_REQ(flxi_norm_attrs, num_groups)
 #define NORM_EPS A_REAL(flxi_norm_attrs, eps, 1e-5)
 
+/* What all norms accept, composites too: a finite number >= 0. Zero is for rows that are known not to be constant. */
+flx_code flxi_check_eps(flxi_infer *f, const char *name, double eps);
+
 extern const flxi_attr flxi_norm_axis_schema[];   /* axis, eps */
 extern const flxi_attr flxi_norm_groups_schema[]; /* num_groups, eps */
 extern const flxi_attr flxi_norm_eps_schema[];    /* eps */

@@ -179,7 +179,7 @@ static void vjp_rope(flxi_site *s, const flx_val *dy, flx_val *dx)
         vjp_tables(s, dy[0], dx);
 }
 
-static void fused_vjp_rope(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_rope(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flxi_site backward = *s;
     backward.op = &flxi_ops[OP_rope_backward];
@@ -281,7 +281,7 @@ static const flxi_sample samples_rope[] = {
     .samples = samples_rope
 
 const flxi_rules flxi_rules_rope = {
-    ROPE_RULES,      .eval = eval_rope,      .pull = pull_rope, .vjp = vjp_rope, .fused_vjp = fused_vjp_rope,
+    ROPE_RULES,      .eval = eval_rope,      .pull = pull_rope, .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,
     .jvp = jvp_rope, .link = flxi_link_dense};
 
 const flxi_rules flxi_rules_rope_backward = {ROPE_RULES, .eval = flxi_eval_decomposed,

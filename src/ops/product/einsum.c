@@ -255,11 +255,11 @@ static flx_code infer_einsum(flxi_infer *f)
 typedef struct {
     bool in_result[LABELS];
     int axis[LABELS];
-} places;
+} label_axes;
 
-static places place_labels(const einsum_plan *p, flxi_contraction *c)
+static label_axes order_labels(const einsum_plan *p, flxi_contraction *c)
 {
-    places at = {0};
+    label_axes at = {0};
     for (int k = 0; k < p->rank; k++) {
         at.in_result[p->label[k]] = true;
         at.axis[p->label[k]] = k;
@@ -293,7 +293,7 @@ static bool plan_operands(const flxi_eval *e, span operands, einsum_plan *p)
 }
 
 /* How operand x moves: the strides of axes with the same label are added, that of a stretched axis is 0. */
-static flxi_factor einsum_factor(const flx_tensor *x, span s, const einsum_plan *p, const places *at)
+static flxi_factor einsum_factor(const flx_tensor *x, span s, const einsum_plan *p, const label_axes *at)
 {
     flxi_factor m = {.data = x->data};
     int64_t strides[FLX_MAX_RANK];
@@ -320,7 +320,7 @@ static flx_code eval_einsum(flxi_eval *e)
     if (!plan_operands(e, operands, &p) || plan_result(&p, result))
         return flxi_eval_fail(e, FLX_E_INTERNAL, NULL, "eq does not fit the operands");
     flxi_contraction c = {.factors = e->nin};
-    places at = place_labels(&p, &c);
+    label_axes at = order_labels(&p, &c);
     flxi_factor *factors = flxi_alloc(e->mem, e->nin, sizeof *factors);
     if (!factors)
         return flxi_oom(e->err, "einsum: the strides of its operands");

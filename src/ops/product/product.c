@@ -9,6 +9,8 @@
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
+#include <stdio.h>
+
 /* ---- matmul ---- */
 
 /* The batch axes of a matrix operand, as a type of their own. */
@@ -25,8 +27,15 @@ static flx_code fail_inner(flxi_infer *f)
     const flx_type *b = f->in[1];
     flxi_type_text ta, tb;
     bool transposed = flxi_dims_may_equal(f, a->dims[a->rank - 1], b->dims[b->rank - 1]);
-    const char *hint = transposed && b->rank == 2 ? "transpose b: matmul(a, transpose(b, perm=[1, 0]))"
-                                                  : "the last axis of a and the second to last of b are summed over";
+    char hint[120];
+    char first[40], second[40];
+    flxi_operand_label(f, 0, first, sizeof first);
+    flxi_operand_label(f, 1, second, sizeof second);
+    if (transposed && b->rank == 2)
+        snprintf(hint, sizeof hint, "matmul(%.30s, transpose(%.30s, perm=[1, 0]))", first, second);
+    else
+        snprintf(hint, sizeof hint, "the last axis of %.28s and the second to last of %.28s are summed over", first,
+                 second);
     return flxi_infer_fail(f, FLX_E_SHAPE, hint, "inner dimensions differ: a is %s, b is %s",
                            flxi_shape_str(f->ctx, a, &ta), flxi_shape_str(f->ctx, b, &tb));
 }

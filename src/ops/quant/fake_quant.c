@@ -178,7 +178,7 @@ static void jvp_fake(flxi_site *s, const flx_val *tx, flx_val *ty)
         ty[0] = derivative(s, tx[0]);
 }
 
-static void fused_vjp_fake(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_fake(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const fake_attrs *a = s->attrs;
     bool has_state = a->scale_mode != MODE_PER_BATCH;
@@ -273,7 +273,7 @@ const flxi_rules flxi_rules_fake_quantize = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_fake,
     .vjp = vjp_fake,
-    .fused_vjp = fused_vjp_fake,
+    .backward_vjp = backward_vjp_fake,
     .jvp = jvp_fake,
     .batch = batch_fake,
     .schema = fake_schema,

@@ -142,7 +142,7 @@ static void jvp_step(flxi_site *s, const flx_val *tx, flx_val *ty)
     ty[0] = flxi_as(s, flxi_sum(s, by_x, by_s), s->x[0]);
 }
 
-static void fused_vjp_step(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_step(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     static const flxi_opcode ops[] = {OP_fake_quantize_lsq_backward_x, OP_fake_quantize_lsq_backward_scale};
     flx_val in[3] = {s->x[0], s->x[1], dy[0]};
@@ -243,7 +243,7 @@ const flxi_rules flxi_rules_fake_quantize_lsq = {
     .eval = flxi_eval_decomposed,
     .decompose = decompose_step,
     .vjp = vjp_step,
-    .fused_vjp = fused_vjp_step,
+    .backward_vjp = backward_vjp_step,
     .jvp = jvp_step,
     .batch = batch_step,
     .schema = step_schema,

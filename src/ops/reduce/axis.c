@@ -302,7 +302,7 @@ static void vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
 }
 
 /* The transpose of a reverse cumsum is cumsum itself, not a backward op. */
-static void fused_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_cumsum(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
     if (a->reverse)
@@ -412,12 +412,12 @@ static flx_val winner_so_far(flxi_site *s)
     const flx_type *x = flxi_typeof(s, s->x[0]);
     flx_val before = fold_of_x(s, true);
     flx_val changed = flx_and(g, flx_ne(g, fold_of_x(s, false), before), flx_not(g, flx_is_nan(g, before)));
-    flx_val place = flxi_positions_along(s, x, a->axis);
+    flx_val position = flxi_positions_along(s, x, a->axis);
     if (!a->reverse)
-        return flx_cummax(g, flxi_masked(s, changed, place), a->axis, false, false);
-    flx_val n = flxi_index_number(s, (flx_dtype)flxi_typeof(s, place)->dtype, x->dims[a->axis]);
+        return flx_cummax(g, flxi_masked(s, changed, position), a->axis, false, false);
+    flx_val n = flxi_index_number(s, (flx_dtype)flxi_typeof(s, position)->dtype, x->dims[a->axis]);
     flx_val last = flx_sub(g, n, flxi_number(s, n, 1.0));
-    return flx_cummin(g, flx_where(g, changed, place, last), a->axis, false, true);
+    return flx_cummin(g, flx_where(g, changed, position, last), a->axis, false, true);
 }
 
 static void vjp_extremum(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -438,7 +438,7 @@ static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
     .batch = batch_axis, .link = link_axis
 
 const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum,
-                                      .fused_vjp = fused_vjp_cumsum};
+                                      .backward_vjp = backward_vjp_cumsum};
 const flxi_rules flxi_rules_cumprod = {RUNNING_RULES, .eval = eval_cumprod, .vjp = vjp_cumprod, .jvp = jvp_cumprod};
 const flxi_rules flxi_rules_cummax = {RUNNING_RULES, .eval = eval_cummax, .vjp = vjp_extremum, .jvp = jvp_extremum};
 const flxi_rules flxi_rules_cummin = {RUNNING_RULES, .eval = eval_cummin, .vjp = vjp_extremum, .jvp = jvp_extremum};

@@ -282,9 +282,9 @@ static void batch_reduction(flxi_site *s, flx_val *by)
 
 /* ---- Kernel expressions ---- */
 
-static const flx_ints *axes_of(const void *attrs)
+static flx_ints axes_of(const void *attrs)
 {
-    return &((const reduce_attrs *)attrs)->axes;
+    return ((const reduce_attrs *)attrs)->axes;
 }
 
 /* An empty sum is 0 whatever it starts at, and -0 is the neutral element of addition. */
@@ -322,11 +322,11 @@ FOLD(max, FLXI_COMBINE_MAX)
 FOLD(min, FLXI_COMBINE_MIN)
 FOLD(mul, FLXI_COMBINE_MUL)
 
-static const flxi_kfold fold_sum = {start_sum, step_add, finish_sum, axes_of};
-static const flxi_kfold fold_mean = {start_add, step_add, finish_mean, axes_of};
-static const flxi_kfold fold_max = {start_max, step_max, NULL, axes_of};
-static const flxi_kfold fold_min = {start_min, step_min, NULL, axes_of};
-static const flxi_kfold fold_prod = {start_mul, step_mul, NULL, axes_of};
+static const flxi_kfold fold_sum = {.start = start_sum, .step = step_add, .finish = finish_sum, .axes = axes_of};
+static const flxi_kfold fold_mean = {.start = start_add, .step = step_add, .finish = finish_mean, .axes = axes_of};
+static const flxi_kfold fold_max = {.start = start_max, .step = step_max, .axes = axes_of};
+static const flxi_kfold fold_min = {.start = start_min, .step = step_min, .axes = axes_of};
+static const flxi_kfold fold_prod = {.start = start_mul, .step = step_mul, .axes = axes_of};
 
 static bool link_reduction(const flxi_use *u, flxi_link *l)
 {
@@ -458,9 +458,94 @@ static void batch_arg(flxi_site *s, flx_val *by)
     flxi_append(s, a, s->x, s->nin, by);
 }
 
+/* ---- Kernel expressions of positions ----
+
+   The accumulator is a value and its position. It starts with the value that nothing loses against and no position. An
+   element takes over when it wins: equal ones come later, so they do not. If none ever wins, all elements equal the
+   start, and the first position is 0. */
+
+static flx_ints axis_of(const void *attrs)
+{
+    return (flx_ints){&((const arg_attrs *)attrs)->axis, 1};
+}
+
+/* x is strictly better than best, or is NaN where best is not. */
+static uint32_t wins(flxi_express *e, bool largest, uint32_t x, uint32_t best)
+{
+    if (e->dtype == FLX_BOOL) {
+        uint32_t high = largest ? x : best, low = largest ? best : x;
+        return flxi_k2(e, KBIN_logical_and, high, flxi_k1(e, KUN_logical_not, low));
+    }
+    if (!flxi_is_float(e->dtype))
+        return flxi_k2(e, largest ? KBIN_gt : KBIN_lt, x, best);
+    uint32_t holds = flxi_k2(e, largest ? KBIN_ge : KBIN_le, best, x); /* false if either is NaN */
+    uint32_t stays = flxi_k2(e, KBIN_logical_or, holds, flxi_k1(e, KUN_is_nan, best));
+    return flxi_k1(e, KUN_logical_not, stays);
+}
+
+static flxi_kval take_if(flxi_express *e, uint32_t takes, flxi_kval x, flxi_kval acc)
+{
+    takes = flxi_khold(e, takes);
+    return (flxi_kval){flxi_kb_select(e->k, takes, x.re, acc.re), flxi_kb_select(e->k, takes, x.im, acc.im)};
+}
+
+static flxi_kval start_arg(flxi_express *e, bool largest)
+{
+    flxi_kval value = flxi_kcombine_start(e, largest ? FLXI_COMBINE_MAX : FLXI_COMBINE_MIN);
+    return (flxi_kval){value.re, flxi_kb_u32(e->k, UINT32_MAX)};
+}
+
+static flxi_kval step_arg(flxi_express *e, bool largest, flxi_kval acc, flxi_kval x)
+{
+    x.re = flxi_khold(e, x.re);
+    return take_if(e, wins(e, largest, x.re, acc.re), x, acc);
+}
+
+/* Two lanes: among equal values the lower position wins. */
+static flxi_kval join_arg(flxi_express *e, bool largest, flxi_kval a, flxi_kval b)
+{
+    a = flxi_khold_value(e, a);
+    b = flxi_khold_value(e, b);
+    uint32_t loses = wins(e, largest, a.re, b.re);
+    uint32_t is_lower = flxi_k2(e, KBIN_lt, b.im, a.im);
+    uint32_t on_tie = flxi_k2(e, KBIN_logical_and, is_lower, flxi_k1(e, KUN_logical_not, loses));
+    return take_if(e, flxi_k2(e, KBIN_logical_or, wins(e, largest, b.re, a.re), on_tie), b, a);
+}
+
+static flxi_kval finish_arg(flxi_express *e, flxi_kval acc, int64_t count)
+{
+    (void)count;
+    uint32_t none = flxi_k2(e, KBIN_eq, acc.im, flxi_kb_u32(e->k, UINT32_MAX));
+    uint32_t position = flxi_kb_select(e->k, none, flxi_kb_u32(e->k, 0), acc.im);
+    return flxi_kreal(flxi_kb_cast(e->k, (uint32_t)e->out[0]->dtype, position));
+}
+
+#define ARG_FOLD(name, largest, op)                                           \
+    static flxi_kval start_##name(flxi_express *e)                            \
+    {                                                                         \
+        return start_arg(e, largest);                                         \
+    }                                                                         \
+    static flxi_kval step_##name(flxi_express *e, flxi_kval acc, flxi_kval x) \
+    {                                                                         \
+        return step_arg(e, largest, acc, x);                                  \
+    }                                                                         \
+    static flxi_kval join_##name(flxi_express *e, flxi_kval a, flxi_kval b)   \
+    {                                                                         \
+        return join_arg(e, largest, a, b);                                    \
+    }                                                                         \
+    static const flxi_kfold fold_##name = {.start = start_##name,             \
+                                           .step = step_##name,               \
+                                           .finish = finish_arg,              \
+                                           .axes = axis_of,                   \
+                                           .join = join_##name,               \
+                                           .value_op = op};
+
+ARG_FOLD(argmax, true, "reduce_max")
+ARG_FOLD(argmin, false, "reduce_min")
+
 #define ARG_RULES                                                                                  \
     .infer = infer_arg, .schema = arg_schema, .attrs_size = sizeof(arg_attrs), .batch = batch_arg, \
     .samples = samples_arg
 
-const flxi_rules flxi_rules_argmax = {ARG_RULES, .eval = eval_argmax};
-const flxi_rules flxi_rules_argmin = {ARG_RULES, .eval = eval_argmin};
+const flxi_rules flxi_rules_argmax = {ARG_RULES, .eval = eval_argmax, .fold = &fold_argmax};
+const flxi_rules flxi_rules_argmin = {ARG_RULES, .eval = eval_argmin, .fold = &fold_argmin};

@@ -150,7 +150,10 @@ flx_code flxi_eval_decomposed(flxi_eval *e)
         x[i] = flx_input(t, name, &e->in[i]->type);
     }
     flxi_site s = {.g = t, .ctx = ctx, .op = e->op, .attrs = e->attrs, .nin = e->nin, .nout = e->nout, .x = x};
+    flxi_origin_scope scope;
+    flxi_origin_begin_op(&scope, e->op, e->label, e->origin);
     e->op->rules->decompose(&s, y);
+    flxi_origin_end(&scope);
     for (uint32_t k = 0; k < e->nout; k++)
         flx_output(t, y[k], NULL);
     flx_code code = flxi_graph_check(t, e->err);

@@ -407,13 +407,13 @@ static const flxi_sample samples_broadcast_in_dim[] = {
     {0},
 };
 
-/* place[k]: how many of the axes come before axes[k], which is the position of x's axis k in ascending order. */
-static void order_of_axes(flx_ints axes, int64_t place[FLX_MAX_RANK])
+/* order[k]: how many of the axes come before axes[k], which is the position of x's axis k in ascending order. */
+static void order_of_axes(flx_ints axes, int64_t order[FLX_MAX_RANK])
 {
     for (size_t k = 0; k < axes.n; k++) {
-        place[k] = 0;
+        order[k] = 0;
         for (size_t i = 0; i < axes.n; i++)
-            place[k] += axes.v[i] < axes.v[k];
+            order[k] += axes.v[i] < axes.v[k];
     }
 }
 
@@ -422,7 +422,7 @@ static void vjp_broadcast_in_dim(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const broadcast_attrs *a = s->attrs;
     int64_t added[FLX_MAX_RANK];
-    int64_t place[FLX_MAX_RANK];
+    int64_t order[FLX_MAX_RANK];
     bool from_x[FLX_MAX_RANK] = {false};
     size_t n = 0;
     for (size_t k = 0; k < a->axes.n; k++) {
@@ -433,9 +433,9 @@ static void vjp_broadcast_in_dim(flxi_site *s, const flx_val *dy, flx_val *dx)
     for (size_t k = 0; k < a->shape.n; k++)
         if (!from_x[k])
             added[n++] = (int64_t)k;
-    order_of_axes(a->axes, place);
+    order_of_axes(a->axes, order);
     flx_val sum = flxi_sum_axes(s, dy[0], (flx_ints){added, n}, false);
-    dx[0] = flx_transpose(s->g, sum, (flx_ints){place, a->axes.n});
+    dx[0] = flx_transpose(s->g, sum, (flx_ints){order, a->axes.n});
 }
 
 static void batch_broadcast_in_dim(flxi_site *s, flx_val *by)
@@ -450,14 +450,14 @@ static void decompose_broadcast_in_dim(flxi_site *s, flx_val *y)
 {
     const broadcast_attrs *a = s->attrs;
     const flx_type *x = flxi_typeof(s, s->x[0]);
-    int64_t place[FLX_MAX_RANK];
+    int64_t order[FLX_MAX_RANK];
     int64_t perm[FLX_MAX_RANK];
     flx_dim dims[FLX_MAX_RANK];
-    order_of_axes(a->axes, place);
+    order_of_axes(a->axes, order);
     for (size_t k = 0; k < a->shape.n; k++)
         dims[k] = 1;
     for (size_t k = 0; k < a->axes.n; k++) {
-        perm[place[k]] = (int64_t)k;
+        perm[order[k]] = (int64_t)k;
         dims[a->axes.v[k]] = x->dims[k];
     }
     flx_val v = flx_transpose(s->g, s->x[0], (flx_ints){perm, a->axes.n});

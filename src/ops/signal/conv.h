@@ -3,6 +3,7 @@
 #ifndef FLXI_CONV_H
 #define FLXI_CONV_H
 
+#include "graph/op/attr_access.h"
 #include "ops/signal/sliding.h"
 
 /* ---- Attributes ---- */
@@ -33,6 +34,28 @@ typedef struct {
     flxi_conv_common common;
     flx_ints output_padding;
 } flxi_conv_transpose_attrs;
+
+/* For code outside the family: NULL where the op is another one. */
+FLXI_ATTRS_VIEW_OF(flxi_conv_attrs_of, flxi_conv_attrs, conv)
+FLXI_ATTRS_VIEW_OF(flxi_conv_backward_input_attrs_of, flxi_conv_backward_input_attrs, conv_backward_input)
+FLXI_ATTRS_VIEW_OF(flxi_conv_backward_weight_attrs_of, flxi_conv_backward_weight_attrs, conv_backward_weight)
+FLXI_ATTRS_VIEW_OF(flxi_conv_transpose_attrs_of, flxi_conv_transpose_attrs, conv_transpose)
+
+/* What any of these four has; NULL for other ops. */
+static inline const flxi_conv_common *flxi_conv_common_of(flxi_opcode op, const void *attrs)
+{
+    const flxi_conv_attrs *general = flxi_conv_attrs_of(op, attrs);
+    const flxi_conv_backward_input_attrs *input = flxi_conv_backward_input_attrs_of(op, attrs);
+    const flxi_conv_backward_weight_attrs *weight = flxi_conv_backward_weight_attrs_of(op, attrs);
+    const flxi_conv_transpose_attrs *transpose = flxi_conv_transpose_attrs_of(op, attrs);
+    if (general)
+        return &general->common;
+    if (input)
+        return &input->common;
+    if (weight)
+        return &weight->common;
+    return transpose ? &transpose->common : NULL;
+}
 
 /* Rows of conv's schema, for ops whose attributes begin with those of conv. */
 #define FLXI_CONV_COMMON_ROWS                                                                          \

@@ -278,10 +278,10 @@ void flxi_decompose_conv_transpose(flxi_site *s, flx_val *y)
 typedef struct {
     int64_t axis;
     flx_dim parts;
-} place;
+} axis_part;
 
 /* [B, .., n, ..] to [.., parts·B·(n / parts), ..] */
-static flx_val fold_batch(flxi_site *s, flx_val v, place p)
+static flx_val fold_batch(flxi_site *s, flx_val v, axis_part p)
 {
     int axis = (int)p.axis;
     if (p.parts == 1)
@@ -290,7 +290,7 @@ static flx_val fold_batch(flxi_site *s, flx_val v, place p)
 }
 
 /* The inverse, to the batch of examples of this type. */
-static flx_val unfold_batch(flxi_site *s, flx_val v, place p, const flx_type *example)
+static flx_val unfold_batch(flxi_site *s, flx_val v, axis_part p, const flx_type *example)
 {
     flx_dim dims[FLX_MAX_RANK + 2];
     int axis = (int)p.axis;
@@ -329,7 +329,7 @@ static bool example_result(flxi_site *s, flx_type *y)
 }
 
 /* Folds the batch into the given axes of the batched operands, and splits it off in the result. */
-static void batch_folded(flxi_site *s, void *attrs, place a, place b, place result, flx_val *by)
+static void batch_folded(flxi_site *s, void *attrs, axis_part a, axis_part b, axis_part result, flx_val *by)
 {
     flx_type y;
     if (!example_result(s, &y))
@@ -355,18 +355,18 @@ void flxi_batch_conv(flxi_site *s, flx_val *by)
     flxi_conv_attrs *a = flxi_site_attrs(s);
     if (!a)
         return;
-    place batch = {a->input_axes.v[0], a->batch_groups};
-    place features = {a->kernel_axes.v[0], flx_dim_mul(s->ctx, a->common.groups, a->batch_groups)};
+    axis_part batch = {a->input_axes.v[0], a->batch_groups};
+    axis_part features = {a->kernel_axes.v[0], flx_dim_mul(s->ctx, a->common.groups, a->batch_groups)};
     if (!s->batched[1]) {
-        batch_folded(s, a, batch, features, (place){a->output_axes.v[0], 1}, by);
+        batch_folded(s, a, batch, features, (axis_part){a->output_axes.v[0], 1}, by);
     } else if (!s->batched[0]) {
-        batch_folded(s, a, batch, features, (place){a->output_axes.v[1], features.parts}, by);
+        batch_folded(s, a, batch, features, (axis_part){a->output_axes.v[1], features.parts}, by);
     } else {
         bool in_batch = a->batch_groups != 1;
         flx_dim *groups = in_batch ? &a->batch_groups : &a->common.groups;
         *groups = flx_dim_mul(s->ctx, *groups, s->size);
-        batch_folded(s, a, (place){a->input_axes.v[in_batch ? 0 : 1], 1}, (place){a->kernel_axes.v[0], 1},
-                     (place){a->output_axes.v[1], 1}, by);
+        batch_folded(s, a, (axis_part){a->input_axes.v[in_batch ? 0 : 1], 1}, (axis_part){a->kernel_axes.v[0], 1},
+                     (axis_part){a->output_axes.v[1], 1}, by);
     }
 }
 
@@ -377,12 +377,12 @@ void flxi_batch_conv_to_input(flxi_site *s, flx_val *by)
     if (!a)
         return;
     if (!s->batched[1]) {
-        batch_folded(s, a, (place){0, 1}, (place){0, 1}, (place){0, 1}, by);
+        batch_folded(s, a, (axis_part){0, 1}, (axis_part){0, 1}, (axis_part){0, 1}, by);
     } else if (!s->batched[0]) {
-        batch_folded(s, a, (place){0, 1}, (place){1, 1}, (place){1, a->groups}, by);
+        batch_folded(s, a, (axis_part){0, 1}, (axis_part){1, 1}, (axis_part){1, a->groups}, by);
     } else {
         a->groups = flx_dim_mul(s->ctx, a->groups, s->size);
-        batch_folded(s, a, (place){1, 1}, (place){0, 1}, (place){1, 1}, by);
+        batch_folded(s, a, (axis_part){1, 1}, (axis_part){0, 1}, (axis_part){1, 1}, by);
     }
 }
 
@@ -394,11 +394,11 @@ void flxi_batch_conv_to_weight(flxi_site *s, flx_val *by)
     if (!a)
         return;
     if (!s->batched[1]) {
-        batch_folded(s, a, (place){1, a->groups}, (place){1, 1}, (place){1, 1}, by);
+        batch_folded(s, a, (axis_part){1, a->groups}, (axis_part){1, 1}, (axis_part){1, 1}, by);
     } else if (!s->batched[0]) {
-        batch_folded(s, a, (place){1, 1}, (place){1, a->groups}, (place){0, a->groups}, by);
+        batch_folded(s, a, (axis_part){1, 1}, (axis_part){1, a->groups}, (axis_part){0, a->groups}, by);
     } else {
         a->groups = flx_dim_mul(s->ctx, a->groups, s->size);
-        batch_folded(s, a, (place){1, 1}, (place){1, 1}, (place){0, 1}, by);
+        batch_folded(s, a, (axis_part){1, 1}, (axis_part){1, 1}, (axis_part){0, 1}, by);
     }
 }

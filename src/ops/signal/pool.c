@@ -563,12 +563,12 @@ static uint32_t wins(flxi_express *e, uint32_t x, uint32_t best)
 }
 
 /* The position of an element in the flattened spatial axes, as i32. */
-static uint32_t place_of(flxi_express *e, const flxi_kindex *at)
+static uint32_t flat_index(flxi_express *e, const flxi_kindex *at)
 {
-    uint32_t place = flxi_ku(e, 0);
+    uint32_t index = flxi_ku(e, 0);
     for (int k = 2; k < e->in[0]->rank; k++)
-        place = flxi_ku_add(e, flxi_ku_mul(e, place, e->in[0]->dims[k]), at->dim[k]);
-    return flxi_kb_cast(e->k, FLX_I32, place);
+        index = flxi_ku_add(e, flxi_ku_mul(e, index, e->in[0]->dims[k]), at->dim[k]);
+    return flxi_kb_cast(e->k, FLX_I32, index);
 }
 
 /* winner_of() with the loop over taps unrolled. */
@@ -576,7 +576,7 @@ static flxi_kval pull_pool_argmax(flxi_express *e, uint32_t result, const flxi_k
 {
     flxi_windows w = pool_windows(e->attrs, e->in[0], e->out[result]);
     flxi_kindex o = flxi_at_axes(e, at);
-    uint32_t best = 0, place = flxi_kb_number(e->k, FLX_I32, 0), found = 0;
+    uint32_t best = 0, index = flxi_kb_number(e->k, FLX_I32, 0), found = 0;
     int64_t k[FLX_MAX_RANK] = {0};
     do {
         flxi_ktap tap = flxi_kwindow_tap(e, &w, &o, k);
@@ -584,20 +584,20 @@ static flxi_kval pull_pool_argmax(flxi_express *e, uint32_t result, const flxi_k
             continue;
         uint32_t inside = tap.inside ? tap.inside : flxi_kb_bool(e->k, true);
         uint32_t x = flxi_khold(e, flxi_kas(e, flxi_operand_at(e, 0, &tap.at), e->dtype).re);
-        uint32_t here = place_of(e, &tap.at);
+        uint32_t here = flat_index(e, &tap.at);
         if (best) {
             uint32_t first = flxi_k1(e, KUN_logical_not, found);
             uint32_t takes = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_logical_or, first, wins(e, x, best)));
             takes = flxi_khold(e, takes);
             x = flxi_kb_select(e->k, takes, x, best);
-            here = flxi_kb_select(e->k, takes, here, place);
+            here = flxi_kb_select(e->k, takes, here, index);
             inside = flxi_k2(e, KBIN_logical_or, found, inside);
         }
         best = flxi_khold(e, x);
-        place = flxi_khold(e, here);
+        index = flxi_khold(e, here);
         found = flxi_khold(e, inside);
     } while (flxi_next(k, w.window, w.rank));
-    return flxi_kreal(place);
+    return flxi_kreal(index);
 }
 
 const flxi_rules flxi_rules_pool_argmax = {

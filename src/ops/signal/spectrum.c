@@ -362,7 +362,7 @@ static flx_val energy_cotangent(flxi_site *s, const mel *m, flx_val dy)
 }
 
 /* The cotangent of filt is de ⊗ P, summed over all rows. */
-static void fused_vjp_log_mel(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void backward_vjp_log_mel(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const mel_attrs *a = s->attrs;
     flx_attr floor = flx_attr_real("floor", a->floor);
@@ -399,7 +399,7 @@ const flxi_rules flxi_rules_log_mel = {
     .infer = infer_log_mel,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_log_mel,
-    .fused_vjp = fused_vjp_log_mel,
+    .backward_vjp = backward_vjp_log_mel,
     .schema = mel_schema,
     .attrs_size = sizeof(mel_attrs),
     .samples = samples_log_mel,

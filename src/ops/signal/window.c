@@ -17,7 +17,7 @@
 
 /* ---- Attributes ---- */
 
-#define PLACE_ROWS A_DIMS(flxi_window_common, pad_low, "all 0"), A_DIMS(flxi_window_common, pad_high, "all 0")
+#define PADDING_ROWS A_DIMS(flxi_window_common, pad_low, "all 0"), A_DIMS(flxi_window_common, pad_high, "all 0")
 
 static const flxi_attr reduce_window_schema[] = {
     A_DIMS_REQ(flxi_window_common, window),
@@ -25,7 +25,7 @@ static const flxi_attr reduce_window_schema[] = {
     A_DIMS(flxi_window_common, strides, "all 1"),
     A_INTS(flxi_reduce_window_attrs, base_dilation, "all 1"),
     A_INTS(flxi_reduce_window_attrs, window_dilation, "all 1"),
-    PLACE_ROWS,
+    PADDING_ROWS,
     A_END,
 };
 
@@ -34,7 +34,7 @@ static const flxi_attr scatter_schema[] = {
     A_COMBINE(flxi_select_and_scatter_attrs, select, FLXI_WINDOW_SELECTS),
     A_COMBINE(flxi_select_and_scatter_attrs, combine, FLXI_WINDOW_COMBINES),
     A_DIMS(flxi_window_common, strides, "all 1"),
-    PLACE_ROWS,
+    PADDING_ROWS,
     A_END,
 };
 

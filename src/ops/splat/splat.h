@@ -12,7 +12,7 @@
 #ifndef FLXI_SPLAT_H
 #define FLXI_SPLAT_H
 
-#include "graph/op/op.h"
+#include "graph/op/attr_access.h"
 
 #include <math.h>
 
@@ -50,6 +50,10 @@ typedef struct {
     int64_t sh_bands;      /* FLXI_ABSENT: all */
     double max_anisotropy; /* NaN: none */
 } flxi_splat_attrs;
+
+/* For code outside the family: NULL where the op is another one. */
+FLXI_ATTRS_VIEW_OF(flxi_splat_attrs_of, flxi_splat_attrs, gaussian_splat_render)
+FLXI_ATTRS_VIEW_OF(flxi_splat_backward_attrs_of, flxi_splat_attrs, gaussian_splat_render_backward)
 
 typedef struct {
     int64_t count;

@@ -21,12 +21,12 @@ const flxi_node *flxi_hoist_node(const flxi_hoist_plan *p, uint32_t value)
 
 flxi_hoist_part flxi_hoist_part_of(const flxi_hoist_plan *p, uint32_t value)
 {
-    return (flxi_hoist_part)p->place[flxi_value_at(p->body, value)->node];
+    return (flxi_hoist_part)p->part[flxi_value_at(p->body, value)->node];
 }
 
-static void set_place(flxi_hoist_plan *p, uint32_t value, flxi_hoist_part place)
+static void set_part(flxi_hoist_plan *p, uint32_t value, flxi_hoist_part part)
 {
-    p->place[flxi_value_at(p->body, value)->node] = (uint8_t)place;
+    p->part[flxi_value_at(p->body, value)->node] = (uint8_t)part;
 }
 
 static int64_t count_of(const flxi_hoist_plan *p, uint32_t value)
@@ -94,7 +94,7 @@ static void find_dependences(flxi_hoist_plan *p)
     for (uint32_t i = 0; i < g->leaves.n; i++) {
         uint32_t v = g->leaves.at[i];
         p->depends[v] = i < p->carries ? ON_CARRY : i < p->shared ? 0 : ON_SEQUENCE;
-        set_place(p, v, i < p->carries ? PLACE_LOOP : i < p->shared ? PLACE_ONCE : PLACE_BEFORE);
+        set_part(p, v, i < p->carries ? PART_LOOP : i < p->shared ? PART_ONCE : PART_BEFORE);
     }
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
@@ -124,38 +124,38 @@ static bool feeds_costly(const flxi_hoist_plan *p, uint32_t value)
 }
 
 /* Views are read in place wherever they are used, but products need transposed matrices in memory. */
-static flxi_hoist_part place_of_constant(const flxi_hoist_plan *p, const flxi_node *n)
+static flxi_hoist_part part_of_constant(const flxi_hoist_plan *p, const flxi_node *n)
 {
     int64_t most = 0;
     if (!is_pure(p, n))
-        return PLACE_LOOP;
+        return PART_LOOP;
     for (uint32_t k = 0; k < n->nin; k++) {
-        if (flxi_hoist_part_of(p, n->in[k]) == PLACE_LOOP)
-            return PLACE_LOOP;
+        if (flxi_hoist_part_of(p, n->in[k]) == PART_LOOP)
+            return PART_LOOP;
         most = count_of(p, n->in[k]) > most ? count_of(p, n->in[k]) : most;
     }
     if (n->nin == 0 || (is_view(n) && !(n->op == OP_transpose && feeds_costly(p, n->first))))
-        return PLACE_ANYWHERE;
+        return PART_ANYWHERE;
     for (uint32_t k = 0; k < n->nout; k++)
         if (count_of(p, n->first + k) > most)
-            return is_costly(n) ? PLACE_ONCE : PLACE_ANYWHERE;
-    return PLACE_ONCE;
+            return is_costly(n) ? PART_ONCE : PART_ANYWHERE;
+    return PART_ONCE;
 }
 
-static void place_constants(flxi_hoist_plan *p)
+static void assign_constants(flxi_hoist_plan *p)
 {
     for (uint32_t i = 0; i < p->body->node_count; i++) {
         const flxi_node *n = flxi_node_at(p->body, i);
         if (!is_leaf(n) && n->nout > 0 && p->depends[n->first] == 0)
-            p->place[i] = (uint8_t)place_of_constant(p, n);
+            p->part[i] = (uint8_t)part_of_constant(p, n);
     }
 }
 
 /* ---- Before the loop ---- */
 
-static bool is_outside(flxi_hoist_part place)
+static bool is_outside(flxi_hoist_part part)
 {
-    return place == PLACE_ONCE || place == PLACE_BEFORE || place == PLACE_ANYWHERE;
+    return part == PART_ONCE || part == PART_BEFORE || part == PART_ANYWHERE;
 }
 
 /* By node: it depends on no carry. */
@@ -164,7 +164,7 @@ static bool *find_early(flxi_hoist_plan *p)
     bool *early = flxi_new(&p->arena, bool, p->body->node_count + 1);
     for (uint32_t i = 0; early && i < p->body->node_count; i++) {
         const flxi_node *n = flxi_node_at(p->body, i);
-        early[i] = p->place[i] == PLACE_LOOP && can_batch(p, n) && p->depends[n->first] == ON_SEQUENCE;
+        early[i] = p->part[i] == PART_LOOP && can_batch(p, n) && p->depends[n->first] == ON_SEQUENCE;
         for (uint32_t k = 0; early[i] && k < n->nin; k++)
             early[i] = is_outside(flxi_hoist_part_of(p, n->in[k])) || early[flxi_value_at(p->body, n->in[k])->node];
     }
@@ -174,12 +174,12 @@ static bool *find_early(flxi_hoist_plan *p)
 /* Including everything that it needs. */
 static void put_before(flxi_hoist_plan *p, uint32_t node)
 {
-    p->place[node] = PLACE_BEFORE;
+    p->part[node] = PART_BEFORE;
     for (uint32_t i = node + 1; i-- > 0;) {
         const flxi_node *n = flxi_node_at(p->body, i);
-        for (uint32_t k = 0; p->place[i] == PLACE_BEFORE && k < n->nin; k++)
+        for (uint32_t k = 0; p->part[i] == PART_BEFORE && k < n->nin; k++)
             if (!is_outside(flxi_hoist_part_of(p, n->in[k])))
-                set_place(p, n->in[k], PLACE_BEFORE);
+                set_part(p, n->in[k], PART_BEFORE);
     }
 }
 
@@ -195,7 +195,7 @@ static size_t early_bytes(const flxi_hoist_plan *p, uint32_t i, const bool *give
     return sum;
 }
 
-static flx_code place_before(flxi_hoist_plan *p, flx_error *err)
+static flx_code assign_before(flxi_hoist_plan *p, flx_error *err)
 {
     const bool *early = find_early(p);
     bool *gives = flxi_new(&p->arena, bool, p->body->node_count + 1);
@@ -209,9 +209,9 @@ static flx_code place_before(flxi_hoist_plan *p, flx_error *err)
         size_t read = early[i] ? early_bytes(p, i, gives) : 0, made = 0;
         for (uint32_t k = 0; k < n->nout; k++)
             made += bytes_of(p, n->first + k);
-        if (read > 0 && !is_view(n) && made <= read && p->place[i] != PLACE_BEFORE)
+        if (read > 0 && !is_view(n) && made <= read && p->part[i] != PART_BEFORE)
             put_before(p, i);
-        gives[i] = early[i] && (p->place[i] == PLACE_BEFORE || (read > 0 && is_view(n)));
+        gives[i] = early[i] && (p->part[i] == PART_BEFORE || (read > 0 && is_view(n)));
     }
     return FLX_OK;
 }
@@ -221,7 +221,7 @@ static flx_code place_before(flxi_hoist_plan *p, flx_error *err)
 /* A value that something after the loop needs from every step. */
 static void want_rows(flxi_hoist_plan *p, uint32_t value)
 {
-    if (flxi_hoist_part_of(p, value) == PLACE_LOOP)
+    if (flxi_hoist_part_of(p, value) == PART_LOOP)
         p->is_stacked[value] = true;
 }
 
@@ -238,7 +238,7 @@ static bool *find_late(flxi_hoist_plan *p)
             is_wanted[g->outputs.at[k].val] = true;
     for (uint32_t i = g->node_count; i-- > 0;) {
         const flxi_node *n = flxi_node_at(g, i);
-        if (p->place[i] != PLACE_LOOP || is_leaf(n))
+        if (p->part[i] != PART_LOOP || is_leaf(n))
             continue;
         late[i] = can_batch(p, n) && p->depends[n->first] != 0;
         for (uint32_t k = 0; k < n->nout; k++)
@@ -252,7 +252,7 @@ static bool *find_late(flxi_hoist_plan *p)
 static void put_after(flxi_hoist_plan *p, uint32_t node)
 {
     const flxi_node *n = flxi_node_at(p->body, node);
-    p->place[node] = PLACE_AFTER;
+    p->part[node] = PART_AFTER;
     for (uint32_t k = 0; k < n->nout; k++)
         p->is_stacked[n->first + k] = false;
     for (uint32_t k = 0; k < n->nin; k++)
@@ -265,8 +265,8 @@ static void put_readers_after(flxi_hoist_plan *p, uint32_t node)
     put_after(p, node);
     for (uint32_t i = node + 1; i < p->body->node_count; i++) {
         const flxi_node *n = flxi_node_at(p->body, i);
-        for (uint32_t k = 0; p->place[i] == PLACE_LOOP && k < n->nin; k++)
-            if (flxi_hoist_part_of(p, n->in[k]) == PLACE_AFTER)
+        for (uint32_t k = 0; p->part[i] == PART_LOOP && k < n->nin; k++)
+            if (flxi_hoist_part_of(p, n->in[k]) == PART_AFTER)
                 put_after(p, i);
     }
 }
@@ -283,26 +283,26 @@ static bool follows(const flxi_hoist_plan *p, uint32_t node)
     }
     for (uint32_t i = node + 1; i < p->body->node_count; i++) {
         const flxi_node *reader = flxi_node_at(p->body, i);
-        for (uint32_t k = 0; p->place[i] == PLACE_LOOP && k < reader->nin; k++)
+        for (uint32_t k = 0; p->part[i] == PART_LOOP && k < reader->nin; k++)
             if (reader->in[k] >= n->first && reader->in[k] < n->first + n->nout)
                 return false;
     }
     for (uint32_t k = 0; k < n->nin; k++)
-        if (flxi_hoist_part_of(p, n->in[k]) == PLACE_LOOP && !p->is_stacked[n->in[k]])
+        if (flxi_hoist_part_of(p, n->in[k]) == PART_LOOP && !p->is_stacked[n->in[k]])
             read += bytes_of(p, n->in[k]);
     return read <= made;
 }
 
-static flx_code place_after(flxi_hoist_plan *p, flx_error *err)
+static flx_code assign_after(flxi_hoist_plan *p, flx_error *err)
 {
     const bool *late = find_late(p);
     if (!late)
         return flxi_oom(err, "hoisting");
     for (uint32_t i = 0; i < p->body->node_count; i++)
-        if (late[i] && p->place[i] == PLACE_LOOP && is_costly(flxi_node_at(p->body, i)))
+        if (late[i] && p->part[i] == PART_LOOP && is_costly(flxi_node_at(p->body, i)))
             put_readers_after(p, i);
     for (uint32_t i = p->body->node_count; i-- > 0;)
-        if (late[i] && p->place[i] == PLACE_LOOP && follows(p, i))
+        if (late[i] && p->part[i] == PART_LOOP && follows(p, i))
             put_after(p, i);
     return FLX_OK;
 }
@@ -344,8 +344,8 @@ static bool is_summed_product(const flxi_hoist_plan *p, const flxi_node *n)
 /* Its rows of all steps are kept anyway. */
 static bool has_rows(const flxi_hoist_plan *p, uint32_t value)
 {
-    flxi_hoist_part place = flxi_hoist_part_of(p, value);
-    return place == PLACE_BEFORE || place == PLACE_AFTER || p->is_stacked[value];
+    flxi_hoist_part part = flxi_hoist_part_of(p, value);
+    return part == PART_BEFORE || part == PART_AFTER || p->is_stacked[value];
 }
 
 /* Whether the sum of a value over the steps can be computed after the loop: it consists of products or, in the second
@@ -372,7 +372,7 @@ static void want_terms(flxi_hoist_plan *p, uint32_t value)
     const flxi_node *n = flxi_hoist_node(p, value);
     if (p->depends[value] != 0 && has_rows(p, value))
         return;
-    set_place(p, value, PLACE_TERM);
+    set_part(p, value, PART_TERM);
     for (uint32_t k = 0; k < n->nin; k++) {
         if (n->op == OP_add || n->op == OP_transpose || n->op == OP_reshape)
             want_terms(p, n->in[k]);
@@ -388,7 +388,7 @@ static void sink_sums(flxi_hoist_plan *p, bool is_second)
         if (!term || !can_sum(p, term, is_second, MOST_DEPTH))
             continue;
         p->is_sunk[k] = true;
-        set_place(p, p->body->outputs.at[k].val, PLACE_TERM);
+        set_part(p, p->body->outputs.at[k].val, PART_TERM);
         want_terms(p, term);
     }
 }
@@ -399,22 +399,22 @@ flx_code flxi_hoist_plan_make(flxi_hoist_plan *p, const flxi_allocator *mem, flx
 {
     const flx_graph *g = p->body;
     flxi_arena_init(&p->arena, mem);
-    p->place = flxi_new(&p->arena, uint8_t, g->node_count + 1);
+    p->part = flxi_new(&p->arena, uint8_t, g->node_count + 1);
     p->depends = flxi_new(&p->arena, uint8_t, g->value_count + 1);
     p->uses = flxi_new(&p->arena, uint32_t, g->value_count + 1);
     p->is_sunk = flxi_new(&p->arena, bool, p->carries + 1);
     p->is_stacked = flxi_new(&p->arena, bool, g->value_count + 1);
-    if (!p->place || !p->depends || !p->uses || !p->is_sunk || !p->is_stacked)
+    if (!p->part || !p->depends || !p->uses || !p->is_sunk || !p->is_stacked)
         return flxi_oom(err, "hoisting");
     find_dependences(p);
-    place_constants(p);
+    assign_constants(p);
     if (p->only_once)
         return FLX_OK;
     sink_sums(p, false);
-    FLXI_TRY(place_before(p, err));
-    FLXI_TRY(place_after(p, err));
+    FLXI_TRY(assign_before(p, err));
+    FLXI_TRY(assign_after(p, err));
     for (uint32_t v = 1; v <= g->value_count; v++)
-        p->is_stacked[v] &= flxi_hoist_part_of(p, v) == PLACE_LOOP;
+        p->is_stacked[v] &= flxi_hoist_part_of(p, v) == PART_LOOP;
     sink_sums(p, true);
     return FLX_OK;
 }
@@ -427,7 +427,7 @@ void flxi_hoist_plan_free(flxi_hoist_plan *p)
 bool flxi_hoist_pays(const flxi_hoist_plan *p)
 {
     for (uint32_t i = 0; i < p->body->node_count; i++)
-        if (!is_leaf(flxi_node_at(p->body, i)) && p->place[i] != PLACE_LOOP && p->place[i] != PLACE_ANYWHERE)
+        if (!is_leaf(flxi_node_at(p->body, i)) && p->part[i] != PART_LOOP && p->part[i] != PART_ANYWHERE)
             return true;
     return false;
 }

@@ -8,12 +8,12 @@
 #include "ops/control/control.h"
 
 typedef enum {
-    PLACE_LOOP,     /* inside, like the carries */
-    PLACE_ONCE,     /* before it, and the same for all steps, like the broadcast inputs */
-    PLACE_BEFORE,   /* before it, for all steps at once, like the sequences */
-    PLACE_AFTER,    /* after it, for all steps at once */
-    PLACE_TERM,     /* only summed up over the steps: becomes part of the sum after the loop (hoist_scan.c) */
-    PLACE_ANYWHERE, /* as often as needed: constants, and views of what is the same for all steps */
+    PART_LOOP,     /* inside, like the carries */
+    PART_ONCE,     /* before it, and the same for all steps, like the broadcast inputs */
+    PART_BEFORE,   /* before it, for all steps at once, like the sequences */
+    PART_AFTER,    /* after it, for all steps at once */
+    PART_TERM,     /* only summed up over the steps: becomes part of the sum after the loop (hoist_scan.c) */
+    PART_ANYWHERE, /* as often as needed: constants, and views of what is the same for all steps */
 } flxi_hoist_part;
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
     uint32_t carries, shared; /* inputs of the body that are carries; that are carries or broadcast */
     bool only_once;           /* only what is the same in all steps may leave the loop */
     flxi_arena arena;
-    uint8_t *place;   /* by node: a flxi_hoist_part */
+    uint8_t *part;    /* by node: a flxi_hoist_part */
     uint8_t *depends; /* by value: on carries, on sequences */
     uint32_t *uses;   /* by value */
     bool *is_sunk;    /* by carry: it is only added to, and its sum is computed after the loop */

@@ -48,13 +48,13 @@ static bool is_body_leaf(const hoisting *h, uint32_t value)
 /* Whether a part gets the value from outside. */
 static bool is_given(const hoisting *h, flxi_hoist_part part_of, uint32_t value)
 {
-    flxi_hoist_part place = flxi_hoist_part_of(&h->plan, value);
+    flxi_hoist_part where = flxi_hoist_part_of(&h->plan, value);
     if (is_body_leaf(h, value))
         return true;
     switch (part_of) {
-    case PLACE_BEFORE: return place == PLACE_ONCE;
-    case PLACE_LOOP: return place == PLACE_ONCE || place == PLACE_BEFORE;
-    case PLACE_AFTER: return place == PLACE_ONCE || place == PLACE_BEFORE || place == PLACE_LOOP;
+    case PART_BEFORE: return where == PART_ONCE;
+    case PART_LOOP: return where == PART_ONCE || where == PART_BEFORE;
+    case PART_AFTER: return where == PART_ONCE || where == PART_BEFORE || where == PART_LOOP;
     default: return false;
     }
 }
@@ -98,14 +98,14 @@ static flx_code declare(hoisting *h, part *t, uint32_t value, uint32_t *map)
 static flx_code declare_leaves(hoisting *h, flxi_hoist_part part_of, part *t, const bool *needed, uint32_t *map)
 {
     const flx_graph *body = h->plan.body;
-    for (uint32_t k = 0; part_of == PLACE_LOOP && k < h->plan.carries; k++)
+    for (uint32_t k = 0; part_of == PART_LOOP && k < h->plan.carries; k++)
         if (!h->plan.is_sunk[k])
             FLXI_TRY(declare(h, t, body->leaves.at[k], map));
     t->num_carries = t->num_leaves;
     for (int shared = 1; shared >= 0; shared--) {
         for (uint32_t v = 1; v <= body->value_count; v++)
             if (needed[v] && !map[v] && is_given(h, part_of, v) &&
-                (flxi_hoist_part_of(&h->plan, v) == PLACE_ONCE) == (shared == 1))
+                (flxi_hoist_part_of(&h->plan, v) == PART_ONCE) == (shared == 1))
                 FLXI_TRY(declare(h, t, v, map));
         if (shared)
             t->num_shared = t->num_leaves - t->num_carries;
@@ -180,7 +180,7 @@ typedef void (*row_reader)(hoisting *h, uint32_t value);
 static void read_rows(hoisting *h, uint32_t value, row_reader reader)
 {
     const flxi_node *n = flxi_hoist_node(&h->plan, value);
-    if (flxi_hoist_part_of(&h->plan, value) != PLACE_TERM) {
+    if (flxi_hoist_part_of(&h->plan, value) != PART_TERM) {
         reader(h, value);
         return;
     }
@@ -225,7 +225,7 @@ static flx_val sum_of(const hoisting *h, uint32_t value)
     flx_graph *g = h->c->to;
     const flxi_node *n = flxi_hoist_node(&h->plan, value);
     const flx_type *t = flxi_type_at(h->plan.body, value);
-    if (flxi_hoist_part_of(&h->plan, value) != PLACE_TERM)
+    if (flxi_hoist_part_of(&h->plan, value) != PART_TERM)
         return flx_reduce_sum(g, h->outer[value], FLX_INTS(0), 0);
     switch (n->op) {
     case OP_add: return flx_add(g, sum_of(h, n->in[0]), sum_of(h, n->in[1]));
@@ -240,24 +240,24 @@ static flx_val sum_of(const hoisting *h, uint32_t value)
 
 static void want_after(hoisting *h, uint32_t value)
 {
-    if (flxi_hoist_part_of(&h->plan, value) == PLACE_AFTER)
+    if (flxi_hoist_part_of(&h->plan, value) == PART_AFTER)
         add_root(&h->after, value);
 }
 
 static void want_rows(hoisting *h, uint32_t value)
 {
-    if (flxi_hoist_part_of(&h->plan, value) == PLACE_LOOP)
+    if (flxi_hoist_part_of(&h->plan, value) == PART_LOOP)
         h->has_rows[value] = true;
 }
 
 static void want_early(hoisting *h, uint32_t value)
 {
-    flxi_hoist_part place = flxi_hoist_part_of(&h->plan, value);
+    flxi_hoist_part where = flxi_hoist_part_of(&h->plan, value);
     if (is_body_leaf(h, value))
         return;
-    if (place == PLACE_BEFORE)
+    if (where == PART_BEFORE)
         add_root(&h->before, value);
-    else if (place == PLACE_ONCE)
+    else if (where == PART_ONCE)
         add_root(&h->once, value);
 }
 
@@ -272,8 +272,8 @@ static bool stays(const hoisting *h, size_t k)
 {
     if (k < h->plan.carries)
         return !h->plan.is_sunk[k];
-    flxi_hoist_part place = flxi_hoist_part_of(&h->plan, h->plan.body->outputs.at[k].val);
-    return place != PLACE_BEFORE && place != PLACE_AFTER;
+    flxi_hoist_part where = flxi_hoist_part_of(&h->plan, h->plan.body->outputs.at[k].val);
+    return where != PART_BEFORE && where != PART_AFTER;
 }
 
 /* Carries, then the stacked outputs of the body, then the other values that are needed. */
@@ -307,20 +307,20 @@ static flx_code make_parts(hoisting *h)
     read_all_rows(h, want_after);
     for (size_t k = h->plan.carries; k < body->outputs.n; k++)
         want_after(h, body->outputs.at[k].val);
-    FLXI_TRY(make_part(h, PLACE_AFTER, &h->after));
+    FLXI_TRY(make_part(h, PART_AFTER, &h->after));
     read_all_rows(h, want_rows);
     want_leaves(h, &h->after, want_rows);
     add_loop_outputs(h);
-    FLXI_TRY(make_part(h, PLACE_LOOP, &h->loop));
+    FLXI_TRY(make_part(h, PART_LOOP, &h->loop));
     read_all_rows(h, want_early);
     want_leaves(h, &h->after, want_early);
     want_leaves(h, &h->loop, want_early);
     for (size_t k = h->plan.carries; k < body->outputs.n; k++)
         if (!stays(h, k))
             want_early(h, body->outputs.at[k].val);
-    FLXI_TRY(make_part(h, PLACE_BEFORE, &h->before));
+    FLXI_TRY(make_part(h, PART_BEFORE, &h->before));
     want_leaves(h, &h->before, want_early);
-    return make_part(h, PLACE_ONCE, &h->once);
+    return make_part(h, PART_ONCE, &h->once);
 }
 
 static double bytes_of(const flx_graph *g, uint32_t value)
@@ -368,7 +368,7 @@ static flx_code batch_part(hoisting *h, part *t, bool *can)
     return FLX_E_OOM;
 }
 
-static void place_part(hoisting *h, part *t)
+static void append_part(hoisting *h, part *t)
 {
     flx_val *out = flxi_new(&h->c->to->arena, flx_val, t->num_roots + 1);
     for (uint32_t k = 0; k < t->num_leaves; k++)
@@ -381,7 +381,7 @@ static void place_part(hoisting *h, part *t)
 }
 
 /* The scan of what is left; `results` by output of the loop. */
-static void place_loop(hoisting *h, flx_val *results)
+static void append_loop(hoisting *h, flx_val *results)
 {
     const scan_attrs *a = h->plan.a;
     const part *t = &h->loop;
@@ -408,7 +408,7 @@ static flx_val result_of(hoisting *h, size_t k, const flx_val *results, uint32_t
     return flx_add(h->c->to, outer_operand(h, (uint32_t)k), sum_of(h, flxi_hoist_term(&h->plan, (uint32_t)k)));
 }
 
-static flx_code place_parts(hoisting *h)
+static flx_code append_parts(hoisting *h)
 {
     const flx_graph *body = h->plan.body;
     flx_val *results = flxi_new(&h->plan.arena, flx_val, h->loop.num_roots + 1);
@@ -416,13 +416,13 @@ static flx_code place_parts(hoisting *h)
         return flxi_oom(h->err, "hoisting");
     for (uint32_t i = 0; i < body->leaves.n; i++)
         h->outer[body->leaves.at[i]] = outer_operand(h, i);
-    place_part(h, &h->once);
-    place_part(h, &h->before);
-    place_loop(h, results);
+    append_part(h, &h->once);
+    append_part(h, &h->before);
+    append_loop(h, results);
     for (uint32_t v = 1; v <= body->value_count; v++)
         if (h->has_rows[v])
             h->outer[v] = results[h->row_root[v] - 1];
-    place_part(h, &h->after);
+    append_part(h, &h->after);
     uint32_t next = 0;
     for (uint32_t k = 0; k < h->n->nout; k++) {
         flx_val y = result_of(h, k, results, &next);
@@ -500,7 +500,7 @@ static flx_code take_apart(hoisting *h, bool *is_done)
     if (can)
         FLXI_TRY(batch_part(h, &h->after, &can));
     *is_done = can;
-    return can ? place_parts(h) : FLX_OK;
+    return can ? append_parts(h) : FLX_OK;
 }
 
 static flx_code hoist_by_plan(flxi_copy *c, const flxi_node *n, const flxi_hoist_plan *plan, bool *is_done)

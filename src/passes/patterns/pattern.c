@@ -106,22 +106,11 @@ void flxi_propose_attr(flxi_proposal *p, flx_attr a)
 
 void flxi_propose_attrs_of(flxi_proposal *p, const flxi_node *n)
 {
-    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++) {
-        const void *x = (const char *)n->attrs + a->offset;
-        if (!flxi_find_attr(&flxi_ops[p->op], a->name) || flxi_attr_is_default(a, x))
-            continue;
-        switch (a->kind) {
-        case ATTR_INT:
-        case ATTR_BOOL:
-        case ATTR_DIM: flxi_propose_attr(p, flx_attr_int(a->name, *(const int64_t *)x)); break;
-        case ATTR_REAL: flxi_propose_attr(p, flx_attr_real(a->name, *(const double *)x)); break;
-        case ATTR_INTS:
-        case ATTR_BOOLS:
-        case ATTR_DIMS: flxi_propose_attr(p, flx_attr_ints(a->name, *(const flx_ints *)x)); break;
-        case ATTR_PAIRS: flxi_propose_attr(p, flx_attr_pairs(a->name, *(const flx_ints *)x)); break;
-        default: break; /* where this matters, the proof fails */
-        }
-    }
+    flx_node_attr_view a;
+    for (uint32_t k = 0; flxi_node_attr(n, k, &a); k++)
+        /* The text of a word does not outlive the view. Where one matters, the proof fails. */
+        if (!a.is_default && a.value.kind != FLX_ATTR_WORD && flxi_find_attr(&flxi_ops[p->op], a.value.key))
+            flxi_propose_attr(p, a.value);
 }
 
 double flxi_short_number(int32_t dtype, double x)

@@ -57,14 +57,14 @@ const char *flx_pattern_name(uint32_t pattern)
 
 struct flxi_rewriting {
     const flx_graph *g;
-    uint32_t *uses;        /* by id */
-    uint32_t *inner;       /* by id: uses inside the nodes that a proposal covers */
-    bool *closed;          /* by node: depends on no leaf, so it may stay next to the new op */
-    bool *claimed;         /* by node: inside a part that will be rewritten */
-    bool *nearly;          /* by node: inside a part that could not be rewritten, reported once, at its end */
-    bool *covered;         /* by node: covered by the current proposal */
-    flxi_proposal **fused; /* by node: its replacement */
-    flxi_arena arena;      /* all of these except `uses`, and proposals */
+    uint32_t *uses;           /* by id */
+    uint32_t *inner;          /* by id: uses inside the nodes that a proposal covers */
+    bool *closed;             /* by node: depends on no leaf, so it may stay next to the new op */
+    bool *claimed;            /* by node: inside a part that will be rewritten */
+    bool *nearly;             /* by node: inside a part that could not be rewritten, reported once, at its end */
+    bool *covered;            /* by node: covered by the current proposal */
+    flxi_proposal **proposed; /* by node: its replacement */
+    flxi_arena arena;         /* all of these except `uses`, and proposals */
     bool exact;
     bool is_found; /* for the current root */
     uint32_t root, pattern;
@@ -102,9 +102,9 @@ static flx_code open_round(flxi_rewriting *f)
     f->claimed = flxi_new(&f->arena, bool, nodes);
     f->covered = flxi_new(&f->arena, bool, nodes);
     f->nearly = flxi_new(&f->arena, bool, nodes);
-    f->fused = flxi_new(&f->arena, flxi_proposal *, nodes);
-    if (!f->uses || !f->inner || !f->closed || !f->claimed || !f->covered || !f->nearly || !f->fused)
-        return flxi_oom(f->err, "fusing");
+    f->proposed = flxi_new(&f->arena, flxi_proposal *, nodes);
+    if (!f->uses || !f->inner || !f->closed || !f->claimed || !f->covered || !f->nearly || !f->proposed)
+        return flxi_oom(f->err, "rewriting patterns");
     for (uint32_t i = 0; i < nodes; i++)
         f->closed[i] = find_closed(g, flxi_node_at(g, i), f->closed);
     return FLX_OK;
@@ -294,7 +294,7 @@ bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p)
         return true;
     flx_code code = build_pattern(f, p, &pattern, &err);
     if (code == FLX_E_OOM) {
-        f->code = flxi_oom(f->err, "fusing");
+        f->code = flxi_oom(f->err, "rewriting patterns");
         return true;
     }
     if (code != FLX_OK)
@@ -303,9 +303,9 @@ bool flxi_propose(flxi_rewriting *f, const flxi_proposal *p)
     flx_graph_release(pattern);
     if (f->code == FLX_OK && is_proven(f, p, &a)) {
         uint32_t node = flxi_value_at(f->g, f->root)->node;
-        f->fused[node] = flxi_dup(&f->arena, flxi_proposal, p, 1);
+        f->proposed[node] = flxi_dup(&f->arena, flxi_proposal, p, 1);
         f->is_found = true;
-        f->code = f->fused[node] ? FLX_OK : flxi_oom(f->err, "fusing");
+        f->code = f->proposed[node] ? FLX_OK : flxi_oom(f->err, "rewriting patterns");
     }
     if (a.nodes)
         flxi_free(&f->g->ctx->mem, a.nodes, a.cap, sizeof *a.nodes);
@@ -356,7 +356,7 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, f->g, f->err);
     for (uint32_t i = 0; code == FLX_OK && i < f->g->node_count; i++) {
-        const flxi_proposal *p = f->fused[i];
+        const flxi_proposal *p = f->proposed[i];
         flx_val in[FLXI_MOST_OPERANDS];
         if (!p && f->claimed[i])
             continue;
@@ -435,7 +435,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
     fuser *u = user;
     flx_graph *mapped = NULL, *now = NULL;
     flx_rewrite_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
-    flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "fusing");
+    flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "rewriting patterns");
     if (code == FLX_OK)
         code = flxi_simplify(mapped, &now, NULL, err);
     flx_graph_release(mapped);
@@ -500,7 +500,7 @@ flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *o
         code = flxi_fail(&local, FLX_E_USAGE, "flx_rewrite_patterns: unknown flags 0x%x", (unsigned)(flags & ~known));
     flx_rewrite_report *own = code == FLX_OK && !report ? flxi_alloc(&g->ctx->mem, 1, sizeof *own) : NULL;
     if (code == FLX_OK && !report && !own)
-        code = flxi_oom(&local, "fusing");
+        code = flxi_oom(&local, "rewriting patterns");
     if (code == FLX_OK)
         code = fuse_into(g, flags, report ? report : own, &out, &local);
     if (own)

@@ -69,13 +69,20 @@ static flx_graph *batched_body(flxi_site *s, const flx_graph *body, const bool *
     return made_or_failed(s, flx_vmap(body, axes, body->leaves.n, NULL, 0, s->size, &err), &err);
 }
 
+static bool not_split(flxi_site *s, const flx_graph *body, const bool *wanted, flxi_split_body *out)
+{
+    (void)s, (void)body, (void)wanted;
+    *out = (flxi_split_body){0};
+    return true;
+}
+
 static flx_graph *as_it_is(flxi_site *s, flx_graph *body)
 {
     (void)s;
     return body;
 }
 
-static const flxi_body_transforms transforms = {reversed_body, pushed_body, batched_body, as_it_is};
+static const flxi_body_transforms transforms = {reversed_body, pushed_body, batched_body, not_split, as_it_is};
 
 /* ---- Nodes ---- */
 
@@ -285,7 +292,7 @@ void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *ar
 
 /* ---- Regions ---- */
 
-static void write_return(exporter *w, const char *op, const export_val *v, uint32_t n)
+void flxi_export_return(exporter *w, const char *op, const export_val *v, uint32_t n)
 {
     flxi_export_line(w);
     flxi_add_text(&w->out, op);
@@ -316,10 +323,27 @@ static void open_region(exporter *w, const export_val *args, uint32_t n)
 
 static void close_region(exporter *w, const export_val *results, uint32_t n)
 {
-    write_return(w, "stablehlo.return", results, n);
+    flxi_export_return(w, "stablehlo.return", results, n);
     w->indent--;
     flxi_export_line(w);
     flxi_add_char(&w->out, '}');
+}
+
+static void call_body(exporter *w, const flx_graph *body, const uint32_t *args, uint32_t *results)
+{
+    uint32_t nin = (uint32_t)body->leaves.n, nout = (uint32_t)body->outputs.n;
+    export_val *v = flxi_new(&w->scratch, export_val, nin + nout + 1);
+    if (!v) {
+        flxi_export_fail(w, FLX_E_OOM, NULL, "out of memory: exporting");
+        return;
+    }
+    for (uint32_t i = 0; i < nin; i++)
+        v[i] = (export_val){args[i], flxi_type_at(body, body->leaves.at[i])};
+    for (uint32_t k = 0; k < nout; k++)
+        v[nin + k].type = flxi_type_at(body, body->outputs.at[k].val);
+    flxi_export_call(w, body, v, nin, v + nin, nout);
+    for (uint32_t k = 0; k < nout; k++)
+        results[k] = v[nin + k].number;
 }
 
 void flxi_export_region(exporter *w, const flx_graph *body, const uint32_t *bound, const bool *dropped)
@@ -341,7 +365,10 @@ void flxi_export_region(exporter *w, const flx_graph *body, const uint32_t *boun
             v[n++] = (export_val){numbers[i], flxi_type_at(body, body->leaves.at[i])};
     }
     open_region(w, v, n);
-    flxi_export_graph_nodes(w, body, numbers, numbers + nin);
+    if (flxi_export_is_called(w, body))
+        call_body(w, body, numbers, numbers + nin);
+    else
+        flxi_export_graph_nodes(w, body, numbers, numbers + nin);
     n = 0;
     for (uint32_t k = 0; k < nout; k++)
         if (!dropped || !dropped[k])
@@ -399,7 +426,7 @@ static void write_function(exporter *w, uint32_t *args, uint32_t *results, expor
     flxi_export_graph_nodes(w, g, args, results);
     for (size_t k = 0; k < g->outputs.n; k++)
         returned[k] = (export_val){results[k], flxi_type_at(g, g->outputs.at[k].val)};
-    write_return(w, "func.return", returned, (uint32_t)g->outputs.n);
+    flxi_export_return(w, "func.return", returned, (uint32_t)g->outputs.n);
     w->indent--;
     flxi_export_line(w);
     flxi_add_char(&w->out, '}');
@@ -422,6 +449,7 @@ static void write_module(exporter *w)
     flxi_add_text(&w->out, " {");
     w->indent = 1;
     write_function(w, numbers, numbers + g->leaves.n, returned);
+    flxi_export_functions(w);
     flxi_add_text(&w->out, "\n}\n");
 }
 
@@ -445,6 +473,7 @@ flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *er
     flxi_strbuf_init(&w.out, &g->ctx->mem);
     flxi_arena_init(&w.scratch, &g->ctx->mem);
     write_module(&w);
+    flxi_export_functions_free(&w);
     flxi_arena_free(&w.scratch);
     if (w.error.code) {
         flxi_strbuf_free(&w.out);

@@ -9,6 +9,7 @@
 #ifndef FLXI_STABLEHLO_EXPORT_H
 #define FLXI_STABLEHLO_EXPORT_H
 
+#include "graph/op/attr_access.h"
 #include "graph/op/site.h"
 
 /* A value of the text: its number, which is its name, and its type. It gets the number where it is defined. */
@@ -19,6 +20,13 @@ typedef struct {
 
 #define EXPORT_UNBOUND UINT32_MAX
 
+/* A graph that is written as a function of its own, called @f and its position. */
+typedef struct {
+    flx_graph *body; /* held */
+    uint64_t size;   /* nodes, with those of its bodies */
+    bool is_function, is_written;
+} export_body;
+
 typedef struct {
     flx_context *ctx;
     flxi_strbuf out;
@@ -28,7 +36,9 @@ typedef struct {
     int indent;
     int depth;           /* of rewrites within rewrites */
     flxi_opcode wrapped; /* in a rewritten node: the op that is written as one operation; OP_NONE: none */
-    flx_error error;     /* the first one */
+    FLXI_VEC(export_body) bodies;
+    flxi_index body_index; /* by hash */
+    flx_error error;       /* the first one */
 } exporter;
 
 /* A node about to be written. */
@@ -60,29 +70,12 @@ typedef struct {
 
 const export_row *flxi_export_row(flxi_opcode op);
 
-/* ---- Attributes by name ---- */
-
-/* The field of the op's struct that holds the attribute; every op named in the table has those it is asked for. */
-const void *flxi_export_field(const flxi_op *op, const void *attrs, const char *name);
-
+/* An attribute by name, of several ops at once; 0 where the op has no such integer. */
 static inline int64_t export_int(const flxi_op *op, const void *attrs, const char *name)
 {
-    return *(const int64_t *)flxi_export_field(op, attrs, name);
+    const int64_t *v = flxi_attr_field(op, attrs, name, STORED_INT);
+    return v ? *v : 0;
 }
-static inline double export_real(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const double *)flxi_export_field(op, attrs, name);
-}
-static inline flx_ints export_ints(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const flx_ints *)flxi_export_field(op, attrs, name);
-}
-static inline const flx_graph *export_graph(const flxi_op *op, const void *attrs, const char *name)
-{
-    return *(const flx_graph *const *)flxi_export_field(op, attrs, name);
-}
-/* Whether an attribute that takes words has this one. */
-bool flxi_export_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word);
 
 static inline bool export_is_half(int32_t dtype)
 {
@@ -124,7 +117,23 @@ void flxi_export_splat(exporter *w, const flx_type *t, double x, export_val *out
 export_val flxi_export_broadcast(exporter *w, export_val v, const flx_type *to);
 export_val flxi_export_convert(exporter *w, export_val v, int32_t dtype);
 
+/* ---- Functions (export_functions.c) ---- */
+
+/* The number of the function that the body becomes. */
+uint32_t flxi_export_function(exporter *w, const flx_graph *body);
+/* Whether the body is better called than written where it is used: bodies may use each other exponentially often. */
+bool flxi_export_is_called(exporter *w, const flx_graph *body);
+/* %out = func.call @f1(%in) … */
+void flxi_export_call(exporter *w, const flx_graph *body, const export_val *in, uint32_t nin, export_val *out,
+                      uint32_t nout);
+/* All functions that were called, and those that they call. */
+void flxi_export_functions(exporter *w);
+void flxi_export_functions_free(exporter *w);
+
 /* ---- Graphs (export.c) ---- */
+
+/* A line that returns values. */
+void flxi_export_return(exporter *w, const char *op, const export_val *v, uint32_t n);
 
 /* Writes the nodes that the outputs need. args: numbers of the leaves; results: receives those of the outputs. */
 void flxi_export_graph_nodes(exporter *w, const flx_graph *g, const uint32_t *args, uint32_t *results);

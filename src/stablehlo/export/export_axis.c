@@ -32,8 +32,7 @@ void flxi_export_as_keep_dims(flxi_site *s, flx_val *y)
     if (!attrs)
         return;
     bool keep = site_int(s, "keep_dims");
-    *(int64_t *)((char *)attrs + ((const char *)flxi_export_field(s->op, attrs, "keep_dims") - (const char *)attrs)) =
-        0;
+    flxi_attr_set_int(s->op, attrs, "keep_dims", 0);
     for (size_t i = 0; i < axes.n; i++)
         kept.dims[axes.v[i]] = 1;
     flx_val x = export_is_half(dtype) ? flx_cast(s->g, s->x[0], FLX_F32) : s->x[0];

@@ -30,7 +30,7 @@ void flxi_export_as_if(flxi_site *s, flx_val *y)
 void flxi_export_as_case(flxi_site *s, flx_val *y)
 {
     flx_graph *g = s->g;
-    const flx_graphs *branches = flxi_export_field(s->op, s->attrs, "branches");
+    const flx_graphs *branches = flxi_attr_graphs(s->op, s->attrs, "branches");
     flx_val i = as_scalar(s, flx_cast(g, s->x[0], FLX_I64));
     flx_val last = flxi_number(s, i, (double)branches->n - 1.0);
     flx_val inside = flx_and(g, flx_ge(g, i, flxi_number(s, i, 0.0)), flx_le(g, i, last));
@@ -47,7 +47,7 @@ void flxi_export_as_check(flxi_site *s, flx_val *y)
 /* A program that runs alone receives nothing. */
 void flxi_export_as_recv(flxi_site *s, flx_val *y)
 {
-    y[0] = flxi_zeros(s, *(const flx_type *const *)flxi_export_field(s->op, s->attrs, "type"));
+    y[0] = flxi_zeros(s, flxi_attr_type(s->op, s->attrs, "type"));
 }
 
 /* ---- while ---- */

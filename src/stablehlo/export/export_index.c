@@ -359,13 +359,13 @@ static flx_val clamped_starts(const geometry *q)
 
 static flx_val append_scatter(flxi_site *s, flx_val x, flx_val indices, flx_val updates, flx_scatter_nd_attrs a)
 {
-    const flxi_combine *c = flxi_export_field(s->op, s->attrs, "combine");
+    const flxi_combine *c = flxi_attr_combine(s->op, s->attrs, "combine");
     static const char *const words[] = {"add", "mul", "min", "max", "set"};
-    a.combine = (flx_combine){"add", c->graph};
+    a.combine = (flx_combine){"add", c ? c->graph : NULL};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (site_says(s, "combine", words[i]))
             a.combine.word = words[i];
-    if (c->graph)
+    if (a.combine.graph)
         a.combine.word = NULL;
     a.unique = (int)site_int(s, "unique");
     a.oob = is_oob(s, "zero") ? "zero" : "error";

@@ -4,7 +4,7 @@
 
 static flx_ints ints(const export_node *n, const char *name)
 {
-    return export_ints(n->op, n->attrs, name);
+    return *flxi_attr_ints(n->op, n->attrs, name);
 }
 
 static int64_t integer(const export_node *n, const char *name)
@@ -132,13 +132,13 @@ void flxi_export_write_check(export_node *n)
 
 void flxi_export_write_const(export_node *n)
 {
-    const flx_tensor *t = *(const flx_tensor *const *)flxi_export_field(n->op, n->attrs, "data");
+    const flx_tensor *t = flxi_attr_tensor(n->op, n->attrs, "data");
     flxi_export_constant(n->w, &t->type, t->data, false, n->out);
 }
 
 void flxi_export_write_full(export_node *n)
 {
-    const flx_tensor *t = *(const flx_tensor *const *)flxi_export_field(n->op, n->attrs, "value");
+    const flx_tensor *t = flxi_attr_tensor(n->op, n->attrs, "value");
     flxi_export_constant(n->w, n->out[0].type, t->data, true, n->out);
 }
 
@@ -383,7 +383,7 @@ void flxi_export_write_solve_triangular(export_node *n)
 
 void flxi_export_write_rng_bit_generator(export_node *n)
 {
-    bool is_philox = flxi_export_is_word(n->op, n->attrs, "algorithm", "philox4x32");
+    bool is_philox = flxi_attr_is_word(n->op, n->attrs, "algorithm", "philox4x32");
     flxi_export_results(n->w, n->out, 2);
     flxi_addf(&n->w->out, "%s ", n->name);
     flxi_export_values(n->w, n->in, 1);

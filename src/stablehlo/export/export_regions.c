@@ -6,7 +6,7 @@
 
 static flx_ints ints(const export_node *n, const char *name)
 {
-    return export_ints(n->op, n->attrs, name);
+    return *flxi_attr_ints(n->op, n->attrs, name);
 }
 
 static void put(export_node *n, const char *text)
@@ -66,31 +66,24 @@ void flxi_export_write_reduce(export_node *n)
     put(n, " <{");
     put_array(n, "dimensions", ints(n, "axes"));
     put(n, "}> (");
-    flxi_export_region(n->w, export_graph(n->op, n->attrs, "body"), NULL, NULL);
+    flxi_export_region(n->w, flxi_attr_graph(n->op, n->attrs, "body"), NULL, NULL);
     put(n, ")");
     flxi_export_signature(n->w, n->in, n->nin, n->out, n->nout);
 }
 
 /* ---- Regions that are a word or a graph ---- */
 
-static const flxi_attr *schema_row(const flxi_op *op, const char *name)
-{
-    const flxi_attr *a = op->rules->schema;
-    while (strcmp(a->name, name) != 0)
-        a++;
-    return a;
-}
-
 static void write_combine(export_node *n, const char *attr, int32_t dtype)
 {
-    const flxi_combine *c = flxi_export_field(n->op, n->attrs, attr);
+    const flxi_attr *row = flxi_find_attr(n->op, attr);
+    const flxi_combine *c = flxi_attr_combine(n->op, n->attrs, attr);
     char word[16] = "";
     size_t length = 0;
-    if (c->graph) {
+    if (c && c->graph) {
         flxi_export_region(n->w, c->graph, NULL, NULL);
         return;
     }
-    const char *text = flxi_word_at(schema_row(n->op, attr)->words, c->word, &length);
+    const char *text = row && c ? flxi_word_at(row->words, c->word, &length) : NULL;
     if (text && length < sizeof word)
         memcpy(word, text, length);
     flxi_export_word_region(n->w, word, dtype);
@@ -168,7 +161,7 @@ void flxi_export_write_sort(export_node *n)
     flxi_export_generic(n->w, n->name, n->in, n->nin, n->out, n->nout);
     flxi_addf(&n->w->out, " <{dimension = %lld : i64, is_stable = %s}> (",
               (long long)export_int(n->op, n->attrs, "axis"), export_int(n->op, n->attrs, "stable") ? "true" : "false");
-    flxi_export_region(n->w, export_graph(n->op, n->attrs, "compare"), NULL, NULL);
+    flxi_export_region(n->w, flxi_attr_graph(n->op, n->attrs, "compare"), NULL, NULL);
     put(n, ")");
     flxi_export_signature(n->w, n->in, n->nin, n->out, n->nout);
 }
@@ -197,13 +190,13 @@ static void write_branches(export_node *n, const flx_graph *const *branches, siz
 
 void flxi_export_write_if(export_node *n)
 {
-    const flx_graph *branches[2] = {export_graph(n->op, n->attrs, "then"), export_graph(n->op, n->attrs, "else")};
+    const flx_graph *branches[2] = {flxi_attr_graph(n->op, n->attrs, "then"), flxi_attr_graph(n->op, n->attrs, "else")};
     write_branches(n, branches, 2);
 }
 
 void flxi_export_write_case(export_node *n)
 {
-    const flx_graphs *list = flxi_export_field(n->op, n->attrs, "branches");
+    const flx_graphs *list = flxi_attr_graphs(n->op, n->attrs, "branches");
     write_branches(n, list->v, list->n);
 }
 
@@ -232,7 +225,7 @@ void flxi_export_write_while(export_node *n)
     bool *dropped = flxi_new(scratch, bool, n->nin);
     export_val *in = flxi_new(scratch, export_val, n->nin);
     export_val *out = flxi_new(scratch, export_val, n->nin);
-    const flx_graph *body = export_graph(n->op, n->attrs, "body");
+    const flx_graph *body = flxi_attr_graph(n->op, n->attrs, "body");
     if (!bound || !dropped || !in || !out) {
         flxi_export_fail(n->w, FLX_E_OOM, NULL, "out of memory: exporting");
         return;
@@ -243,7 +236,7 @@ void flxi_export_write_while(export_node *n)
         if (!dropped[i])
             n->out[i].number = out[at++].number;
     put(n, " (");
-    flxi_export_region(n->w, export_graph(n->op, n->attrs, "cond"), bound, NULL);
+    flxi_export_region(n->w, flxi_attr_graph(n->op, n->attrs, "cond"), bound, NULL);
     put(n, ", ");
     flxi_export_region(n->w, body, bound, dropped);
     put(n, ")");

@@ -22,19 +22,19 @@ static inline int64_t site_int(const flxi_site *s, const char *name)
 }
 static inline double site_real(const flxi_site *s, const char *name)
 {
-    return export_real(s->op, s->attrs, name);
+    return flxi_attr_real(s->op, s->attrs, name);
 }
 static inline flx_ints site_ints(const flxi_site *s, const char *name)
 {
-    return export_ints(s->op, s->attrs, name);
+    return *flxi_attr_ints(s->op, s->attrs, name);
 }
 static inline const flx_graph *site_graph(const flxi_site *s, const char *name)
 {
-    return export_graph(s->op, s->attrs, name);
+    return flxi_attr_graph(s->op, s->attrs, name);
 }
 static inline bool site_says(const flxi_site *s, const char *name, const char *word)
 {
-    return flxi_export_is_word(s->op, s->attrs, name, word);
+    return flxi_attr_is_word(s->op, s->attrs, name, word);
 }
 
 /* The word of the attribute oob. */

@@ -65,13 +65,12 @@ static bool drops_axes_exactly(const export_query *q)
 
 static bool has_axes(const export_query *q)
 {
-    return export_ints(q->op, q->attrs, "axes").n > 0;
+    return flxi_attr_ints(q->op, q->attrs, "axes")->n > 0;
 }
 
 static bool has_named_add(const export_query *q)
 {
-    return flxi_export_is_word(q->op, q->attrs, "combine", "add") ||
-           flxi_export_is_word(q->op, q->attrs, "combine", "mul");
+    return flxi_attr_is_word(q->op, q->attrs, "combine", "add") || flxi_attr_is_word(q->op, q->attrs, "combine", "mul");
 }
 
 static bool folds_exactly(const export_query *q)
@@ -81,12 +80,12 @@ static bool folds_exactly(const export_query *q)
 
 static bool has_compare(const export_query *q)
 {
-    return export_graph(q->op, q->attrs, "compare") != NULL;
+    return flxi_attr_graph(q->op, q->attrs, "compare") != NULL;
 }
 
 static bool is_plain_transform(const export_query *q)
 {
-    return flxi_is_complex(q->in[0]->dtype) && flxi_export_is_word(q->op, q->attrs, "norm", "backward");
+    return flxi_is_complex(q->in[0]->dtype) && flxi_attr_is_word(q->op, q->attrs, "norm", "backward");
 }
 
 /* Operands from `first` on are scalars of one integer dtype. */
@@ -110,12 +109,12 @@ static bool updates_plainly(const export_query *q)
 
 static bool is_oob(const export_query *q, const char *word)
 {
-    return flxi_export_is_word(q->op, q->attrs, "oob", word);
+    return flxi_attr_is_word(q->op, q->attrs, "oob", word);
 }
 
 static bool gathers_plainly(const export_query *q)
 {
-    flx_ints sizes = export_ints(q->op, q->attrs, "slice_sizes");
+    flx_ints sizes = *flxi_attr_ints(q->op, q->attrs, "slice_sizes");
     for (int i = 0; i < q->in[0]->rank; i++)
         if (q->in[0]->dims[i] < sizes.v[i])
             return false;
@@ -125,8 +124,8 @@ static bool gathers_plainly(const export_query *q)
 /* The window has one element along each axis that an index moves it on. */
 static bool scatters_elements(const export_query *q)
 {
-    flx_ints starts = export_ints(q->op, q->attrs, "start_index_map");
-    flx_ints collapsed = export_ints(q->op, q->attrs, "collapsed_axes");
+    flx_ints starts = *flxi_attr_ints(q->op, q->attrs, "start_index_map");
+    flx_ints collapsed = *flxi_attr_ints(q->op, q->attrs, "collapsed_axes");
     for (size_t j = 0; j < starts.n; j++) {
         size_t i = 0;
         while (i < collapsed.n && collapsed.v[i] != starts.v[j])
@@ -139,7 +138,7 @@ static bool scatters_elements(const export_query *q)
 
 static bool scatters_plainly(const export_query *q)
 {
-    bool exact = !export_is_half(q->in[0]->dtype) || !flxi_export_is_word(q->op, q->attrs, "combine", "add");
+    bool exact = !export_is_half(q->in[0]->dtype) || !flxi_attr_is_word(q->op, q->attrs, "combine", "add");
     bool in_range = is_oob(q, "error") || (is_oob(q, "zero") && scatters_elements(q));
     return exact && in_range && flxi_is_int(q->in[1]->dtype) && flxi_static_extent(q->in[0], 0, q->in[0]->rank) > 0 &&
            flxi_static_extent(q->in[2], 0, q->in[2]->rank) > 0;
@@ -152,7 +151,7 @@ static bool has_wide_state(const export_query *q)
 
 static bool loops_plainly(const export_query *q)
 {
-    const flx_graph *cond = export_graph(q->op, q->attrs, "cond");
+    const flx_graph *cond = flxi_attr_graph(q->op, q->attrs, "cond");
     const flx_type *t = flxi_type_at(cond, cond->outputs.at[0].val);
     return export_int(q->op, q->attrs, "max_iterations") == FLXI_ABSENT && t->dtype == FLX_BOOL && t->rank == 0;
 }

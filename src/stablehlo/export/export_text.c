@@ -19,31 +19,6 @@ void flxi_export_fail(exporter *w, flx_code code, const char *hint, const char *
     va_end(args);
 }
 
-/* ---- Attributes ---- */
-
-static const flxi_attr *attr_named(const flxi_op *op, const char *name)
-{
-    static const flxi_attr none = {.name = "", .words = ""};
-    for (const flxi_attr *a = op->rules->schema; a && a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            return a;
-    return &none;
-}
-
-const void *flxi_export_field(const flxi_op *op, const void *attrs, const char *name)
-{
-    static const flx_ints absent = {NULL, 0}; /* also 0, 0.0 and NULL */
-    const flxi_attr *a = attr_named(op, name);
-    return attrs && a->name[0] ? (const void *)((const char *)attrs + a->offset) : &absent;
-}
-
-bool flxi_export_is_word(const flxi_op *op, const void *attrs, const char *name, const char *word)
-{
-    const flxi_attr *a = attr_named(op, name);
-    int64_t given = *(const int64_t *)flxi_export_field(op, attrs, name); /* the first member of a combine, too */
-    return given >= 0 && flxi_word_find(a->words, word, strlen(word)) == given;
-}
-
 /* ---- Values and types ---- */
 
 void flxi_export_line(exporter *w)

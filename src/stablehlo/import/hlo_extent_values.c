@@ -7,6 +7,7 @@
    what cannot be decided is unknown, as is everything computed from it. */
 #include "stablehlo/import/import_scope.h"
 
+#include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "graph/type/dim.h"
 #include "ops/opcode.h"
@@ -358,12 +359,8 @@ static bool evaluate_leaf(evaluation *e, const flxi_node *n, int64_t *refs, int6
 
 static bool evaluate_dim_size(evaluation *e, const flxi_node *n, int64_t *refs)
 {
-    for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
-        if (strcmp(a->name, "axis") == 0) {
-            int64_t axis = *(const int64_t *)((const char *)n->attrs + a->offset);
-            return keep(e, refs, 0, of_dim(e, flxi_type_at(e->s->g, n->in[0])->dims[axis]));
-        }
-    return false;
+    int64_t axis = flxi_node_int(n, "axis");
+    return axis != FLXI_ABSENT && keep(e, refs, 0, of_dim(e, flxi_type_at(e->s->g, n->in[0])->dims[axis]));
 }
 
 /* A number that its dtype cannot hold would wrap. */

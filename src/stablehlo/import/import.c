@@ -99,6 +99,7 @@ static flx_code import_program(hlo_import *im, flx_module *out)
         g = import_once(im, f);
     while (im->restarts) { /* each time with one symbol less */
         im->restarts = false;
+        im->called.n = 0;
         im->error = (flx_error){0};
         g = import_once(im, f);
     }
@@ -113,6 +114,7 @@ static void import_free(hlo_import *im)
     for (size_t i = im->kept.n; i-- > 0;)
         flx_graph_release(im->kept.at[i]);
     flxi_vec_free(&im->ctx->mem, &im->kept);
+    flxi_vec_free(&im->ctx->mem, &im->called);
     flxi_vec_free(&im->ctx->mem, &im->map);
     flxi_vec_free(&im->ctx->mem, &im->assumed);
     flxi_vec_free(&im->ctx->mem, &im->at_least);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_bodies.c: functions and regions: inlined into the graph that calls them, or as graphs of their own, the bodies
-   of our control flow. A body sees its inputs only, so what a region uses from outside becomes inputs (captures);
+/* import_bodies.c: regions: inlined into the graph they appear in, or as graphs of their own, the bodies of our control
+   flow. A body sees its inputs only, so what a region uses from outside becomes inputs (captures);
    constants and extents are copied into it. */
 #include "stablehlo/import/import_scope.h"
 
@@ -11,7 +11,7 @@ enum { MAX_DEPTH = 256 }; /* of nested calls and regions: the import recurses */
 
 /* ---- Scopes ---- */
 
-static bool enter(hlo_scope *sc, const hlo_scope *from)
+bool flxi_hlo_enter(hlo_scope *sc, const hlo_scope *from)
 {
     sc->depth = from ? from->depth + 1 : 0;
     sc->bound = flxi_new(&sc->im->arena, hlo_binding, sc->count);
@@ -46,44 +46,14 @@ static size_t hand_out(const flx_val *results, size_t n, flx_val *out, size_t ca
     return n;
 }
 
-static size_t run_scope(hlo_scope *sc, const hlo_scope *from, const hlo_region *r, const flx_val *args, size_t num_args,
-                        flx_val *out, size_t capacity)
+size_t flxi_hlo_run_scope(hlo_scope *sc, const hlo_scope *from, const hlo_region *r, const flx_val *args,
+                          size_t num_args, flx_val *out, size_t capacity)
 {
     flx_val *results = NULL;
     size_t n = 0;
-    if (!enter(sc, from) || !bind_args(sc, r, args, num_args) || !flxi_hlo_import_ops(sc, r, &results, &n))
+    if (!flxi_hlo_enter(sc, from) || !bind_args(sc, r, args, num_args) || !flxi_hlo_import_ops(sc, r, &results, &n))
         return 0;
     return hand_out(results, n, out, capacity);
-}
-
-/* ---- Calls ---- */
-
-static bool is_active(const hlo_scope *sc, const hlo_function *f)
-{
-    while (sc) {
-        if (sc->function == f)
-            return true;
-        sc = sc->parent ? sc->parent : sc->caller;
-    }
-    return false;
-}
-
-size_t flxi_hlo_inline_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
-                            size_t capacity)
-{
-    const hlo_function *f = flxi_hlo_find(s->im->module, function);
-    if (!f || f->is_declared_only) {
-        flxi_hlo_fail(s, FLX_E_NAME, NULL, "there is no function @%.80s with a body", function);
-        return 0;
-    }
-    if (is_active(s->scope, f)) {
-        flxi_hlo_fail(s, FLX_E_UNBOUNDED_LOOP, NULL, "@%.80s calls itself", function);
-        return 0;
-    }
-    if (args == s->x && num_args == s->nx && !flxi_hlo_check_call(s, f))
-        return 0;
-    hlo_scope sc = {.im = s->im, .caller = s->scope, .function = f, .g = s->g, .count = f->num_values};
-    return run_scope(&sc, s->scope, &f->body, args, num_args, out, capacity);
 }
 
 /* ---- Regions ---- */
@@ -127,7 +97,7 @@ size_t flxi_hlo_inline_region(hlo_site *s, const hlo_region *r, const flx_val *a
                               size_t capacity)
 {
     hlo_scope sc = region_scope(s, r, s->g);
-    return run_scope(&sc, s->scope, r, args, num_args, out, capacity);
+    return flxi_hlo_run_scope(&sc, s->scope, r, args, num_args, out, capacity);
 }
 
 typedef FLXI_VEC(const hlo_value *) value_list;
@@ -180,7 +150,7 @@ static bool outer_values(hlo_site *s, const hlo_region *regions, size_t n, value
 }
 
 /* A value that a body can have a copy of: a leaf of the graph that is not an input. */
-static bool is_constant(const flx_graph *g, flx_val v)
+bool flxi_hlo_is_constant(const flx_graph *g, flx_val v)
 {
     const flxi_node *n = flxi_node_at(g, flxi_value_at(g, v.id)->node);
     return n->nin == 0 && !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_EFFECT)) &&
@@ -190,7 +160,7 @@ static bool is_constant(const flx_graph *g, flx_val v)
 static bool is_constant_binding(hlo_site *s, const hlo_binding *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (!is_constant(s->g, b->v[i]) && !flxi_hlo_is_extent(s, b->v[i]))
+        if (!flxi_hlo_is_constant(s->g, b->v[i]) && !flxi_hlo_is_extent(s, b->v[i]))
             return false;
     return true;
 }
@@ -253,7 +223,7 @@ static const hlo_type *tensor_part(const hlo_type *t, size_t *part)
 }
 
 /* Declares the arguments of a body, all parts of tuples one after the other. */
-static bool declare_args(hlo_scope *sc, const hlo_region *r, const flx_type *const *types)
+bool flxi_hlo_declare_args(hlo_scope *sc, const hlo_region *r, const flx_type *const *types)
 {
     size_t inputs = 0;
     for (size_t i = 0; i < r->num_args; i++) {
@@ -284,7 +254,7 @@ static flx_val bring_in(hlo_site *s, flx_graph *body, flx_val v, bool is_capture
         snprintf(name, sizeof name, "outer%zu", number);
         return flx_input(body, name, flxi_hlo_typeof(s, v));
     }
-    if (!is_constant(s->g, v))
+    if (!flxi_hlo_is_constant(s->g, v))
         return flxi_hlo_copy_extent(s, body, v);
     const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, v.id)->node);
     void *attrs = NULL;
@@ -330,7 +300,7 @@ static bool build_body(hlo_site *s, hlo_scope *sc, const hlo_region *r, const fl
     value_list used = {0};
     flx_val *results = NULL;
     size_t n = 0;
-    bool ok = enter(sc, s->scope) && declare_args(sc, r, types) && outer_values(s, r, 1, &used) &&
+    bool ok = flxi_hlo_enter(sc, s->scope) && flxi_hlo_declare_args(sc, r, types) && outer_values(s, r, 1, &used) &&
               bind_outer(s, sc, captures ? captures : &none, &used);
     flxi_vec_free(s->im->arena.mem, &used);
     if (!ok || !flxi_hlo_import_ops(sc, r, &results, &n))

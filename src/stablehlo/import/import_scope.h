@@ -32,13 +32,23 @@ struct hlo_scope {
     int depth; /* of calls and regions */
 };
 
+/* A function that has become a graph, for arguments of these types. */
+typedef struct {
+    const hlo_function *function;
+    const flx_type *const *types;
+    const flx_graph *graph;
+} hlo_called;
+
 struct hlo_import {
     flx_context *ctx;
     const hlo_module *module;
     const char *file;
     flxi_arena arena;
     FLXI_VEC(flx_graph *) kept;
-    FLXI_VEC(uint32_t) map;             /* scratch of flxi_hlo_known: by id; zero between calls */
+    FLXI_VEC(hlo_called) called;
+    int64_t *function_sizes; /* by position: operations with those of calls, each as often as it runs; 0: not known */
+    uint32_t *function_uses; /* by position: operations that call it */
+    FLXI_VEC(uint32_t) map;  /* scratch of flxi_hlo_known: by id; zero between calls */
     FLXI_VEC(flx_dim_binding) assumed;  /* extents of @main's arguments that the program needs to be equal to others */
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
     bool restarts;                      /* another one was found: the import starts again with it */
@@ -51,6 +61,17 @@ void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at);
 
 const hlo_binding *flxi_hlo_lookup(const hlo_scope *sc, uint32_t number);
 bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size_t n);
+
+/* Makes room for the values of a scope that is met in another one (NULL: none). */
+bool flxi_hlo_enter(hlo_scope *sc, const hlo_scope *from);
+/* Declares the arguments of a body, all parts of tuples one after the other, of these types (NULL: the declared ones). */
+bool flxi_hlo_declare_args(hlo_scope *sc, const hlo_region *r, const flx_type *const *types);
+/* Appends the nodes of a region with its arguments standing for `args`; the number of values that it returns, the first
+   `capacity` of them in `out`. */
+size_t flxi_hlo_run_scope(hlo_scope *sc, const hlo_scope *from, const hlo_region *r, const flx_val *args,
+                          size_t num_args, flx_val *out, size_t capacity);
+/* Whether a body can have a copy of the value: a leaf of the graph that is not an input. */
+bool flxi_hlo_is_constant(const flx_graph *g, flx_val v);
 
 /* Imports the operations of a region into sc->g; *out receives what its terminator returns. False after an error. */
 bool flxi_hlo_import_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size_t *n);

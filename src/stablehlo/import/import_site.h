@@ -117,9 +117,10 @@ const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type 
 size_t flxi_hlo_inline_region(hlo_site *s, const hlo_region *r, const flx_val *args, size_t num_args, flx_val *out,
                               size_t capacity);
 
-/* The function's nodes appended likewise. */
-size_t flxi_hlo_inline_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
-                            size_t capacity);
+/* The function's results likewise: a large one that is called several times becomes a graph of its own, which the node
+   `call` uses; the nodes of all others are appended. */
+size_t flxi_hlo_call(hlo_site *s, const char *function, const flx_val *args, size_t num_args, flx_val *out,
+                     size_t capacity);
 
 /* Takes over a graph that rules built; freed with the import. Returns it. */
 const flx_graph *flxi_hlo_keep(hlo_site *s, flx_graph *g);

@@ -587,11 +587,11 @@ TEST(kernel_validate_says_where_in_the_text)
     report r = validate(k, NULL);
     CHECK_EQ_U64(r.found, 1);
     CHECK_EQ_STR(r.findings[0].path, "body/1/0");
-    CHECK_EQ_U64(r.findings[0].place, (uint64_t)(strstr(text, "b = 2") - text) + 1);
-    uint32_t place = 0;
+    CHECK_EQ_U64(r.findings[0].position, (uint64_t)(strstr(text, "b = 2") - text) + 1);
+    uint32_t position = 0;
     flx_error err = {0};
-    CHECK_CODE(flxi_kernel_check_position(k, &place, &err), FLX_E_KERNEL, &err);
-    CHECK_EQ_U64(place, r.findings[0].place);
+    CHECK_CODE(flxi_kernel_check_position(k, &position, &err), FLX_E_KERNEL, &err);
+    CHECK_EQ_U64(position, r.findings[0].position);
     CHECK_CODE(flxi_kernel_check(k, NULL), FLX_E_KERNEL, &err);
     flx_kernel_release(k);
 }

@@ -58,7 +58,7 @@ static batch_run start(const batch_case *c)
     batch_run r = {.k = flk(c->text)};
     uint64_t state = 7;
     for (size_t i = 0; i < flx_kernel_buffer_count(r.k); i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         CHECK(flx_kernel_buffer_at(r.k, i, &b) == FLX_OK);
         if (b.access == FLX_KERNEL_WORKGROUP || b.access == FLX_KERNEL_PRIVATE)
             continue;

@@ -676,11 +676,11 @@ static void check_hessian(const char *text, size_t n, const float *x, const floa
     CHECK_MSG(g != NULL, "%s", err.message);
     flx_kernel_derived *h = flx_kernel_jvp(flx_kernel_derived_kernel(g, 0), &gradient, 1, &in, 1, NULL, &err);
     CHECK_MSG(h != NULL, "%s", err.message);
-    float ones[4] = {1, 1, 1, 1}, once[4] = {0}, twice[4] = {0}, place[4], direction[4];
-    memcpy(place, x, n * sizeof *x);
+    float ones[4] = {1, 1, 1, 1}, once[4] = {0}, twice[4] = {0}, point[4], direction[4];
+    memcpy(point, x, n * sizeof *x);
     memcpy(direction, v, n * sizeof *v);
     float tape[4] = {0}, tape_tangent[4] = {0};
-    flx_kernel_memory m[] = {{"x", place, n * 4},
+    flx_kernel_memory m[] = {{"x", point, n * 4},
                              {"tan_x", direction, n * 4},
                              {"grad_out", ones, 0},
                              {"grad_x", once, n * 4},

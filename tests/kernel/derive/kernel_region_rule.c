@@ -325,7 +325,7 @@ typedef struct {
 static uint64_t tape_of(const flx_kernel_derived *d)
 {
     const flx_kernel *k = flx_kernel_derived_kernel(d, 0);
-    flx_kernel_buffer buffer;
+    flx_kernel_buffer buffer = {.struct_size = sizeof buffer};
     flx_kernel_need need;
     uint64_t sum = 0;
     for (size_t i = 0; flx_kernel_derived_need(d, i, &need) == FLX_OK; i++)

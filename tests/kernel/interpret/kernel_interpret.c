@@ -799,7 +799,7 @@ TEST(kernel_interpret_options_are_checked)
     float x[4] = {1}, y[4];
     static const char *const t = copy_text;
     fails_with(t, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.device = "abacus"}, FLX_E_NAME,
-               "there is no device 'abacus'");
+               "unknown device 'abacus'");
     fails_with(t, 1, WITH(MEMORY(x), MEMORY(y)), &(flx_kernel_run_options){.subgroup_size = 33}, FLX_E_USAGE,
                "subgroup size 33");
     flx_error err = {0};

@@ -86,7 +86,7 @@ static memories make_memory(const flx_kernel *k, uint64_t seed)
 {
     memories m = {.n = 0};
     for (size_t i = 0; i < flx_kernel_buffer_count(k); i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         CHECK(flx_kernel_buffer_at(k, i, &b) == FLX_OK);
         if (b.access == FLX_KERNEL_WORKGROUP || b.access == FLX_KERNEL_PRIVATE)
             continue;

@@ -134,7 +134,7 @@ TEST(kernel_build_tells_about_kernel_and_buffers)
     flx_kernel_workgroup_size(k, size);
     CHECK(size[0] == 4 && size[1] == 1 && size[2] == 1);
     CHECK_EQ_U64(flx_kernel_buffer_count(k), 1);
-    flx_kernel_buffer back;
+    flx_kernel_buffer back = {.struct_size = sizeof back};
     CHECK_OK(flx_kernel_buffer_at(k, 0, &back), &err);
     CHECK_EQ_STR(back.name, "o");
     CHECK(back.predicates[0].test == p.test && back.predicates[0].a == 2);

@@ -153,7 +153,7 @@ static flx_code step_batch(stage *s, flx_error *err)
     const char *names[8];
     size_t n = 0;
     for (size_t i = 0; i < flx_kernel_buffer_count(s->k); i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         flx_kernel_buffer_at(s->k, i, &b);
         if (b.access != FLX_KERNEL_WORKGROUP && b.access != FLX_KERNEL_PRIVATE && n < 8)
             names[n++] = b.name;

@@ -60,7 +60,7 @@ TEST(kernel_text_saxpy_of_the_contract)
                         "  buffer x: f32[1024] read @0;\n"
                         "  buffer out: f32[] output live_out @2;\n"
                         "}\n");
-    flx_kernel_buffer b;
+    flx_kernel_buffer b = {.struct_size = sizeof b};
     uint32_t size[3];
     flx_kernel_workgroup_size(k, size);
     CHECK(size[0] == 64 && size[1] == 1 && size[2] == 1);
@@ -721,7 +721,7 @@ TEST(kernel_text_unknown_names_survive_without_validation)
         for (size_t j = 0; j < n; j++) {
             flx_error where = {0};
             char line[16];
-            flxi_kernel_set_position(&where, text, "t", found[j].place);
+            flxi_kernel_set_position(&where, text, "t", found[j].position);
             snprintf(line, sizeof line, "t:%d:3", lines[i]);
             at += strcmp(found[j].code, codes[i]) == 0 && strcmp(where.where, line) == 0;
         }

@@ -595,7 +595,7 @@ TEST(kernel_text_tells_all_findings)
     static const char text[] = "kernel t {\n  buffer x: f32[4] read;\n  let i = nothing;\n  x[0] = 1.0;\n  let u = "
                                "cast<u8>(7);\n  far = other[0];\n}\n";
     static const struct {
-        const char *code, *place, *message;
+        const char *code, *position, *message;
         int32_t is_warning;
     } rows[] = {
         {"K10", "nothing", "unknown variable 'nothing'", 0},
@@ -618,7 +618,7 @@ TEST(kernel_text_tells_all_findings)
         CHECK_EQ_STR(findings[i].code, rows[i].code);
         CHECK_EQ_STR(findings[i].message, rows[i].message);
         CHECK_EQ_I64(findings[i].is_warning, rows[i].is_warning);
-        CHECK_EQ_U64(findings[i].place, (size_t)(strstr(text, rows[i].place) - text) + 1);
+        CHECK_EQ_U64(findings[i].position, (size_t)(strstr(text, rows[i].position) - text) + 1);
         CHECK(findings[i].hint[0] && findings[i].path[0]);
     }
 }

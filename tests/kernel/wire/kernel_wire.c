@@ -182,7 +182,7 @@ TEST(kernel_wire_writes_equal_programs_alike)
     flxi_kb_add_opaque(b, &(flxi_kopaque){.extension = "unused"});
     uint32_t c = flxi_kb_buffer(
         b, &(flxi_kbuffer){.name = "c", .access = FLX_KERNEL_READ_WRITE, .element = FLX_U32, .count = 4});
-    b->place = 77;
+    b->position = 77;
     uint32_t a = flxi_kb_var(b, flxi_kb_let(b, "a", flxi_kb_u32(b, 1)));
     flxi_kb_block(b);
     flxi_kb_let(b, "b", flxi_kb_binary(b, KBIN_add, a, two));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward ops: each kind of activation_backward against the gradient of its op, kinks, bodies, and scans that stay one
-   sweep. Values: tests/oracle/backward.py. fused_backward.c tests that grad can use them. */
+   sweep. Values: tests/oracle/backward.py. backward_ops.c tests that grad can use them. */
 #include "autodiff/autodiff.h"
 #include "graph/graph.h"
 #include "ops/opcode.h"
@@ -144,7 +144,7 @@ static size_t count_ops(const flx_graph *g, const char *part)
 }
 
 /* The option applies to the bodies of control flow, and only when it is set. */
-TEST(fused_backward_reaches_into_bodies)
+TEST(backward_ops_reaches_into_bodies)
 {
     tangent_graph t = tangent_parse("graph a(x: f64[2, 3], g: f64[3]) { return rms_norm(x, g) }\n"
                                     "graph b(x: f64[2, 3], g: f64[3]) { return mul(x, g) }\n"
@@ -152,9 +152,9 @@ TEST(fused_backward_reaches_into_bodies)
                                     "  return reduce_sum(if(const(bool[], true), x, g, then=@a, else=@b))\n}");
     static const char *const by_x[] = {"x"};
     flx_grad_options plain = {.flags = 0};
-    flx_grad_options fused = {.flags = FLX_GRAD_FUSED_BACKWARD};
+    flx_grad_options backward_ops = {.flags = FLX_GRAD_BACKWARD_OPS};
     flx_graph *a = flx_grad(t.g, by_x, 1, &plain, &t.err);
-    flx_graph *b = flx_grad(t.g, by_x, 1, &fused, &t.err);
+    flx_graph *b = flx_grad(t.g, by_x, 1, &backward_ops, &t.err);
     CHECK_OK(a && b ? FLX_OK : t.err.code, &t.err);
     CHECK_EQ_U64(count_ops(a, "rms_norm_backward_input"), 0);
     CHECK_EQ_U64(count_ops(b, "rms_norm_backward_input"), 1);
@@ -175,8 +175,8 @@ TEST(scan_backward_ops_become_one_sweep)
     tangent_graph t = tangent_parse("graph step(c: f64[], a: f64[], b: f64[]) { return sin(add(mul(c, a), b)) }\n"
                                     "graph f(c: f64[], a: f64[4], b: f64[4]) { return scan(c, a, b, body=@step) }");
     static const char *const by_all[] = {"c", "a", "b"};
-    flx_grad_options fused = {.flags = FLX_GRAD_FUSED_BACKWARD};
-    flx_graph *d = flx_grad(t.g, by_all, 3, &fused, &t.err);
+    flx_grad_options backward_ops = {.flags = FLX_GRAD_BACKWARD_OPS};
+    flx_graph *d = flx_grad(t.g, by_all, 3, &backward_ops, &t.err);
     CHECK_OK(d ? FLX_OK : t.err.code, &t.err);
     CHECK_EQ_U64(count_ops(d, "scan_backward"), 3);
     flx_graph *apart = NULL;

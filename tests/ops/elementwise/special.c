@@ -117,14 +117,61 @@ static void check_no_rule(const char *text, const char *wrt, const char *message
     flx_context_free(ctx);
 }
 
-/* The order of polygamma is an integer, and zeta's derivative with respect to x is not available: requesting it is an
-   error, not a zero, unless stop_gradient excludes the path. */
+/* Values by mpmath with 40 digits. */
+TEST(zeta_derivatives_in_x_have_their_values)
+{
+    static const struct {
+        double x, q;
+        int order;
+        double value;
+    } rows[] = {
+        {2, 1, 1, -0.93754825431584375},      {2, 1, 2, 1.989280234298901},
+        {1.5, 0.5, 1, -2.0682093782329916},   {3.25, 4, 1, -0.044413299057321246},
+        {1.01, 2, 1, -9999.927281160435},     {30, 0.25, 1, 1.598288580650332e+18},
+        {30, 10, 1, -2.4515778883426859e-30}, {2.5, 1000, 2, 0.0012196296355368673},
+        {7, 1.5, 3, -0.0056177422375090814},  {200, 10, 1, -2.3025851056208425e-200},
+        {1.25, 0.125, 4, 24827.565571935167},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "graph g() { x = const(f64[], %.17g) q = const(f64[], %.17g) return zeta_derivative(x, q, order=%d) }",
+                 rows[i].x, rows[i].q, rows[i].order);
+        text_run r = text_begin(text);
+        CHECK_OK(r.code, &r.err);
+        test_fail_context("zeta(%g, %g), order %d", rows[i].x, rows[i].q, rows[i].order);
+        CHECK_NEAR(flx_tensor_get(r.out[0], 0) / rows[i].value, 1, 1e-13);
+        text_end(&r);
+        test_count_case();
+    }
+}
+
+TEST(zeta_derivatives_have_defined_values_at_the_ends)
+{
+    text_run r = text_begin("graph g() { q = const(f64[5], [0, -0.5, inf, nan, 2])"
+                            "  return zeta_derivative(3, q), zeta_derivative(1, q), zeta_derivative(1, q, order=2),"
+                            "         zeta_derivative(0.5, q) }");
+    static const double want[4][5] = {
+        {INFINITY, NAN, 0, NAN, -0.19812624288563685},
+        {INFINITY, NAN, -INFINITY, NAN, -INFINITY},
+        {INFINITY, NAN, INFINITY, NAN, INFINITY},
+        {NAN, NAN, NAN, NAN, NAN},
+    };
+    CHECK_OK(r.code, &r.err);
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 5; i++) {
+            test_fail_context("function %d, point %d", k, i);
+            CHECK_NEAR(flx_tensor_get(r.out[k], i), want[k][i], 1e-15);
+        }
+    text_end(&r);
+}
+
+/* The order of polygamma is an integer: requesting its derivative is an error, not a zero, unless stop_gradient
+   excludes the path. */
 TEST(special_orders_have_no_derivative)
 {
     static const char *const poly = "graph g(n: f64[], x: f64[]) { return polygamma(n, x) }";
-    static const char *const zeta = "graph g(x: f64[], q: f64[]) { return zeta(x, q) }";
     check_no_rule(poly, "n", "polygamma: there is no derivative in n, which must be an integer");
-    check_no_rule(zeta, "x", "zeta: there is no derivative in x");
     static const gradient_row cut[] = {{"x", {1}, {0}}};
     check_gradient("graph g(x: f64[]) { s = stop_gradient(x)  return polygamma(s, s) }", cut, 1);
 }

@@ -12,7 +12,7 @@ typedef tangent_row row;
 static void check_gradients(const char *text, const char *const *wrt, size_t count, const row *at, size_t n,
                             const row *want, size_t num_want)
 {
-    static const uint32_t flags[] = {0, FLX_GRAD_FUSED_BACKWARD};
+    static const uint32_t flags[] = {0, FLX_GRAD_BACKWARD_OPS};
     for (size_t i = 0; i < COUNT(flags); i++) {
         tangent_graph t = tangent_parse(text);
         flx_grad_options o = {.flags = FLX_GRAD_SEED_INPUT | flags[i]};
@@ -175,9 +175,9 @@ TEST(norm_cotangents_have_the_dtype_of_their_operands)
     const row want[] = {{"d_beta", {1 + 0x1p-10}}};
     for (size_t i = 0; i < COUNT(texts); i++) {
         check_gradients(texts[i], by_all, 3, at, COUNT(at), want, 1);
-        for (uint32_t fused = 0; fused < 2; fused++) {
+        for (uint32_t backward_ops = 0; backward_ops < 2; backward_ops++) {
             tangent_graph t = tangent_parse(texts[i]);
-            flx_grad_options o = {.flags = FLX_GRAD_SEED_INPUT | (fused ? FLX_GRAD_FUSED_BACKWARD : 0U)};
+            flx_grad_options o = {.flags = FLX_GRAD_SEED_INPUT | (backward_ops ? FLX_GRAD_BACKWARD_OPS : 0U)};
             flx_graph *d = flx_grad(t.g, by_all, 3, &o, &t.err);
             CHECK_OK(d ? FLX_OK : t.err.code, &t.err);
             CHECK_EQ_I64(flx_val_type(d, flx_graph_output(d, 0))->dtype, FLX_BF16);

@@ -41,10 +41,8 @@ static int read_devices(request *q, const char *text)
     if (!comma || strchr(comma + 1, ','))
         return fail(FLX_E_USAGE, "--devices must have the form A,B, got '%s'", text);
     *comma = 0;
-    q->device[0] = q->names;
-    q->device[1] = comma + 1;
-    int status = device_require(q->device[0]);
-    return status ? status : device_require(q->device[1]);
+    int status = device_choose(q->names, &q->device[0]);
+    return status ? status : device_choose(comma + 1, &q->device[1]);
 }
 
 static int read_request(request *q, const args *a)

@@ -105,8 +105,10 @@ static flx_code run_at(const checking *c, const flx_graph *g, flx_tensor ***outp
                          : is_weight       ? c->weights
                                            : c->tangents[more - (c->weights ? 1 : 0)];
     }
-    flx_run_options options = {
-        .struct_size = sizeof options, .device = "ref", .dims = at->dims, .num_dims = at->num_dims};
+    flx_run_options options = {.struct_size = sizeof options,
+                               .device = "ref",
+                               .dims = at->dims,
+                               .num_dims = dims_of_graph(g, at->dims, at->num_dims)};
     if (code == FLX_OK)
         code = flx_run(g, &options, feeds, n, *outputs, err);
     if (code != FLX_OK) {

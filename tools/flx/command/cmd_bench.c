@@ -169,10 +169,10 @@ typedef struct {
 /* The quantile of the sorted times, interpolated between two of them. */
 static double quantile(const bench *b, double part)
 {
-    double place = part * (double)(b->repeat - 1);
-    size_t i = (size_t)place;
+    double position = part * (double)(b->repeat - 1);
+    size_t i = (size_t)position;
     double below = b->seconds[i], above = b->seconds[i + 1 < b->repeat ? i + 1 : i];
-    return below + (place - (double)i) * (above - below);
+    return below + (position - (double)i) * (above - below);
 }
 
 static figures figures_of(const bench *b)
@@ -308,9 +308,8 @@ static void bench_free(bench *b)
 
 static int run_bench(const args *a)
 {
-    const char *device = args_value(a, "--device");
-    bench b = {.device = device ? device : default_device()};
-    int status = device_require(b.device);
+    bench b = {0};
+    int status = device_choose(args_value(a, "--device"), &b.device);
     if (!status)
         status = compiling_read(a, b.device, &b.options);
     if (!status)
@@ -333,7 +332,7 @@ static const option options[] = {
     OPTION_IN,
     OPTION_SET,
     OPTION_THREADS,
-    OPTION_NO_FUSION,
+    OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_CACHE,
     OPTION_DUMP,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_devices.c: `flx devices`, and the rules on device names that all commands share. */
+/* cmd_devices.c: `flx devices`, and how all commands choose a device. */
 #include "command/cmd_devices.h"
 
 #include "args.h"
@@ -9,47 +9,13 @@
 
 #include <fluxion/run.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-const char *default_device(void)
+int device_choose(const char *given, const char **device)
 {
-    const char *named = getenv("FLX_DEVICE");
-    return named && *named ? named : "cpu";
-}
-
-/* Names that devices of Fluxion have, whether or not this library was built with them. */
-static const char *const known_names[] = {"ref", "cpu", "opencl", "cuda", NULL};
-
-int device_require(const char *name)
-{
-    const char *found;
-    char detail[200] = "";
-    for (size_t i = 0;; i++) {
-        flx_code code = flx_device(i, &found, detail, sizeof detail);
-        if (code == FLX_E_NAME)
-            break;
-        if (strcmp(found, name) != 0)
-            continue;
-        if (code == FLX_OK)
-            return STATUS_OK;
-        int status = fail(FLX_E_DEVICE, "device '%s' is not available: %s", name, detail);
-        hint("flx devices lists what there is");
-        return status;
-    }
-    for (const char *const *known = known_names; *known; known++) {
-        if (strcmp(*known, name) != 0)
-            continue;
-        int status = fail(FLX_E_DEVICE, "device '%s' is not part of this build", name);
-        hint("flx devices lists what there is");
-        return status;
-    }
-    int status = fail(FLX_E_USAGE, "unknown device '%s'", name);
-    hint_list_begin("devices");
-    for (const char *const *known = known_names; *known; known++)
-        list_item(*known);
-    hint_list_end();
-    return status;
+    flx_error err = {0};
+    *device = given ? given : flx_device_default();
+    return flx_device_check(given, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
 }
 
 /* ---- Telling ---- */

@@ -3,11 +3,8 @@
 #ifndef FLX_CMD_DEVICES_H
 #define FLX_CMD_DEVICES_H
 
-/* What is used without --device: $FLX_DEVICE, or cpu. */
-const char *default_device(void);
-
-/* Succeeds when the device can be used. A name that no device has is bad usage; a device that this machine or this
-   build lacks is a failure of the system. */
-int device_require(const char *name);
+/* The device that was given, or the default where it is NULL. Fails where graphs cannot run on it: an unknown name is
+   bad usage; a device that this machine or this build lacks is a failure of the system. */
+int device_choose(const char *given, const char **device);
 
 #endif

@@ -31,7 +31,7 @@ static int read_request(request *q, const args *a)
         .struct_size = sizeof q->options,
         .flags = (args_has(a, "--value") ? FLX_GRAD_VALUE : 0U) | (seed == 1 ? FLX_GRAD_SEED_INPUT : 0U) |
                  (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U) | (loops == 1 ? FLX_GRAD_UNBOUNDED_ERROR : 0U) |
-                 (args_has(a, "--fused-backward") ? FLX_GRAD_FUSED_BACKWARD : 0U),
+                 (args_has(a, "--backward-ops") ? FLX_GRAD_BACKWARD_OPS : 0U),
     };
     return wrt_read(&q->wrt, a);
 }
@@ -57,7 +57,7 @@ static const option options[] = {
      "what to do about a while loop without max_iterations: keep a tape that\ngrows as it runs, as without this "
      "option, or refuse",
      MAY_BE_GIVEN},
-    {"--fused-backward", NULL,
+    {"--backward-ops", NULL,
      "backward ops, such as layer_norm_backward_input, where an op has them,\ninstead of the derivative of its "
      "decomposition",
      MAY_BE_GIVEN},

@@ -7,7 +7,7 @@
 #include <fluxion/transform.h>
 
 typedef struct {
-    text_list wrt;
+    text_list wrt, outputs;
     flx_jacobian_options options;
 } request;
 
@@ -26,6 +26,13 @@ static int read_request(request *q, const args *a)
         return STATUS_BAD_INPUT;
     q->options = (flx_jacobian_options){.struct_size = sizeof q->options, .mode = values[mode]};
     int status = limits_read(a, &q->options);
+    const char *outputs = args_value(a, "--output");
+    if (!status && outputs)
+        status = list_read(&q->outputs, "--output", outputs, "A,B,...");
+    if (!status)
+        status = list_check_unique(&q->outputs, "--output");
+    q->options.outputs = q->outputs.items;
+    q->options.num_outputs = q->outputs.count;
     return status ? status : wrt_read(&q->wrt, a);
 }
 
@@ -36,11 +43,14 @@ static int run_jac(const args *a)
     if (!status)
         status = derive_run(a, make_jacobian, &q);
     list_free(&q.wrt);
+    list_free(&q.outputs);
     return status;
 }
 
 static const option options[] = {
     OPTION_WRT,
+    {"--output", "NAMES", "the outputs to differentiate, as in a,b; all of a floating or complex\ndtype unless given",
+     MAY_BE_GIVEN},
     {"--mode", "fwd|rev",
      "a column at a time by forward mode, or a row at a time by reverse\nmode; unless given the "
      "cheaper one by shape",
@@ -66,7 +76,8 @@ const command command_jac = {
              "respect to all elements of the inputs of --wrt. Their shapes are the output's followed by the input's;\n"
              "those of the first output come first. Where the graph shows that the Jacobian is zero off a diagonal or\n"
              "a band, as for an elementwise function or independent rows, the cost grows with the width of the band,\n"
-             "not with the size.",
+             "not with the size. Integers and booleans have no derivative: such outputs are left out, and naming one\n"
+             "in --output is an error.",
     .options = options,
     .examples = examples,
     .run = run_jac,

@@ -125,20 +125,29 @@ static void print_rules(const flx_op_view *op)
     }
 }
 
-/* Names of other frameworks that mean just this op. */
+/* Names of other frameworks: those that mean just this op in one line, those that need a note in one each. A framework
+   may also use the name of this op for another one. */
 static void print_other_names(const flx_op_view *op)
 {
     flx_foreign_view other;
     const char *between = "  other names: ";
     for (size_t i = 0; flx_foreign_name(i, &other) == FLX_OK; i++)
-        if (strcmp(other.ours, op->name) == 0 && (!other.note[0] || strcmp(other.name, op->name) == 0)) {
-            bool is_own = strcmp(other.name, op->name) == 0;
-            printf("%s%s (%s%s%s)", between, other.name, other.frameworks, is_own ? ": " : "",
-                   is_own ? other.note : "");
+        if (strcmp(other.ours, op->name) == 0 && !other.note[0]) {
+            printf("%s%s (%s)", between, other.name, other.frameworks);
             between = ", ";
         }
     if (between[0] == ',')
         putchar('\n');
+    between = "  other names, with a note:\n";
+    for (size_t i = 0; flx_foreign_name(i, &other) == FLX_OK; i++) {
+        bool is_own_name = strcmp(other.name, op->name) == 0;
+        bool is_ours = strcmp(other.ours, op->name) == 0;
+        if ((!is_ours && !is_own_name) || !other.note[0])
+            continue;
+        printf("%s    %s (%s)%s%s: %s\n", between, other.name, other.frameworks, is_ours ? "" : " is ",
+               is_ours ? "" : other.ours, other.note);
+        between = "";
+    }
 }
 
 static void print_full(const flx_op_view *op)
@@ -294,7 +303,8 @@ static int unknown_op(const char *name)
     int status = fail(FLX_E_NAME, "there is no op '%s'", name);
     flx_foreign_view other;
     if (flx_foreign_find(name, &other) == FLX_OK) {
-        hint("%s has it as '%s'%s%s", strncmp(other.ours, "flx_", 4) == 0 ? "fluxion/nn.h" : "the op table", other.ours,
+        bool is_function = strncmp(other.ours, "flx_", 4) == 0;
+        hint("%s %s%s%s%s", is_function ? "use" : "write", other.ours, is_function ? "() of fluxion/nn.h" : "",
              other.note[0] ? ": " : "", other.note);
         return status;
     }

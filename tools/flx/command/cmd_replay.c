@@ -66,10 +66,8 @@ static int run_recording(flx_context *ctx, const flx_recording *r, const args *a
 
 static int replay(const args *a)
 {
-    const char *device = args_value(a, "--device");
-    if (!device)
-        device = default_device();
-    int status = device_require(device);
+    const char *device;
+    int status = device_choose(args_value(a, "--device"), &device);
     if (status)
         return status;
     file_bytes file = {0};

@@ -256,11 +256,9 @@ static int run_model(const model *m, const args *a, const char *device, const fl
 
 static int run_run(const args *a)
 {
-    const char *device = args_value(a, "--device");
-    if (!device)
-        device = default_device();
+    const char *device;
     flx_compile_options compile_options;
-    int status = device_require(device);
+    int status = device_choose(args_value(a, "--device"), &device);
     if (!status)
         status = limit_time(a);
     if (!status)
@@ -287,7 +285,7 @@ static const option options[] = {
     {"--memory-limit", "MB", "fail if the run needs more than this many megabytes (2^20 bytes)", MAY_BE_GIVEN},
     OPTION_RECORD,
     OPTION_THREADS,
-    OPTION_NO_FUSION,
+    OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_CACHE,
     OPTION_DUMP,
@@ -303,7 +301,7 @@ static const char *const examples[] = {
     "flx run examples/heat.flx --in u0=ones --in rate=0.1 --set STEPS=3 --set N=5 --out heat",
     "flx run examples/heat.flx --in u0=heat/u.npy --in rate=0.1 --set STEPS=3 --json",
     "flx run examples/newton.flx --in x=2 --device ref",
-    "flx run examples/newton.flx --in x=2 --threads 1 --no-fusion --cache off --dump text",
+    "flx run examples/newton.flx --in x=2 --threads 1 --no-grouping --cache off --dump text",
     "flx run examples/newton.flx --in x=2 --no-compiler",
     NULL,
 };

@@ -163,7 +163,8 @@ static int run_show(const args *a)
         stage++;
     if (!stages[stage].name)
         return unknown_stage(name);
-    int status = strcmp(stages[stage].name, "cuda") == 0 ? device_require("cuda") : STATUS_OK;
+    const char *device = strcmp(stages[stage].name, "cuda") == 0 ? "cuda" : "cpu";
+    int status = device_choose(device, &device);
     if (status)
         return status;
     model m;
@@ -177,7 +178,7 @@ static int run_show(const args *a)
 static const option options[] = {
     {"--stage", "STAGE", "hir, mir, lir, c, cuda or report; hir, the graphs of the file, unless given", MAY_BE_GIVEN},
     OPTION_SET,
-    OPTION_NO_FUSION,
+    OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_JSON,
     {0},

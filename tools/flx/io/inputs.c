@@ -86,12 +86,33 @@ static flx_dim_binding *known_extents(const reading *r, size_t *n)
     return known;
 }
 
+static bool has_symbol(const flx_graph *g, const char *name)
+{
+    const char *symbol;
+    for (size_t i = 0; (symbol = flx_graph_symbol(g, i)) != NULL; i++)
+        if (strcmp(symbol, name) == 0)
+            return true;
+    return false;
+}
+
+size_t dims_of_graph(const flx_graph *g, flx_dim_binding *dims, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (has_symbol(g, dims[i].name)) {
+            flx_dim_binding first = dims[count];
+            dims[count++] = dims[i];
+            dims[i] = first;
+        }
+    return count;
+}
+
 /* The graph with every symbol that is known so far a number. */
 static flx_graph *specialise(const reading *r, const flx_graph *g, flx_error *err)
 {
     size_t n;
     flx_dim_binding *known = known_extents(r, &n);
-    flx_graph *bound = known ? flx_specialise(g, known, n, err) : NULL;
+    flx_graph *bound = known ? flx_specialise(g, known, dims_of_graph(g, known, n), err) : NULL;
     if (!known && err)
         *err = (flx_error){.code = FLX_E_OOM, .message = "out of memory"};
     free(known);

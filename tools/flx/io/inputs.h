@@ -22,6 +22,10 @@ typedef struct {
     size_t num_dims;
 } inputs;
 
+/* Moves the bindings of dimensions that `g`, a part or a derivative of the model, has to the front, and returns how
+   many there are. */
+size_t dims_of_graph(const flx_graph *g, flx_dim_binding *dims, size_t n);
+
 /* Free with inputs_free(), also after a failure. */
 int inputs_read(inputs *in, const model *m, const args *a, missing_policy policy);
 /* Only `dims`, and only what --set says. */

@@ -29,7 +29,7 @@ static const char *access_name(const flx_kernel_buffer *b)
 static void print_buffers(const flx_kernel *k)
 {
     for (size_t i = 0; i < flx_kernel_buffer_count(k); i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         flx_kernel_buffer_at(k, i, &b);
         char count[32] = "";
         if (b.count)
@@ -51,7 +51,7 @@ static void print_kernel_json(const flx_kernel *k, size_t warnings)
     json_array_end(&j);
     json_array_begin(&j, "buffers");
     for (size_t i = 0; i < flx_kernel_buffer_count(k); i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         flx_kernel_buffer_at(k, i, &b);
         json_object_begin(&j, NULL);
         json_text(&j, "name", b.name);

@@ -122,22 +122,6 @@ static void tell_warnings(const flx_kernel_derived *d)
         note("%s", flx_kernel_derived_warning(d, i));
 }
 
-/* Zeroed gradients, and cotangents: ones where none are given. */
-static int add_derivatives(buffer_values *v, const kernel_file *f, const text_list *outputs, const text_list *inputs)
-{
-    buffer_value *b;
-    int status = STATUS_OK;
-    for (size_t i = 0; !status && i < inputs->count; i++) {
-        bool is_both = false;
-        for (size_t k = 0; k < outputs->count; k++)
-            is_both |= strcmp(outputs->items[k], inputs->items[i]) == 0;
-        buffer_value *given = values_find(v, inputs->items[i]);
-        if (!is_both || !given)
-            status = values_companion(v, f, "grad", inputs->items[i], &b);
-    }
-    return status;
-}
-
 static int fill_ones(buffer_value *b)
 {
     for (int64_t i = 0; i < flx_tensor_count(b->value); i++) {
@@ -149,18 +133,16 @@ static int fill_ones(buffer_value *b)
     return STATUS_OK;
 }
 
-static int add_cotangents(buffer_values *v, const kernel_file *f, const text_list *outputs)
+/* Cotangents that are not given are ones, gradients begin as zeros. */
+static int complete_derivatives(buffer_values *v, const kernel_file *f)
 {
     int status = STATUS_OK;
-    for (size_t i = 0; !status && i < outputs->count; i++) {
-        char *name = NULL;
-        if (asprintf(&name, "grad_%s", outputs->items[i]) < 0)
-            return fail_memory();
-        buffer_value *b = values_find(v, name);
-        bool is_given = b && b->value;
-        free(name);
-        status = values_companion(v, f, "grad", outputs->items[i], &b);
-        if (!status && !is_given)
+    for (size_t i = 0; !status && i < v->count; i++) {
+        buffer_value *b = &v->at[i];
+        if (!b->forward || b->value)
+            continue;
+        status = values_zero_derivative(v, f, b);
+        if (!status && b->role == FLX_KERNEL_COTANGENT)
             status = fill_ones(b);
     }
     return status;
@@ -179,14 +161,15 @@ static int run_derived(buffer_values *v, const flx_kernel_derived *d, const args
     return status;
 }
 
+/* Of a buffer that is both an output and an input, the cotangent that was given becomes the gradient. */
 static int tell_gradients(buffer_values *v, const kernel_file *f, const args *a, const text_list *inputs)
 {
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < inputs->count; i++) {
-        buffer_value *b;
-        status = values_companion(v, f, "grad", inputs->items[i], &b);
-        if (!status)
-            status = value_tell(f, a, b);
+        buffer_value *b = values_derivative(v, inputs->items[i], FLX_KERNEL_GRADIENT);
+        if (!b)
+            b = values_derivative(v, inputs->items[i], FLX_KERNEL_COTANGENT);
+        status = b ? value_tell(f, a, b) : fail(FLX_E_INTERNAL, "'%s' has no gradient", inputs->items[i]);
     }
     return status;
 }
@@ -209,12 +192,10 @@ static int run_vjp(const args *a)
         status = report_transform(&err);
     if (!status) {
         tell_warnings(d);
-        status = values_read(&v, &f, a, grid, "grad");
+        status = values_read(&v, &f, a, grid, d);
     }
     if (!status)
-        status = add_cotangents(&v, &f, &outputs);
-    if (!status)
-        status = add_derivatives(&v, &f, &outputs, &inputs);
+        status = complete_derivatives(&v, &f);
     if (!status)
         status = run_derived(&v, d, a, grid);
     if (!status)
@@ -250,7 +231,8 @@ const command command_kernel_vjp = {
     .summary = "run the gradient of a kernel",
     .about = "Differentiates the kernel in reverse mode and runs the result with whatever it needs. Cotangents are\n"
              "given as grad_<output>, by --in; they are ones otherwise. The gradients are called grad_<input>.\n"
-             "Any buffer of the kernel may be given, needed or not.\n"
+             "A name that the kernel has already gets a number, as flx kernel grad shows. Any buffer of the\n"
+             "kernel may be given, needed or not.\n"
              "\n" ABOUT_KERNEL_SPEC,
     .options = vjp_rows,
     .examples = vjp_examples,

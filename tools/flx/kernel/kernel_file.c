@@ -55,16 +55,16 @@ int kernel_open(kernel_file *f, const char *path)
 
 enum { MAX_FINDINGS = 100 };
 
-/* Those of text have a place in it, those of the wire form a path. */
+/* Those of text have a position in it, those of the wire form a path. */
 static void tell_finding(const kernel_file *f, const flx_kernel_finding *x)
 {
     size_t line = 1, column = 1;
-    for (const char *s = f->bytes.data; x->place && s < f->bytes.data + x->place - 1; s++) {
+    for (const char *s = f->bytes.data; x->position && s < f->bytes.data + x->position - 1; s++) {
         column = *s == '\n' ? 1 : column + 1;
         line += *s == '\n';
     }
     char where[200];
-    if (x->place)
+    if (x->position)
         snprintf(where, sizeof where, ":%zu:%zu", line, column);
     else
         snprintf(where, sizeof where, ": in %s", x->path);
@@ -301,17 +301,33 @@ static int read_contents(buffer_values *v, const kernel_file *f, const args *a)
     return status;
 }
 
-static uint32_t derivative_type(uint32_t element)
+static int add_derivatives(buffer_values *v, const flx_kernel_derived *d)
 {
-    return element == FLX_F64 ? FLX_F64 : FLX_F32;
+    int status = STATUS_OK;
+    flx_kernel_need need;
+    for (size_t i = 0; !status && flx_kernel_derived_need(d, i, &need) == FLX_OK; i++) {
+        buffer_value *b = values_find(v, need.forward);
+        if ((need.role != FLX_KERNEL_COTANGENT && need.role != FLX_KERNEL_GRADIENT) || !b)
+            continue;
+        flx_kernel_buffer declared = b->declared;
+        declared.element = need.element;
+        status = add_value(v, need.buffer, &declared);
+        if (!status) {
+            v->at[v->count - 1].forward = need.forward;
+            v->at[v->count - 1].role = need.role;
+        }
+    }
+    return status;
 }
 
-int values_read(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3], const char *prefix)
+int values_read(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3],
+                const flx_kernel_derived *derived)
 {
     size_t n = flx_kernel_buffer_count(f->kernel);
     uint32_t size[3];
     flx_kernel_workgroup_size(f->kernel, size);
-    *v = (buffer_values){.at = calloc(3 * n + 1, sizeof *v->at), .invocations = 1};
+    size_t room = n + (derived ? flx_kernel_derived_need_count(derived) : 0) + 1;
+    *v = (buffer_values){.at = calloc(room, sizeof *v->at), .invocations = 1};
     if (!v->at)
         return fail_memory();
     for (int i = 0; i < 3; i++)
@@ -319,19 +335,13 @@ int values_read(buffer_values *v, const kernel_file *f, const args *a, const uin
             return fail(FLX_E_SIZE, "the grid has too many invocations");
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < n; i++) {
-        flx_kernel_buffer b;
+        flx_kernel_buffer b = {.struct_size = sizeof b};
         flx_kernel_buffer_at(f->kernel, i, &b);
         if (is_bound(&b))
             status = add_value(v, b.name, &b);
-        char *companion = NULL;
-        if (status || !prefix || !is_bound(&b))
-            continue;
-        if (asprintf(&companion, "%s_%s", prefix, b.name) < 0)
-            return fail_memory();
-        b.element = derivative_type(b.element);
-        status = add_value(v, companion, &b);
-        free(companion);
     }
+    if (!status && derived)
+        status = add_derivatives(v, derived);
     if (!status)
         status = read_lengths(v, a);
     return status ? status : read_contents(v, f, a);
@@ -344,20 +354,21 @@ int values_zero(buffer_values *v, const kernel_file *f, buffer_value *b)
     return make_zeros(f, b, b->declared.count ? b->declared.count : v->invocations);
 }
 
-int values_companion(buffer_values *v, const kernel_file *f, const char *prefix, const char *buffer, buffer_value **out)
+buffer_value *values_derivative(buffer_values *v, const char *buffer, uint32_t role)
 {
-    char *name = NULL;
-    if (asprintf(&name, "%s_%s", prefix, buffer) < 0)
-        return fail_memory();
-    *out = values_find(v, name);
-    free(name);
-    buffer_value *b = values_find(v, buffer);
-    if (!*out || !b)
-        return fail(FLX_E_NAME, "the kernel has no buffer '%s'", buffer);
-    if ((*out)->value)
+    for (size_t i = 0; i < v->count; i++)
+        if (v->at[i].forward && v->at[i].role == role && strcmp(v->at[i].forward, buffer) == 0)
+            return &v->at[i];
+    return NULL;
+}
+
+int values_zero_derivative(buffer_values *v, const kernel_file *f, buffer_value *b)
+{
+    if (b->value)
         return STATUS_OK;
-    uint64_t count = b->value ? (uint64_t)flx_tensor_count(b->value) : b->declared.count;
-    return make_zeros(f, *out, count ? count : v->invocations);
+    const buffer_value *forward = values_find(v, b->forward);
+    uint64_t count = forward->value ? (uint64_t)flx_tensor_count(forward->value) : forward->declared.count;
+    return make_zeros(f, b, count ? count : v->invocations);
 }
 
 /* In a kernel's buffer a bool takes a word. */

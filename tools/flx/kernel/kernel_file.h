@@ -33,8 +33,10 @@ int kernel_write_text(const flx_buffer *text, const args *a);
 typedef struct {
     const char *name;
     flx_kernel_buffer declared;
-    flx_tensor *value; /* elements of types that tensors lack are bytes */
-    uint32_t *words;   /* of a bool buffer: a word for each element */
+    const char *forward; /* of a cotangent or gradient: the buffer that it belongs to; or NULL */
+    uint32_t role;       /* of such a one, a flx_kernel_role */
+    flx_tensor *value;   /* elements of types that tensors lack are bytes */
+    uint32_t *words;     /* of a bool buffer: a word for each element */
 } buffer_value;
 
 typedef struct {
@@ -46,16 +48,18 @@ typedef struct {
 /* --grid X[,Y,Z]. */
 int grid_read(const args *a, uint32_t grid[3]);
 
-/* The kernel's bound buffers and companions called prefix_<buffer>, if `prefix` is not NULL, with what --in and
-   --length give. Names that are neither are reported. Free with values_free(), also after a failure. */
-int values_read(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3], const char *prefix);
+/* The kernel's bound buffers and, if `derived` is not NULL, its cotangents and gradients under the names that they have
+   there, with what --in and --length give. Other names are reported. Free with values_free(), also after a failure. */
+int values_read(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3],
+                const flx_kernel_derived *derived);
 void values_free(buffer_values *v);
 buffer_value *values_find(buffer_values *v, const char *name);
 /* Makes zeros for a buffer that has no value; an open length is that of --length, or the number of invocations. */
 int values_zero(buffer_values *v, const kernel_file *f, buffer_value *b);
-/* Adds prefix_<buffer> with as many elements as the buffer has, in the type derivatives have. */
-int values_companion(buffer_values *v, const kernel_file *f, const char *prefix, const char *buffer,
-                     buffer_value **out);
+/* The cotangent (FLX_KERNEL_COTANGENT) or gradient of a buffer; NULL when it has none. */
+buffer_value *values_derivative(buffer_values *v, const char *buffer, uint32_t role);
+/* Makes zeros for a cotangent or gradient that has no value, with as many elements as its buffer has. */
+int values_zero_derivative(buffer_values *v, const kernel_file *f, buffer_value *b);
 
 /* As memory for a run. `memory` has room for count. Bool buffers are written back by values_take(). */
 int values_memory(buffer_values *v, flx_kernel_memory *memory, size_t *n);

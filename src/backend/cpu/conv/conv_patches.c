@@ -53,8 +53,8 @@ static void next_tap(const flxi_patches *x, patch_index *tap)
     tap->outer++;
 }
 
-/* Place `at` of the spread and padded axis as a place of the input, or -1. */
-static inline int64_t place_of(const flxi_patch_axis *x, int64_t at)
+/* Index `at` of the spread and padded axis as an index of the input, or -1. */
+static inline int64_t input_index(const flxi_patch_axis *x, int64_t at)
 {
     if (at < 0 || (x->spread != 1 && at % x->spread != 0))
         return -1;
@@ -68,7 +68,7 @@ static inline int64_t outer_offset(const flxi_patches *x, const patch_index *o, 
     int64_t offset = o->outer * x->image_step + tap->outer * x->channel_step;
     for (int k = 0; k < axes; k++) {
         const flxi_patch_axis *a = &x->axis[k];
-        int64_t at = place_of(a, o->at[k] * a->stride + tap->at[k] * a->dilation - a->low);
+        int64_t at = input_index(a, o->at[k] * a->stride + tap->at[k] * a->dilation - a->low);
         if (at < 0)
             return -1;
         offset += at * a->step;
@@ -78,7 +78,7 @@ static inline int64_t outer_offset(const flxi_patches *x, const patch_index *o, 
 
 typedef struct { /* n positions from o on along one axis, under one tap */
     int64_t o, n;
-    int64_t reach;      /* of the tap: position o meets place o stride + reach */
+    int64_t reach;      /* of the tap: position o meets index o stride + reach */
     int64_t begin, end; /* which of the n meet the input, where it has no gaps */
 } patch_span;
 

@@ -19,27 +19,27 @@ typedef struct {
 /* The offsets of a term in the three factors. */
 typedef struct {
     int64_t x, w, z;
-} term_place;
+} term_offsets;
 
-/* Along spatial axis k: the result's index and the summed one as position of z, tap and place of x; false where they do
+/* Along spatial axis k: the result's index and the summed one as position of z, tap and index of x; false where they do
    not meet. */
-static bool meet(const plain_conv *p, int k, int64_t at, int64_t summed, int64_t *o, int64_t *tap, int64_t *place)
+static bool meet(const plain_conv *p, int k, int64_t at, int64_t summed, int64_t *o, int64_t *tap, int64_t *index)
 {
     const flxi_slide *s = &p->f->slide[k];
     *tap = p->to == TO_WEIGHT ? at : summed;
     if (p->to == TO_INPUT) {
         int64_t reach = at + s->low - *tap * s->dilation;
-        *place = at;
+        *index = at;
         *o = reach / s->stride;
         return reach >= 0 && reach % s->stride == 0 && *o < p->f->z.dims[k + 2];
     }
     *o = p->to == TO_WEIGHT ? summed : at;
-    *place = flxi_slide_at(s, *o, *tap);
-    return *place >= 0;
+    *index = flxi_slide_at(s, *o, *tap);
+    return *index >= 0;
 }
 
 /* Batch, output feature and channel of a term, from the result's first two indices and the first summed one. */
-static term_place locate_outer(const plain_conv *p, const int64_t *at, int64_t summed)
+static term_offsets locate_outer(const plain_conv *p, const int64_t *at, int64_t summed)
 {
     const flxi_conv_form *f = p->f;
     int64_t per_group = f->z.dims[1] / f->groups;
@@ -48,7 +48,7 @@ static term_place locate_outer(const plain_conv *p, const int64_t *at, int64_t s
     int64_t feature = p->to == TO_FEATURES ? at[1] : p->to == TO_WEIGHT ? at[0] : at[1] / channels * per_group + summed;
     int64_t channel = p->to == TO_FEATURES ? summed : p->to == TO_WEIGHT ? at[1] : at[1] % channels;
     int64_t batch_group = feature / (f->z.dims[1] / f->batch_groups);
-    return (term_place){
+    return (term_offsets){
         .x = (batch_group * f->z.dims[0] + image) * f->x.steps[0] +
              (feature / per_group * channels + channel) * f->x.steps[1],
         .w = feature * f->w.steps[0] + channel * f->w.steps[1],
@@ -56,17 +56,17 @@ static term_place locate_outer(const plain_conv *p, const int64_t *at, int64_t s
     };
 }
 
-static bool locate_term(const plain_conv *p, const int64_t *at, const int64_t *summed, term_place *t)
+static bool locate_term(const plain_conv *p, const int64_t *at, const int64_t *summed, term_offsets *t)
 {
     const flxi_conv_form *f = p->f;
     *t = locate_outer(p, at, summed[0]);
     for (int k = 0; k < f->spatial; k++) {
         int64_t o;
         int64_t tap;
-        int64_t place;
-        if (!meet(p, k, at[k + 2], summed[k + 1], &o, &tap, &place))
+        int64_t index;
+        if (!meet(p, k, at[k + 2], summed[k + 1], &o, &tap, &index))
             return false;
-        t->x += place * f->x.steps[k + 2];
+        t->x += index * f->x.steps[k + 2];
         t->z += o * f->z.steps[k + 2];
         t->w += (f->reverse[k] ? f->w.dims[k + 2] - 1 - tap : tap) * f->w.steps[k + 2];
     }
@@ -82,7 +82,7 @@ static double sum_terms(const plain_conv *p, const int64_t *at)
         if (p->inner[k] == 0)
             return 0;
     do {
-        term_place t;
+        term_offsets t;
         if (!locate_term(p, at, summed, &t))
             continue;
         int64_t left = p->to == TO_INPUT ? t.z : t.x;

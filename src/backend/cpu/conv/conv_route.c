@@ -40,10 +40,11 @@ static flxi_conv_factor factor_of(const flx_type *t, const flx_ints *axes)
 
 /* ---- The form of a node ---- */
 
+/* Of a node that flxi_conv_applies accepts. */
 static flxi_conv_form form_of(const flxi_route_node *n)
 {
-    const flxi_conv_common *a = n->attrs;
-    const flxi_conv_attrs *general = n->op == OP_conv ? n->attrs : NULL;
+    const flxi_conv_common *a = flxi_conv_common_of(n->op, n->attrs);
+    const flxi_conv_attrs *general = flxi_conv_attrs_of(n->op, n->attrs);
     const flx_type *l = n->in_types[0];
     const flx_type *r = n->in_types[1];
     const flx_type *y = n->out_types[0];
@@ -199,10 +200,10 @@ static void plan_conv(conv_plan *c, const flxi_route_node *n, const flxi_conv_fo
     set_product(c, f, &d, n->out_types[0]->dtype);
 }
 
-/* Elements of x whose places leave one remainder when divided by the stride: they meet the same taps, and what they
+/* Elements of x whose indices leave one remainder when divided by the stride: they meet the same taps, and what they
    meet of z are neighbours. So each such phase is a convolution of z without stride. */
 typedef struct {
-    int64_t first[FLX_MAX_RANK]; /* the smallest place of the phase, below the stride */
+    int64_t first[FLX_MAX_RANK]; /* the smallest index of the phase, below the stride */
     int64_t dims[FLX_MAX_RANK];  /* how many it has */
 } input_phase;
 
@@ -217,7 +218,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves
-   under them: place p = first + stride q meets tap t = t0 + every j at z's place q - low - j dilation. */
+   under them: index p = first + stride q meets tap t = t0 + every j at z's index q - low - j dilation. */
 static int64_t narrow_axis(const flxi_conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
 {
     const flxi_slide *s = &f->slide[k];
@@ -335,7 +336,7 @@ typedef struct {
     size_t size;
 } spreading;
 
-/* Images and features [begin, end) of a phase go to their places in x. */
+/* Images and features [begin, end) of a phase are written to x. */
 static void spread_rows(void *user, int64_t begin, int64_t end)
 {
     const spreading *s = user;
@@ -489,6 +490,8 @@ const char *flxi_conv_applies(const flxi_route_node *n)
 {
     const flx_type *y = n->out_types[0];
     int64_t step;
+    if (!flxi_conv_common_of(n->op, n->attrs))
+        return "not a convolution";
     if (!flxi_is_float(y->dtype))
         return "only real floats are packed as patches";
     if (flxi_route_count(y) == 0)

@@ -74,7 +74,7 @@ static void write_loop(const flxi_chain *c, size_t number, flxi_strbuf *out)
     flxi_chain_name name;
     const flxi_chain_loop *l = c->loop;
     flxi_addf(out, "\ntypedef struct { k_u8 *at; k_i64 step; } flxl_row_%zu;\n", number);
-    flxi_addf(out, "typedef struct { k_u8 *in, *place[2]; k_i64 step; } flxl_carry_%zu;\n", number);
+    flxi_addf(out, "typedef struct { k_u8 *in, *buffer[2]; k_i64 step; } flxl_carry_%zu;\n", number);
     flxi_chain_loop_function(&name, number);
     flxi_addf(out, "void %s(void **at, const flxl_row_%zu *r, flxl_carry_%zu *c, k_i64 from, k_i64 to)\n{\n", name.s,
               number, number);
@@ -84,7 +84,7 @@ static void write_loop(const flxi_chain *c, size_t number, flxi_strbuf *out)
     for (uint32_t i = 0; i < l->num_carries; i++) {
         if (l->carry_in[i] != FLXI_NO_SLOT)
             flxi_addf(out, "        at[%u] = c[%u].in;\n", l->carry_in[i], i);
-        flxi_addf(out, "        at[%u] = c[%u].in = c[%u].place[t & 1] + t * c[%u].step;\n", l->carry_out[i], i, i, i);
+        flxi_addf(out, "        at[%u] = c[%u].in = c[%u].buffer[t & 1] + t * c[%u].step;\n", l->carry_out[i], i, i, i);
     }
     flxi_addf(out, "        %s(at);\n    }\n}\n", flxi_chain_function(&name, number));
 }

@@ -25,7 +25,7 @@ struct flxi_native_code {
 static flx_code write_kernels(flxi_kfile *file, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
                               flxi_kentry *entries, const char **scalar, flx_error *err)
 {
-    file->may_alias = true; /* an output may take the place of an operand that is read for the last time */
+    file->may_alias = true; /* an output may use the memory of an operand that is read for the last time */
     for (size_t i = 0; i < n; i++) {
         FLXI_TRY(flxi_kernel_check_target(kernels[i], &flxi_target_c, err));
         if (scalar)

@@ -125,7 +125,7 @@ static flxi_cache_mode mode_of(flxi_object_cache *c)
     return FLXI_CACHE_OFF;
 }
 
-/* False with a note when there is no place for a cache. The path has no slash at its end: with one a link would be
+/* False with a note when there is no folder for a cache. The path has no slash at its end: with one a link would be
    followed. */
 static bool find_dir(flxi_object_cache *c, char path[PATH_BYTES])
 {

@@ -54,7 +54,7 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
 
 void flxi_object_cache_stats(flxi_object_cache *c, flxi_cache_stats *out);
 
-/* Its place and how it is used, or why not, in a line for people. Makes nothing. */
+/* Its folder and how it is used, or why not, in a line for people. Makes nothing. */
 void flxi_object_cache_describe(flxi_object_cache *c, char *text, size_t size);
 
 #endif

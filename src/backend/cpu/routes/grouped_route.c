@@ -85,7 +85,7 @@ static layout layout_of(const grouping *q)
     return l;
 }
 
-static void place(grouping *q, char *scratch)
+static void assign_scratch(grouping *q, char *scratch)
 {
     layout l = layout_of(q);
     q->starts = (void *)scratch;
@@ -209,7 +209,7 @@ flx_code flxi_grouped_route(const flxi_route_node *n)
         memset(n->out[0], 0, nbytes); /* rows that are dropped, groups without a row */
     if (!has_products(&q))
         return FLX_OK;
-    place(&q, n->scratch);
+    assign_scratch(&q, n->scratch);
     sort_rows(&q);
     for (int64_t g = 0; g < q.groups && !flxi_stopped(); g++) {
         int64_t count = q.starts[g + 1] - q.starts[g];

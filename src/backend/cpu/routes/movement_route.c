@@ -64,7 +64,7 @@ static turning reduced(const flxi_route_node *n)
 }
 
 /* Offsets of item `index` of all axes but `skip` and the last one. */
-static void place(const turning *t, int skip, int64_t index, int64_t *x, int64_t *y)
+static void offsets_of(const turning *t, int skip, int64_t index, int64_t *x, int64_t *y)
 {
     *x = *y = 0;
     for (int k = t->rank - 2; k >= 0; k--) {
@@ -83,7 +83,7 @@ static void copy_rows(void *user, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t x;
         int64_t y;
-        place(t, -1, i, &x, &y);
+        offsets_of(t, -1, i, &x, &y);
         flxi_stop_copy(t->y + (size_t)y * t->size, t->x + (size_t)x * t->size, row);
     }
 }
@@ -125,7 +125,7 @@ static void turn_bands(void *user, int64_t begin, int64_t end)
         int64_t x;
         int64_t y;
         int64_t row = i % bands * SQUARE;
-        place(t, t->turned, i / bands, &x, &y);
+        offsets_of(t, t->turned, i / bands, &x, &y);
         for (int64_t col = 0; col < cols && !flxi_stopped_by_now(); col += SQUARE)
             turn(t->x + (size_t)(x + row + col * t->steps[t->rank - 1]) * t->size,
                  t->y + (size_t)(y + row * t->y_steps[t->turned] + col) * t->size,

@@ -22,7 +22,8 @@ flxi_route_node flxi_route_node_of(const flxi_device_node *n)
                              .nout = n->nout,
                              .in_types = n->in_types,
                              .out_types = n->out_types,
-                             .label = n->label};
+                             .label = n->label,
+                             .origin = n->origin};
 }
 
 const flxi_route *flxi_route_list(size_t *count)

@@ -27,6 +27,7 @@ typedef struct {
     flx_error *err;    /* or NULL */
     uint32_t *status;  /* or NULL: receives what is to be reported, FLX_RUN_… of fluxion/run.h */
     const char *label; /* the node's name, for messages; or NULL */
+    const struct flxi_origin *origin; /* the node it was made for, for messages; or NULL */
 } flxi_route_node;
 
 /* A node of the interface, without data. */

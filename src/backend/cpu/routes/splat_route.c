@@ -33,10 +33,13 @@ size_t flxi_splat_render_scratch(const flxi_route_node *n, int threads)
 
 flx_code flxi_splat_render_route(const flxi_route_node *n)
 {
+    const flxi_splat_attrs *a = flxi_splat_attrs_of(n->op, n->attrs);
     drawing d = {.image = n->out[0]};
     flxi_scene s = scene_of(n);
-    flxi_view_open(&d.view, n->attrs, &s, n->scratch);
-    flxi_pool_run(n->pool, d.view.attrs->height, 1, draw_rows, &d);
+    if (!a)
+        return flxi_fail(n->err, FLX_E_UNSUPPORTED, "%s renders no splats", flxi_ops[n->op].name);
+    flxi_view_open(&d.view, a, &s, n->scratch);
+    flxi_pool_run(n->pool, a->height, 1, draw_rows, &d);
     return FLX_OK;
 }
 
@@ -48,9 +51,12 @@ size_t flxi_splat_backward_scratch(const flxi_route_node *n, int threads)
 
 flx_code flxi_splat_backward_route(const flxi_route_node *n)
 {
+    const flxi_splat_attrs *a = flxi_splat_backward_attrs_of(n->op, n->attrs);
     flxi_view v;
     flxi_scene s = scene_of(n);
-    flxi_view_open(&v, n->attrs, &s, n->scratch);
+    if (!a)
+        return flxi_fail(n->err, FLX_E_UNSUPPORTED, "%s renders no splats", flxi_ops[n->op].name);
+    flxi_view_open(&v, a, &s, n->scratch);
     flxi_splat_backward(&v, n->in[SPLAT_PARTS], n->out[0], (char *)n->scratch + flxi_view_bytes(s.count));
     return FLX_OK;
 }

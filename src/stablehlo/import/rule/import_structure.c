@@ -43,7 +43,7 @@ static void call(hlo_site *s, const char *attribute)
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "attribute %s must name a function", attribute);
         return;
     }
-    size_t n = flxi_hlo_inline_call(s, callee, s->x, s->nx, s->y, s->ny);
+    size_t n = flxi_hlo_call(s, callee, s->x, s->nx, s->y, s->ny);
     if (n != s->ny)
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "@%.80s returns %zu values, but %zu results are named", callee, n, s->ny);
 }

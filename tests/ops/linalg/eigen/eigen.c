@@ -308,6 +308,40 @@ TEST(expm_of_large_rotations_keeps_their_length)
     text_end(&r);
 }
 
+/* Elements beyond the range of double are infinite with their sign, and do not spoil the others. Values by mpmath. */
+TEST(expm_of_large_matrices_has_no_nan)
+{
+    static const struct {
+        const char *matrix;
+        double value[4];
+    } rows[] = {
+        {"[[1000, 1], [0, 0]]", {INFINITY, INFINITY, 0, 1}},
+        {"[[1000, 0], [0, 1]]", {INFINITY, 0, 0, 2.7182818284590452}},
+        {"[[1000, 3], [2, 900]]", {INFINITY, INFINITY, INFINITY, INFINITY}},
+        {"[[0, -800], [-800, -1]]", {INFINITY, -INFINITY, -INFINITY, INFINITY}},
+        {"[[-1000000, 500000], [250000, -700000]]", {0, 0, 0, 0}},
+        {"[[705, -20], [15, 700]]",
+         {-3.5043166244738281e+304, 1.4278006279514418e+305, -1.0708504709635813e+305, 6.5184945404776334e+302}},
+        {"[[300, 200], [-100, 50]]",
+         {-1.3105017869257606e+76, -5.1437782180670757e+75, 2.5718891090335379e+75, -6.6752950966737616e+75}},
+        {"[[1e308, 0], [1e308, -1e308]]", {INFINITY, 0, INFINITY, 0}},
+        {"[[-1e308, 0], [0, -1e308]]", {0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "graph main() { return expm(const(f64[2, 2], %s)) }", rows[i].matrix);
+        text_run r = text_begin(text);
+        CHECK_OK(r.code, &r.err);
+        for (int k = 0; k < 4; k++) {
+            double y = element(&r, 0, k), want = rows[i].value[k];
+            test_fail_context("%s, element %d: %.17g", rows[i].matrix, k, y);
+            CHECK(isinf(want) || want == 0 ? y == want : fabs(y / want - 1) < 1e-9);
+        }
+        text_end(&r);
+        test_count_case();
+    }
+}
+
 /* ---- Errors ---- */
 
 TEST(spectrum_errors_name_the_shapes)

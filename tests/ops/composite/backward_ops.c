@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_backward.c: FLX_GRAD_FUSED_BACKWARD. For every op that has a `fused_vjp`, on each of its samples in f64 and
+/* backward_ops.c: FLX_GRAD_BACKWARD_OPS. For every op that has a `backward_vjp`, on each of its samples in f64 and
    c128: the gradient and the Hessian product with backward ops equal those without them, and the backward ops really
    appear. */
 #include "graph/graph.h"
@@ -25,9 +25,9 @@ static bool compare(const experiment *x, derivative d, const char *what)
 {
     flx_error err = {0};
     flx_grad_options plain = {.flags = FLX_GRAD_MISSING_ZERO};
-    flx_grad_options fused = {.flags = FLX_GRAD_MISSING_ZERO | FLX_GRAD_FUSED_BACKWARD};
+    flx_grad_options backward_ops = {.flags = FLX_GRAD_MISSING_ZERO | FLX_GRAD_BACKWARD_OPS};
     flx_graph *a = d(x->loss, x->names, x->count, &plain, &err);
-    flx_graph *b = d(x->loss, x->names, x->count, &fused, &err);
+    flx_graph *b = d(x->loss, x->names, x->count, &backward_ops, &err);
     flx_tensor *p[MAX_NAMES] = {0};
     flx_tensor *q[MAX_NAMES] = {0};
     bool ok = experiment_made(a, what, &err) && experiment_made(b, what, &err) && experiment_run(x, a, &x->in, p) &&
@@ -56,7 +56,7 @@ static void try_sample(const sample_case *sample)
 {
     sample_case c = *sample;
     experiment x;
-    if (!flxi_ops[c.op].rules->fused_vjp || !experiment_is_wide(&c))
+    if (!flxi_ops[c.op].rules->backward_vjp || !experiment_is_wide(&c))
         return;
     if (c.op != op_under_way) {
         finish_op();
@@ -71,7 +71,7 @@ static void try_sample(const sample_case *sample)
     experiment_end(&x);
 }
 
-TEST(fused_backward_equals_the_decomposition_for_every_op)
+TEST(backward_ops_equals_the_decomposition_for_every_op)
 {
     op_under_way = OP_NONE;
     sample_each(try_sample);

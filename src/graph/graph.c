@@ -153,7 +153,7 @@ flx_code flxi_graph_check(const flx_graph *g, flx_error *err)
 static bool has_room(flx_graph *g)
 {
     flx_error err = {0};
-    if (g->size >= g->ctx->node_limit) {
+    if (g->node_count >= g->ctx->node_limit) {
         flxi_graph_failf(g, FLX_E_SIZE, "flx_context_options.node_limit is the limit",
                          "the graph '%s' has more than %llu nodes", g->name, (unsigned long long)g->ctx->node_limit);
         return false;
@@ -287,8 +287,6 @@ static flx_code hold_body(void *user, const flx_graph *body)
         return FLX_E_OOM;
     atomic_fetch_add(&held->refs, 1);
     atomic_store(&held->sealed, true);
-    if (__builtin_add_overflow(g->size, held->size, &g->size))
-        g->size = UINT64_MAX;
     if (held->nesting + 1 > g->nesting)
         g->nesting = held->nesting + 1;
     g->has_effects |= held->has_effects;
@@ -338,7 +336,6 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
     g->has_composites |= (flxi_ops[op].traits & TRAIT_COMPOSITE) != 0;
     g->node_count++;
-    g->size += g->size < UINT64_MAX;
     g->value_count += nout;
     return FLX_OK;
 }

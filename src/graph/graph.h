@@ -66,7 +66,6 @@ struct flx_graph {
     FLXI_VEC(const char *) symbols;   /* in order of first use; the context's own copies of the names */
     flxi_index symbol_index;          /* of symbols by address */
     int nesting;                      /* 1 + deepest body */
-    uint64_t size;                    /* nodes, with those of the body at each use of one */
     bool has_effects;                 /* some node has effects, here or in a body */
     bool has_composites;              /* some node is a composite, here or in a body */
     bool is_lowered;                  /* of the stage MIR: no composite may be added */

@@ -194,7 +194,7 @@ flx_code flxi_pass_prune_calls(const flx_graph *in, flx_graph **out, flxi_remap 
     flxi_copy c;
     flxi_arena_init(&p.arena, p.mem);
     flx_code code = plan_new(&p, in, NULL, &l);
-    flx_code begun = flxi_copy_begin(&c, in, err);
+    flx_code begun = flxi_copy_begin(&c, in, code == FLX_OK ? err : NULL); /* it would overwrite the error */
     if (code == FLX_OK)
         code = begun;
     if (code == FLX_OK)

@@ -26,7 +26,8 @@ typedef enum flx_log_event {
     FLX_LOG_COMPILED = 1,   /* a graph was compiled; the text says how long it took */
     FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again; the text begins with the cache's name */
     FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits; the text begins with the cache's name */
-    FLX_LOG_FALLBACK = 4    /* something is computed in a slower way than usual; the text gives the reason */
+    FLX_LOG_FALLBACK = 4,   /* something is computed in a slower way than usual; the text gives the reason */
+    FLX_LOG_REFUSED = 5     /* the same because of a defect of the compiler, which is worth a report */
 } flx_log_event;
 
 /* Called for each event with what it is about and a line of text, which live until it returns. The subject is the name

@@ -3,69 +3,70 @@
    that they are asked about. */
 #include "autodiff/body_memo.h"
 
-typedef struct {
-    uint64_t hash; /* of the body */
-    flx_dim size;
-    uint32_t asked, options, has, unused;
-} key_head;
-
-/* Room for the key of a question, and its bytes there; NULL when memory is exhausted. */
-static unsigned char *write_key(const flxi_allocator *mem, const flxi_question *q, size_t *size)
+static uint64_t hash_flags(uint64_t h, const bool *flags, size_t n)
 {
-    size_t inputs = q->inputs ? q->body->leaves.n : 0, outputs = q->outputs ? q->body->outputs.n : 0;
-    key_head head = {.asked = q->asked,
-                     .hash = flx_graph_hash(q->body),
-                     .options = q->options,
-                     .has = (q->inputs ? 1u : 0u) | (q->outputs ? 2u : 0u),
-                     .size = q->size};
-    *size = sizeof head + inputs + outputs;
-    unsigned char *key = flxi_alloc(mem, *size, 1);
-    if (!key)
-        return NULL;
-    memcpy(key, &head, sizeof head);
-    for (size_t i = 0; i < inputs; i++)
-        key[sizeof head + i] = q->inputs[i];
-    for (size_t i = 0; i < outputs; i++)
-        key[sizeof head + inputs + i] = q->outputs[i];
-    return key;
+    for (size_t i = 0; flags && i < n; i++)
+        h = flxi_hash_u64(h, flags[i]);
+    return h;
+}
+
+static uint64_t hash_of(const flxi_question *q)
+{
+    uint64_t h = flxi_hash_u64(flx_graph_hash(q->body), (uint64_t)q->asked << 32 | q->options);
+    h = flxi_hash_u64(h, (uint64_t)q->size);
+    return hash_flags(hash_flags(h, q->inputs, q->body->leaves.n), q->outputs, q->body->outputs.n);
+}
+
+static bool same_flags(const bool *a, const bool *b, size_t n)
+{
+    return a && b ? memcmp(a, b, n * sizeof *a) == 0 : a == b;
+}
+
+static bool is_same(const flxi_question *a, const flxi_question *b)
+{
+    return a->asked == b->asked && a->options == b->options && a->size == b->size &&
+           flxi_graphs_alike(a->body, b->body) && same_flags(a->inputs, b->inputs, a->body->leaves.n) &&
+           same_flags(a->outputs, b->outputs, a->body->outputs.n);
 }
 
 const flxi_answer *flxi_memo_find(const flxi_body_memo *m, const flxi_question *q)
 {
-    const flxi_answer *found = NULL;
-    size_t size;
     uint32_t i;
-    unsigned char *key = m && m->mem ? write_key(m->mem, q, &size) : NULL;
-    if (!key)
+    if (!m || !m->mem)
         return NULL;
-    uint64_t hash = flxi_hash_bytes(FLXI_HASH_SEED, key, size);
-    for (flxi_probe p = flxi_index_first(&m->index, hash); !found && flxi_index_next(&m->index, &p, &i);)
-        if (m->answers.at[i].key_size == size && memcmp(m->answers.at[i].key, key, size) == 0 &&
-            flxi_graphs_alike(m->answers.at[i].body, q->body))
-            found = &m->answers.at[i];
-    flxi_free(m->mem, key, size, 1);
-    return found;
+    for (flxi_probe p = flxi_index_first(&m->index, hash_of(q)); flxi_index_next(&m->index, &p, &i);)
+        if (is_same(&m->answers.at[i].question, q))
+            return &m->answers.at[i];
+    return NULL;
+}
+
+/* The arena's own copy of flags; *ok becomes false when memory is exhausted. */
+static const bool *keep_flags(flxi_arena *arena, const bool *flags, size_t n, bool *ok)
+{
+    const bool *kept = flags ? flxi_dup(arena, bool, flags, n) : NULL;
+    *ok &= !flags || kept;
+    return kept;
 }
 
 bool flxi_memo_keep(flxi_body_memo *m, const flxi_allocator *mem, const flxi_question *q, const flxi_answer *a)
 {
+    bool ok = true;
+    size_t leaves = q->body->leaves.n, outputs = q->body->outputs.n;
+    flxi_answer kept = *a;
     if (!m->mem) {
         m->mem = mem;
         flxi_arena_init(&m->arena, mem);
     }
-    flxi_answer kept = *a;
-    unsigned char *key = write_key(mem, q, &kept.key_size);
-    kept.key = key ? flxi_dup(&m->arena, unsigned char, key, kept.key_size) : NULL;
-    kept.out = a->out ? flxi_dup(&m->arena, bool, a->out, q->body->outputs.n) : NULL;
-    flxi_free(mem, key, key ? kept.key_size : 0, 1);
-    if (!kept.key || (a->out && !kept.out) || !flxi_reserve(mem, &m->answers) ||
-        !flxi_index_add(mem, &m->index, flxi_hash_bytes(FLXI_HASH_SEED, kept.key, kept.key_size),
-                        (uint32_t)m->answers.n))
+    kept.question = *q;
+    kept.question.inputs = keep_flags(&m->arena, q->inputs, leaves, &ok);
+    kept.question.outputs = keep_flags(&m->arena, q->outputs, outputs, &ok);
+    kept.out = keep_flags(&m->arena, a->out, outputs, &ok);
+    if (!ok || !flxi_reserve(mem, &m->answers) || !flxi_index_add(mem, &m->index, hash_of(q), (uint32_t)m->answers.n))
         return false;
-    kept.body = flx_graph_retain((flx_graph *)(uintptr_t)q->body);
-    m->answers.at[m->answers.n++] = kept;
+    flx_graph_retain((flx_graph *)(uintptr_t)q->body);
     flx_graph_retain(a->made);
     flx_graph_retain(a->second);
+    m->answers.at[m->answers.n++] = kept;
     return true;
 }
 
@@ -74,7 +75,7 @@ void flxi_memo_free(flxi_body_memo *m)
     if (!m->mem)
         return;
     for (size_t i = 0; i < m->answers.n; i++) {
-        flx_graph_release(m->answers.at[i].body);
+        flx_graph_release((flx_graph *)(uintptr_t)m->answers.at[i].question.body);
         flx_graph_release(m->answers.at[i].made);
         flx_graph_release(m->answers.at[i].second);
     }

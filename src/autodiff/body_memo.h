@@ -6,10 +6,19 @@
 
 #include "graph/op/site.h"
 
+typedef enum { ASKED_VJP, ASKED_JVP, ASKED_VMAP, ASKED_SPLIT } flxi_asked;
+
+/* A question: which transform of which body, with these flags by input and output. */
 typedef struct {
-    const unsigned char *key;
-    size_t key_size;
-    flx_graph *body;   /* held */
+    flxi_asked asked;
+    const flx_graph *body; /* held in an answer */
+    uint32_t options;
+    flx_dim size;
+    const bool *inputs, *outputs; /* NULL: not part of the question */
+} flxi_question;
+
+typedef struct {
+    flxi_question question;
     flx_graph *made;   /* held */
     flx_graph *second; /* of a split: the backward part; held */
     uint32_t kept;     /* of a split */
@@ -20,19 +29,8 @@ struct flxi_body_memo {
     const flxi_allocator *mem; /* NULL: empty */
     flxi_arena arena;
     FLXI_VEC(flxi_answer) answers;
-    flxi_index index; /* by the hash of the key */
+    flxi_index index; /* by the hash of the question */
 };
-
-typedef enum { ASKED_VJP, ASKED_JVP, ASKED_VMAP, ASKED_SPLIT } flxi_asked;
-
-/* A question: which transform of which body, with these flags by input and output. */
-typedef struct {
-    flxi_asked asked;
-    const flx_graph *body;
-    uint32_t options;
-    flx_dim size;
-    const bool *inputs, *outputs; /* NULL: not part of the question */
-} flxi_question;
 
 /* NULL when it is not known; valid until the next answer. */
 const flxi_answer *flxi_memo_find(const flxi_body_memo *m, const flxi_question *q);

@@ -55,6 +55,7 @@ typedef struct {
         const char *name, *why;
     } refused[4]; /* ways that the device has for the op but that do not apply here */
     int num_refused;
+    bool is_small; /* the reference evaluator is the fastest way for so few elements */
 } flxi_node_way;
 
 /* ---- Kernels ---- */
@@ -133,11 +134,13 @@ typedef struct {
 typedef struct {
     flx_context *ctx;
     flx_kernel *const *kernels;
+    const bool *is_call; /* by kernel: a user wrote it, and it means what the interpreter says, to the bit */
     size_t num_kernels;
     flxi_chain *const *chains; /* that the device accepted */
     size_t num_chains;
     int threads;                        /* that runs use at most */
     const flx_compile_options *options; /* optimisation, cache, dump_dir and FLX_COMPILE_SCALAR */
+    bool *is_slow;                      /* set when something is slower than it should be, which the log then has */
 } flxi_compile_request;
 
 /* ---- Running ---- */
@@ -159,6 +162,17 @@ typedef struct {
     int64_t work;
     void *scratch;
 } flxi_kernel_step;
+
+/* A dispatch of a user's kernel. Its memory is bound and initialised. */
+typedef struct {
+    const void *code; /* of flxi_kernel_code */
+    const flx_kernel *kernel;
+    void *const *data;     /* by buffer */
+    const uint32_t *count; /* elements, likewise */
+    uint32_t grid[3];
+    int64_t work;
+    void *scratch;
+} flxi_call_step;
 
 typedef struct {
     const flxi_device_node *node;
@@ -207,6 +221,12 @@ struct flxi_device {
 
     /* Accepting. A reason means no. */
     const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */
+    /* Whether compile() will take the kernel; asked only after it has failed with KERNEL or INTERNAL, to find out which
+       kernel is the reason. NULL: it takes all. */
+    flx_code (*check_kernel)(const flx_kernel *k, flx_error *err);
+    /* A kernel of the user as a node of a graph; an error says why the device does not take it. NULL: it takes none;
+       that is required if it does not use host memory. */
+    flx_code (*check_call)(const flx_kernel *k, flx_error *err);
     void (*accept_node)(const flxi_device_node *n, int threads, flxi_node_way *way);
     flx_code (*prepare_node)(const flxi_device_node *n, const flxi_node_way *way, void *table,
                              const flxi_allocator *mem, flx_error *err); /* only if table_bytes is ever set */
@@ -239,6 +259,7 @@ struct flxi_device {
     void (*end)(const flxi_device_run *r);
     flx_code (*finish)(const flxi_device_run *r);
     flx_code (*run_kernel)(const flxi_device_run *r, const flxi_kernel_step *s);
+    flx_code (*run_call)(const flxi_device_run *r, const flxi_call_step *s); /* if check_call is there */
     flx_code (*run_node)(const flxi_device_run *r, const flxi_node_step *s);
     flx_code (*run_chain)(const flxi_device_run *r, const flxi_chain *c, void *const *at); /* `at`: by slot */
     /* All steps of a loop for all parts. A cancelled run may return before the end. */

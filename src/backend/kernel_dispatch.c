@@ -18,8 +18,11 @@ flx_code flx_kernel_run(const flx_kernel *k, const uint32_t grid[3], const flx_k
     flx_error local = {0};
     flx_code code = flxi_kernel_dispatch(k, grid, memory, num_memory, &o, on->run_dispatch, &local);
     const flxi_device *ref = flxi_reference_device();
-    if (!o.device && on != ref && (code == FLX_E_DEVICE || code == FLX_E_UNSUPPORTED))
+    if (!o.device && on != ref && (code == FLX_E_DEVICE || code == FLX_E_UNSUPPORTED)) {
+        flxi_log(k->ctx, FLX_LOG_FALLBACK, k->name, "interpreted instead of run by %s: %.300s", on->name,
+                 local.message);
         return flxi_kernel_dispatch(k, grid, memory, num_memory, &o, ref->run_dispatch, err);
+    }
     if (err && (code != FLX_OK || local.message[0])) /* a dispatch that succeeds may report its next stage */
         *err = local;
     return code;

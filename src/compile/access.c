@@ -126,7 +126,12 @@ flx_code flxi_find_accesses(const flx_graph *g, const uint8_t *kind, uint32_t i,
     flxi_kval y = is_fold ? flxi_express_operand(g, p.k, i, 0, &p.asked, ask, &p)
                           : flxi_express_element(g, p.k, i, result, &p.asked, ask, &p);
     found->is_plain = y.re == p.given.re && y.im == p.given.im;
-    flx_code code = p.failed || !flxi_kb_ok(p.k) ? flxi_oom(err, "how a node reads its operands") : FLX_OK;
+    flx_code code = p.failed ? flxi_oom(err, "how a node reads its operands") : FLX_OK;
+    if (code == FLX_OK && !flxi_kb_ok(p.k)) {
+        code = (flx_code)p.k->err.code;
+        if (err)
+            *err = p.k->err;
+    }
     found->n = (uint32_t)p.found.n;
     found->at = code == FLX_OK ? flxi_dup(out, flxi_access, p.found.at, p.found.n) : NULL;
     if (code == FLX_OK && !found->at)

@@ -4,12 +4,16 @@
 #include "graph/op/origin.h"
 #include "passes/pass.h"
 
+#include <stdio.h>
+
 typedef struct {
     flxi_program *m;
     flxi_routine *l;
     const flx_graph *g;
     flxi_grouping grouping;
-    const char **refused; /* by node: why the device takes no kernel with it; or NULL */
+    const char **refused;    /* by node: why there is no kernel with it; or NULL */
+    bool *is_defect;         /* likewise: there should be one */
+    flxi_group_kernel *made; /* by group */
     FLXI_VEC(flxi_slot) slots;
     FLXI_VEC(flxi_step) steps;
     FLXI_VEC(uint32_t) list; /* slots of the step being made */
@@ -81,26 +85,21 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
 
 static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 {
-    flxi_group_kernel r;
-    FLXI_TRY(flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &r, b->err));
+    flxi_group_kernel *r = &b->made[number];
     flxi_step s = {.kind = STEP_KERNEL,
                    .node = group->nodes[group->num_nodes - 1],
                    .group = number,
-                   .lanes = r.lanes,
+                   .lanes = r->lanes,
                    .nodes = flxi_dup(&b->l->arena, uint32_t, group->nodes, group->num_nodes),
                    .num_nodes = group->num_nodes};
-    memcpy(s.grid, r.grid, sizeof s.grid);
-    flx_code code = s.nodes ? FLX_OK : flxi_oom(b->err, "steps");
-    for (uint32_t i = 0; code == FLX_OK && i < r.num_values; i++) {
-        bool is_written = r.kernel->buffers[i + 1].access != FLX_KERNEL_READ;
-        s.work += count_of(b->g, r.values[i]);
-        code = list_slot(b, r.values[i], is_written);
+    memcpy(s.grid, r->grid, sizeof s.grid);
+    if (!s.nodes)
+        return flxi_oom(b->err, "steps");
+    for (uint32_t i = 0; i < r->num_values; i++) {
+        s.work += count_of(b->g, r->values[i]);
+        FLXI_TRY(list_slot(b, r->values[i], r->kernel->buffers[i + 1].access != FLX_KERNEL_READ));
     }
-    if (code != FLX_OK) {
-        flx_kernel_release(r.kernel);
-        return code;
-    }
-    FLXI_TRY(flxi_program_keep(b->m, &r, &s.kernel, b->err));
+    FLXI_TRY(flxi_program_keep(b->m, r, &s.kernel, b->err));
     return add_step(b, &s);
 }
 
@@ -292,6 +291,41 @@ static flx_code find_way(builder *b, const flxi_node *n, flxi_step *s)
     return device->prepare_node(s->described, way, table, b->mem, b->err);
 }
 
+/* A kernel of the user becomes part of the program. What cannot be compiled, or has an error that belongs to a run, is
+   left to the evaluator, with the reason. */
+static flx_code make_call(builder *b, const flxi_node *n, flxi_step *s)
+{
+    flx_error why = {0};
+    flxi_group_kernel r = {.is_call = true};
+    flxi_call_plan *p = flxi_new(&b->l->arena, flxi_call_plan, 1);
+    if (!p)
+        return flxi_oom(b->err, "steps");
+    flx_code code = flxi_call_plan_make(b->g, n, &b->l->arena, p, &why);
+    if (code == FLX_OK)
+        code = b->m->device->check_call(p->kernel, &why);
+    if (code == FLX_OK)
+        code = flx_kernel_encode(p->kernel, &r.wire, &why);
+    if (code == FLX_E_OOM)
+        flxi_oom(b->err, "kernels");
+    if (code != FLX_OK) {
+        flx_kernel_release(p->kernel);
+        s->no_kernel = flxi_dup(&b->l->arena, char, why.message, strlen(why.message) + 1);
+        return code == FLX_E_OOM || !s->no_kernel ? flxi_oom(b->err, "steps") : FLX_OK;
+    }
+    r.kernel = p->kernel;
+    s->kind = STEP_DISPATCH;
+    s->call = p;
+    memcpy(s->grid, p->grid, sizeof s->grid);
+    FLXI_TRY(flxi_program_keep(b->m, &r, &s->kernel, b->err));
+    p->kernel = b->m->kernels.at[s->kernel].kernel;
+    int64_t invocations = 1;
+    for (int a = 0; a < 3; a++)
+        if (__builtin_mul_overflow(invocations, (int64_t)p->grid[a] * p->kernel->size[a], &invocations))
+            invocations = INT64_MAX;
+    s->work = invocations > s->work ? invocations : s->work;
+    return FLX_OK;
+}
+
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)
 {
     const flxi_node *n = flxi_node_at(b->g, i);
@@ -310,8 +344,15 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
             free_bodies(&s);
         return code;
     }
+    if (flxi_is_kernel_call(n) && b->m->device->check_call && !b->m->grouping.evaluate_all)
+        FLXI_TRY(make_call(b, n, &s));
+    if (s.kind == STEP_DISPATCH)
+        return add_step(b, &s);
     FLXI_TRY(find_way(b, n, &s));
-    s.no_kernel = b->refused ? b->refused[i] : NULL;
+    if (b->refused && b->refused[i]) {
+        s.no_kernel = b->refused[i];
+        s.is_defect = b->is_defect[i];
+    }
     return add_step(b, &s);
 }
 
@@ -347,33 +388,66 @@ static flx_code bind_output(builder *b, uint32_t k)
 
 /* ---- Groups ---- */
 
-static flx_code refuse_group(builder *b, const flxi_group *group, const char *why)
+static flx_code refuse(builder *b, const uint32_t *nodes, uint32_t n, const char *why, bool is_defect)
 {
-    if (!b->refused)
+    if (!b->refused) {
         b->refused = flxi_new(&b->l->arena, const char *, b->g->node_count);
-    if (!b->refused)
+        b->is_defect = flxi_new(&b->l->arena, bool, b->g->node_count);
+    }
+    why = why ? flxi_dup(&b->l->arena, char, why, strlen(why) + 1) : NULL;
+    if (!b->refused || !b->is_defect || !why)
         return flxi_oom(b->err, "groups");
-    for (uint32_t i = 0; i < group->num_nodes; i++)
-        b->refused[group->nodes[i]] = why;
+    for (uint32_t i = 0; i < n; i++) {
+        b->refused[nodes[i]] = why;
+        b->is_defect[nodes[i]] = is_defect;
+    }
     return FLX_OK;
 }
 
-static flx_code ask_about_groups(builder *b, bool *is_refused)
+/* What could not be compiled is no reason not to run: these nodes are computed one by one. */
+static flx_code refuse_defect(builder *b, const uint32_t *nodes, uint32_t n, const flx_error *why)
 {
-    const char *(*refuse)(const flx_kernel *) = b->m->device->refuse_kernel;
-    *is_refused = false;
-    for (uint32_t i = 0; refuse && i < b->grouping.num_groups; i++) {
-        const flxi_group *group = &b->grouping.groups[i];
-        flxi_group_kernel r;
-        if (group->called)
-            continue;
-        FLXI_TRY(flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &r, b->err));
-        const char *why = refuse(r.kernel);
-        flx_kernel_release(r.kernel);
-        if (why)
-            FLXI_TRY(refuse_group(b, group, why));
-        *is_refused |= why != NULL;
+    char text[300];
+    snprintf(text, sizeof text, "the compiler cannot compile its group: %.220s", why->message);
+    return refuse(b, nodes, n, text, true);
+}
+
+static void free_made(builder *b)
+{
+    for (uint32_t i = 0; b->made && i < b->grouping.num_groups; i++)
+        flxi_group_kernel_free(&b->made[i]);
+    b->made = NULL;
+}
+
+/* The kernel of group i, or why there is none. */
+static flx_code make_kernel(builder *b, uint32_t i, bool *is_refused)
+{
+    const flxi_device *device = b->m->device;
+    const flxi_group *group = &b->grouping.groups[i];
+    flx_error why = {0};
+    if (group->called)
+        return FLX_OK;
+    flx_code code = flxi_group_to_kernel(&b->grouping, group, &b->l->arena, &b->made[i], &why);
+    if (code == FLX_OK && b->m->checks_kernels && device->check_kernel)
+        code = device->check_kernel(b->made[i].kernel, &why);
+    if (code == FLX_E_OOM)
+        return flxi_oom(b->err, "kernels");
+    if (code != FLX_OK) {
+        *is_refused = true;
+        return refuse_defect(b, group->nodes, group->num_nodes, &why);
     }
+    const char *reason = device->refuse_kernel ? device->refuse_kernel(b->made[i].kernel) : NULL;
+    *is_refused |= reason != NULL;
+    return reason ? refuse(b, group->nodes, group->num_nodes, reason, false) : FLX_OK;
+}
+
+static flx_code make_kernels(builder *b, bool *is_refused)
+{
+    b->made = flxi_new(&b->l->arena, flxi_group_kernel, b->grouping.num_groups);
+    if (!b->made)
+        return flxi_oom(b->err, "kernels");
+    for (uint32_t i = 0; i < b->grouping.num_groups; i++)
+        FLXI_TRY(make_kernel(b, i, is_refused));
     return FLX_OK;
 }
 
@@ -391,16 +465,34 @@ static flx_code list_views(builder *b)
     return FLX_OK;
 }
 
-/* Groups that the device refuses are taken apart: their nodes are computed one by one. That may leave other groups, so
-   it is repeated until the device takes all; each time there are fewer nodes to group. */
+/* A node whose rule fails is in no group. */
+static flx_code group_nodes(builder *b, const flxi_grouping_options *o, bool *is_refused)
+{
+    flx_error why = {0};
+    uint32_t failed;
+    flx_code code = flxi_form_groups(b->g, o, &b->grouping, &failed, &why);
+    if (code == FLX_OK)
+        return make_kernels(b, is_refused);
+    *is_refused = true;
+    uint32_t node = failed - 1;
+    if (failed)
+        return refuse_defect(b, &node, 1, &why);
+    if (b->err)
+        *b->err = why;
+    return code;
+}
+
+/* Groups without a kernel are taken apart: their nodes are computed one by one. That may leave other groups, so it is
+   repeated until all have one; each time there are fewer nodes to group. */
 static flx_code form_groups(builder *b)
 {
     flxi_grouping_options o = b->m->grouping;
-    bool is_refused = false;
+    bool is_refused;
     do {
+        is_refused = false;
+        free_made(b);
         flxi_grouping_free(&b->grouping);
-        FLXI_TRY(flxi_form_groups(b->g, &o, &b->grouping, b->err));
-        FLXI_TRY(ask_about_groups(b, &is_refused));
+        FLXI_TRY(group_nodes(b, &o, &is_refused));
         o.refused = b->refused;
     } while (is_refused);
     return FLX_OK;
@@ -458,6 +550,7 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
     flxi_vec_free(b.mem, &b.slots);
     flxi_vec_free(b.mem, &b.steps);
     flxi_vec_free(b.mem, &b.list);
+    free_made(&b);
     flxi_grouping_free(&b.grouping);
     if (code == FLX_OK)
         *out = l;

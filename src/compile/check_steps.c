@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_steps.c: looking at what a step wrote, for runs that want the first value that is not finite. */
+/* check_steps.c: questions about steps; looking at what one wrote, for runs that want the first value that is not
+   finite. */
 #include "compile/program.h"
 #include "graph/op/origin.h"
 #include "graph/type/finite.h"
@@ -7,6 +8,11 @@
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
 {
     return l->chain && l->chain->code && s->kind != STEP_KERNEL;
+}
+
+bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s)
+{
+    return s->kind == STEP_EVALUATE && !flxi_has_effect(flxi_node_at(l->g, s->node)) && !(s->way && s->way->is_small);
 }
 
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)

@@ -53,6 +53,8 @@ static const char *why_no_kernel(const explainer *x, const flxi_step *s)
         return s->no_kernel;
     if (!r->element && !r->pull && !r->fold)
         return "the op has no form for kernels";
+    if (!flxi_can_index(x->l->g, n))
+        return "more elements than kernels can index";
     return "the form for kernels does not serve these types and attributes";
 }
 
@@ -77,7 +79,7 @@ static void add_reasons(explainer *x, const flxi_step *s)
 
 static void add_name(explainer *x, const flxi_step *s)
 {
-    if (s->kind == STEP_KERNEL) {
+    if (s->kind == STEP_KERNEL || s->kind == STEP_DISPATCH) {
         flxi_add_text(&x->text, x->m->kernels.at[s->kernel].kernel->name);
         return;
     }

@@ -740,9 +740,10 @@ flx_code flxi_group_to_kernel(const flxi_grouping *f, const flxi_group *group, f
     r->num_values = (uint32_t)w.values.n;
     if (code == FLX_OK && (!r->values || !r->reads_in_place))
         code = flxi_oom(&local, "a kernel");
+    if (code == FLX_OK)
+        code = flx_kernel_encode(r->kernel, &r->wire, &local);
     if (code != FLX_OK) {
-        flx_kernel_release(r->kernel);
-        r->kernel = NULL;
+        flxi_group_kernel_free(r);
         if (err)
             *err = local;
     }
@@ -753,4 +754,11 @@ flx_code flxi_group_to_kernel(const flxi_grouping *f, const flxi_group *group, f
     if (w.phase)
         flxi_free(w.mem, w.phase, group->num_nodes, 1);
     return code;
+}
+
+void flxi_group_kernel_free(flxi_group_kernel *r)
+{
+    flx_kernel_release(r->kernel);
+    flx_buffer_free(&r->wire);
+    *r = (flxi_group_kernel){0};
 }

@@ -51,6 +51,7 @@ typedef struct {
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
     uint32_t *moved; /* no more than a search visits */
+    uint32_t failed; /* a node whose rule failed, + 1 */
     flx_error *err;
 } maker;
 
@@ -63,24 +64,26 @@ static int64_t count_of(const flx_graph *g, uint32_t value)
     return n;
 }
 
-/* Indices of kernels are u32, and complex elements take two. Extents of empty tensors count too: products of some of
-   them must not overflow. */
-static bool is_small(const flx_type *t)
+/* Positions in kernels are u32, complex elements take two, and a last workgroup may reach beyond the end. The index
+   along one axis is a signed number for some rules. Extents of empty tensors count too: products of some of them must
+   not overflow. */
+static bool can_index(const flx_type *t)
 {
-    int64_t n = 2;
+    const int64_t most = (int64_t)UINT32_MAX - 4096;
+    int64_t n = flxi_is_complex(t->dtype) ? 2 : 1;
     for (int k = 0; k < t->rank; k++)
-        if (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > INT32_MAX))
+        if (t->dims[k] > INT32_MAX || (t->dims[k] > 1 && (__builtin_mul_overflow(n, t->dims[k], &n) || n > most)))
             return false;
     return true;
 }
 
-static bool is_small_enough(const flx_graph *g, const flxi_node *n)
+bool flxi_can_index(const flx_graph *g, const flxi_node *n)
 {
     bool fits = true;
     for (uint32_t k = 0; k < n->nout; k++)
-        fits &= is_small(flxi_type_at(g, n->first + k));
+        fits &= can_index(flxi_type_at(g, n->first + k));
     for (uint32_t k = 0; k < n->nin; k++)
-        fits &= is_small(flxi_type_at(g, n->in[k]));
+        fits &= can_index(flxi_type_at(g, n->in[k]));
     return fits;
 }
 
@@ -90,7 +93,7 @@ static bool can_lower(const maker *m, const flxi_node *n)
     const flx_type **in = n->nin <= 8 ? few : flxi_new(m->scratch, const flx_type *, n->nin);
     for (uint32_t k = 0; in && k < n->nin; k++)
         in[k] = flxi_type_at(m->g, n->in[k]);
-    return in && n->nout == 1 && !flxi_has_effect(n) && is_small_enough(m->g, n) &&
+    return in && n->nout == 1 && !flxi_has_effect(n) && flxi_can_index(m->g, n) &&
            flxi_can_express(&flxi_ops[n->op], n->attrs, in, n->nin);
 }
 
@@ -127,6 +130,13 @@ static uint8_t chain_of(const maker *m, const uint8_t *chain, uint32_t i)
     return (uint8_t)(longest + 1);
 }
 
+static flx_code find_accesses(maker *m, uint32_t i, uint32_t result, flxi_accesses *out)
+{
+    flx_code code = flxi_find_accesses(m->g, m->f->kind, i, result, m->scratch, out, m->err);
+    m->failed = code == FLX_OK || code == FLX_E_OOM ? 0 : i + 1;
+    return code;
+}
+
 /* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
    computed. */
 static flx_code settle_view(maker *m, uint32_t value)
@@ -137,7 +147,7 @@ static flx_code settle_view(maker *m, uint32_t value)
     if (f->kind[i] != NODE_VIEW || f->alias_of[value])
         return FLX_OK;
     flxi_accesses a;
-    FLXI_TRY(flxi_find_accesses(m->g, f->kind, i, value - n->first, m->scratch, &a, m->err));
+    FLXI_TRY(find_accesses(m, i, value - n->first, &a));
     const flx_type *t = flxi_type_at(m->g, value);
     bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
                    flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
@@ -204,7 +214,7 @@ static flx_code find_reads(maker *m, uint32_t i)
     }
     if (!is_in_group(m, i))
         return FLX_OK;
-    return flxi_find_accesses(m->g, m->f->kind, i, 0, m->scratch, r, m->err);
+    return find_accesses(m, i, 0, r);
 }
 
 static flx_code list_users(maker *m)
@@ -636,7 +646,8 @@ static flx_code form_groups(maker *m)
     return emit_groups(m);
 }
 
-flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err)
+flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, uint32_t *failed,
+                          flx_error *err)
 {
     static const flxi_grouping_options usual = {0};
     flxi_arena scratch;
@@ -662,6 +673,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
               m.parent && m.next && m.groups && m.mark && m.order && m.after && m.moved;
     flx_code code = ok ? form_groups(&m) : flxi_oom(err, "groups");
+    *failed = m.failed;
     flxi_vec_free(m.mem, &m.stack);
     flxi_arena_free(&scratch);
     if (code != FLX_OK)

@@ -64,8 +64,13 @@ typedef struct {
     const char *const *refused; /* by node: not NULL for those that may be in no group; or NULL */
 } flxi_grouping_options;
 
-/* All types must be static. */
-flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, flx_error *err);
+/* All types must be static. When a node's own rule fails, for which memory is not the reason, *failed receives the
+   node's number + 1; else 0. */
+flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, uint32_t *failed,
+                          flx_error *err);
 void flxi_grouping_free(flxi_grouping *f);
+
+/* Whether operands and results of the node have few enough elements for the indices of kernels. */
+bool flxi_can_index(const flx_graph *g, const flxi_node *n);
 
 #endif

@@ -15,9 +15,13 @@ int64_t flxi_log_clock(void)
 static void log_steps(const flxi_program *p)
 {
     for (size_t i = 0; i < p->all_steps.n; i++) {
-        const flxi_step *s = &p->all_steps.at[i].block->steps[p->all_steps.at[i].step];
-        if (s->kind == STEP_EVALUATE)
-            flxi_log(p->ctx, FLX_LOG_FALLBACK, s->name, "computed by the reference evaluator: %s", s->why);
+        const flxi_routine *l = p->all_steps.at[i].block;
+        const flxi_step *s = &l->steps[p->all_steps.at[i].step];
+        flx_log_event event = s->is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK;
+        if (flxi_step_is_slow(l, s))
+            flxi_log(p->ctx, event, s->name, "computed by the reference evaluator: %s", s->why);
+        else if (s->is_defect)
+            flxi_log(p->ctx, event, s->name, "computed by %s: %s", s->way ? s->way->name : "itself", s->no_kernel);
     }
 }
 

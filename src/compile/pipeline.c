@@ -148,33 +148,49 @@ flx_code flxi_compile_pass(size_t i, const flxi_device *device, const flx_graph 
     return run_pass(&passes[i].pass, device, in, out, NULL, err);
 }
 
-flx_code flxi_optimise(const flx_graph *g, const flxi_device *device, bool groups, flx_graph **out, flx_error *err)
+/* No pass is needed for the result: one that fails because of a defect is left out. */
+static bool leaves_out(const flx_graph *g, size_t i, flx_code code, const flx_error *why, bool *left_out)
+{
+    if (code != FLX_E_INTERNAL)
+        return false;
+    *left_out = true;
+    flxi_log(g->ctx, FLX_LOG_REFUSED, g->name, "the pass '%s' was left out: %.300s", passes[i].name, why->message);
+    return true;
+}
+
+flx_code flxi_optimise(const flx_graph *g, const flxi_device *device, bool groups, flx_graph **out, bool *left_out,
+                       flx_error *err)
 {
     flx_graph *now = NULL;
     for (size_t i = 0; i < NUM_PASSES; i++) {
         if (passes[i].is_for_groups && !groups)
             continue;
         flx_graph *next = NULL;
-        flx_code code = flxi_compile_pass(i, device, now ? now : g, &next, err);
+        flx_error why = {0};
+        flx_code code = flxi_compile_pass(i, device, now ? now : g, &next, &why);
+        if (leaves_out(g, i, code, &why, left_out))
+            continue;
 #ifdef FLX_DEBUG
         if (code == FLX_OK)
-            code = flxi_verify(next, err);
+            code = flxi_verify(next, &why);
 #endif
         flx_graph_release(now);
         now = next;
         if (code != FLX_OK) {
             flx_graph_release(now);
+            if (err)
+                *err = why;
             return code;
         }
     }
     *out = now;
-    return FLX_OK;
+    return now ? FLX_OK : flxi_pass_dce(g, out, NULL, err);
 }
 
 flx_code flxi_routine_compile(flxi_program *m, const flx_graph *g, flxi_routine **out, flx_error *err)
 {
     flx_graph *optimised;
     bool groups = !m->grouping.evaluate_all && !m->grouping.keep_apart;
-    FLXI_TRY(flxi_optimise(g, m->device, groups, &optimised, err));
+    FLXI_TRY(flxi_optimise(g, m->device, groups, &optimised, &m->is_slow, err));
     return flxi_routine_build(m, optimised, out, err);
 }

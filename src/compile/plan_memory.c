@@ -35,6 +35,7 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     }
     switch (s->kind) {
     case STEP_KERNEL: return m->compiled ? m->compiled[s->kernel].scratch : 0;
+    case STEP_DISPATCH: return rounded(m->compiled ? m->compiled[s->kernel].scratch : 0) + s->call->own_bytes;
     case STEP_SCAN: return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
     case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
     case STEP_BRANCH:
@@ -71,6 +72,33 @@ static void take_over(const flxi_program *m, flxi_routine *l, uint32_t step)
                 in->nbytes == out->nbytes && k->reads_in_place[j] && !is_taken(l, s, s->slots[j]))
                 out->taken_over = s->slots[j] + 1;
         }
+    }
+}
+
+/* Whether the call is the last to read its k-th operand, and reads it only once. */
+static bool is_consumed(const flxi_routine *l, const flxi_step *s, uint32_t step, uint32_t k)
+{
+    const flxi_slot *in = &l->slots[s->slots[k]];
+    uint32_t uses = 0;
+    for (uint32_t j = 0; j < s->num_reads; j++)
+        uses += s->slots[j] == s->slots[k];
+    return in->segment == SEGMENT_ARENA && in->to == step && in->from < step && uses == 1;
+}
+
+/* An operand of a user's kernel that is also a result, or that the kernel writes to, need not be copied if no one reads
+   it later. */
+static void consume(flxi_routine *l, uint32_t step)
+{
+    flxi_step *s = &l->steps[step];
+    for (uint32_t i = 0; s->kind == STEP_DISPATCH && i < s->call->num_buffers; i++) {
+        const flxi_call_buffer *b = &s->call->buffers[i];
+        if (b->operand >= 64 || b->is_bools || b->is_zeroed || !is_consumed(l, s, step, b->operand))
+            continue;
+        flxi_slot *out = b->result < UINT32_MAX ? &l->slots[s->slots[s->num_reads + b->result]] : NULL;
+        if (out && out->segment == SEGMENT_ARENA && out->nbytes && out->nbytes == l->slots[s->slots[b->operand]].nbytes)
+            out->taken_over = s->slots[b->operand] + 1;
+        else if (!out && b->is_ours)
+            s->consumed |= UINT64_C(1) << b->operand;
     }
 }
 
@@ -125,6 +153,7 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
             FLXI_TRY(flxi_routine_plan(m, s->bodies[k], err));
         s->scratch = scratch_of(m, l, s);
         take_over(m, l, i);
+        consume(l, i);
     }
     size_t n = (size_t)l->num_slots + l->num_steps;
     flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);

@@ -4,8 +4,9 @@
 #include "compile/program.h"
 
 static const char *const kind_names[] = {
-    [STEP_KERNEL] = "kernel", [STEP_ROUTE] = "route", [STEP_EVALUATE] = "evaluate", [STEP_COPY] = "copy",
-    [STEP_SCAN] = "scan",     [STEP_WHILE] = "while", [STEP_BRANCH] = "branch",     [STEP_CALL] = "call",
+    [STEP_KERNEL] = "kernel", [STEP_ROUTE] = "route", [STEP_EVALUATE] = "evaluate",
+    [STEP_COPY] = "copy",     [STEP_SCAN] = "scan",   [STEP_WHILE] = "while",
+    [STEP_BRANCH] = "branch", [STEP_CALL] = "call",   [STEP_DISPATCH] = "dispatch",
 };
 
 const char *flxi_step_kind_name(const flxi_routine *l, const flxi_step *s)
@@ -85,7 +86,7 @@ static void print_step(const printing *p, const flxi_routine *l, uint32_t i, int
     flxi_addf(out, "%u: ", i);
     print_slots(m, l, s, true, out);
     flxi_addf(out, " = %s ", flxi_step_kind_name(l, s));
-    if (s->kind == STEP_KERNEL)
+    if (s->kind == STEP_KERNEL || s->kind == STEP_DISPATCH)
         flxi_addf(out, "%u '%s' grid [%u, %u, %u]", s->kernel, m->kernels.at[s->kernel].kernel->name, s->grid[0],
                   s->grid[1], s->grid[2]);
     else if (s->kind == STEP_ROUTE && !flxi_step_is_emitted(l, s))
@@ -156,7 +157,7 @@ void flxi_routine_print(const flxi_program *m, const flxi_routine *l, bool is_ex
 
 /* ---- Report ---- */
 
-enum { COUNT_EMITTED = STEP_CALL + 1, COUNTS };
+enum { COUNT_EMITTED = STEP_DISPATCH + 1, COUNTS };
 
 static void count_steps(const flxi_program *m, uint32_t counts[COUNTS])
 {

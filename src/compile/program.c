@@ -10,50 +10,52 @@
 
 /* ---- Kernels ---- */
 
-flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t *number, flx_error *err)
+flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *number, flx_error *err)
 {
-    flxi_program_kernel k = {.kernel = r->kernel};
-    flx_code code = flx_kernel_encode(r->kernel, &k.wire, err);
-    if (code != FLX_OK) {
-        flx_kernel_release(r->kernel);
-        return code;
-    }
+    flxi_program_kernel k = {.kernel = r->kernel, .is_call = r->is_call, .wire = r->wire};
     k.hash = flxi_hash_bytes(FLXI_HASH_SEED, k.wire.data, k.wire.size);
     uint32_t i;
     for (flxi_probe p = flxi_index_first(&m->index, k.hash); flxi_index_next(&m->index, &p, &i);)
-        if (m->kernels.at[i].wire.size == k.wire.size &&
+        if (m->kernels.at[i].wire.size == k.wire.size && m->kernels.at[i].is_call == k.is_call &&
             memcmp(m->kernels.at[i].wire.data, k.wire.data, k.wire.size) == 0) {
-            flx_kernel_release(r->kernel);
-            flx_buffer_free(&k.wire);
+            flxi_group_kernel_free(r);
             *number = i;
             return FLX_OK;
         }
     k.reads_in_place = flxi_dup(&m->arena, bool, r->reads_in_place, r->num_values);
     *number = (uint32_t)m->kernels.n;
-    if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k))
+    if (k.reads_in_place && flxi_index_add(m->mem, &m->index, k.hash, *number) && flxi_push(m->mem, &m->kernels, k)) {
+        *r = (flxi_group_kernel){0};
         return FLX_OK;
-    flx_kernel_release(r->kernel);
-    flx_buffer_free(&k.wire);
+    }
+    flxi_group_kernel_free(r);
     return flxi_oom(err, "kernels");
 }
 
-flx_kernel **flxi_program_kernels(flxi_program *m)
+flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err)
 {
     flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
-    for (size_t i = 0; list && i < m->kernels.n; i++)
+    bool *is_call = flxi_new(&m->arena, bool, m->kernels.n);
+    if (!list || !is_call)
+        return flxi_oom(err, "kernels");
+    for (size_t i = 0; i < m->kernels.n; i++) {
         list[i] = m->kernels.at[i].kernel;
-    return list;
+        is_call[i] = m->kernels.at[i].is_call;
+    }
+    q->kernels = list;
+    q->is_call = is_call;
+    q->num_kernels = m->kernels.n;
+    return FLX_OK;
 }
 
 static flx_code compile_kernels(flxi_program *m, flx_error *err)
 {
-    flx_kernel **list = flxi_program_kernels(m);
     flxi_chain **chains = NULL;
+    flxi_compile_request q = {.ctx = m->ctx, .threads = m->threads, .options = &m->options, .is_slow = &m->is_slow};
     m->compiled = flxi_new(&m->arena, flxi_kernel_code, m->kernels.n);
-    if (!list || !m->compiled)
+    if (!m->compiled)
         return flxi_oom(err, "kernels");
-    flxi_compile_request q = {
-        .ctx = m->ctx, .kernels = list, .num_kernels = m->kernels.n, .threads = m->threads, .options = &m->options};
+    FLXI_TRY(flxi_program_kernels(m, &q, err));
     FLXI_TRY(flxi_program_chains(m, &chains, &q.num_chains, err));
     q.chains = chains;
     return m->device->compile(&q, m->compiled, &m->code, err);
@@ -70,26 +72,46 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
     flxi_arena_init(&m->arena, m->mem);
 }
 
+/* Whether something is computed in a slower way than usual. A program without kernels was asked for, or a note says why
+   it has none. */
+static bool is_slow(const flxi_program *m)
+{
+    bool is = m->is_slow || m->note[0];
+    for (size_t i = 0; !m->grouping.evaluate_all && i < m->all_steps.n; i++) {
+        const flxi_routine *l = m->all_steps.at[i].block;
+        is |= flxi_step_is_slow(l, &l->steps[m->all_steps.at[i].step]);
+    }
+    return is;
+}
+
 static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *device, const flx_compile_options *o,
-                        flx_error *err)
+                        bool checks_kernels, flx_error *err)
 {
     int64_t begin = flxi_log_clock();
     flxi_program_init(m, g->ctx, device, o);
+    m->checks_kernels = checks_kernels;
     FLXI_TRY(flxi_stop_or(flxi_routine_compile(m, g, &m->main, err), err));
     flxi_routine_share(m, m->main, o->shares, o->num_shares);
     FLXI_TRY(compile_kernels(m, err));
     FLXI_TRY(flxi_routine_explain(m, m->main, err));
     FLXI_TRY(flxi_routine_plan(m, m->main, err));
+    m->is_slow = is_slow(m);
     flxi_log_program(m, g->name, flxi_log_clock() - begin);
     return FLX_OK;
 }
 
+/* When a device fails to compile, each kernel is checked alone, so that only the nodes of a refused one are computed in
+   another way; if that does not help, all are. */
 flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
                               const flx_compile_options *o, flx_error *err)
 {
     flx_error why = {0};
-    flx_code code = compile(m, g, device, o, &why);
-    if (code != FLX_E_DEVICE) {
+    flx_code code = compile(m, g, device, o, false, &why);
+    if (code == FLX_E_KERNEL || code == FLX_E_INTERNAL) {
+        flxi_program_free(m);
+        code = compile(m, g, device, o, true, &why);
+    }
+    if (code != FLX_E_DEVICE && code != FLX_E_KERNEL && code != FLX_E_INTERNAL) {
         if (code != FLX_OK && err)
             *err = why;
         return code;
@@ -97,9 +119,11 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
     flx_compile_options plain = *o;
     plain.flags |= FLX_COMPILE_INTERPRET;
     flxi_program_free(m);
-    code = compile(m, g, device, &plain, err);
+    bool is_defect = code != FLX_E_DEVICE;
+    flxi_log(g->ctx, is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
+    code = compile(m, g, device, &plain, false, err);
     snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
-    flxi_log(g->ctx, FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
+    m->is_slow = true;
     return code;
 }
 

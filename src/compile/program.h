@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "compile/group_kernel.h"
 #include "compile/grouping.h"
+#include "ops/custom/custom_kernel_plan.h"
 
 #include <fluxion/exec.h>
 
@@ -42,7 +43,8 @@ typedef enum {
     STEP_SCAN,
     STEP_WHILE,
     STEP_BRANCH,
-    STEP_CALL
+    STEP_CALL,
+    STEP_DISPATCH /* a kernel of the user */
 } flxi_step_kind;
 
 typedef struct flxi_routine flxi_routine;
@@ -60,13 +62,16 @@ typedef struct {
     size_t scratch, scratch_offset;    /* memory for the step alone: of kernels, routes and bodies */
     const flxi_device_node *described; /* of a node that was offered to the device */
     const flxi_node_way *way;          /* … and its answer */
+    const flxi_call_plan *call;        /* STEP_DISPATCH; its kernel is the program's */
+    uint64_t consumed;                 /* … operands whose memory it may write to: a bit for each of the first 64 */
     flxi_routine *const *bodies;
     uint32_t num_bodies;
     uint32_t parts;        /* of a scan: its body is for that many parts of the examples, which are independent */
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
     uint32_t number;       /* in the program's list */
-    const char *no_kernel; /* of a node whose kernel the device refused: why; or NULL */
+    const char *no_kernel; /* of a node whose kernel the device refused, or that could not be made: why; or NULL */
+    bool is_defect;        /* … the latter, or the device refused what it should compile */
     const char *called;    /* of a step because of which a loop is not a chain: why; or NULL */
     /* For people (explain_steps.c): */
     const char *name;     /* of the kernel, or of the op with its route */
@@ -108,6 +113,7 @@ typedef struct {
 typedef struct {
     flx_kernel *kernel;
     uint64_t hash;
+    bool is_call;               /* a user wrote it: see flxi_compile_request */
     flx_buffer wire;            /* what it is known by */
     const bool *reads_in_place; /* by buffer - 1: elements are read only by the invocation that writes the same one */
 } flxi_program_kernel;
@@ -127,7 +133,9 @@ struct flxi_program {
     flx_compile_options options; /* texts and lists are the caller's, and only there while it compiles */
     flxi_grouping_options grouping;
     int threads;
-    char note[200]; /* why nothing was compiled to kernels although it was requested, or "" */
+    char note[200];      /* why nothing was compiled to kernels although it was requested, or "" */
+    bool checks_kernels; /* each kernel is checked alone before the device compiles them all */
+    bool is_slow;        /* something is computed in a slower way than usual: runs say so in their status */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
     flxi_index index;           /* of kernels by hash */
@@ -171,6 +179,10 @@ flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, f
 /* Whether the step, which is not a kernel, is part of the code of its routine's chain instead of a call. */
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
 
+/* Whether the reference evaluator computes the step although machine code would be faster: not for effects, and not
+   where the device prefers it. */
+bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s);
+
 /* Whether the step's k-th slot is written. */
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k);
 /* NUMERIC when something that the step wrote to its k-th slot is not finite; `data`: a host address of it. */
@@ -188,9 +200,9 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
 void flxi_program_free(flxi_program *m); /* zeroes are fine */
 
 /* The number of an equal kernel of the program, or of this group's, which is taken over in any case. */
-flx_code flxi_program_keep(flxi_program *m, const flxi_group_kernel *r, uint32_t *number, flx_error *err);
-/* A list of the program's kernels, in its arena; NULL when memory is exhausted. */
-flx_kernel **flxi_program_kernels(flxi_program *m);
+flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *number, flx_error *err);
+/* Lists of the program's kernels, in its arena. */
+flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err);
 
 const char *flxi_step_kind_name(const flxi_routine *l, const flxi_step *s);
 /* The steps as text; explained: with what each computes, and why. */

@@ -318,7 +318,8 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
 {
     const flxi_attr_visitor hold = {hold_body, hold_tensor, note_dim, g};
     uint32_t *own = flxi_dup(&g->arena, uint32_t, in, nin);
-    if (!own || !make_room(g, nout))
+    const flxi_origin *kept = flxi_keep_origin(g, origin);
+    if (!own || (origin && !kept) || !make_room(g, nout))
         return FLX_E_OOM;
     for (uint32_t i = 0; i < nout; i++) {
         flxi_value *v = flxi_value_at(g, g->value_count + 1 + i);
@@ -331,8 +332,7 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     uint32_t c;
     uint32_t k;
     locate(g->node_count, &c, &k);
-    g->node_chunks[c][k] =
-        (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs, flxi_keep_origin(g, origin)};
+    g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs, kept};
     g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
     g->has_composites |= (flxi_ops[op].traits & TRAIT_COMPOSITE) != 0;
     g->node_count++;

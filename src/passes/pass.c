@@ -33,9 +33,19 @@ flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err)
     return FLX_OK;
 }
 
+/* Extents that are not numbers may be written in several ways. */
+static bool same_type(const flx_type *a, const flx_type *b)
+{
+    if (flxi_type_is_static(a) && flxi_type_is_static(b))
+        return flxi_type_equal(a, b);
+    return a->dtype == b->dtype && a->rank == b->rank;
+}
+
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id)
 {
     c->remap.id[old] = id;
+    if (!c->retypes && !c->attrs.dim && !c->changed && !same_type(flxi_type_at(c->from, old), flxi_type_at(c->to, id)))
+        c->changed = old;
     flxi_value *from = flxi_value_at(c->from, old);
     flxi_value *to = flxi_value_at(c->to, id);
     to->pinned |= from->pinned;
@@ -98,8 +108,21 @@ static flx_code copy_outputs(flxi_copy *c)
     return graph_code(c->to, c->err);
 }
 
+static flx_code fail_changed(const flxi_copy *c)
+{
+    flxi_type_text before, after;
+    flx_context *ctx = c->from->ctx;
+    const flxi_value *v = flxi_value_at(c->from, c->changed);
+    const char *op = flxi_ops[flxi_node_at(c->from, v->node)->op].name;
+    return flxi_fail(c->err, FLX_E_INTERNAL, "a pass replaced a value of %s, %s, by one of type %s", op,
+                     flxi_type_str(ctx, flxi_type_at(c->from, c->changed), &before),
+                     flxi_type_str(ctx, flxi_type_at(c->to, c->remap.id[c->changed]), &after));
+}
+
 flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap)
 {
+    if (code == FLX_OK && c->changed)
+        code = fail_changed(c);
     if (code == FLX_OK)
         code = copy_outputs(c);
     if (code != FLX_OK) {

@@ -26,6 +26,8 @@ typedef struct {
     flx_graph *to;
     flxi_remap remap;
     flxi_attr_map attrs;
+    bool retypes;     /* values may get other types: set by passes whose purpose that is */
+    uint32_t changed; /* a value whose type changed although it must not; 0: none */
     flx_error *err;
 } flxi_copy;
 
@@ -34,7 +36,8 @@ flx_code flxi_copy_begin(flxi_copy *c, const flx_graph *from, flx_error *err);
 /* Copies node i; its operands must have been copied. Labels and pins are kept. Types are inferred again only where the
    copy changes dimensions. */
 flx_code flxi_copy_node(flxi_copy *c, uint32_t i);
-/* Records that value `old` is represented by `id` of the new graph. */
+/* Records that value `old` is represented by `id` of the new graph. Nodes are copied with the types they had, so one of
+   another type would corrupt all that reads it: flxi_copy_end() then fails with INTERNAL. */
 void flxi_copy_replace(flxi_copy *c, uint32_t old, uint32_t id);
 /* Copies the outputs and hands over the graph and the remap (NULL: not needed). On failure frees everything. */
 flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap *remap);

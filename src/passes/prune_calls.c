@@ -187,19 +187,23 @@ static flx_code prune_function(pruner *p, const flx_graph *body, const bool *out
     return flxi_oom(p->err, "pruning");
 }
 
+static flx_code copy_graph(const plan *l, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    flxi_copy c;
+    flx_code code = flxi_copy_begin(&c, l->g, err);
+    if (code == FLX_OK)
+        code = copy_nodes(&c, l, true);
+    return flxi_copy_end(&c, code, out, remap);
+}
+
 flx_code flxi_pass_prune_calls(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     pruner p = {.mem = &in->ctx->mem, .err = err};
     plan l;
-    flxi_copy c;
     flxi_arena_init(&p.arena, p.mem);
     flx_code code = plan_new(&p, in, NULL, &l);
-    flx_code begun = flxi_copy_begin(&c, in, code == FLX_OK ? err : NULL); /* it would overwrite the error */
     if (code == FLX_OK)
-        code = begun;
-    if (code == FLX_OK)
-        code = copy_nodes(&c, &l, true);
-    code = flxi_copy_end(&c, code, out, remap);
+        code = copy_graph(&l, out, remap, err);
     for (size_t i = 0; i < p.done.n; i++)
         flx_graph_release(p.done.at[i]->graph);
     flxi_vec_free(p.mem, &p.done);

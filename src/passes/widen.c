@@ -135,6 +135,7 @@ static flx_code widen_in(widening *w, const flx_graph *in, flx_graph **out, flx_
     flx_code code = flxi_copy_begin(&c, in, err);
     c.attrs = (flxi_attr_map){
         .body = widen_body, .dtype = widen_dtype, .tensor = widen_constant, .kernel = widen_kernel, .user = w};
+    c.retypes = true;
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
         code = widen_node(&c, flxi_node_at(in, i));
     return flxi_copy_end(&c, code, out, NULL);

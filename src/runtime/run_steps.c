@@ -23,6 +23,8 @@ typedef struct block block;
 
 typedef struct {
     void **data;         /* of a kernel's buffers, or of a route's operands and results */
+    void **bound;        /* of a call: its buffers … */
+    uint32_t *count;     /* … and their elements */
     flx_tensor *tensors; /* of an evaluated node: operands, then results */
     const flx_tensor **in;
     flx_tensor **out;
@@ -148,9 +150,12 @@ static flx_code make_bodies(flxi_state *s, const flxi_step *step, step_state *t,
 
 static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step *step, step_state *t, flx_error *err)
 {
-    if (step->kind == STEP_KERNEL || step->kind == STEP_ROUTE) {
+    if (step->kind == STEP_KERNEL || step->kind == STEP_ROUTE || step->kind == STEP_DISPATCH) {
+        size_t buffers = step->call ? step->call->num_buffers : 0;
         t->data = flxi_new(&s->arena, void *, step->num_slots);
-        return t->data ? FLX_OK : flxi_oom(err, "the state of a run");
+        t->bound = flxi_new(&s->arena, void *, buffers);
+        t->count = flxi_new(&s->arena, uint32_t, buffers);
+        return t->data && t->bound && t->count ? FLX_OK : flxi_oom(err, "the state of a run");
     }
     if (step->kind == STEP_EVALUATE)
         return make_tensors(s, l, step, t, err);
@@ -360,6 +365,38 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
             FLXI_TRY(r->device->copy(&r->run, b->at[s->slots[n->nin + k]], t->out[k]->data, t->out[k]->nbytes,
                                      COPY_TO_DEVICE));
     return FLX_OK;
+}
+
+/* On the memory of operands and results themselves. */
+static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_state *t)
+{
+    const flxi_node *n = flxi_node_at(b->l->g, s->node);
+    size_t own = rounded(r->s->m->compiled[s->kernel].scratch);
+    for (uint32_t k = 0; k < s->num_slots; k++)
+        t->data[k] = b->at[s->slots[k]];
+    flxi_call_run c = {.in = (const void *const *)t->data,
+                       .out = t->data + s->num_reads,
+                       .consumed = s->consumed,
+                       .own = b->base + s->scratch_offset + own,
+                       .data = t->bound,
+                       .count = t->count,
+                       .mem = r->s->m->mem};
+    flxi_eval e = {.op = &flxi_ops[n->op], .label = flxi_node_label(b->l->g, n), .origin = n->origin, .err = r->err};
+    flxi_call_step call = {.code = r->s->m->compiled[s->kernel].code,
+                           .kernel = s->call->kernel,
+                           .data = c.data,
+                           .count = c.count,
+                           .grid = {s->grid[0], s->grid[1], s->grid[2]},
+                           .work = s->work,
+                           .scratch = b->base + s->scratch_offset};
+    flx_error why = {0};
+    flxi_device_run run = r->run;
+    run.err = &why;
+    flx_code code = flxi_call_begin(s->call, &c, &e);
+    if (code == FLX_OK)
+        code = r->device->run_call(&run, &call);
+    code = flxi_call_end(s->call, &c, &e, code, &why);
+    return flxi_stop_or(code, r->err);
 }
 
 static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *t)
@@ -606,6 +643,7 @@ static flx_code run_step(running *r, block *b, uint32_t i)
     case STEP_BRANCH: return run_branch(r, b, s, t);
     case STEP_CALL: return run_call(r, b, s, t);
     case STEP_ROUTE: return run_route(r, b, s, t);
+    case STEP_DISPATCH: return run_dispatch(r, b, s, t);
     }
     return flxi_fail(r->err, FLX_E_INTERNAL, "step %u has no kind", i);
 }
@@ -739,6 +777,8 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
                               .min_parallel = setup->min_parallel,
                               .status = setup->options ? setup->options->status : NULL,
                               .err = err};
+    if (r.run.status && s->m->is_slow)
+        *r.run.status |= FLX_RUN_SLOW;
     uint32_t mode = flxi_float_mode();
     place_block(s->main, s->memory.at);
     if (setup->flushes)

@@ -53,12 +53,10 @@ static flx_code show_program(const flx_graph *g, const flxi_device *device, flx_
         if (code == FLX_OK)
             flxi_routine_print(&m, m.main, false, out);
     } else if (code == FLX_OK) {
-        flxi_compile_request q = {.ctx = g->ctx,
-                                  .kernels = flxi_program_kernels(&m),
-                                  .num_kernels = m.kernels.n,
-                                  .threads = m.threads,
-                                  .options = &plain};
-        code = q.kernels ? device->write_source(&q, out, err) : flxi_oom(err, "text");
+        flxi_compile_request q = {.ctx = g->ctx, .threads = m.threads, .options = &plain};
+        code = flxi_program_kernels(&m, &q, err);
+        if (code == FLX_OK)
+            code = device->write_source(&q, out, err);
     }
     flxi_program_free(&m);
     return code;
@@ -86,7 +84,8 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     flxi_strbuf_init(&text, flxi_context_mem(g->ctx));
     flx_code code = FLX_OK;
     if (stage == FLX_STAGE_MIR) {
-        code = flxi_optimise(bound, device, true, &optimised, err);
+        bool left_out;
+        code = flxi_optimise(bound, device, true, &optimised, &left_out, err);
         if (code == FLX_OK)
             code = flx_graph_print(optimised, out, err);
     } else {

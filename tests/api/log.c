@@ -4,10 +4,12 @@
 
 #include <fluxion/fluxion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
-    int count[FLX_LOG_FALLBACK + 1];
+    int count[FLX_LOG_REFUSED + 1];
     char subject[100], text[400]; /* of the last fallback */
     bool is_cache_named, is_plural_wrong;
 } events;
@@ -84,4 +86,56 @@ TEST(api_log_gives_the_reason_for_a_slower_way)
     flx_exec_free(exec);
     flx_module_free(m);
     flx_context_free(ctx);
+}
+
+/* Runs exp of three numbers on cpu; returns the status of the run. */
+static uint32_t status_of_run(flx_context *ctx, const char *cache_dir)
+{
+    flx_error err = {0};
+    uint32_t status = 0;
+    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return exp(x) }");
+    const flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    flx_tensor *x = flx_tensor_new(ctx, &type, NULL, &err), *y = NULL;
+    const flx_compile_options o = {.struct_size = sizeof o, .cache_dir = cache_dir, .threads = 1};
+    flx_exec *e = flx_compile(flx_module_main(m), &o, &err);
+    CHECK_MADE(e, &err);
+    const flx_run_options run = {.struct_size = sizeof run, .status = &status};
+    CHECK_OK(flx_exec_run(e, &run, &(flx_feed){"x", x}, 1, &y, &err), &err);
+    CHECK_NEAR(flx_tensor_get(y, 0), 1, 0);
+    flx_tensor_release(x);
+    flx_tensor_release(y);
+    flx_exec_free(e);
+    flx_module_free(m);
+    return status;
+}
+
+/* No compiler, and a cache that cannot be written to. Both are in the status of the run and in the log. */
+TEST(api_log_and_status_show_what_is_slow)
+{
+    events e = {0};
+    char *old_cc = getenv("FLX_CC") ? strdup(getenv("FLX_CC")) : NULL;
+    char *old_cache = getenv("FLX_CACHE") ? strdup(getenv("FLX_CACHE")) : NULL;
+    char file[] = "/tmp/flx_log_XXXXXX";
+    int fd = mkstemp(file);
+    CHECK(fd >= 0);
+    close(fd);
+    flx_context *ctx = logging_context(&e);
+    setenv("FLX_CACHE", "on", 1);
+    CHECK_EQ_U64(status_of_run(ctx, file), FLX_RUN_SLOW); /* the folder of the cache is a file */
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 1);
+    CHECK_MSG(strstr(e.text, "object cache: no cache in"), "%s", e.text);
+    setenv("FLX_CACHE", "off", 1);
+    CHECK_EQ_U64(status_of_run(ctx, NULL), 0);
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 1);
+    setenv("FLX_CC", file, 1); /* not a program */
+    CHECK_EQ_U64(status_of_run(ctx, NULL), FLX_RUN_SLOW);
+    CHECK_EQ_I64(e.count[FLX_LOG_FALLBACK], 2);
+    CHECK_MSG(strstr(e.text, "no machine code: "), "%s", e.text);
+    CHECK_EQ_I64(e.count[FLX_LOG_REFUSED], 0);
+    flx_context_free(ctx);
+    unlink(file);
+    old_cc ? setenv("FLX_CC", old_cc, 1) : unsetenv("FLX_CC");
+    old_cache ? setenv("FLX_CACHE", old_cache, 1) : unsetenv("FLX_CACHE");
+    free(old_cc);
+    free(old_cache);
 }

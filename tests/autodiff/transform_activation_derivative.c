@@ -127,7 +127,7 @@ TEST(activation_derivative_refuses_what_has_none)
         const char *message;
     } rows[] = {
         {"nonesuch", FLX_F32, FLX_E_NAME, "there is no op called 'nonesuch'"},
-        {NULL, FLX_F32, FLX_E_NAME, "there is no op called '(null)'"},
+        {NULL, FLX_F32, FLX_E_USAGE, "flx_op: the name of the op is NULL"},
         {"add", FLX_F32, FLX_E_NO_RULE, "'add' has no f'(x): it is not a pointwise function of one operand"},
         {"reduce_sum", FLX_F32, FLX_E_NO_RULE,
          "'reduce_sum' has no f'(x): it is not a pointwise function of one operand"},

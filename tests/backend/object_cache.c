@@ -32,17 +32,45 @@ TEST(object_cache_serves_what_was_compiled_before)
         flxi_compile_stats t = stats_of(s);
         CHECK_EQ_U64(t.hits, round ? 2 : 0);
         CHECK_EQ_U64(t.misses, round ? 0 : 2);
-        CHECK_EQ_U64(t.cache.stored, round ? 0 : 3); /* with the version of the compiler */
+        CHECK_EQ_U64(t.cache.stored, round ? 0 : 4); /* with the compiler's version, and that it was used last */
         CHECK_EQ_U64(t.cache.rejected, 0);
         CHECK((t.compile_seconds > 0) == (round == 0));
         CHECK_EQ_STR(t.cache.note, "");
         flxi_compile_service_free(s);
     }
     CHECK_EQ_I64(plan->compilers, 2);
-    CHECK_EQ_U64(count_in(f.dir), 3);
+    CHECK_EQ_U64(count_in(f.dir), 4);
     CHECK_EQ_U64(count_descriptors(), descriptors);
     struct stat st;
     CHECK(stat(f.dir, &st) == 0 && (st.st_mode & 0777) == 0700);
+    cache_fixture_end(&f);
+}
+
+/* What a compiler made serves where there is none; what was never compiled does not. */
+TEST(object_cache_serves_without_a_compiler)
+{
+    cache_fixture f;
+    cache_fixture_begin(&f, NULL);
+    flx_error err = {0};
+    int answer;
+    char missing[800];
+    snprintf(missing, sizeof missing, "%s/no_compiler", f.temp);
+    for (int round = 0; round < 2; round++) {
+        flxi_compile_service *s = new_service(&f, NULL);
+        CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
+        flxi_compile_service_free(s);
+        char *old = set_variable("FLX_CC", missing);
+        s = new_service(&f, NULL);
+        CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
+        CHECK_EQ_I64(answer, 42);
+        CHECK_EQ_I64(err.code, FLX_OK);
+        CHECK_EQ_U64(stats_of(s).hits, 1);
+        CHECK_CODE(compile_answer(s, other_text, &answer, &err), FLX_E_DEVICE, &err);
+        CHECK_MSG(strstr(err.message, "which is not a program"), "%s", err.message);
+        flxi_compile_service_free(s);
+        put_variable("FLX_CC", old);
+        err = (flx_error){0};
+    }
     cache_fixture_end(&f);
 }
 
@@ -352,7 +380,7 @@ static void race_once(const cache_fixture *f, int texts)
         CHECK(waitpid(children[i], &status, 0) == children[i]);
         CHECK_EQ_I64(status, 0);
     }
-    CHECK_EQ_U64(count_in(f->dir), (size_t)texts + 1); /* nothing but entries and the version */
+    CHECK_EQ_U64(count_in(f->dir), (size_t)texts + 2); /* nothing but entries and what is known of the compiler */
     setenv("FLX_CACHE", "read-only", 1);
     flxi_compile_service *s = new_service(f, NULL);
     for (int i = 0; i < texts; i++) {
@@ -454,14 +482,14 @@ TEST(object_cache_keeps_to_its_mode)
         free(set_variable("FLX_CACHE", rows[i].variable));
         test_fail_context("row %zu", i);
         CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
-        CHECK_EQ_U64(count_in(f.dir), rows[i].writes ? 2 : SIZE_MAX);
+        CHECK_EQ_U64(count_in(f.dir), rows[i].writes ? 3 : SIZE_MAX);
         unsetenv("FLX_CACHE");
         CHECK_OK(compile_answer(filler, answer_text, &answer, &err), &err);
         free(set_variable("FLX_CACHE", rows[i].variable));
         CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
         CHECK_EQ_U64(stats_of(s).hits, rows[i].reads);
         CHECK_OK(compile_answer(s, other_text, &answer, &err), &err);
-        CHECK_EQ_U64(count_in(f.dir), rows[i].writes ? 3 : 2);
+        CHECK_EQ_U64(count_in(f.dir), rows[i].writes ? 4 : 3);
         CHECK((strstr(stats_of(s).cache.note, "not on, read-only or off") != NULL) == (i == 6));
         flxi_compile_service_free(s);
         flxi_compile_service_free(filler);
@@ -520,7 +548,7 @@ TEST(object_cache_serves_from_a_full_disk)
     CHECK_OK(compile_answer(s, other_text, &answer, &err), &err);
     if (geteuid() != 0) {
         CHECK_MSG(strstr(stats_of(s).cache.note, "cannot write"), "%s", stats_of(s).cache.note);
-        CHECK_EQ_U64(count_in(f.dir), 2);
+        CHECK_EQ_U64(count_in(f.dir), 3);
     }
     CHECK(chmod(f.dir, 0700) == 0);
     flxi_compile_service_free(s);
@@ -585,7 +613,7 @@ TEST(object_cache_drops_the_oldest)
         char text[80];
         snprintf(text, sizeof text, "int answer(void) { return 42; } /* %d */\n", i);
         CHECK_OK(compile_answer(s, text, &answer, &err), &err);
-        CHECK_MSG(count_in(f.dir) <= 8 + 2, "%zu files", count_in(f.dir));
+        CHECK_MSG(count_in(f.dir) <= 8 + 3, "%zu files", count_in(f.dir));
         /* The first is old, but in use. */
         CHECK(utimensat(AT_FDCWD, path, long_ago, 0) == 0);
         int before = plan->compilers;

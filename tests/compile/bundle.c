@@ -28,6 +28,25 @@ struct bundle {
     size_t n, cap;
 };
 
+/* What the compiler could not do although it should, in a context of bundle_context(); "": nothing. */
+static char refused[500];
+
+static void keep_refusal(void *user, flx_log_event event, const char *subject, const char *text)
+{
+    (void)user;
+    if (event == FLX_LOG_REFUSED)
+        snprintf(refused, sizeof refused, "%s: %s", subject, text);
+}
+
+flx_context *bundle_context(void)
+{
+    flx_context *ctx =
+        flx_context_new(&(flx_context_options){.struct_size = sizeof(flx_context_options), .log = keep_refusal});
+    CHECK(ctx);
+    refused[0] = 0;
+    return ctx;
+}
+
 /* ---- Filling ---- */
 
 bundle *bundle_new(flx_context *ctx)
@@ -256,6 +275,7 @@ static void check_is_compiled(const flx_exec *e, const flx_compile_options *o)
 {
     flx_error err = {0};
     flx_buffer report = {0};
+    CHECK_MSG(!refused[0], "%s", refused);
     if (o->flags & FLX_COMPILE_INTERPRET)
         return;
     CHECK_OK(flx_exec_report(e, &report, &err), &err);
@@ -337,7 +357,7 @@ bundle *bundle_spread_open(bundle_spread *s, size_t way)
     if (s->at[way].b && s->at[way].b->n >= s->most)
         close_bundle(s, way);
     if (!s->at[way].b) {
-        s->at[way].ctx = flx_context_new(NULL);
+        s->at[way].ctx = bundle_context();
         s->at[way].b = bundle_new(s->at[way].ctx);
     }
     return s->at[way].b;

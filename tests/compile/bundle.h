@@ -12,6 +12,8 @@
 
 typedef struct bundle bundle;
 
+/* A context for one: what the compiler refuses there although it should compile it fails the check. */
+flx_context *bundle_context(void);
 bundle *bundle_new(flx_context *ctx);
 void bundle_free(bundle *b);
 

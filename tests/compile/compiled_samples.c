@@ -96,7 +96,7 @@ static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, samp
 {
     flx_error err = {0};
     flx_tensor *values[SAMPLE_MAX_OPERANDS];
-    uint64_t state = test_seed() + (uint64_t)c->op * 977 + (uint64_t)fill;
+    uint64_t state = sample_seed(c) + (uint64_t)fill;
     for (size_t i = 0; i < flx_graph_input_count(g); i++) {
         values[i] =
             sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), fill, &state, &err);

@@ -135,6 +135,20 @@ static const char *const bodies[] = {
     "  h, hs = scan(c, w, x, body=@inner, num_bcast=1)\n  return h, add(i, 1), reduce_sum(hs, axes=[0])\n}\n"
     "graph f(c: f64[2, 4], w: f64[4, 4], xs: f64[L, 3, 2, 4]) {\n"
     "  h, i, y = scan(c, const(i32[], 0), w, xs, body=@step, num_carry=2, num_bcast=1$)\n  return h, i, y\n}\n",
+    /* a product of matching rows, not of matrices, with what is the same in all steps; views around it */
+    "graph step(x: f64[2], s: f64[], p: f64[2, 3], z: f64[3, 3], c: f64[1, 4]) {\n"
+    "  d = concat(concat(broadcast_in_dim(x, shape=[2, 1], axes=[0]), p, axis=1), c, axis=0)\n"
+    "  y = dot_general(slice(d, start=[0, 1], limit=[3, 4]), z, lc=[1], rc=[1], lb=[0], rb=[0])\n"
+    "  t = reduce_sum(y)\n  return mul(x, 0.5), add(s, t), y\n}\n"
+    "graph f(x: f64[2], s: f64[], p: f64[2, 3], z: f64[3, 3], cs: f64[L, 1, 4]) {\n"
+    "  x2, t, y = scan(x, s, p, z, cs, body=@step, num_carry=2, num_bcast=2$)\n  return x2, t, y\n}\n",
+    /* the same with the carry in the product, and the weight first */
+    "graph step(x: f64[3, 4], z: f64[3, 4], c: f64[3, 4]) {\n"
+    "  y = dot_general(tanh(x), z, lc=[1], rc=[1], lb=[0], rb=[0])\n"
+    "  w = dot_general(z, x, lc=[0], rc=[0], lb=[1], rb=[1])\n"
+    "  return add(mul(x, unsqueeze(y, axes=[1])), c), y, w\n}\n"
+    "graph f(x: f64[3, 4], z: f64[3, 4], cs: f64[L, 3, 4]) {\n"
+    "  x2, y, w = scan(x, z, cs, body=@step, num_bcast=1$)\n  return x2, y, w\n}\n",
 };
 
 /* The text with L and $ replaced. */

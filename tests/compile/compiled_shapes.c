@@ -52,7 +52,7 @@ static void add_case(bundle *b, flx_context *ctx, const shape_case *c)
 
 static void check_cases(const shape_case *cases, size_t n)
 {
-    flx_context *ctx = flx_context_new(NULL);
+    flx_context *ctx = bundle_context();
     bundle *b = bundle_new(ctx);
     for (size_t i = 0; i < n; i++)
         add_case(b, ctx, &cases[i]);
@@ -196,4 +196,41 @@ TEST(compiled_small_blocks_are_one_function)
     /* One kernel is called as it is, and so are kernels with an evaluated op between them. */
     check_chain("graph f(x: f32[4, 4]) { return tanh(x) }", 0);
     check_chain("graph f(x: f32[4, 4]) { return exp(cummax(exp(x), axis=0)) }", 0);
+}
+
+/* ---- Many elements ---- */
+
+/* More than 2^31 elements, of which none is in memory. Sums of integers are exact in any order. */
+TEST(compiled_shapes_of_more_than_two_to_the_31_elements)
+{
+    static const char text[] = "graph main(x: i64[32769]) {\n"
+                               "  i = iota(i64[65537, 32769], axis=0)\n"
+                               "  b = broadcast_in_dim(x, shape=[65537, 32769], axes=[1])\n"
+                               "  return reduce_sum(add(i, b))\n}\n";
+    const int64_t n = 65537, m = 32769;
+    flx_error err = {0};
+    flx_buffer report = {0};
+    flx_context *ctx = bundle_context();
+    flx_module *module = flx_parse(ctx, text, strlen(text), "many", &err);
+    CHECK_MADE(module, &err);
+    flx_exec *e = flx_compile(flx_module_main(module), NULL, &err);
+    CHECK_MADE(e, &err);
+    CHECK_OK(flx_exec_report(e, &report, &err), &err);
+    CHECK_MSG(!strstr(report.data, "evaluate steps"), "%s", (const char *)report.data);
+    CHECK(flx_exec_memory(e) < (size_t)1 << 26);
+    int64_t *x = malloc((size_t)m * sizeof *x), sum = 0;
+    CHECK(x != NULL);
+    for (int64_t j = 0; j < m; j++)
+        x[j] = j * j - 7 * j;
+    for (int64_t j = 0; j < m; j++)
+        sum += n * x[j];
+    sum += m * (n * (n - 1) / 2);
+    int64_t got = 0;
+    CHECK_OK(flx_exec_run_at(e, (const void *const[]){x}, (void *const[]){&got}, &err), &err);
+    CHECK_EQ_I64(got, sum);
+    free(x);
+    flx_buffer_free(&report);
+    flx_exec_free(e);
+    flx_module_free(module);
+    flx_context_free(ctx);
 }

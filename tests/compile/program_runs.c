@@ -125,7 +125,7 @@ typedef struct {
 
 static void bench_begin(bench *t, uint64_t first, int seeds)
 {
-    *t = (bench){.ctx = flx_context_new(NULL)};
+    *t = (bench){.ctx = bundle_context()};
     t->b = bundle_new(t->ctx);
     for (int i = 0; i < seeds; i++)
         add_seed(t->b, first + (uint64_t)i);

@@ -46,7 +46,7 @@ static void add_subject(bundle_spread *b, uint64_t seed)
     flx_error err = {0};
     if (!random_subject(&s, seed, &module))
         return;
-    flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+    flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
     CHECK_MSG(bound, "%s", err.message);
     char about[80];
     snprintf(about, sizeof about, "FLX_TEST_CASE=%llu", (unsigned long long)seed);
@@ -82,7 +82,7 @@ static flx_graph *integers_of(const flx_graph *g)
 TEST(random_integers_compiled_are_exact)
 {
     uint64_t first = test_seed() % 1000000;
-    flx_context *ctx = flx_context_new(NULL);
+    flx_context *ctx = bundle_context();
     bundle *b = bundle_new(ctx);
     for (uint64_t seed = first; seed < first + 400 && bundle_size(b) < 24; seed++) {
         subject s;
@@ -90,7 +90,7 @@ TEST(random_integers_compiled_are_exact)
         flx_error err = {0};
         if (!random_subject(&s, seed, &module))
             continue;
-        flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
+        flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
         CHECK_MSG(bound, "%s", err.message);
         flx_graph *integers = integers_of(bound);
         char about[80];

@@ -214,7 +214,7 @@ TEST(sharing_keeps_the_bits_of_random_descents)
 {
     size_t shared = 0;
     for (int way = 0; way < 2; way++) {
-        flx_context *ctx = flx_context_new(NULL);
+        flx_context *ctx = bundle_context();
         bundle *b = bundle_new(ctx);
         flx_compile_options o = {.threads = 1 + way};
         flx_feed *feeds;

@@ -165,7 +165,7 @@ TEST(kernel_emit_errors)
                                 " if (l > 3) { x[l] = subgroup_add(x[l]); } }");
     CHECK_CODE(flx_kernel_emit(NULL, "c", &text, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_kernel_emit(grid, "c", NULL, &err), FLX_E_USAGE, &err);
-    CHECK_CODE(flx_kernel_emit(grid, NULL, &text, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_kernel_emit(grid, NULL, &text, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_kernel_emit(grid, "fortran", &text, &err), FLX_E_NAME, &err);
     CHECK(strstr(err.message, "fortran") && strstr(err.hint, "opencl"));
     CHECK_CODE(flx_kernel_emit(grid, "c", &text, &err), FLX_E_KERNEL, &err);

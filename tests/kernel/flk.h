@@ -33,6 +33,22 @@ static inline flx_kernel *flk(const char *text)
     return flk_in(flk_context(), text);
 }
 
+/* Of these buffers the ones that a derivative knows, its own or those of the kernel it is of; `out` may be `m`. */
+static inline size_t flk_known_memory(const flx_kernel_derived *d, const flx_kernel_memory *m, size_t n,
+                                      flx_kernel_memory *out)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_known = false;
+        flx_kernel_need need;
+        for (size_t k = 0; !is_known && flx_kernel_derived_need(d, k, &need) == FLX_OK; k++)
+            is_known = strcmp(need.buffer, m[i].buffer) == 0;
+        if (is_known)
+            out[known++] = m[i];
+    }
+    return known;
+}
+
 /* The kernel as text; free it with flx_buffer_free(). */
 static inline flx_buffer flk_text(const flx_kernel *k)
 {

@@ -191,7 +191,7 @@ static bool is_tried(const sample_case *c)
 static bool begin_loop(loop *l, const sample_case *c)
 {
     flx_error err = {0};
-    uint64_t state = test_seed() + (uint64_t)c->op * 7919;
+    uint64_t state = sample_seed(c);
     *l = (loop){.positions = 1};
     if (!experiment_parse(&l->x, c))
         return false;
@@ -284,7 +284,7 @@ static int wrt_index(const experiment *x, const char *name)
 static void plan_batch(batch_plan *p, const experiment *x, unsigned subset)
 {
     flx_error err = {0};
-    uint64_t state = test_seed() + (uint64_t)x->c->op * 31;
+    uint64_t state = sample_seed(x->c);
     size_t operands = flx_graph_input_count(x->g);
     *p = (batch_plan){.x = x};
     for (size_t i = 0; i < flx_graph_input_count(x->loss); i++) {

@@ -167,7 +167,7 @@ static void add_direction(experiment *x, const char *name, const char *suffix, c
 static bool fill_inputs(experiment *x)
 {
     flx_error err = {0};
-    uint64_t state = test_seed() + (uint64_t)x->c->op * 131;
+    uint64_t state = sample_seed(x->c);
     flx_graph *bound = flx_specialise(x->loss, x->dims, x->num_dims, &err);
     if (!EXPECT_MSG(bound != NULL, "%s", err.message))
         return false;

@@ -265,13 +265,18 @@ flx_tensor *sample_value(flx_context *ctx, const sample_case *c, size_t i, const
     return make_value(ctx, type, &o, fill, state, err);
 }
 
+uint64_t sample_seed(const sample_case *c)
+{
+    return test_seed() + flxi_hash_text(FLXI_HASH_SEED, flxi_ops[c->op].name);
+}
+
 flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[SAMPLE_MAX_OPERANDS];
     flx_dim_binding dims[8];
     size_t num_dims = 0;
     size_t n = 0;
-    uint64_t state = test_seed() + (uint64_t)c->op * 977;
+    uint64_t state = sample_seed(c);
     flx_code code = FLX_OK;
     for (const char *s; num_dims < 8 && (s = flx_graph_symbol(g, num_dims)) != NULL; num_dims++)
         dims[num_dims] = (flx_dim_binding){s, SAMPLE_EXTENT};

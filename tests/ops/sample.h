@@ -34,6 +34,9 @@ char *sample_text(const sample_case *c, int operands, const char *extra);
 /* Parses it; the context is new and is returned too. NULL on error. */
 flx_module *sample_parse(flx_context *ctx, const sample_case *c, flx_error *err);
 
+/* Where the values of a case begin; it does not depend on the other ops of the table. */
+uint64_t sample_seed(const sample_case *c);
+
 /* Values for the inputs of g and a run; outputs as from flx_run. Symbols are bound to SAMPLE_EXTENT. */
 flx_code sample_run(const flx_graph *g, const sample_case *c, sample_fill fill, flx_tensor **out, flx_error *err);
 

@@ -46,7 +46,7 @@ double law_tolerance(const flx_graph *g, double in_double)
 bool law_run(const subject *s, const flx_graph *g, const law_point *p, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[RANDOM_MAX_INPUTS * 2];
-    flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = s->num_dims};
+    flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = known_dims(g, s->dims, s->num_dims)};
     size_t n = flx_graph_input_count(g);
     for (size_t k = 0; k < n; k++) {
         const char *name = flx_val_name(g, flx_graph_input(g, k));

@@ -380,7 +380,7 @@ static bool symbols_commute(const subject *s, char *detail)
     if (!s->num_dims || !law_applies(s, &w, y))
         return true;
     law_release(y, flx_graph_output_count(s->g));
-    flx_graph *g = flx_specialise(s->g, s->dims, s->num_dims, &err);
+    flx_graph *g = flx_specialise(s->g, s->dims, known_dims(s->g, s->dims, s->num_dims), &err);
     bool ok = g || law_broken(detail, "specialise", &err);
     bound.g = g;
     for (int k = 0; ok && k < 2; k++) {

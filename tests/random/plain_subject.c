@@ -36,10 +36,19 @@ bool graph_has_stops(const flx_graph *g)
     return false;
 }
 
+size_t known_dims(const flx_graph *g, const flx_dim_binding *dims, size_t n)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < g->symbols.n; k++)
+            known += strcmp(g->symbols.at[k], dims[i].name) == 0;
+    return known;
+}
+
 bool subject_run(const subject *s, const flx_graph *g, flx_tensor **out, flx_error *err)
 {
     flx_feed feeds[RANDOM_MAX_INPUTS];
-    flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = s->num_dims};
+    flx_run_options o = {.device = "ref", .dims = s->dims, .num_dims = known_dims(g, s->dims, s->num_dims)};
     size_t n = flx_graph_input_count(g);
     for (size_t k = 0; k < n; k++) {
         const char *name = flx_val_name(g, flx_graph_input(g, k));

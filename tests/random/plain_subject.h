@@ -19,6 +19,9 @@ typedef struct {
 bool plain_subject_begin(plain_subject *p, const subject *s, flx_error *err);
 void plain_subject_end(plain_subject *p);
 
+/* How many of the dims, of which there is at most one, the graph has: a transform may lose a symbol. */
+size_t known_dims(const flx_graph *g, const flx_dim_binding *dims, size_t n);
+
 /* Runs g, whose inputs are those of the subject, on its point. */
 bool subject_run(const subject *s, const flx_graph *g, flx_tensor **out, flx_error *err);
 

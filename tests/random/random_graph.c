@@ -213,7 +213,7 @@ static bool run_at_point(random_maker *m, const flx_graph *g, const int *used, i
     char names[8][16];
     flx_error err = {0};
     flx_dim_binding bound = {"N", m->symbol};
-    flx_run_options o = {.device = "ref", .dims = &bound, .num_dims = m->symbol > 0};
+    flx_run_options o = {.device = "ref", .dims = &bound, .num_dims = m->symbol > 0 && g->symbols.n > 0};
     for (int i = 0; i < n; i++) {
         const random_value *v = &m->v[used[i]];
         snprintf(names[i], sizeof names[i], "v%d", used[i]);
@@ -484,6 +484,8 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     fclose(m->graphs);
     fclose(m->statements);
     *module = ok ? finish(m, s, graphs, statements) : NULL;
+    if (ok && !s->g->symbols.n) /* no statement needed it */
+        s->num_dims = 0;
     free(graphs);
     free(statements);
     for (int i = 0; i < m->count; i++)

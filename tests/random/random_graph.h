@@ -107,6 +107,8 @@ bool random_scan(random_maker *m);
 bool random_while(random_maker *m);
 bool random_custom(random_maker *m);
 bool random_map(random_maker *m);
+/* Scans that move elements (random_moves.c). */
+bool random_moves(random_maker *m);
 
 /* Complex numbers, single precision and stop_gradient (random_kinds.c). */
 bool random_complex(random_maker *m);

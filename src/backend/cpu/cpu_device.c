@@ -7,6 +7,7 @@
 #include "backend/cpu/jit/shared_pool.h"
 #include "backend/cpu/routes/routes.h"
 #include "backend/host_memory.h"
+#include "backend/kernel_status.h"
 #include "base/host/stop.h"
 
 /* ---- Nodes ---- */
@@ -31,6 +32,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     for (int i = 0; i < reasons.count; i++) {
         way->refused[i].name = reasons.at[i].route;
         way->refused[i].why = reasons.at[i].why;
+        way->is_small |= reasons.at[i].why == flxi_route_too_small;
     }
     if (!route)
         return;
@@ -90,10 +92,11 @@ static flxi_native_options native_options(const flx_compile_options *o)
         .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
 }
 
-/* Whether the object cache helped. */
-static void log_cache(const flx_context *ctx, flxi_compile_service *s)
+/* Whether the object cache helped, and why it could not. */
+static void log_cache(const flxi_compile_request *q, flxi_compile_service *s)
 {
     flxi_compile_stats stats;
+    const flx_context *ctx = q->ctx;
     flxi_compile_service_stats(s, &stats);
     if (stats.hits)
         flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "object cache: %llu object%s found", (unsigned long long)stats.hits,
@@ -101,6 +104,10 @@ static void log_cache(const flx_context *ctx, flxi_compile_service *s)
     if (stats.misses)
         flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "object cache: %llu object%s compiled",
                  (unsigned long long)stats.misses, stats.misses == 1 ? "" : "s");
+    if (stats.cache.note[0]) {
+        flxi_log(ctx, FLX_LOG_FALLBACK, "cpu", "object cache: %.200s", stats.cache.note);
+        *q->is_slow = true;
+    }
 }
 
 /* Less than the usual limit, if the caller sets one; but no compiler starts with less than this. */
@@ -120,10 +127,10 @@ static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_er
     flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
     if (!s)
         return flxi_oom(err, "a compiler");
-    flxi_native_program p = {q->kernels, q->num_kernels, c->chains, q->num_chains};
+    flxi_native_program p = {q->kernels, q->is_call, q->num_kernels, c->chains, q->num_chains};
     flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
     if (code == FLX_OK)
-        log_cache(q->ctx, s);
+        log_cache(q, s);
     flxi_compile_service_free(s);
     return code;
 }
@@ -154,6 +161,23 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     return FLX_OK;
 }
 
+static flx_code check_kernel(const flx_kernel *k, flx_error *err)
+{
+    flxi_strbuf text;
+    flxi_kentry entry;
+    flx_kernel *const list[] = {(flx_kernel *)(uintptr_t)k};
+    flxi_native_program p = {.kernels = list, .n = 1};
+    flxi_strbuf_init(&text, flxi_kernel_mem(k));
+    flx_code code = flxi_native_text(&p, &(flxi_native_options){0}, &text, &entry, NULL, err);
+    flxi_strbuf_free(&text);
+    return code;
+}
+
+static flx_code check_call(const flx_kernel *k, flx_error *err)
+{
+    return flxi_kernel_check_target(k, &flxi_target_c, err);
+}
+
 static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(q->ctx);
@@ -161,7 +185,8 @@ static flx_code write_source(const flxi_compile_request *q, flxi_strbuf *out, fl
     flxi_kentry *entries = flxi_alloc(mem, q->num_kernels, sizeof *entries);
     if (!entries)
         return flxi_oom(err, "text");
-    flx_code code = flxi_native_text(q->kernels, q->num_kernels, &native, out, entries, NULL, err);
+    flxi_native_program p = {.kernels = q->kernels, .is_call = q->is_call, .n = q->num_kernels};
+    flx_code code = flxi_native_text(&p, &native, out, entries, NULL, err);
     flxi_free(mem, entries, q->num_kernels, sizeof *entries);
     return code;
 }
@@ -234,6 +259,17 @@ static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
     return FLX_OK;
 }
 
+static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
+{
+    enum { SUBGROUP = 32 }; /* as the interpreter has it */
+    uint32_t status[KSTATUS_WORDS] = {0};
+    flxi_native_args args = {s->data, s->count, {s->grid[0], s->grid[1], s->grid[2]}, SUBGROUP};
+    int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
+    flxi_native_call(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, status);
+    flxi_kdispatch d = {.kernel = s->kernel};
+    return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
+}
+
 static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
     flxi_route_node n = flxi_route_node_of(s->node);
@@ -291,6 +327,8 @@ const flxi_device flxi_device_cpu = {
     .facts = flxi_cpu_facts,
     .route = route_at,
     .run_dispatch = flxi_kernel_run_cpu,
+    .check_kernel = check_kernel,
+    .check_call = check_call,
     .accept_node = accept_node,
     .prepare_node = prepare_node,
     .accept_chain = flxi_chain_accept,
@@ -308,6 +346,7 @@ const flxi_device flxi_device_cpu = {
     .begin = begin,
     .end = end,
     .run_kernel = run_kernel,
+    .run_call = run_call,
     .run_node = run_node,
     .run_chain = run_chain,
     .run_loop = run_loop,

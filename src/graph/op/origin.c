@@ -53,8 +53,9 @@ const flxi_origin *flxi_keep_origin(flx_graph *g, const flxi_origin *origin)
     flxi_origin *copy = flxi_dup(&g->arena, flxi_origin, origin, 1);
     if (copy && origin->label)
         copy->label = flxi_arena_text(&g->arena, origin->label, strlen(origin->label));
-    if (copy)
-        g->last_origin = copy;
+    if (!copy || (origin->label && !copy->label))
+        return NULL;
+    g->last_origin = copy;
     return copy;
 }
 
@@ -62,6 +63,8 @@ void flxi_copy_origin(flx_graph *g, const flxi_node *n)
 {
     flxi_node *copy = (flxi_node *)(uintptr_t)flxi_node_at(g, g->node_count - 1); /* the graph is being built */
     copy->origin = flxi_keep_origin(g, n->origin);
+    if (n->origin && !copy->origin)
+        flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: the origin of a node");
 }
 
 const char *flxi_name_node(flxi_node_name *name, const flxi_op *op, const char *label, const flxi_origin *origin)

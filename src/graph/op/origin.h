@@ -31,7 +31,7 @@ void flxi_origin_end(const flxi_origin_scope *scope);
 /* NULL outside of rules. */
 const flxi_origin *flxi_current_origin(void);
 
-/* The origin in the memory of g; NULL where it is NULL or memory is exhausted: a message then names the node itself. */
+/* The origin in the memory of g; NULL where it is NULL or memory is exhausted. */
 const flxi_origin *flxi_keep_origin(flx_graph *g, const flxi_origin *origin);
 
 /* Gives the latest node of g, a copy of n, the origin of n. */

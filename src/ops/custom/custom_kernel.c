@@ -351,29 +351,27 @@ static flx_code read_grid(run *r)
 }
 
 /* One factor of a length: a number, "invocations", or an element of the counts, at least 1. */
-static bool read_factor(const run *r, const char *s, size_t n, uint64_t *x)
+static bool read_factor(const char *s, size_t n, uint64_t invocations, const uint32_t *counts, size_t num_counts,
+                        uint64_t *x)
 {
-    static const char counts[] = "counts[";
-    size_t begin = sizeof counts - 1;
+    static const char counted[] = "counts[";
+    size_t begin = sizeof counted - 1;
     uint64_t index;
     if (n == 11 && memcmp(s, "invocations", n) == 0) {
-        *x = 1;
-        for (int a = 0; a < 3; a++)
-            if (__builtin_mul_overflow(*x, (uint64_t)r->grid[a] * r->m->k->size[a], x))
-                return false;
-        return true;
+        *x = invocations;
+        return invocations != UINT64_MAX;
     }
-    if (n <= begin + 1 || memcmp(s, counts, begin) != 0)
+    if (n <= begin + 1 || memcmp(s, counted, begin) != 0)
         return flxi_read_u64(s, n, x);
-    const flx_tensor *t = r->e->in[r->m->num_inputs];
-    if (s[n - 1] != ']' || !flxi_read_u64(s + begin, n - begin - 1, &index) || index >= (uint64_t)flx_tensor_count(t))
+    if (s[n - 1] != ']' || !flxi_read_u64(s + begin, n - begin - 1, &index) || index >= num_counts)
         return false;
-    *x = ((const uint32_t *)flx_tensor_const_data(t))[index];
+    *x = counts[index];
     *x += *x == 0;
     return true;
 }
 
-static bool read_length(const run *r, const char *s, uint64_t *length)
+bool flxi_kernel_call_length(const char *s, uint64_t invocations, const uint32_t *counts, size_t num_counts,
+                             uint64_t *length)
 {
     size_t left = strcspn(s, ",");
     *length = 1;
@@ -386,12 +384,39 @@ static bool read_length(const run *r, const char *s, uint64_t *length)
         while (n < left && s[n] != ' ' && s[n] != '*')
             n++;
         uint64_t x;
-        if (n && (!read_factor(r, s, n, &x) || __builtin_mul_overflow(*length, x, length)))
+        if (n &&
+            (!read_factor(s, n, invocations, counts, num_counts, &x) || __builtin_mul_overflow(*length, x, length)))
             return false;
         s += n;
         left -= n;
     }
     return *length <= UINT32_MAX;
+}
+
+bool flxi_kernel_call_needs_counts(const char *length)
+{
+    size_t n = strcspn(length, ",");
+    for (size_t i = 0; i + 6 <= n; i++)
+        if (memcmp(length + i, "counts", 6) == 0)
+            return true;
+    return false;
+}
+
+/* UINT64_MAX: more than a number can say. */
+static uint64_t count_invocations(const run *r)
+{
+    uint64_t n = 1;
+    for (int a = 0; a < 3; a++)
+        if (__builtin_mul_overflow(n, (uint64_t)r->grid[a] * r->m->k->size[a], &n))
+            return UINT64_MAX;
+    return n;
+}
+
+static bool read_length(const run *r, const char *s, uint64_t *length)
+{
+    const flx_tensor *t = r->e->in[r->m->num_inputs];
+    return flxi_kernel_call_length(s, count_invocations(r), flx_tensor_const_data(t), (size_t)flx_tensor_count(t),
+                                   length);
 }
 
 static flx_code bind_scratch(run *r)

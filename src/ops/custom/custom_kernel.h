@@ -45,6 +45,13 @@ uint32_t flxi_kernel_call_output(const flxi_kernel_binding *m, uint32_t buffer);
 /* The length of a scratch buffer, a text that ends before a comma; NULL for other buffers. */
 const char *flxi_kernel_call_scratch(const flxi_kernel_binding *m, const flxi_kernel_call *a, uint32_t buffer);
 
+/* The number of elements that such a text says, of which no more than 2^32 - 1 exist; false: more, or not a length. The
+   invocations of all workgroups may be UINT64_MAX for more than a number can say. */
+bool flxi_kernel_call_length(const char *text, uint64_t invocations, const uint32_t *counts, size_t num_counts,
+                             uint64_t *length);
+/* Whether it depends on the counts. */
+bool flxi_kernel_call_needs_counts(const char *text);
+
 static inline bool flxi_kernel_call_is_bound(const flxi_kbuffer *b)
 {
     return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;

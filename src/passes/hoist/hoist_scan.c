@@ -456,14 +456,14 @@ static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
 }
 
 /* Weights in the layout that products prefer: dot_general(x, w) over the last axes reads columns of w; a transposed
-   copy of a value that is the same in all steps is made once. */
+   copy of a value that is the same in all steps is made once. With a batch axis it is not a product of matrices. */
 static bool reads_weight_columns(const flxi_hoist_plan *p, const flxi_node *n)
 {
     if (n->op != OP_dot_general || p->depends[n->in[1]] != 0 || p->depends[n->in[0]] == 0)
         return false;
     const flx_ints *l = flxi_node_ints(n, "lc"), *r = flxi_node_ints(n, "rc");
     return flxi_type_at(p->body, n->in[0])->rank == 2 && flxi_type_at(p->body, n->in[1])->rank == 2 && l->n == 1 &&
-           r->n == 1 && l->v[0] == 1 && r->v[0] == 1;
+           r->n == 1 && l->v[0] == 1 && r->v[0] == 1 && flxi_node_ints(n, "lb")->n == 0;
 }
 
 static flx_code turn_weights(const flxi_hoist_plan *p, flx_graph **out, flx_error *err)

@@ -290,7 +290,9 @@ static void run_derived(const run *r, const flx_kernel_derived *d, kernel_datase
 {
     flx_error err = {0};
     memories m = memories_of(set);
-    flx_code code = flx_kernel_derived_run(d, r->grid, m.at, m.n, options, &err);
+    flx_kernel_memory known[40];
+    size_t n = flk_known_memory(d, m.at, m.n, known);
+    flx_code code = flx_kernel_derived_run(d, r->grid, known, n, options, &err);
     if (code != FLX_OK) {
         flx_buffer text = flk_text(flx_kernel_derived_kernel(d, 0));
         CHECK_MSG(code == FLX_OK, "%s (%s)\n%s", err.message, err.where, text.data);

@@ -310,6 +310,7 @@ static void run_again(problem *p, const flx_kernel_derived *e, const char *const
     m[n++] = (flx_kernel_memory){names[1], first->y, sizeof first->y};
     m[n++] = (flx_kernel_memory){names[2], second->x, sizeof second->x};
     m[n++] = (flx_kernel_memory){names[3], second->y, sizeof second->y};
+    n = flk_known_memory(e, m, n, m);
     CHECK_OK(flx_kernel_derived_run(e, grid, m, n, NULL, &err), &err);
 }
 

@@ -503,7 +503,7 @@ TEST(kernel_optimise_reports_unknown_passes)
     flx_error err = {0};
     flx_kernel *k = optimise_kernel("out[i] = 1.0;");
     CHECK(flx_kernel_optimise(k, "dce,nonsense", &err) == NULL);
-    CHECK(err.code == FLX_E_USAGE);
+    CHECK(err.code == FLX_E_NAME);
     CHECK_EQ_STR(err.message, "unknown kernel pass 'nonsense'");
     CHECK(flx_kernel_optimise(k, "dce,dce", &err) == NULL);
     CHECK(flx_kernel_optimise(NULL, NULL, &err) == NULL);

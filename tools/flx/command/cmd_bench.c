@@ -286,6 +286,7 @@ static int bench_model(bench *b, const args *a)
         status = measure(b);
     if (status)
         return status;
+    tell_slow();
     figures f = figures_of(b);
     if (args_has(a, "--json"))
         print_json(b, &f);

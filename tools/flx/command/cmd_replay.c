@@ -53,7 +53,9 @@ static int run_recording(flx_context *ctx, const flx_recording *r, const args *a
     flx_error err = {0};
     flx_run_options options = {.struct_size = sizeof options, .device = device};
     int status = STATUS_OK;
-    if (flx_recording_run(r, &options, outputs, &err))
+    flx_code code = flx_recording_run(r, &options, outputs, &err);
+    tell_slow();
+    if (code)
         status = report(&err, NULL);
     else
         tell_outputs(ctx, g, outputs, args_has(a, "--json"));

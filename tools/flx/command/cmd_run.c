@@ -111,6 +111,7 @@ static int run_graph(results *r, const inputs *in, const char *device, bool is_p
         note("a while loop stopped at its max_iterations although its condition still held");
     if (run_status & FLX_RUN_SINGULAR)
         note("a matrix was singular, or not positive definite: its part of the result is not finite");
+    tell_slow();
     return code ? report(&err, NULL) : STATUS_OK;
 }
 

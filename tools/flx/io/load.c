@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fluxion/stablehlo.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,10 +84,42 @@ char *weights_path(const char *path)
     return beside;
 }
 
+/* ---- Slower ways ---- */
+
+/* The first reason, and whether there are others; written by any thread. */
+static struct {
+    pthread_mutex_t lock;
+    char reason[500];
+    bool has_more;
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void listen(void *user, flx_log_event event, const char *subject, const char *text)
+{
+    char reason[sizeof slow.reason];
+    (void)user;
+    if (event != FLX_LOG_FALLBACK && event != FLX_LOG_REFUSED)
+        return;
+    snprintf(reason, sizeof reason, "%.80s: %.300s%s", subject, text,
+             event == FLX_LOG_REFUSED ? " (a defect of the compiler; please report it)" : "");
+    pthread_mutex_lock(&slow.lock);
+    if (!slow.reason[0])
+        memcpy(slow.reason, reason, sizeof reason);
+    else
+        slow.has_more |= strcmp(slow.reason, reason) != 0;
+    pthread_mutex_unlock(&slow.lock);
+}
+
+void tell_slow(void)
+{
+    if (slow.reason[0])
+        note("%s%s", slow.reason, slow.has_more ? "; and more: flx show --stage report" : "");
+    slow.reason[0] = 0;
+}
+
 flx_context *new_context(void)
 {
-    return flx_context_new(
-        &(flx_context_options){.struct_size = sizeof(flx_context_options), .memory_limit = machine_memory()});
+    return flx_context_new(&(flx_context_options){
+        .struct_size = sizeof(flx_context_options), .memory_limit = machine_memory(), .log = listen});
 }
 
 /* ---- StableHLO ---- */

@@ -17,8 +17,12 @@ const char *file_name(const char *path); /* for messages */
 /* Where the parameters of a graph file are kept: m.safetensors for m.flx, allocated; NULL when memory is exhausted. */
 char *weights_path(const char *path);
 
-/* A context in which one tensor may take what the machine has; NULL when memory is exhausted. */
+/* A context in which one tensor may take what the machine has; NULL when memory is exhausted. It listens for
+   tell_slow(). */
 flx_context *new_context(void);
+
+/* Says in one line on standard error what was compiled or run in a slower way than usual, if anything was; once. */
+void tell_slow(void);
 
 typedef struct {
     const char *path; /* as given; "-" is standard input */

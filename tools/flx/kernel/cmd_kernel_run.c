@@ -55,6 +55,7 @@ static int dispatch(buffer_values *v, const kernel_file *f, const args *a, const
     flx_error err = {0};
     if (!status && flx_kernel_run(f->kernel, grid, memory, n, &options, &err))
         status = report(&err, NULL);
+    tell_slow();
     free(memory);
     return status ? status : values_take(v);
 }
@@ -157,6 +158,7 @@ static int run_derived(buffer_values *v, const flx_kernel_derived *d, const args
     flx_error err = {0};
     if (!status && flx_kernel_derived_run(d, grid, memory, n, &options, &err))
         status = report(&err, NULL);
+    tell_slow();
     free(memory);
     return status;
 }

@@ -120,6 +120,51 @@ static void write_version(const flxi_cc *cc, flxi_object_cache *cache)
     flxi_object_cache_write(cache, cc->identity, &e);
 }
 
+/* ---- Remembering it ---- */
+
+enum { IDENTITY = FLXI_SHA256_BYTES };
+
+static void recall_key(unsigned char key[FLXI_SHA256_BYTES])
+{
+    static const char text[] = "fluxion compiler used last 1";
+    flxi_sha256_of(text, sizeof text - 1, key);
+}
+
+bool flxi_cc_recall(flxi_cc *cc, flxi_object_cache *cache)
+{
+    unsigned char key[FLXI_SHA256_BYTES];
+    flxi_cache_entry e;
+    recall_key(key);
+    if (!flxi_object_cache_read(cache, key, &e))
+        return false;
+    size_t n = e.n > IDENTITY ? e.n - IDENTITY : 0;
+    bool ok = n > 0 && n < sizeof cc->version && !memchr(e.bytes + IDENTITY, 0, n);
+    *cc = (flxi_cc){.path = ""};
+    if (ok) {
+        memcpy(cc->identity, e.bytes, IDENTITY);
+        memcpy(cc->version, e.bytes + IDENTITY, n);
+        cc->family = family_of(cc->version);
+    }
+    flxi_cache_entry_free(cache, &e);
+    return ok;
+}
+
+/* It is written only when it changes. */
+static void remember(const flxi_cc *cc, flxi_object_cache *cache)
+{
+    unsigned char key[FLXI_SHA256_BYTES], bytes[IDENTITY + sizeof cc->version];
+    flxi_cc last;
+    if (flxi_cc_recall(&last, cache) && memcmp(last.identity, cc->identity, IDENTITY) == 0 &&
+        strcmp(last.version, cc->version) == 0)
+        return;
+    flxi_cache_entry e = {.bytes = bytes, .n = IDENTITY + strlen(cc->version)};
+    memcpy(bytes, cc->identity, IDENTITY);
+    memcpy(bytes + IDENTITY, cc->version, strlen(cc->version));
+    flxi_sha256_of(bytes, e.n, e.digest);
+    recall_key(key);
+    flxi_object_cache_write(cache, key, &e);
+}
+
 /* A compiler that fails here says nothing about itself; what is wrong with it shows when it compiles. */
 void flxi_cc_probe(flxi_cc *cc, flxi_object_cache *cache, const flxi_process_limits *limits)
 {
@@ -134,6 +179,7 @@ void flxi_cc_probe(flxi_cc *cc, flxi_object_cache *cache, const flxi_process_lim
         write_version(cc, cache);
     }
     cc->family = family_of(cc->version);
+    remember(cc, cache);
 }
 
 /* ---- Arguments ---- */

@@ -24,6 +24,10 @@ flx_code flxi_cc_find(flxi_cc *cc, flx_error *err);
    compiler's file stays the same, for some compilers take longer to answer than to compile. */
 void flxi_cc_probe(flxi_cc *cc, flxi_object_cache *cache, const flxi_process_limits *limits);
 
+/* The compiler that made what is in the cache, as it was when it was last used: its objects serve where there is none.
+   False: not known. Has no path. */
+bool flxi_cc_recall(flxi_cc *cc, flxi_object_cache *cache);
+
 /* ---- Arguments ---- */
 
 typedef enum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile_c.c: see compile_c.h. A batch goes through four steps: find the compiler, take what the cache has, compile
-   the rest in a directory of its own, load that and give it to the cache. */
+   the rest in a directory of its own, load that and give it to the cache. Without a compiler, the objects of the one
+   that was used last serve. */
 #include "backend/cpu/jit/compile_c.h"
 
 #include "base/host/process.h"
@@ -492,11 +493,17 @@ flx_code flxi_compile_c(flxi_compile_service *s, flxi_c_unit *units, size_t n, f
         return flxi_oom(err, "starting the compiler");
     j->service = s;
     j->err = err;
-    flx_code code = find_compiler(j);
+    flx_code found = find_compiler(j);
+    bool is_recalled = found == FLX_E_DEVICE && flxi_cc_recall(&j->cc, s->cache);
+    flx_code code = is_recalled ? FLX_OK : found;
     if (code == FLX_OK) {
         j->num_flags = flxi_cc_flags(&j->cc, level, flags, j->flags);
         code = sort_out(j, units, n);
     }
+    if (code == FLX_OK && is_recalled && j->pieces.n > 0)
+        code = found; /* with its error */
+    else if (code == FLX_OK && is_recalled && err)
+        *err = (flx_error){0};
     if (code == FLX_OK)
         code = compile_pieces(j);
     free_job(j);

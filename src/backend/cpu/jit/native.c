@@ -2,6 +2,7 @@
 /* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
 #include "backend/cpu/jit/native.h"
 
+#include "base/host/stop.h"
 #include "emit/vector/vector_emit.h"
 
 #include <stdatomic.h>
@@ -22,28 +23,31 @@ struct flxi_native_code {
 
 /* ---- Compiling ---- */
 
-static flx_code write_kernels(flxi_kfile *file, flx_kernel *const *kernels, size_t n, const flxi_native_options *o,
-                              flxi_kentry *entries, const char **scalar, flx_error *err)
+/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand that is read for
+   the last time. Vectors have functions of their own, which are not those of the interpreter. */
+static flx_code write_kernels(flxi_kfile *file, const flxi_native_program *p, size_t begin, size_t end,
+                              const flxi_native_options *o, flxi_kentry *entries, const char **scalar, flx_error *err)
 {
-    file->may_alias = true; /* an output may use the memory of an operand that is read for the last time */
-    for (size_t i = 0; i < n; i++) {
-        FLXI_TRY(flxi_kernel_check_target(kernels[i], &flxi_target_c, err));
+    for (size_t i = begin; i < end; i++) {
+        bool is_call = p->is_call && p->is_call[i];
+        FLXI_TRY(flxi_kernel_check_target(p->kernels[i], &flxi_target_c, err));
         if (scalar)
-            scalar[i] = "vectors are switched off";
-        if (o->is_scalar)
-            FLXI_TRY(flxi_kernel_write(file, kernels[i], &entries[i], err));
+            scalar[i] = is_call ? NULL : "vectors are switched off";
+        file->may_alias = !is_call;
+        if (o->is_scalar || is_call)
+            FLXI_TRY(flxi_kernel_write(file, p->kernels[i], &entries[i], err));
         else
-            FLXI_TRY(flxi_vector_write(file, kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err));
+            FLXI_TRY(flxi_vector_write(file, p->kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err));
     }
     return FLX_OK;
 }
 
-flx_code flxi_native_text(flx_kernel *const *kernels, size_t n, const flxi_native_options *o, flxi_strbuf *out,
+flx_code flxi_native_text(const flxi_native_program *p, const flxi_native_options *o, flxi_strbuf *out,
                           flxi_kentry *entries, const char **scalar, flx_error *err)
 {
     flxi_kfile file;
     flxi_kfile_init(&file, &flxi_target_c, out->mem);
-    flx_code code = write_kernels(&file, kernels, n, o, entries, scalar, err);
+    flx_code code = write_kernels(&file, p, 0, p->n, o, entries, scalar, err);
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, out, err);
     flxi_kfile_free(&file);
@@ -104,6 +108,7 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_native_p
         flxi_object *o = code->units[f].object;
         *(void **)&out[i].run = flxi_object_symbol(o, entries[i].name);
         out[i].scratch = (entries[i].scratch + 63) / 64 * 64;
+        out[i].is_ordered = entries[i].is_ordered;
         if (!out[i].run)
             return flxi_fail_hint(err, FLX_E_DEVICE, "FLX_CC names another compiler",
                                   "the compiler made an object without the function '%s'", entries[i].name);
@@ -128,7 +133,7 @@ static flx_code write_file(const flxi_native_program *p, const flxi_native_optio
 {
     flxi_kfile file;
     flxi_kfile_init(&file, &flxi_target_c, text->mem);
-    flx_code code = write_kernels(&file, p->kernels + begin, end - begin, o, entries + begin, scalar + begin, err);
+    flx_code code = write_kernels(&file, p, begin, end, o, entries, scalar, err);
     for (size_t i = 0; code == FLX_OK && i < p->num_chains; i++)
         if (!p->chains[i].file && flxi_chain_fits(&p->chains[i], entries, begin, end)) {
             flxi_chain_write(&p->chains[i], i, entries, &file);
@@ -209,6 +214,10 @@ typedef struct {
     const flxi_native_args *args;
     unsigned char *scratch;
     atomic_uint_least64_t free_parts; /* of the scratch: a bit for each */
+    /* Of a user's kernel: */
+    atomic_uint_least64_t trapped; /* first workgroup of the piece that trapped; UINT64_MAX: none did */
+    atomic_flag is_reporting;      /* guards the status */
+    uint32_t *status;
 } dispatch;
 
 static int take_part(dispatch *d)
@@ -249,8 +258,55 @@ void flxi_native_run(const flxi_native *k, const flxi_native_args *args, int64_t
     }
     if (pool && pieces < max_pieces)
         pieces = max_pieces;
-    dispatch d = {k, args, scratch, 0};
+    dispatch d = {.k = k, .args = args, .scratch = scratch};
     atomic_init(&d.free_parts,
                 flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
     flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + pieces - 1) / pieces), run_piece, &d);
+}
+
+/* ---- Kernels of the user ---- */
+
+/* What the first piece that trapped says counts, whichever thread was faster. */
+static void report_trap(dispatch *d, uint64_t begin, const uint32_t *status)
+{
+    while (atomic_flag_test_and_set_explicit(&d->is_reporting, memory_order_acquire))
+        continue;
+    if (begin < atomic_load(&d->trapped)) {
+        atomic_store(&d->trapped, begin);
+        memcpy(d->status, status, KSTATUS_WORDS * sizeof *status);
+    }
+    atomic_flag_clear_explicit(&d->is_reporting, memory_order_release);
+}
+
+static void run_call_piece(void *user, int64_t begin, int64_t end)
+{
+    dispatch *d = user;
+    uint32_t status[KSTATUS_WORDS] = {0};
+    if (atomic_load(&d->trapped) < (uint64_t)begin || flxi_stopped())
+        return;
+    int part = d->k->scratch ? take_part(d) : 0;
+    d->k->run(d->args, (uint64_t)begin, (uint64_t)end, d->scratch + (size_t)part * d->k->scratch, status);
+    if (d->k->scratch)
+        atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
+    if (status[KSTATUS_TRAPPED])
+        report_trap(d, (uint64_t)begin, status);
+}
+
+void flxi_native_call(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch,
+                      uint32_t *status)
+{
+    uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
+    uint64_t piece = (groups + max_pieces - 1) / max_pieces;
+    dispatch d = {.k = k, .args = args, .scratch = scratch, .status = status};
+    pool = k->is_ordered ? NULL : pool;
+    int threads = pool ? flxi_pool_threads(pool) : 1;
+    atomic_init(&d.free_parts, threads < 64 ? (UINT64_C(1) << threads) - 1 : UINT64_MAX);
+    atomic_init(&d.trapped, UINT64_MAX);
+    atomic_flag_clear(&d.is_reporting);
+    if (pool) {
+        flxi_pool_run(pool, (int64_t)groups, (int64_t)piece, run_call_piece, &d);
+        return;
+    }
+    for (uint64_t g = 0; g < groups; g += piece)
+        run_call_piece(&d, (int64_t)g, (int64_t)(groups - g > piece ? g + piece : groups));
 }

@@ -377,7 +377,7 @@ const char *flxi_blocks_applies(const flxi_route_node *n)
     if (flxi_route_count(y) == 0)
         return "nothing to compute";
     make(n, &flxi_block_engine, 1, &s);
-    return s.rows < LEAST_FOR_BLOCKS || s.cols < LEAST_FOR_BLOCKS ? "too small for blocks to pay" : NULL;
+    return s.rows < LEAST_FOR_BLOCKS || s.cols < LEAST_FOR_BLOCKS ? flxi_route_too_small : NULL;
 }
 
 size_t flxi_blocks_scratch(const flxi_route_node *n, int threads)

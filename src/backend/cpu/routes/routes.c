@@ -50,6 +50,8 @@ const flxi_route *flxi_route_find(const flxi_route_node *n, flxi_route_reasons *
     return NULL;
 }
 
+const char flxi_route_too_small[] = "too small for blocks to pay";
+
 /* ---- For routes ---- */
 
 int64_t flxi_route_int(const flxi_route_node *n, const char *name)

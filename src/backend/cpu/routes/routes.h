@@ -56,6 +56,9 @@ const flxi_route *flxi_route_find(const flxi_route_node *n, flxi_route_reasons *
 /* All of them, for tests and manuals; *count receives how many. */
 const flxi_route *flxi_route_list(size_t *count);
 
+/* A reason: for so few elements the definition is faster. */
+extern const char flxi_route_too_small[];
+
 /* ---- For routes ---- */
 
 /* An attribute by name, as the op's schema describes it. */

@@ -21,8 +21,10 @@ enum {
     FLX_COMPILE_INTERPRET = 2,  /* no compiler is started: routes and the reference evaluator compute everything */
     FLX_COMPILE_SCALAR = 4,     /* the emitted C has no vector types */
     FLX_COMPILE_BACKGROUND = 8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: flx_exec_is_ready() */
-    FLX_COMPILE_FLUSH = 16      /* subnormal operands and results are flushed to zero during a run, except on threads of
+    FLX_COMPILE_FLUSH = 16,     /* subnormal operands and results are flushed to zero during a run, except on threads of
                                    a BLAS: faster where they are frequent. x86 only, no effect elsewhere */
+    FLX_COMPILE_ATOMIC = 32     /* inputs whose memory an output shares are overwritten last, by steps that cannot fail:
+                                   a run that fails leaves them as they were */
 };
 
 typedef enum flx_cache_mode {
@@ -50,6 +52,13 @@ typedef struct flx_compile_options {
     const flx_share *shares; /* inputs and outputs that should share memory where that is safe */
     size_t num_shares;
     const char *record_path; /* a run that fails is recorded there, as by flx_exec_record(); NULL: nowhere */
+    flx_stop *stop;          /* NULL, or ends the compilation when it is set; used by flx_compile() alone */
+    double time_limit;       /* seconds after which each compilation ends with TIMEOUT; 0: none. One in the background
+                                leaves the executable as it is */
+    int64_t memory_limit;    /* bytes that one run may work in, else compiling fails with SIZE, and bytes of the address
+                                space of the C compiler where it is less; 0: the context's limit, and 8 GiB */
+    size_t guard;            /* 1 + the position of an output, a real scalar: if it is not finite, a run fails with
+                                NUMERIC, with FLX_COMPILE_ATOMIC before it overwrites an input; 0: none */
 } flx_compile_options;
 
 /** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at
@@ -57,7 +66,7 @@ typedef struct flx_compile_options {
     FLX_COMPILE_INTERPRET, and the report says so. The graph may be released afterwards. NULL on failure; free the
     result with flx_exec_free(). */
 FLX_API flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, flx_error *err);
-/** NULL is fine; no run may be active. Waits for a compiler in the background. */
+/** NULL is fine; no run may be active. A compiler in the background is ended. */
 FLX_API void flx_exec_free(flx_exec *e);
 
 /** Whether nothing is being compiled in the background: 1 without FLX_COMPILE_BACKGROUND. Runs that begin later use the
@@ -76,6 +85,10 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
     the reference evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may
     be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
+
+/** The same with options: flags, print, status, stop, time_limit and memory_limit are used. */
+FLX_API flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
+                                      void *const *outputs, flx_error *err);
 
 /** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: the output then
     overwrites the input. 0 when it may not, or types are not static. Any number of pairs may share at once. Listing the
@@ -102,10 +115,10 @@ FLX_API int flx_job_is_done(const flx_job *j);
 /** Waits for the end of the run and returns its outputs, once, or what it failed with. One thread may wait for a
     job. */
 FLX_API flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err);
-/** Asks the run to stop before its next step, also inside loops; it then fails with CANCELLED. A run that has
-    finished is not changed. Any thread may call it. */
+/** Asks the run to end, which it does within milliseconds, also inside of a long step or while it compiles; it then
+    fails with CANCELLED. A run that has finished is not changed. Any thread may call it. */
 FLX_API void flx_job_cancel(flx_job *j);
-FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits */
+FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits for the end */
 
 /* ---- What an executable is made of ---- */
 

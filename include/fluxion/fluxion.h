@@ -11,6 +11,7 @@
 #include <fluxion/lower.h>
 #include <fluxion/ops.h>
 #include <fluxion/run.h>
+#include <fluxion/stop.h>
 #include <fluxion/tensor.h>
 #include <fluxion/text.h>
 #include <fluxion/train.h>

@@ -45,6 +45,7 @@ typedef struct flx_context_options {
     int64_t memory_limit; /* bytes for one tensor, one file or the memory of one run; 0: what the machine has */
     flx_log_fn log;       /* NULL: nothing is reported */
     void *log_user;       /* passed to log */
+    int64_t node_limit;   /* nodes of one graph, those of sub-graphs not counted; more fail with SIZE. 0: 2^24 */
 } flx_context_options;
 
 /** A new context, or NULL when memory is exhausted or an option is not accepted. `options` may be NULL. Free with

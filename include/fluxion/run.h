@@ -3,6 +3,7 @@
 #ifndef FLUXION_RUN_H
 #define FLUXION_RUN_H
 
+#include <fluxion/stop.h>
 #include <fluxion/tensor.h>
 
 FLX_BEGIN_DECLS
@@ -37,7 +38,11 @@ typedef struct flx_run_options {
     void *print_user;
     const flx_dim_binding *dims; /* extents of symbols that no input shows */
     size_t num_dims;
-    uint32_t *status; /* NULL, or receives what a run that succeeds has to report: FLX_RUN_…, 0 for nothing */
+    uint32_t *status;     /* NULL, or receives what a run that succeeds has to report: FLX_RUN_…, 0 for nothing */
+    flx_stop *stop;       /* NULL, or ends the run when it is set; it must outlive the run */
+    double time_limit;    /* seconds after which the run ends with TIMEOUT; 0: none */
+    int64_t memory_limit; /* bytes that the run may allocate, results included, else it fails with SIZE; 0: that of the
+                             context */
 } flx_run_options;
 
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents

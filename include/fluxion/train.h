@@ -20,8 +20,11 @@ typedef enum flx_optimiser { FLX_SGD = 0, FLX_MOMENTUM = 1, FLX_ADAM = 2, FLX_AD
 
 /* Flags of flx_train_options. */
 enum {
-    FLX_TRAIN_NESTEROV = 1,  /* with FLX_MOMENTUM only */
-    FLX_TRAIN_RATE_INPUT = 2 /* the rate is a scalar input `lr`, given in each step */
+    FLX_TRAIN_NESTEROV = 1,   /* with FLX_MOMENTUM only */
+    FLX_TRAIN_RATE_INPUT = 2, /* the rate is a scalar input `lr`, given in each step */
+    FLX_TRAIN_MISSING_ZERO =
+        4,                  /* a parameter that the loss does not depend on has the gradient zero, not NO_GRAD_PATH */
+    FLX_TRAIN_UNGUARDED = 8 /* a trainer takes steps with gradients that are not finite */
 };
 
 /* Numbers may not be negative; 0 means the default. */
@@ -66,11 +69,15 @@ FLX_API flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const f
 FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error *err);
 
 /** One step on these values of the inputs; *loss (may be NULL) receives the loss before the update. Allocates nothing
-    after the first step, unless there are ops that only the reference evaluator knows. Values are checked first, and an
-    error found there changes nothing: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE. After an error of an op while
-    running, parameters may be from before or after the step, each for itself. One thread at a time. */
+    after the first step, unless there are ops that only the reference evaluator knows. A step that fails changes no
+    parameter and no state: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE for wrong values, NUMERIC if the norm of all
+    gradients is not finite (unless FLX_TRAIN_UNGUARDED), what an op fails with. One thread at a time. */
 FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss,
                                   flx_error *err);
+/** The same with options of the run: FLX_RUN_CHECK_FINITE (of all but the update), print, status, stop, time_limit,
+    memory_limit. A step that is stopped changes nothing; once the update has begun, it ends. */
+FLX_API flx_code flx_trainer_step_with(flx_trainer *t, const flx_run_options *options, const flx_feed *feeds,
+                                       size_t num_feeds, double *loss, flx_error *err);
 
 /** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when
     it does not exist. */

@@ -138,7 +138,8 @@ FLX_API flx_type flx_type_make(flx_dtype dtype, int32_t rank, const flx_dim *dim
     X(IO, 25, 2, "a file could not be read or written")                              \
     X(VERSION, 26, 2, "the file was written by an incompatible version")             \
     X(USAGE, 27, 2, "a function was called with an argument it does not accept")     \
-    X(CANCELLED, 28, 3, "the run was cancelled by the caller")                       \
+    X(CANCELLED, 28, 3, "cancelled by the caller")                                   \
+    X(TIMEOUT, 29, 3, "not finished within the time limit")                          \
     X(INTERNAL, 99, 3, "a bug in the library; please report it")
 
 typedef enum flx_code {

@@ -13,7 +13,10 @@
    queue at the same time. Steps may run asynchronously as long as they take effect in the order of the calls; finish()
    waits for all of them. Tables of addresses that a call passes may change when it has returned. Memory is addresses
    that the device gave out, with which the caller may do arithmetic. The host reads and writes what is there only if
-   `uses_host_memory`; otherwise everything goes through copy(). */
+   `uses_host_memory`; otherwise everything goes through copy().
+
+   Stopping. Long steps of a device that computes on the host poll the stop of the thread (base/host/stop.h), and those
+   of others between pieces; what a stopped step has written is not used. */
 #ifndef FLXI_BACKEND_H
 #define FLXI_BACKEND_H
 
@@ -146,10 +149,9 @@ typedef struct {
 typedef struct {
     flx_context *ctx;
     flxi_queue *queue;
-    bool is_large;                /* some step is worth more than one thread */
-    int64_t min_parallel;         /* elements from which on a step is; 0: the device's own number */
-    const atomic_bool *cancelled; /* long steps end early when it is set; or NULL */
-    uint32_t *status;             /* FLX_RUN_… of fluxion/run.h; or NULL */
+    bool is_large;        /* some step is worth more than one thread */
+    int64_t min_parallel; /* elements from which on a step is; 0: the device's own number */
+    uint32_t *status;     /* FLX_RUN_… of fluxion/run.h; or NULL */
     flx_error *err;
 } flxi_device_run;
 

@@ -2,6 +2,8 @@
 /* host_memory.c: see host_memory.h. */
 #include "backend/host_memory.h"
 
+#include "base/host/stop.h"
+
 #include <sys/mman.h>
 
 /* Large arenas on large pages, where the system has some: fewer misses of the address cache. */
@@ -18,12 +20,11 @@ flx_code flxi_host_allocate(flx_context *ctx, size_t nbytes, flxi_device_memory 
     const flxi_allocator *mem = flxi_context_mem(ctx);
     size_t all;
     *out = (flxi_device_memory){0};
-    unsigned char *block = flxi_add_size(nbytes, 128, &all) ? mem->fn(mem->user, NULL, 0, all) : NULL;
+    unsigned char *block = flxi_add_size(nbytes, 128, &all) ? flxi_alloc_zeroed(mem, all) : NULL;
     if (!block)
         return flxi_fail_hint(err, FLX_E_OOM, "flx bench shows how much a graph needs",
                               "out of memory: an arena of %zu bytes", nbytes);
     ask_for_large_pages(block, all);
-    memset(block, 0, all);
     *out = (flxi_device_memory){.at = block + (0 - (uintptr_t)block) % 64, .handle = block, .nbytes = all};
     return FLX_OK;
 }
@@ -40,6 +41,6 @@ flx_code flxi_host_copy(const flxi_device_run *r, void *to, const void *from, si
     (void)r;
     (void)kind;
     if (nbytes)
-        memcpy(to, from, nbytes);
+        flxi_stop_copy(to, from, nbytes);
     return FLX_OK;
 }

@@ -13,6 +13,9 @@ struct flxi_attachment {
     flxi_attachment *next;
 };
 
+/* About 3 GiB of nodes: an expansion that grows beyond is a mistake, or an attack. */
+static const uint64_t usual_nodes = (uint64_t)1 << 24;
+
 flx_context *flxi_context_open(const flx_context_options *options)
 {
     flxi_allocator mem = {flxi_default_alloc, NULL};
@@ -25,6 +28,7 @@ flx_context *flxi_context_open(const flx_context_options *options)
     ctx->log = options ? options->log : NULL;
     ctx->log_user = options ? options->log_user : NULL;
     ctx->memory_limit = options && options->memory_limit > 0 ? options->memory_limit : 0;
+    ctx->node_limit = options && options->node_limit > 0 ? (uint64_t)options->node_limit : usual_nodes;
     atomic_init(&ctx->next_serial, 1);
     if (pthread_mutex_init(&ctx->lock, NULL) != 0) {
         flxi_free(&mem, ctx, 1, sizeof *ctx);

@@ -16,6 +16,7 @@ typedef struct flxi_attachment flxi_attachment;
 struct flx_context {
     flxi_allocator mem;
     int64_t memory_limit;
+    uint64_t node_limit;
     flx_log_fn log; /* NULL: nothing is reported */
     void *log_user;
     atomic_uint next_serial;   /* of graphs; 0 is never used */

@@ -44,13 +44,21 @@ static bool array_bytes(size_t count, size_t size, size_t *out)
     return true;
 }
 
+/* The C library's pages are zero already: touching gigabytes of them takes longer than the work may that is stopped. */
+void *flxi_alloc_zeroed(const flxi_allocator *mem, size_t nbytes)
+{
+    if (mem->fn == flxi_default_alloc)
+        return calloc(nbytes, 1);
+    void *p = mem->fn(mem->user, NULL, 0, nbytes);
+    return p ? memset(p, 0, nbytes) : NULL;
+}
+
 void *flxi_alloc(const flxi_allocator *mem, size_t count, size_t size)
 {
     size_t nbytes;
     if (!array_bytes(count, size, &nbytes))
         return NULL;
-    void *p = mem->fn(mem->user, NULL, 0, nbytes);
-    return p ? memset(p, 0, nbytes) : NULL;
+    return flxi_alloc_zeroed(mem, nbytes);
 }
 
 void flxi_free(const flxi_allocator *mem, void *block, size_t count, size_t size)
@@ -91,7 +99,8 @@ static bool add_block(flxi_arena *a, size_t need)
     size_t total;
     if (!flxi_add_size(size, sizeof(flxi_block), &total) || total > PTRDIFF_MAX)
         return false;
-    flxi_block *b = a->mem->fn(a->mem->user, NULL, 0, total);
+    bool is_large = size > largest_block;
+    flxi_block *b = is_large ? flxi_alloc_zeroed(a->mem, total) : a->mem->fn(a->mem->user, NULL, 0, total);
     if (!b)
         return false;
     b->next = a->head;
@@ -112,6 +121,10 @@ void *flxi_arena_alloc(flxi_arena *a, size_t count, size_t size, size_t align)
         if (!add_block(a, nbytes))
             return NULL;
         at = 0;
+        if (nbytes > largest_block) { /* a block of its own, which is zero */
+            a->head->used = nbytes;
+            return a->head->bytes;
+        }
     }
     a->head->used = at + nbytes;
     return memset(a->head->bytes + at, 0, nbytes);

@@ -25,6 +25,7 @@ bool flxi_add_size(size_t a, size_t b, size_t *out);
 
 /* `count` zeroed elements of `size` bytes; count 0 gives a valid block of one byte. */
 void *flxi_alloc(const flxi_allocator *mem, size_t count, size_t size);
+void *flxi_alloc_zeroed(const flxi_allocator *mem, size_t nbytes); /* at least one */
 void flxi_free(const flxi_allocator *mem, void *block, size_t count, size_t size);
 
 /* ---- Arena ---- */

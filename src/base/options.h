@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
+
 /* The one rule for all structs that begin with struct_size, whether options, attributes or results. `size` and
    `alignment` are the struct's here:
    - a shorter struct, of an older program, lacks the fields at the end, which then have their defaults
@@ -20,9 +22,12 @@ flx_code flxi_options_check(const void *given, size_t size, size_t alignment, co
 flx_code flxi_options_read(void *dst, size_t size, size_t first, size_t alignment, const void *given, const char *name,
                            flx_error *err);
 
-/* For a struct that has not grown since version 0.2. One that has names the end of its last field of then. */
+/* For a struct that has not grown since version 0.2. */
 #define FLXI_READ_OPTIONS(type, dst, given, err) \
     flxi_options_read((dst), sizeof(type), sizeof(type), _Alignof(type), (given), #type, (err))
+/* For one that has: `added` is the first field that version 0.2 did not have. */
+#define FLXI_READ_GROWN_OPTIONS(type, added, dst, given, err) \
+    flxi_options_read((dst), sizeof(type), offsetof(type, added), _Alignof(type), (given), #type, (err))
 
 /* Fills the caller's struct from `full` of `size` bytes by the same rule, as far as it reaches. What a longer struct
    has in addition is written, not read: it becomes zero. */

@@ -299,6 +299,8 @@ static flxi_level level_in(maker *m, const proposal *p, uint32_t i)
 
 static bool access_fits(maker *m, const proposal *p, uint32_t reader, const flxi_access *a)
 {
+    if (flxi_value_at(m->g, a->value)->pinned)
+        return false; /* it is complete before anything reads it */
     flxi_level from = level_in(m, p, node_of(m, a->value));
     flxi_level to = m->f->kind[reader] == NODE_FOLDED ? LEVEL_ELEMENT : level_in(m, p, reader);
     if (a->kind == ACCESS_SAME)

@@ -3,6 +3,7 @@
    compiler, say) still gets a program: one without kernels, whose nodes are computed one by one. */
 #include "compile/program.h"
 
+#include "base/host/stop.h"
 #include "compile/log_program.h"
 
 #include <stdio.h>
@@ -89,7 +90,7 @@ static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *
     int64_t begin = flxi_log_clock();
     flxi_program_init(m, g->ctx, device, o);
     m->checks_kernels = checks_kernels;
-    FLXI_TRY(flxi_routine_compile(m, g, &m->main, err));
+    FLXI_TRY(flxi_stop_or(flxi_routine_compile(m, g, &m->main, err), err));
     flxi_routine_share(m, m->main, o->shares, o->num_shares);
     FLXI_TRY(compile_kernels(m, err));
     FLXI_TRY(flxi_routine_explain(m, m->main, err));

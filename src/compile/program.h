@@ -93,6 +93,8 @@ struct flxi_routine {
     uint32_t *slot_of; /* by value: number + 1; 0: not in memory */
     flxi_step *steps;
     uint32_t num_steps;
+    uint32_t commit;   /* steps from here on overwrite inputs that share memory with outputs, and cannot fail; num_steps
+                          unless FLX_COMPILE_ATOMIC */
     uint32_t *outputs; /* slots, by output */
     uint32_t *views;   /* nodes that no step computes: what reads them finds their elements in their operands */
     uint32_t num_views;

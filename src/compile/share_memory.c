@@ -24,6 +24,11 @@ static uint32_t find_reading(const flxi_program *m, const flxi_routine *l, const
     return s->num_slots;
 }
 
+static bool is_atomic(const flxi_program *m)
+{
+    return m->options.flags & FLX_COMPILE_ATOMIC;
+}
+
 static bool exists(const flxi_routine *l, const flx_share *pair)
 {
     return pair->input < l->g->leaves.n && pair->output < l->g->outputs.n && l->num_steps;
@@ -35,6 +40,8 @@ bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t
     if (!exists(l, &pair))
         return false;
     uint32_t step = l->slots[l->outputs[output]].from, j = find_reading(m, l, &pair);
+    if (is_atomic(m) && (step < l->commit || (l->chain && l->chain->code))) /* a chain runs in one piece */
+        return false;
     return j < l->steps[step].num_slots && l->slots[l->steps[step].slots[j]].to == step;
 }
 
@@ -73,8 +80,25 @@ static void move_step(flxi_routine *l, uint32_t from, uint32_t to)
     }
 }
 
+/* Steps that write what shares memory go to the end, all of them: nothing else happens after the first. */
+static void move_to_end(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!exists(l, &pairs[i]))
+            continue;
+        uint32_t step = l->slots[l->outputs[pairs[i].output]].from;
+        if (step >= l->commit || find_reading(m, l, &pairs[i]) == l->steps[step].num_slots || !ends_here(m, l, step))
+            continue;
+        move_step(l, step, l->num_steps - 1);
+        l->commit--;
+    }
+}
+
 void flxi_routine_share(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n)
 {
+    l->commit = l->num_steps;
+    if (is_atomic(m))
+        move_to_end(m, l, pairs, n);
     for (size_t i = 0; i < n; i++) {
         if (!exists(l, &pairs[i]))
             continue;

@@ -54,6 +54,7 @@ static void write_function(flxi_kwriter *w, uint32_t number)
         flxi_kw_addf(w, "%s%s v%u", i ? ", " : "", flxi_ktext_type(w->k->vars[fn->params[i]].type), fn->params[i]);
     flxi_kw_add(w, fn->num_params ? ")\n{\n" : "void)\n{\n");
     w->depth++;
+    flxi_kw_declare_ticks(w, fn->body);
     flxi_kw_list(w, fn->body);
     w->binds = false;
     const char *result = flxi_kw_root(w, fn->result);

@@ -225,15 +225,9 @@ static void split_common_loop(flxi_kwriter *w, const flxi_ks *s)
 {
     const char *from = common_value(w, s->a), *to = common_value(w, s->b);
     w->home[s->var] = UINT32_MAX; /* one variable for all */
-    flxi_kw_begin(w);
-    flxi_kw_addf(w, "for (k_u32 v%u = ", s->var);
-    flxi_kw_add(w, from);
-    flxi_kw_addf(w, ", e%u = ", s->var);
-    flxi_kw_add(w, to);
-    flxi_kw_addf(w, "; v%u < e%u; v%u++)", s->var, s->var, s->var);
-    flxi_kw_open(w);
+    flxi_kw_open_loop(w, s, from, to);
     split_list(w, s, false);
-    flxi_kw_close(w);
+    flxi_kw_close_loop(w, s);
 }
 
 static void split_masked_loop(flxi_kwriter *w, const flxi_ks *s)
@@ -263,6 +257,7 @@ static void split_masked_loop(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_line(w, "v%u[l]++;", s->var);
     flxi_kw_close(w);
     w->mask = outer;
+    flxi_kw_poll(w, s);
     flxi_kw_close(w);
 }
 

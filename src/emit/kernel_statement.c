@@ -295,17 +295,6 @@ static void write_if(flxi_kwriter *w, const flxi_ks *s)
     flxi_kw_branches(w, s, flxi_kw_root(w, s->a), write_body);
 }
 
-void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to)
-{
-    flxi_kw_begin(w);
-    flxi_kw_addf(w, "for (k_u32 v%u = ", s->var);
-    flxi_kw_add(w, from);
-    flxi_kw_addf(w, ", e%u = ", s->var);
-    flxi_kw_add(w, to);
-    flxi_kw_addf(w, "; v%u < e%u; v%u++)", s->var, s->var, s->var);
-    flxi_kw_open(w);
-}
-
 void flxi_kw_open_block(flxi_kwriter *w, const flxi_ks *s)
 {
     flxi_kw_begin(w);
@@ -322,7 +311,7 @@ static void write_loop(flxi_kwriter *w, const flxi_ks *s)
         w->home[s->var] = w->interval;
     flxi_kw_open_loop(w, s, from, to);
     write_body(w, s, false);
-    flxi_kw_close(w);
+    flxi_kw_close_loop(w, s);
 }
 
 static void write_block(flxi_kwriter *w, const flxi_ks *s)

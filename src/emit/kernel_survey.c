@@ -209,12 +209,14 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     w->steers = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
     w->home = flxi_new(&w->facts, uint32_t, k->num_vars + 1);
     w->outlives = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
+    w->loop_form = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
+    w->loop_work = flxi_new(&w->facts, uint32_t, k->num_vars + 1);
     w->is_written = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->is_accessed = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->atomic_kind = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->splits = flxi_new(&w->facts, uint8_t, w->uniform.num_flow + 1);
-    if (!w->talks || !w->steers || !w->home || !w->outlives || !w->is_written || !w->is_accessed || !w->atomic_kind ||
-        !w->splits)
+    if (!w->talks || !w->steers || !w->home || !w->outlives || !w->loop_form || !w->loop_work || !w->is_written ||
+        !w->is_accessed || !w->atomic_kind || !w->splits)
         return flxi_oom(w->err, "the text of a kernel");
     for (uint32_t e = 1; e <= k->num_exprs; e++)
         note_expr(w, e);
@@ -227,5 +229,6 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     if (w->has_sync)
         mark_splits(w, k->body, &number); /* now including returns */
     find_steering(w);
+    flxi_kw_survey_polls(w);
     return w->code;
 }

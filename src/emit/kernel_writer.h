@@ -40,6 +40,9 @@ typedef struct {
     uint8_t type;
 } flxi_karray;
 
+/* Where a loop asks whether it should end: nowhere, after each iteration, after each strip of them. */
+typedef enum { KPOLL_NEVER, KPOLL_EACH, KPOLL_STRIPS } flxi_kpoll;
+
 typedef struct flxi_kvectors flxi_kvectors; /* vector_writer.h */
 
 struct flxi_kwriter {
@@ -66,6 +69,8 @@ struct flxi_kwriter {
     uint8_t *is_accessed;             /* by buffer */
     uint8_t *atomic_kind;             /* by buffer: 1 + the op of its atomics */
     uint8_t ids[FLX_KERNEL_ID_COUNT]; /* by id: bit a: axis a is used */
+    uint8_t *loop_form;               /* by variable of a loop: a flxi_kpoll */
+    uint32_t *loop_work;              /* by variable of a loop: of one iteration */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
     bool uses_lane, uses_lanes;       /* of the subgroup: the lane's own number, the number of lanes */
     bool observes_bits;               /* of floats: then all computed NaNs have the same bits */
@@ -117,6 +122,7 @@ typedef void (*flxi_kw_body_fn)(flxi_kwriter *w, const flxi_ks *s, bool in_else)
 void flxi_kw_branches(flxi_kwriter *w, const flxi_ks *s, const char *condition, flxi_kw_body_fn write);
 /* The beginning of a loop, block or region, whatever form its body has. */
 void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to);
+void flxi_kw_close_loop(flxi_kwriter *w, const flxi_ks *s);
 void flxi_kw_open_block(flxi_kwriter *w, const flxi_ks *s);
 
 /* ---- Survey ---- */
@@ -184,6 +190,12 @@ bool flxi_vw_begin(flxi_kwriter *w); /* false: the kernel needs the scalar form 
 void flxi_vw_comment(flxi_kwriter *w);
 void flxi_vw_write(flxi_kwriter *w);
 const char *flxi_vw_subgroup(flxi_kwriter *w, const flxi_kx *e); /* a subgroup op whose result is the same for all */
+
+/* ---- Loops that can be ended early: kernel_poll.c ---- */
+
+void flxi_kw_survey_polls(flxi_kwriter *w);
+void flxi_kw_declare_ticks(flxi_kwriter *w, flxi_klist list);
+void flxi_kw_poll(flxi_kwriter *w, const flxi_ks *s); /* at the end of each iteration of a loop of another form */
 
 /* ---- Intervals ---- */
 

@@ -2,6 +2,7 @@
 /* graph.c: building graphs and reading them back. All nodes are made by flxi_add_node. */
 #include "graph/graph.h"
 
+#include "base/host/stop.h"
 #include "base/options.h"
 #include "graph/op/foreign_names.h"
 #include "graph/op/infer.h"
@@ -145,6 +146,21 @@ flx_code flx_graph_error(const flx_graph *g, flx_error *err)
 flx_code flxi_graph_check(const flx_graph *g, flx_error *err)
 {
     return flxi_graph_alive(g) && atomic_load(&g->sealed) ? FLX_OK : flx_graph_error(g, err);
+}
+
+/* The one limit of what readers, imports, transforms and passes make, since all of it is nodes; and the place where all
+   of them can be stopped. */
+static bool has_room(flx_graph *g)
+{
+    flx_error err = {0};
+    if (g->node_count >= g->ctx->node_limit) {
+        flxi_graph_failf(g, FLX_E_SIZE, "flx_context_options.node_limit is the limit",
+                         "the graph '%s' has more than %llu nodes", g->name, (unsigned long long)g->ctx->node_limit);
+        return false;
+    }
+    if (flxi_stop_check(&err) != FLX_OK)
+        flxi_graph_fail(g, &err);
+    return !err.code;
 }
 
 /* True when g may grow; otherwise g holds the reason (or is NULL). */
@@ -393,7 +409,7 @@ static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, ui
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs)
 {
     flx_error err = {0};
-    if (!may_build(g))
+    if (!may_build(g) || !has_room(g))
         return 0;
     uint32_t first = g->value_count + 1;
     const char *outer = g->pending_op;
@@ -415,7 +431,7 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
 {
     flx_type few[SMALL_RESULTS];
     flx_type *types = few;
-    if (!may_build(g) || !fits_stage(g, n->op, attrs))
+    if (!may_build(g) || !has_room(g) || !fits_stage(g, n->op, attrs))
         return 0;
     if (n->nout > SMALL_RESULTS)
         types = flxi_new(&g->arena, flx_type, n->nout);

@@ -24,7 +24,8 @@ static void discard_graphs(void *data)
 flx_context *flx_context_new(const flx_context_options *options)
 {
     flx_context_options o;
-    if (FLXI_READ_OPTIONS(flx_context_options, &o, options, NULL) != FLX_OK || o.flags || o.memory_limit < 0)
+    if (FLXI_READ_GROWN_OPTIONS(flx_context_options, node_limit, &o, options, NULL) != FLX_OK || o.flags ||
+        o.memory_limit < 0 || o.node_limit < 0)
         return NULL;
     flx_context *ctx = flxi_context_open(&o);
     if (ctx && !flxi_context_attached(ctx, attach_graphs, discard_graphs)) {

@@ -20,6 +20,7 @@ enum {                   /* tile sizes: a few thousand numbers, which fit the pr
 #define SIZE(a) fabs(a)
 #define ABS(a) fabs(a)
 #define REAL(a) (a)
+#include "base/host/stop.h"
 #include "numeric/dense_body.h"
 
 #define NUM double _Complex

@@ -46,6 +46,9 @@ static bool NAME(lu_panel)(NUM *a, int64_t m, int64_t n, int64_t begin, int64_t 
     bool regular = true;
     for (int64_t k = begin; k < end; k++) {
         int64_t p = k;
+        pivots[k] = k; /* also when the work is stopped: others use them as positions */
+        if (flxi_stopped())
+            continue;
         for (int64_t i = k + 1; i < m; i++)
             p = SIZE(a[i * n + k]) > SIZE(a[p * n + k]) ? i : p;
         pivots[k] = p;
@@ -78,7 +81,7 @@ static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
         regular = NAME(lu_panel)(a, m, n, begin, end, pivots) && regular;
         for (int64_t from = end; from < n; from += DENSE_TILE) {
             int64_t count = from + DENSE_TILE < n ? DENSE_TILE : n - from;
-            for (int64_t i = begin + 1; i < m; i++)
+            for (int64_t i = begin + 1; i < m && !flxi_stopped_by_now(); i++)
                 for (int64_t k = begin; k < end && k < i; k++)
                     if (a[k * n + k] != 0.0)
                         NAME(subtract)(a + i * n + from, a[i * n + k], a + k * n + from, count);
@@ -99,7 +102,7 @@ static void NAME(exchange_rows)(void *sides, int64_t k, const int64_t *pivots, i
 static void NAME(triangular_tile)(const NUM *t, const flxi_triangle *how, NUM *b, int64_t k, int64_t from,
                                   int64_t count)
 {
-    for (int64_t step = 0; step < how->n; step++) {
+    for (int64_t step = 0; step < how->n && !flxi_stopped(); step++) {
         int64_t i = how->lower ? step : how->n - 1 - step;
         for (int64_t before = 0; before < step; before++) {
             int64_t j = how->lower ? before : how->n - 1 - before;
@@ -129,7 +132,7 @@ static bool NAME(cholesky)(void *matrix, int64_t n)
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++)
             a[i * n + j] = (a[i * n + j] + CONJ(a[j * n + i])) * 0.5;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !flxi_stopped(); j++) {
         for (int64_t i = j; i < n; i++) {
             NUM sum = a[i * n + j];
             for (int64_t k = 0; k < j; k++)
@@ -171,7 +174,7 @@ static void NAME(reflect)(NUM *x, int64_t cols, int64_t first, const NUM *v, int
     double square = 0.0;
     for (int64_t i = k; i < m; i++)
         square += REAL(MUL(CONJ(v[i]), v[i]));
-    for (int64_t j = first; j < cols && square != 0.0; j++) {
+    for (int64_t j = first; j < cols && square != 0.0 && !flxi_stopped(); j++) {
         NUM sum = 0.0;
         for (int64_t i = k; i < m; i++)
             sum += MUL(CONJ(v[i]), x[i * cols + j]);
@@ -190,7 +193,7 @@ static void NAME(qr)(void *matrix, int64_t m, int64_t n, void *orthogonal)
     int64_t steps = m < n ? m : n;
     NUM *v = q + m * steps; /* one column of scratch after q */
     NAME(fill)(q, m * steps, 0.0);
-    for (int64_t k = 0; k < steps; k++) {
+    for (int64_t k = 0; k < steps && !flxi_stopped(); k++) {
         double size = NAME(length)(a + k * n + k, m - k, n);
         NUM head = a[k * n + k];
         double head_size = ABS(head);
@@ -202,14 +205,14 @@ static void NAME(qr)(void *matrix, int64_t m, int64_t n, void *orthogonal)
             q[i * steps + k] = v[i];
         NAME(reflect)(a, n, k, v, k, m);
     }
-    for (int64_t k = steps; k-- > 0;) {
+    for (int64_t k = steps; k-- > 0 && !flxi_stopped();) {
         for (int64_t i = k; i < m; i++) {
             v[i] = q[i * steps + k];
             q[i * steps + k] = i == k ? 1.0 : 0.0;
         }
         NAME(reflect)(q, steps, k, v, k, m);
     }
-    for (int64_t k = 0; k < steps; k++) {
+    for (int64_t k = 0; k < steps && !flxi_stopped(); k++) {
         double size = ABS(a[k * n + k]);
         NUM phase = size > 0.0 ? a[k * n + k] / size : (NUM)1.0;
         for (int64_t j = k; j < n; j++)
@@ -244,7 +247,7 @@ static void NAME(determinant)(const void *factors, int64_t n, const int64_t *piv
 static void NAME(triangle_adjugate)(const NUM *u, int64_t n, NUM *w)
 {
     for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = j; i >= 0; i--) {
+        for (int64_t i = j; i >= 0 && !flxi_stopped(); i--) {
             NUM sum = i == j ? (NUM)1.0 : (NUM)0.0;
             NUM between = 1.0;
             for (int64_t k = i + 1; k <= j; k++) {
@@ -276,7 +279,7 @@ static void NAME(adjugate)(const void *factors, int64_t n, const int64_t *pivots
     NUM *w = out;
     double sign = NAME(parity)(n, pivots);
     NAME(triangle_adjugate)(lu, n, w);
-    for (int64_t row = 0; row < n; row++) {
+    for (int64_t row = 0; row < n && !flxi_stopped(); row++) {
         NUM *x = w + row * n;
         for (int64_t i = n; i-- > 0;)
             NAME(subtract)(x, x[i], lu + i * n, i);

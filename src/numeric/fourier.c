@@ -3,6 +3,8 @@
    vectors. */
 #include "numeric/fourier.h"
 
+#include "base/host/stop.h"
+
 #include <math.h>
 
 /* ---- Plans ---- */
@@ -95,6 +97,15 @@ int64_t flxi_fourier_good_length(int64_t n)
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
+/* Of one pass between two looks at whether the work is stopped. A multiple of all widths. */
+enum { PASS_LANES = 1 << 14 };
+
+/* Between groups of that many lanes. */
+static inline bool is_stopped_at(int64_t lanes)
+{
+    return lanes < 256 ? flxi_stopped_by_now() : flxi_stopped();
+}
+
 typedef float narrow_f32 __attribute__((vector_size(16)));
 typedef float wide_f32 __attribute__((vector_size(32)));
 typedef double narrow_f64 __attribute__((vector_size(16)));
@@ -152,7 +163,7 @@ static double *fill_passes(const flxi_fourier *plan, double *t)
     int64_t length = plan->inner;
     for (int i = 0; i < plan->passes; i++) {
         int r = plan->radix[i];
-        for (int64_t p = 0; p < length / r; p++)
+        for (int64_t p = 0; p < length / r && !flxi_stopped_by_now(); p++)
             for (int64_t j = 1; j < r; j++, t += 2)
                 root_of_unity(p * j, length, t);
         for (int64_t j = 0; has_roots(r) && j < r; j++, t += 2)
@@ -168,18 +179,20 @@ static void fill_chirp(const flxi_fourier *plan, const double *passes, double *f
     int64_t n = plan->n, inner = plan->inner;
     double *c = filter + 2 * inner;
     double *re = work, *im = work + inner;
-    for (int64_t k = 0, square = 0; k < n; k++) {
+    for (int64_t k = 0, square = 0; k < n && !flxi_stopped_by_now(); k++) {
         root_of_unity(square, 2 * n, c + 2 * k);
         square = (square + 2 * k + 1) % (2 * n);
     }
+    if (flxi_stopped())
+        return;
     memset(work, 0, 2 * (size_t)inner * sizeof *work);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         int64_t mirror = k ? inner - k : 0;
         re[k] = re[mirror] = c[2 * k];
         im[k] = im[mirror] = -c[2 * k + 1];
     }
     f64_passes(plan, passes, re, im, 1, work + 2 * inner);
-    for (int64_t k = 0; k < inner; k++) {
+    for (int64_t k = 0; k < inner && !flxi_stopped_by_now(); k++) {
         filter[2 * k] = re[k] / (double)inner;
         filter[2 * k + 1] = im[k] / (double)inner;
     }

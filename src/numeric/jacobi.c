@@ -2,6 +2,8 @@
 /* jacobi.c: see jacobi.h. */
 #include "numeric/jacobi.h"
 
+#include "base/host/stop.h"
+
 #include "base/complex_arith.h"
 
 #include <float.h>
@@ -145,7 +147,7 @@ static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
 {
     bool moved = false;
     for (int64_t p = 0; p < n; p++)
-        for (int64_t q = p + 1; q < n; q++) {
+        for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             cplx apq = a[q * n + p];
             double g = cabs(apq);
             if (g == 0.0)
@@ -165,13 +167,13 @@ static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
             a[q * n + p] = a[p * n + q] = 0.0;
             moved = true;
         }
-    return moved;
+    return moved && !flxi_stopped();
 }
 
 /* Insertion keeps the order of equal numbers. */
 static void sort_columns(int64_t n, double *w, bool descending, int64_t rows, cplx *a, int64_t rows2, cplx *b)
 {
-    for (int64_t i = 1; i < n; i++)
+    for (int64_t i = 1; i < n && !flxi_stopped(); i++)
         for (int64_t k = i; k > 0 && (descending ? w[k - 1] < w[k] : w[k - 1] > w[k]); k--) {
             double t = w[k];
             w[k] = w[k - 1];
@@ -205,6 +207,8 @@ void flxi_jacobi_eigh(int64_t n, cplx *a, double *w, cplx *v)
     set_identity(n, v);
     for (int i = 0; i < MAX_SWEEPS && sweep_hermitian(n, a, v, i > 3); i++)
         continue;
+    if (flxi_stopped())
+        return;
     for (int64_t k = 0; k < n; k++)
         w[k] = ldexp(creal(a[k * n + k]), exponent);
     sort_columns(n, w, false, n, v, 0, NULL);
@@ -220,7 +224,7 @@ static bool sweep_columns(int64_t m, int64_t n, cplx *a, cplx *v)
 {
     bool moved = false;
     for (int64_t p = 0; p < n; p++)
-        for (int64_t q = p + 1; q < n; q++) {
+        for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             double alpha = creal(dot(m, a + p * m, a + p * m));
             double beta = creal(dot(m, a + q * m, a + q * m));
             cplx gamma = dot(m, a + p * m, a + q * m);
@@ -231,7 +235,7 @@ static bool sweep_columns(int64_t m, int64_t n, cplx *a, cplx *v)
             rotate(n, v + p * n, v + q * n, 1, r, false);
             moved = true;
         }
-    return moved;
+    return moved && !flxi_stopped();
 }
 
 static double norm(int64_t n, const cplx *column)
@@ -258,7 +262,7 @@ static void orthogonalise(int64_t m, cplx *u, int64_t k)
    a remainder of at least 1/sqrt(m). */
 static void complete_column(int64_t m, cplx *u, int64_t k)
 {
-    for (int64_t e = 0; e < m; e++) {
+    for (int64_t e = 0; e < m && !flxi_stopped(); e++) {
         fill(m, u + k * m, 0.0);
         u[k * m + e] = 1.0;
         orthogonalise(m, u, k);
@@ -275,7 +279,7 @@ static void normalise_columns(int64_t m, int64_t n, cplx *u, const double *s)
     for (int64_t k = 0; k < n; k++)
         if (s[k] > DBL_EPSILON * s[0])
             multiply(m, u + k * m, 1.0 / s[k]);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         if (s[k] > DBL_EPSILON * s[0])
             continue;
         if (s[k] > 0.0) { /* so short that it is no longer orthogonal to the long ones */
@@ -303,6 +307,8 @@ void flxi_jacobi_svd(int64_t m, int64_t n, cplx *a, double *s, cplx *v, bool anc
     set_identity(n, v);
     for (int i = 0; i < MAX_SWEEPS && sweep_columns(m, n, a, v); i++)
         continue;
+    if (flxi_stopped())
+        return;
     for (int64_t k = 0; k < n; k++)
         s[k] = norm(m, a + k * m);
     sort_columns(n, s, true, m, a, n, v);

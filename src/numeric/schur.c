@@ -2,6 +2,8 @@
 /* schur.c: see schur.h. */
 #include "numeric/schur.h"
 
+#include "base/host/stop.h"
+
 #include "base/complex_arith.h"
 #include "numeric/jacobi.h"
 
@@ -57,7 +59,7 @@ static void reflect_columns(int64_t n, cplx *m, int64_t k, const cplx *x)
 
 static void reduce_to_hessenberg(int64_t n, cplx *a, cplx *z, cplx *x)
 {
-    for (int64_t k = 0; k + 2 < n; k++) {
+    for (int64_t k = 0; k + 2 < n && !flxi_stopped(); k++) {
         if (!find_reflection(n, a, k, x))
             continue;
         for (int64_t j = 0; j < n; j++) {
@@ -134,7 +136,7 @@ static void qr_step(int64_t n, cplx *a, cplx *z, int64_t lo, int64_t hi, cplx sh
 {
     cplx f = AT(a, lo, lo) - shift;
     cplx g = AT(a, lo + 1, lo);
-    for (int64_t k = lo; k < hi; k++) {
+    for (int64_t k = lo; k < hi && !flxi_stopped(); k++) {
         givens r = givens_of(f, g);
         turn_rows(n, a, k, k > lo ? k - 1 : k, r);
         turn_columns(n, a, k, k + 3 < hi + 1 ? k + 3 : hi + 1, r);
@@ -165,7 +167,7 @@ static int64_t block_start(int64_t n, cplx *a, int64_t hi, double norm)
 static bool reduce_to_triangular(int64_t n, cplx *a, cplx *z, double norm)
 {
     int64_t hi = n - 1;
-    for (int step = 0; hi > 0;) {
+    for (int step = 0; hi > 0 && !flxi_stopped();) {
         int64_t lo = block_start(n, a, hi, norm);
         if (lo == hi) {
             hi--;
@@ -205,9 +207,9 @@ static void back_substitute(int64_t n, const cplx *t, int64_t k, double small, c
 
 static void find_vectors(int64_t n, const cplx *t, const cplx *z, double small, cplx *v, cplx *x)
 {
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         back_substitute(n, t, k, small, x);
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
             cplx sum = 0.0;
             for (int64_t j = 0; j <= k; j++)
                 sum += flxi_cmul(AT(z, i, j), x[j]);
@@ -234,7 +236,7 @@ static bool comes_first(cplx a, cplx b)
 
 static void sort_pairs(int64_t n, cplx *w, cplx *v)
 {
-    for (int64_t i = 1; i < n; i++)
+    for (int64_t i = 1; i < n && !flxi_stopped(); i++)
         for (int64_t k = i; k > 0 && comes_first(w[k], w[k - 1]); k--) {
             cplx t = w[k];
             w[k] = w[k - 1];
@@ -268,7 +270,7 @@ static void make_conjugate(int64_t n, cplx *w, cplx *v, double small, cplx *take
                 AT(v, i, k) = creal(AT(v, i, k));
         }
     }
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         int64_t j = cimag(w[k]) > 0.0 ? partner_of(n, w, k, taken) : -1;
         if (j < 0)
             continue;

@@ -4,6 +4,7 @@
 #include "numeric/sparse_elimination.h"
 
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 
 typedef struct {
     int64_t col;
@@ -96,7 +97,7 @@ static bool eliminate_column(elimination *e, int64_t col)
     int64_t p = e->pivot[col] = choose_pivot(e, col);
     int64_t k = e->s->sides;
     bool ok = true;
-    for (int64_t i = e->first[col], after; ok && i != NO_ROW; i = after) {
+    for (int64_t i = e->first[col], after; ok && i != NO_ROW && !flxi_stopped(); i = after) {
         static const row nothing = {0};
         after = e->next[i];
         if (i == p)
@@ -116,7 +117,7 @@ static bool eliminate_column(elimination *e, int64_t col)
 static void substitute(const elimination *e, double _Complex *x)
 {
     int64_t k = e->s->sides;
-    for (int64_t col = e->s->n; col-- > 0;) {
+    for (int64_t col = e->s->n; col-- > 0 && !flxi_stopped();) {
         const row *r = &e->rows[e->pivot[col]];
         for (int64_t c = 0; c < k; c++) {
             double _Complex sum = e->s->b[e->pivot[col] * k + c];
@@ -148,6 +149,8 @@ static bool solve_rows(elimination *e, double _Complex *x)
     if (!fill_rows(e))
         return false;
     for (int64_t col = 0; col < s->n; col++) {
+        if (flxi_stopped())
+            return true; /* without pivots for the rest, which substitute() would follow */
         if (!eliminate_column(e, col))
             return false;
         s->regular = s->regular && e->pivot[col] != NO_ROW;

@@ -4,6 +4,7 @@
 
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "base/host/stop.h"
 #include "base/options.h"
 #include "runtime/recording.h"
 
@@ -25,9 +26,9 @@ static flx_code check_shares(const char *function, const flx_graph *g, const flx
 flx_code flxi_compile_options_read(const char *function, const flx_graph *g, const flx_compile_options *given,
                                    flx_compile_options *o, flx_error *err)
 {
-    const uint32_t known =
-        FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, o, given, err));
+    const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
+                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC;
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, o, given, err));
     if (o->flags & ~known)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...", "%s: unknown flags 0x%x",
                               function, (unsigned)(o->flags & ~known));
@@ -39,6 +40,7 @@ flx_code flxi_compile_options_read(const char *function, const flx_graph *g, con
     if (o->num_dims && !o->dims)
         return flxi_fail(err, FLX_E_USAGE, "%s: dims are missing", function);
     FLXI_TRY(check_shares(function, g, o, err));
+    FLXI_TRY(flxi_check_limits(function, o->time_limit, o->memory_limit, err));
     return flxi_check_symbols(g->symbols.at, g->symbols.n, g->name, o->dims, o->num_dims, err);
 }
 
@@ -68,6 +70,18 @@ static bool all_bound(const flx_exec *e)
     return true;
 }
 
+static flx_code check_guard(const flx_exec *e, flx_error *err)
+{
+    size_t guard = e->options.guard;
+    if (!guard)
+        return FLX_OK;
+    const flx_type *t = guard <= e->g->outputs.n ? flxi_type_at(e->g, e->g->outputs.at[guard - 1].val) : NULL;
+    if (t && flxi_is_float(t->dtype) && t->rank == 0)
+        return FLX_OK;
+    return flxi_fail(err, FLX_E_USAGE, "flx_compile: guard is %zu, but there is no output %zu that is a real scalar",
+                     guard, guard - 1);
+}
+
 static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
 {
     FLXI_TRY(flxi_pass_dce(g, &e->g, NULL, err));
@@ -87,6 +101,7 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     if (e->options.num_shares && !e->options.shares)
         return flxi_oom(err, "an executable");
     e->options.device = NULL;
+    FLXI_TRY(check_guard(e, err));
     e->symbols = flxi_dup(&e->arena, const char *, g->symbols.at, g->symbols.n);
     e->num_symbols = g->symbols.n;
     if (e->num_symbols && !e->symbols)
@@ -134,9 +149,15 @@ flx_exec *flx_compile(const flx_graph *g, const flx_compile_options *options, fl
         code = e ? FLX_OK : flxi_oom(&local, "an executable");
     }
     if (e) {
+        flxi_stop_scope scope;
         e->options = o;
+        e->options.stop = NULL;
         e->device = device;
+        flxi_stop_enter(&scope, o.stop, o.time_limit);
         code = make_exec(e, g, &local);
+        if (code == FLX_OK)
+            code = flxi_stop_check(&local);
+        flxi_stop_leave(&scope);
     }
     if (code == FLX_OK)
         return e;
@@ -172,6 +193,7 @@ flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options
     return (flxi_run_setup){.options = options,
                             .queue = e->queue,
                             .checks_finite = options && (options->flags & FLX_RUN_CHECK_FINITE),
+                            .guard = e->options.guard,
                             .flushes = e->options.flags & FLX_COMPILE_FLUSH};
 }
 
@@ -186,11 +208,27 @@ static flx_code make_outputs(flx_exec *e, const flxi_variant *v, flx_tensor **ou
     return FLX_OK;
 }
 
+/* Everything that a run allocates is known before it. */
+static flx_code check_memory(const flxi_variant *v, const flx_run_options *o, flx_error *err)
+{
+    int64_t limit = o ? o->memory_limit : 0;
+    size_t need = limit ? flxi_variant_memory(v) : 0, nbytes;
+    for (size_t i = 0; limit && i < v->g->outputs.n; i++)
+        if (!flxi_static_bytes(flxi_type_at(v->g, v->g->outputs.at[i].val), &nbytes) ||
+            !flxi_add_size(need, nbytes, &need))
+            need = SIZE_MAX;
+    if (!limit || need <= (uint64_t)limit)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+                          "the run needs %zu bytes, more than its limit of %lld", need, (long long)limit);
+}
+
 static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs,
                             flx_error *err)
 {
     flx_exec *e = v->exec;
     FLXI_TRY(flxi_feeding_check(f, v->g));
+    FLXI_TRY(check_memory(v, setup->options, err));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);
     if (!in)
@@ -265,8 +303,7 @@ static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_f
 static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)
 {
     flx_code code = run_fed(e, f, setup, user, err);
-    bool is_cancelled = setup->cancelled && atomic_load(setup->cancelled);
-    if (code != FLX_OK && e->options.record_path && !is_cancelled)
+    if (code != FLX_OK && e->options.record_path && !flxi_stopped())
         flxi_record_failure(e, setup->options, f, err);
     return code;
 }
@@ -274,7 +311,12 @@ static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_set
 flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err)
 {
-    return with_feeds(e, setup, feeds, num_feeds, use_for_running, outputs, err);
+    const flx_run_options *o = setup->options;
+    flxi_stop_scope scope;
+    flxi_stop_enter(&scope, o ? o->stop : NULL, o ? o->time_limit : 0);
+    flx_code code = with_feeds(e, setup, feeds, num_feeds, use_for_running, outputs, err);
+    flxi_stop_leave(&scope);
+    return code;
 }
 
 /* An executable is for one device, and for the dimensions of its graph. */
@@ -340,7 +382,8 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
     return code;
 }
 
-flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err)
+static flx_code run_at(flx_exec *e, const flx_run_options *o, const void *const *inputs, void *const *outputs,
+                       flx_error *err)
 {
     enum { FEW = 64 };
     const void *in[FEW];
@@ -356,7 +399,8 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
                              flxi_value_at(e->g, e->g->leaves.at[i])->name);
         has_params |= !inputs[i];
     }
-    flxi_run_setup setup = flxi_exec_setup(e, NULL);
+    FLXI_TRY(check_memory(e->fixed, o, err));
+    flxi_run_setup setup = flxi_exec_setup(e, o);
     if (!has_params)
         return flxi_variant_run(e->fixed, &setup, inputs, outputs, err);
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
@@ -367,6 +411,27 @@ flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *ou
     flx_code code = flxi_variant_run(e->fixed, &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
+    return code;
+}
+
+flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err)
+{
+    return run_at(e, NULL, inputs, outputs, err);
+}
+
+flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
+                              void *const *outputs, flx_error *err)
+{
+    flx_run_options o;
+    flxi_stop_scope scope;
+    if (!e)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at_with: the executable must be given");
+    FLXI_TRY(read_run_options("flx_exec_run_at_with", e, options, &o, err));
+    if (o.status)
+        *o.status = 0;
+    flxi_stop_enter(&scope, o.stop, o.time_limit);
+    flx_code code = run_at(e, &o, inputs, outputs, err);
+    flxi_stop_leave(&scope);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #ifndef FLXI_EXEC_H
 #define FLXI_EXEC_H
 
+#include "base/host/stop.h"
 #include "compile/pipeline.h"
 #include "runtime/feeds.h"
 #include "runtime/run_steps.h"
@@ -29,6 +30,7 @@ typedef struct {
     flxi_tier later;  /* FLX_COMPILE_BACKGROUND: what `thread` compiles meanwhile */
     pthread_t thread;
     bool has_thread;
+    flx_stop stop; /* of the thread */
     /* Guarded by the executable's lock: */
     flxi_tier *on;     /* which of the two new runs use */
     bool is_compiling; /* the thread is at work */
@@ -49,8 +51,9 @@ struct flx_exec {
     const flxi_device *device;
     flxi_queue *queue; /* that runs use */
     pthread_mutex_t lock;
-    pthread_cond_t compiled;           /* a thread has finished */
+    pthread_cond_t compiled;           /* a thread has finished compiling */
     FLXI_VEC(flxi_variant *) variants; /* the newest last */
+    bool is_making;                    /* a thread compiles a variant, without the lock */
     uint64_t clock;                    /* counts uses of variants */
     flxi_variant *fixed;               /* what was compiled at once, or NULL; does not change and never goes */
     flx_tensor **params;               /* by leaf; NULL: not set */
@@ -60,7 +63,8 @@ struct flx_exec {
 flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err);
 void flxi_variant_leave(flxi_variant *v);
 void flxi_variant_pin(flxi_variant *v);
-void flxi_variant_free(flxi_variant *v); /* waits for its thread */
+size_t flxi_variant_memory(const flxi_variant *v); /* that a run works in */
+void flxi_variant_free(flxi_variant *v);           /* ends its thread */
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
                           flx_error *err);
 /* The program that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long

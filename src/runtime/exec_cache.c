@@ -8,6 +8,8 @@
    done. */
 #include "runtime/exec_cache.h"
 
+#include "base/host/stop.h"
+
 static const size_t most_bytes = (size_t)256 << 20; /* held by entries that no run uses */
 
 typedef struct {
@@ -135,13 +137,13 @@ static void leave(exec_cache *c, entry *x)
 
 /* ---- Taking and giving back ---- */
 
-/* Waits for the thread that compiles it; NULL when that failed. */
+/* Waits for the thread that compiles it; NULL when that failed, or this one is stopped. */
 static entry *join_entry(exec_cache *c, entry *x)
 {
     x->users++;
-    while (x->is_making)
-        pthread_cond_wait(&c->made, &c->lock);
-    if (x->exec) {
+    while (x->is_making && !flxi_stopped())
+        flxi_stop_wait(&c->made, &c->lock);
+    if (!x->is_making && x->exec) {
         c->counts.hits++;
         return x;
     }
@@ -176,9 +178,9 @@ static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *devic
     flx_code code = FLX_OK;
     *out = NULL;
     pthread_mutex_lock(&c->lock);
-    while (!*out && (found = find_entry(c, hash, device, &wire)))
+    while (!*out && (code = flxi_stop_check(err)) == FLX_OK && (found = find_entry(c, hash, device, &wire)))
         *out = join_entry(c, found);
-    if (!*out) {
+    if (!*out && code == FLX_OK) {
         c->counts.misses++;
         x = add_entry(c, hash, device, &wire);
         code = x ? FLX_OK : flxi_oom(err, "a cache of executables");
@@ -201,11 +203,16 @@ flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const 
     entry *x;
     if (!c)
         return flxi_oom(err, "a cache of executables");
-    FLXI_TRY(take(c, g, device, &x, err));
-    flx_code code = flx_exec_run(x->exec, options, feeds, num_feeds, outputs, err);
-    pthread_mutex_lock(&c->lock);
-    leave(c, x);
-    pthread_mutex_unlock(&c->lock);
+    flxi_stop_scope scope;
+    flxi_stop_enter(&scope, options->stop, options->time_limit);
+    flx_code code = take(c, g, device, &x, err);
+    if (code == FLX_OK) {
+        code = flx_exec_run(x->exec, options, feeds, num_feeds, outputs, err);
+        pthread_mutex_lock(&c->lock);
+        leave(c, x);
+        pthread_mutex_unlock(&c->lock);
+    }
+    flxi_stop_leave(&scope);
     return code;
 }
 

@@ -2,6 +2,7 @@
 /* feeds.c: what a run is given, matched with what the graph declares. */
 #include "runtime/feeds.h"
 
+#include "base/host/stop.h"
 #include "base/options.h"
 #include "passes/pass.h"
 
@@ -109,7 +110,8 @@ flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound)
 
 flx_code flxi_run_options_read(const flx_run_options *given, flx_run_options *out, flx_error *err)
 {
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_run_options, out, given, err));
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_run_options, stop, out, given, err));
+    FLXI_TRY(flxi_check_limits("flx_run_options", out->time_limit, out->memory_limit, err));
     if (out->flags & ~(uint32_t)FLX_RUN_CHECK_FINITE)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or FLX_RUN_CHECK_FINITE",
                               "flx_run_options: unknown flags 0x%x", (unsigned)out->flags);

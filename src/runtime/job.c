@@ -2,6 +2,7 @@
 /* job.c: runs that proceed while the caller does something else: a thread for each. Jobs of one executable take states
    of their own, as runs on several threads do; their parallel loops take turns on the pool. */
 #include "base/host/quiet_thread.h"
+#include "base/host/stop.h"
 #include "runtime/exec.h"
 
 struct flx_job {
@@ -14,14 +15,15 @@ struct flx_job {
     flx_error err;
     pthread_t thread;
     bool is_started, is_joined, is_taken; /* taken: the outputs are the caller's */
-    atomic_bool is_done, is_cancelled;
+    flx_stop stop;
+    atomic_bool is_done;
 };
 
 static void *run_job(void *user)
 {
     flx_job *j = user;
     flxi_run_setup setup = flxi_exec_setup(j->exec, &j->options);
-    setup.cancelled = &j->is_cancelled;
+    flxi_stop_swap(&j->stop);
     flx_code code = flxi_exec_run_named(j->exec, &setup, j->feeds, j->num_feeds, j->outputs, &j->err);
     j->err.code = (int32_t)code;
     atomic_store(&j->is_done, true);
@@ -91,7 +93,7 @@ flx_job *flx_exec_start(flx_exec *e, const flx_run_options *options, const flx_f
     j->exec = e;
     flxi_arena_init(&j->arena, e->mem);
     atomic_init(&j->is_done, false);
-    atomic_init(&j->is_cancelled, false);
+    atomic_init(&j->stop.code, 0);
     if (start(j, options, feeds, num_feeds, &local) == FLX_OK)
         return j;
     flx_job_free(j);
@@ -140,7 +142,7 @@ flx_code flx_job_wait(flx_job *j, flx_tensor **outputs, flx_error *err)
 void flx_job_cancel(flx_job *j)
 {
     if (j)
-        atomic_store(&j->is_cancelled, true);
+        flx_stop_request(&j->stop);
 }
 
 void flx_job_free(flx_job *j)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: running a graph once on a device: match the feeds with the inputs, bind symbolic dimensions, hand over. */
 #include "backend/devices.h"
+#include "base/host/stop.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 #include "runtime/feeds.h"
@@ -28,10 +29,13 @@ static flx_code run_on(const flxi_device *device, const flx_graph *g, const flx_
     if (!device->run_graph)
         return flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
     flxi_feeding s;
+    flxi_stop_scope scope;
+    flxi_stop_enter(&scope, options->stop, options->time_limit);
     flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
     if (code == FLX_OK)
         code = run_as_it_is(&s, device, options, outputs, err);
     flxi_feeding_end(&s);
+    flxi_stop_leave(&scope);
     return code;
 }
 

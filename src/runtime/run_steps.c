@@ -11,8 +11,10 @@
 
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "graph/op/origin.h"
+#include "graph/type/finite.h"
 #include "ops/control/control.h"
 
 #include <time.h>
@@ -267,17 +269,7 @@ void flxi_state_free(flxi_state *s)
     flxi_free(mem, s, 1, sizeof *s);
 }
 
-/* ---- Cancelling ---- */
-
-flx_code flxi_run_cancelled(flx_error *err)
-{
-    return flxi_fail(err, FLX_E_CANCELLED, "the run was cancelled");
-}
-
-static bool is_cancelled(const running *r)
-{
-    return r->setup->cancelled && atomic_load_explicit(r->setup->cancelled, memory_order_relaxed);
-}
+/* ---- Chains ---- */
 
 /* Not when steps are watched one by one, or run in parts. */
 static bool uses_chains(const running *r)
@@ -321,8 +313,7 @@ static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const
                                       flx_tensor **out)
 {
     running *r = (running *)(void *)e->run;
-    if (is_cancelled(r))
-        return flxi_run_cancelled(e->err);
+    FLXI_TRY(flxi_stop_check(e->err));
     return flxi_reference_device()->run_graph(body, r->setup->options, in, out, e->err);
 }
 
@@ -405,7 +396,7 @@ static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_stat
     if (code == FLX_OK)
         code = r->device->run_call(&run, &call);
     code = flxi_call_end(s->call, &c, &e, code, &why);
-    return code == FLX_OK && is_cancelled(r) ? flxi_run_cancelled(r->err) : code;
+    return flxi_stop_or(code, r->err);
 }
 
 static flx_code run_route(running *r, block *b, const flxi_step *s, step_state *t)
@@ -551,8 +542,7 @@ static flx_code run_scan_chain(running *r, block *b, const flxi_step *s, step_st
 {
     for (uint32_t part = 0; part < c->parts; part++)
         bind_part(b, s, t, c, part);
-    FLXI_TRY(r->device->run_loop(&r->run, t->bodies[0]->l->chain, t->parts, (uint32_t)c->parts, c->length));
-    return is_cancelled(r) ? flxi_run_cancelled(r->err) : FLX_OK;
+    return r->device->run_loop(&r->run, t->bodies[0]->l->chain, t->parts, (uint32_t)c->parts, c->length);
 }
 
 /* A trajectory that is thinned has rows for some steps only. */
@@ -690,24 +680,58 @@ static flx_code finish(running *r)
     return r->device->finish ? r->device->finish(&r->run) : FLX_OK;
 }
 
+/* Before inputs are overwritten: what the caller said must be finite, and no stop later. */
+static flx_code check_guard(running *r, const block *b)
+{
+    const flxi_routine *l = b->l;
+    const void *data;
+    if (!r->setup->guard || b != r->s->main)
+        return FLX_OK;
+    const flxi_slot *slot = &l->slots[l->outputs[r->setup->guard - 1]];
+    const flx_type *type = flxi_type_at(l->g, slot->value);
+    FLXI_TRY(look(r, b->at[l->outputs[r->setup->guard - 1]], slot->nbytes, &data));
+    if (flxi_first_not_finite(type->dtype, data, 1) < 0)
+        return FLX_OK;
+    return flxi_fail(r->err, FLX_E_NUMERIC, "'%.60s' is not finite", l->g->outputs.at[r->setup->guard - 1].name);
+}
+
+/* The steps that overwrite inputs: nothing stops them, and nothing of them can fail. */
+static flx_code run_commit(running *r, block *b)
+{
+    const flxi_routine *l = b->l;
+    FLXI_TRY(flxi_stop_check(r->err));
+    flx_stop *stop = flxi_stop_swap(NULL);
+    flx_code code = FLX_OK;
+    for (uint32_t i = l->commit; code == FLX_OK && i < l->num_steps; i++) {
+        int64_t begin = r->setup->observe ? now_ns() : 0;
+        code = run_step(r, b, i);
+        if (code == FLX_OK && r->setup->observe)
+            code = finish(r);
+        if (r->setup->observe)
+            r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
+    }
+    flxi_stop_swap(stop);
+    return code;
+}
+
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out)
 {
     const flxi_routine *l = b->l;
-    if (is_cancelled(r)) /* a body may have no steps */
-        return flxi_run_cancelled(r->err);
+    FLXI_TRY(flxi_stop_check(r->err)); /* a body may have no steps */
     for (uint32_t i = 0; i < l->num_slots; i++) {
         if (l->slots[i].segment == SEGMENT_INPUT)
             b->at[i] = (void *)(uintptr_t)in[l->slots[i].index]; /* only ever read */
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
     }
-    if (l->chain && l->chain->code && uses_chains(r))
-        return r->device->run_chain(&r->run, l->chain, b->at);
-    for (uint32_t i = 0; i < l->num_steps; i++) {
-        if (is_cancelled(r))
-            return flxi_run_cancelled(r->err);
+    if (l->chain && l->chain->code && uses_chains(r)) {
+        FLXI_TRY(flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err));
+        return check_guard(r, b);
+    }
+    uint32_t end = b == r->s->main ? l->commit : l->num_steps;
+    for (uint32_t i = 0; i < end; i++) {
         int64_t begin = r->setup->observe ? now_ns() : 0;
-        flx_code code = run_step(r, b, i);
+        flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
         if (code == FLX_OK && r->setup->checks_finite)
             code = check_finite(r, b, &l->steps[i]);
         if (code == FLX_OK && r->setup->observe)
@@ -717,7 +741,8 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         if (r->setup->observe)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
-    return FLX_OK;
+    FLXI_TRY(check_guard(r, b));
+    return end < l->num_steps ? run_commit(r, b) : FLX_OK;
 }
 
 /* ---- Runs ---- */
@@ -750,7 +775,6 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
                               .queue = setup->queue,
                               .is_large = s->is_large,
                               .min_parallel = setup->min_parallel,
-                              .cancelled = setup->cancelled,
                               .status = setup->options ? setup->options->status : NULL,
                               .err = err};
     if (r.run.status && s->m->is_slow)

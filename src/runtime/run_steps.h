@@ -7,9 +7,6 @@
 
 #include <fluxion/run.h>
 
-/* What a cancelled run fails with: FLX_E_CHECK. */
-flx_code flxi_run_cancelled(flx_error *err);
-
 /* What one run at a time works with: the arena and the tables of addresses. Made once; running allocates nothing,
    except where an op is computed by the reference evaluator. */
 typedef struct flxi_state flxi_state;
@@ -20,9 +17,9 @@ void flxi_state_free(flxi_state *s); /* NULL is fine */
 typedef struct {
     const flx_run_options *options; /* print and status; may be NULL */
     flxi_queue *queue;              /* of the program's device; NULL: the caller alone */
-    const atomic_bool *cancelled;   /* looked at between steps; NULL: never */
     bool checks_finite;             /* after each step */
     bool flushes;                   /* subnormal numbers are flushed to zero */
+    size_t guard;                   /* 1 + the output that must be finite; 0: none */
     int64_t min_parallel;           /* elements from which on a kernel runs on threads; 0: the usual number */
     /* After each step, or NULL; `base` is the device address of the routine's arena. */
     void (*observe)(void *user, const flxi_routine *l, unsigned char *base, uint32_t step, int64_t time_ns);

@@ -38,7 +38,10 @@ static void *compile_later(void *user)
     flxi_variant *v = user;
     flx_exec *e = v->exec;
     flx_error err = {0};
-    flx_code code = flxi_program_compile(&v->later.program, v->g, e->device, &e->options, &err);
+    flxi_stop_scope scope;
+    flxi_stop_swap(&v->stop);
+    flxi_stop_enter(&scope, NULL, e->options.time_limit);
+    flx_code code = flxi_stop_or(flxi_program_compile(&v->later.program, v->g, e->device, &e->options, &err), &err);
     if (code == FLX_OK && v->later.program.note[0]) /* what is on can do as much */
         code = flxi_fail_hint(&err, FLX_E_DEVICE, "set FLX_CC to a C compiler", "%.200s", v->later.program.note);
     pthread_mutex_lock(&e->lock);
@@ -54,6 +57,15 @@ static void *compile_later(void *user)
     return NULL;
 }
 
+static flx_code check_memory(const flxi_program *p, const flx_compile_options *o, flx_error *err)
+{
+    size_t need = p->main->arena_bytes;
+    if (!o->memory_limit || need <= (uint64_t)o->memory_limit)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_SIZE, "raise flx_compile_options.memory_limit",
+                          "a run needs %zu bytes, more than the limit of %lld", need, (long long)o->memory_limit);
+}
+
 static flx_code make_tiers(flxi_variant *v, flx_error *err)
 {
     const flx_compile_options *o = &v->exec->options;
@@ -62,6 +74,8 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
     v->on = &v->first;
     FLXI_TRY(flxi_program_compile(&v->first.program, v->g, v->exec->device, is_later ? &plain : o, err));
+    FLXI_TRY(check_memory(&v->first.program, o, err));
+    FLXI_TRY(flxi_stop_check(err));
     if (!is_later)
         return FLX_OK;
     v->is_compiling = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
@@ -75,7 +89,7 @@ static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n
 {
     flx_exec *e = v->exec;
     v->extents = flxi_alloc(e->mem, e->g->symbols.n, sizeof *v->extents);
-    if (!v->extents || !flxi_reserve(e->mem, &e->variants))
+    if (!v->extents)
         return flxi_oom(err, "an executable");
     for (size_t i = 0; i < e->g->symbols.n; i++) {
         const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
@@ -114,14 +128,32 @@ static void trim(flx_exec *e)
     }
 }
 
+/* Without the lock, which others may need; room for the variant is there. */
+static flx_code make_unlocked(flx_exec *e, flxi_variant *v, const flx_dim_binding *b, size_t n, flx_error *err)
+{
+    flxi_stop_scope scope;
+    e->is_making = true;
+    pthread_mutex_unlock(&e->lock);
+    flxi_stop_enter(&scope, NULL, e->options.time_limit);
+    flx_code code = make_variant(v, b, n, err);
+    flxi_stop_leave(&scope);
+    pthread_mutex_lock(&e->lock);
+    e->is_making = false;
+    pthread_cond_broadcast(&e->compiled);
+    return code;
+}
+
 static flx_code add_variant(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err)
 {
     flxi_variant *v = flxi_alloc(e->mem, 1, sizeof *v);
-    if (!v)
-        return flxi_oom(err, "an executable");
     trim(e);
+    if (!v || !flxi_reserve(e->mem, &e->variants)) {
+        flxi_free(e->mem, v, 1, sizeof *v);
+        return flxi_oom(err, "an executable");
+    }
     v->exec = e;
-    flx_code code = make_variant(v, b, n, err);
+    atomic_init(&v->stop.code, 0);
+    flx_code code = make_unlocked(e, v, b, n, err);
     if (code == FLX_OK)
         e->variants.at[e->variants.n++] = *out = v;
     else
@@ -129,17 +161,23 @@ static flx_code add_variant(flx_exec *e, const flx_dim_binding *b, size_t n, flx
     return code;
 }
 
+static flxi_variant *find_variant(const flx_exec *e, const flx_dim_binding *b, size_t n)
+{
+    for (size_t i = 0; i < e->variants.n; i++)
+        if (has_extents(e, e->variants.at[i], b, n))
+            return e->variants.at[i];
+    return NULL;
+}
+
 /* ---- Finding ---- */
 
 flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_variant **out, flx_error *err)
 {
     flx_code code = FLX_OK;
-    *out = NULL;
     pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; !*out && i < e->variants.n; i++)
-        if (has_extents(e, e->variants.at[i], b, n))
-            *out = e->variants.at[i];
-    if (!*out)
+    while (!(*out = find_variant(e, b, n)) && e->is_making && (code = flxi_stop_check(err)) == FLX_OK)
+        flxi_stop_wait(&e->compiled, &e->lock);
+    if (!*out && code == FLX_OK)
         code = add_variant(e, b, n, out, err);
     if (code == FLX_OK) {
         (*out)->users++;
@@ -174,6 +212,7 @@ static void free_tier(flx_exec *e, flxi_tier *t)
 void flxi_variant_free(flxi_variant *v)
 {
     flx_exec *e = v->exec;
+    flx_stop_request(&v->stop);
     if (v->has_thread)
         pthread_join(v->thread, NULL);
     free_tier(e, &v->first);
@@ -227,6 +266,14 @@ const flxi_program *flxi_exec_program(const flx_exec *e)
         v->is_pinned = true;
     pthread_mutex_unlock(lock);
     return m;
+}
+
+size_t flxi_variant_memory(const flxi_variant *v)
+{
+    pthread_mutex_lock(&v->exec->lock);
+    size_t nbytes = v->on->program.main->arena_bytes;
+    pthread_mutex_unlock(&v->exec->lock);
+    return nbytes;
 }
 
 size_t flx_exec_memory(const flx_exec *e)

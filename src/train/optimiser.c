@@ -115,7 +115,8 @@ flx_code flxi_train_options_check(const flx_train_options *given, flx_train_opti
         if (*rows[i].value == 0)
             *rows[i].value = rows[i].usual;
     }
-    if (out->flags & ~(uint32_t)(FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT))
+    if (out->flags &
+        ~(uint32_t)(FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT | FLX_TRAIN_MISSING_ZERO | FLX_TRAIN_UNGUARDED))
         return flxi_fail(err, FLX_E_USAGE, "training: unknown flags 0x%x", (unsigned)out->flags);
     if ((out->flags & FLX_TRAIN_NESTEROV) && out->optimiser != FLX_MOMENTUM)
         return flxi_fail_hint(err, FLX_E_USAGE, "use FLX_MOMENTUM", "training: %s has no Nesterov variant", row->name);

@@ -13,13 +13,16 @@ typedef struct {
     size_t *updated; /* leaves: trained parameters in order, then states */
     size_t num_updated;
     size_t num_results; /* the loss and other outputs: output num_results + j is the next value of updated[j] */
+    bool is_guarded;    /* the last output is the norm of all gradients */
     size_t first_state; /* leaves of g from this position on are states, and the learning rate */
     size_t room;        /* of `updated` */
     const flxi_allocator *mem;
 } flxi_training;
 
-/* Freed by flxi_training_free() whether it succeeds or not. */
-flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_train_options *options, flx_error *err);
+/* Freed by flxi_training_free() whether it succeeds or not. `for_trainer`: gradients are separate from the update, and
+   their norm is an output unless the options say otherwise. */
+flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_train_options *options, bool for_trainer,
+                            flx_error *err);
 void flxi_training_free(flxi_training *t);
 
 /* ---- Optimisers ---- */

@@ -22,6 +22,7 @@ struct flx_trainer {
     flxi_arena arena;
     held_leaf *leaves;
     flx_tensor **results; /* the loss and other outputs */
+    flx_tensor *norm;     /* of the gradients, if steps are guarded by it */
     const void **in;      /* by leaf */
     void **out;           /* by output */
     uint64_t step;        /* calls of flx_trainer_step(), to see which inputs were given */
@@ -76,6 +77,11 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
         FLXI_TRY(new_tensor(t, g->outputs.at[i].val, &t->results[i], err));
         t->out[i] = t->results[i]->data;
     }
+    if (t->training.is_guarded) {
+        size_t last = g->outputs.n - 1;
+        FLXI_TRY(new_tensor(t, g->outputs.at[last].val, &t->norm, err));
+        t->out[last] = t->norm->data;
+    }
     for (size_t i = 0; i < g->leaves.n; i++)
         if (!is_input(t, i)) {
             FLXI_TRY(new_tensor(t, g->leaves.at[i], &t->leaves[i].now, err));
@@ -94,14 +100,17 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
                              const flx_compile_options *compile, flx_error *err)
 {
     flx_compile_options o;
-    FLXI_TRY(FLXI_READ_OPTIONS(flx_compile_options, &o, compile, err));
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, &o, compile, err));
     if (o.num_shares)
         return flxi_fail_hint(err, FLX_E_USAGE, "leave shares empty: a trainer shares what it updates",
                               "flx_compile_training: shares are given");
+    if (o.guard)
+        return flxi_fail_hint(err, FLX_E_USAGE, "leave guard 0: a trainer guards what it updates",
+                              "flx_compile_training: guard is given");
     if (o.num_dims && !o.dims)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile_training: dims are missing");
     FLXI_TRY(flxi_check_symbols(loss->symbols.at, loss->symbols.n, loss->name, o.dims, o.num_dims, err));
-    FLXI_TRY(flxi_training_make(&t->training, loss, options, err));
+    FLXI_TRY(flxi_training_make(&t->training, loss, options, true, err));
     FLXI_TRY(bind_dims(t, &o, err));
     o.dims = NULL; /* all are bound by now */
     o.num_dims = 0;
@@ -113,6 +122,9 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
         return flxi_oom(err, "a trainer");
     for (size_t j = 0; j < t->training.num_updated; j++)
         shares[j] = (flx_share){t->training.updated[j], t->training.num_results + j};
+    o.flags |= FLX_COMPILE_ATOMIC;
+    if (t->training.is_guarded)
+        o.guard = t->training.g->outputs.n;
     o.shares = shares;
     o.num_shares = t->training.num_updated;
     t->exec = flx_compile(t->training.g, &o, err);
@@ -151,6 +163,7 @@ void flx_trainer_free(flx_trainer *t)
     }
     for (size_t i = 0; t->results && i < t->training.num_results; i++)
         flx_tensor_release(t->results[i]);
+    flx_tensor_release(t->norm);
     flx_exec_free(t->exec);
     flxi_training_free(&t->training);
     flxi_arena_free(&t->arena);
@@ -254,7 +267,9 @@ static flx_code feed_all(flx_trainer *t, const flx_feed *feeds, size_t num_feeds
     return FLX_OK;
 }
 
-static flx_code run_step(flx_trainer *t, flx_error *err)
+/* Results become the parameters when the step has succeeded. Those that it writes in place it writes last, when nothing
+   can fail any more (FLX_COMPILE_ATOMIC). */
+static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_error *err)
 {
     const flxi_training *s = &t->training;
     for (size_t j = 0; j < s->num_updated; j++) {
@@ -262,7 +277,7 @@ static flx_code run_step(flx_trainer *t, flx_error *err)
         t->in[s->updated[j]] = l->now->data;
         t->out[s->num_results + j] = l->next ? l->next->data : l->now->data;
     }
-    FLXI_TRY(flx_exec_run_at(t->exec, t->in, t->out, err));
+    FLXI_TRY(flx_exec_run_at_with(t->exec, options, t->in, t->out, err));
     for (size_t j = 0; j < s->num_updated; j++) {
         held_leaf *l = &t->leaves[s->updated[j]];
         if (l->next) {
@@ -274,15 +289,26 @@ static flx_code run_step(flx_trainer *t, flx_error *err)
     return FLX_OK;
 }
 
-flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss, flx_error *err)
+flx_code flx_trainer_step_with(flx_trainer *t, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                               double *loss, flx_error *err)
 {
     if (!t || (num_feeds && !feeds))
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_step: the trainer and feeds must be given");
     FLXI_TRY(feed_all(t, feeds, num_feeds, err));
-    FLXI_TRY(run_step(t, err));
-    if (loss)
+    flx_error local = {0};
+    flx_code code = run_step(t, options, &local);
+    if (code == FLX_E_NUMERIC)
+        flxi_hint(&local, "nothing was changed; FLX_TRAIN_UNGUARDED takes such steps");
+    if (code != FLX_OK && err)
+        *err = local;
+    if (code == FLX_OK && loss)
         *loss = flx_tensor_get(t->results[0], 0);
-    return FLX_OK;
+    return code;
+}
+
+flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss, flx_error *err)
+{
+    return flx_trainer_step_with(t, NULL, feeds, num_feeds, loss, err);
 }
 
 /* ---- Questions ---- */

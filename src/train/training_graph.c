@@ -9,6 +9,7 @@
 #include "base/options.h"
 
 #include <fluxion/ops.h>
+#include <math.h>
 #include <stdio.h>
 
 typedef struct {
@@ -22,7 +23,9 @@ typedef struct {
     size_t num_trained;
     flx_dtype widest; /* of the arithmetic: f64 if some parameter is, else f32 */
     flx_val rate, step;
+    flx_val norm;  /* of all gradients; or none */
     flx_val scale; /* of the gradients, from clipping; or none */
+    bool for_trainer;
     flx_val *next; /* by position in t->updated */
     flx_error *err;
 } training_work;
@@ -132,6 +135,13 @@ static flx_val gradient_of(const training_work *w, size_t i)
     return flx_graph_output(w->g, w->t->num_results + i);
 }
 
+/* The update of a trainer reads what is complete: gradients that are finite, and scalars. It then is a kernel that
+   writes each element where it reads it, and runs after everything that can fail. */
+static flx_val complete(const training_work *w, flx_val v)
+{
+    return w->for_trainer ? flx_pin(w->g, v) : v;
+}
+
 static flx_dtype arithmetic_of(const training_work *w, flx_val v)
 {
     const flx_type *type = flx_val_type(w->g, v);
@@ -140,8 +150,7 @@ static flx_dtype arithmetic_of(const training_work *w, flx_val v)
 
 /* ---- The update ---- */
 
-/* min(1, clip_norm / norm), as clip_norm / max(norm, clip_norm): exactly 1 where nothing is clipped. */
-static void clip(training_work *w)
+static void find_norm(training_work *w)
 {
     flx_val sum = FLX_NONE;
     for (size_t i = 0; i < w->num_trained; i++) {
@@ -149,8 +158,22 @@ static void clip(training_work *w)
         flx_val squares = flx_reduce_sum(w->g, flx_mul(w->g, d, d), FLX_ALL, 0);
         sum = i ? flx_add(w->g, sum, squares) : squares;
     }
+    w->norm = flx_sqrt(w->g, sum);
+}
+
+/* min(1, clip_norm / norm), as clip_norm / max(norm, clip_norm): exactly 1 where nothing is clipped. */
+static void clip(training_work *w)
+{
     flx_val limit = flx_scalar(w->g, w->widest, w->o.clip_norm);
-    w->scale = flx_div(w->g, limit, flx_max(w->g, flx_sqrt(w->g, sum), limit));
+    w->scale = complete(w, flx_div(w->g, limit, flx_max(w->g, w->norm, limit)));
+}
+
+/* Multiplies by exactly 1, a number that is known only with the norm: so the update is in no kernel with what finds the
+   norm, which must run before it. */
+static void wait_for_norm(training_work *w)
+{
+    flx_val limit = flx_scalar(w->g, w->widest, INFINITY), one = flx_scalar(w->g, w->widest, 1);
+    w->scale = complete(w, flx_where(w->g, flx_lt(w->g, w->norm, limit), one, flx_scalar(w->g, w->widest, 0)));
 }
 
 static void update_param(training_work *w, size_t i)
@@ -168,7 +191,7 @@ static void update_param(training_work *w, size_t i)
         u.state[k] = leaf_value(w, w->t->updated[state + (size_t)k]);
     if (w->optimiser->counts_steps)
         u.step = as(w, w->step, dtype);
-    if (w->o.clip_norm > 0)
+    if (w->scale.id)
         u.dp = flx_mul(w->g, u.dp, as(w, w->scale, dtype));
     if (w->o.weight_decay > 0 && !w->optimiser->decay_is_apart)
         u.dp = flx_add(w->g, u.dp, flx_mul(w->g, flx_scalar(w->g, dtype, w->o.weight_decay), u.p));
@@ -191,7 +214,7 @@ static void declare_state(training_work *w)
     if (w->optimiser->counts_steps) {
         flx_type counter = flx_type_make(FLX_I64, 0, NULL);
         flx_val before = new_state(w, "", "step", &counter);
-        w->step = flx_add(w->g, before, flx_scalar(w->g, FLX_I64, 1));
+        w->step = complete(w, flx_add(w->g, before, flx_scalar(w->g, FLX_I64, 1)));
         w->next[w->t->num_updated - 1] = w->step;
     }
     flx_type scalar = flx_type_make(w->widest, 0, NULL);
@@ -208,7 +231,7 @@ static void declare_state(training_work *w)
 static flx_code choose_outputs(training_work *w)
 {
     flxi_training *t = w->t;
-    size_t n = t->num_results + t->num_updated, behind = w->g->outputs.n;
+    size_t n = t->num_results + t->num_updated + t->is_guarded, behind = w->g->outputs.n;
     flxi_choice *choices = flxi_new(&w->arena, flxi_choice, n);
     if (!choices)
         return flxi_oom(w->err, "a training step");
@@ -221,6 +244,10 @@ static flx_code choose_outputs(training_work *w)
         flx_output(w->g, w->next[j], name);
         choices[t->num_results + j].output = behind + j;
     }
+    if (t->is_guarded) {
+        flx_output(w->g, w->norm, "gradient_norm");
+        choices[n - 1].output = behind + t->num_updated;
+    }
     FLXI_TRY(flxi_built(w->g, w->err));
     flxi_name name;
     t->g = flxi_choose_outputs_as(w->g, flxi_derived_name(w->loss, "train", &name), choices, n, w->err);
@@ -230,12 +257,14 @@ static flx_code choose_outputs(training_work *w)
 static flx_code differentiate(training_work *w)
 {
     flx_grad_options o = {.struct_size = sizeof o, .flags = FLX_GRAD_VALUE};
+    if (w->o.flags & FLX_TRAIN_MISSING_ZERO)
+        o.flags |= FLX_GRAD_MISSING_ZERO;
     w->g = flx_grad(w->loss, w->names, w->num_trained, &o, w->err);
     if (w->g)
         return FLX_OK;
     flxi_without_options(w->err);
     if (w->err->code == FLX_E_NO_GRAD_PATH)
-        flxi_hint(w->err, "name the parameters to train in flx_train_options.params");
+        flxi_hint(w->err, "name the parameters to train in flx_train_options.params, or use FLX_TRAIN_MISSING_ZERO");
     return (flx_code)w->err->code;
 }
 
@@ -259,18 +288,26 @@ static flx_code make(training_work *w)
         flxi_find_leaf(w->g, w->names[i], &t->updated[t->num_updated++]);
     declare_state(w);
     FLXI_TRY(flxi_built(w->g, w->err));
+    for (size_t i = 0; i < w->num_trained; i++)
+        complete(w, gradient_of(w, i));
+    t->is_guarded = w->for_trainer && !(w->o.flags & FLX_TRAIN_UNGUARDED);
+    if (w->o.clip_norm > 0 || t->is_guarded)
+        find_norm(w);
     if (w->o.clip_norm > 0)
         clip(w);
+    else if (t->is_guarded)
+        wait_for_norm(w);
     for (size_t i = 0; i < w->num_trained; i++)
         update_param(w, i);
     return choose_outputs(w);
 }
 
-flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_train_options *options, flx_error *err)
+flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_train_options *options, bool for_trainer,
+                            flx_error *err)
 {
     flx_error local = {0};
     *t = (flxi_training){0};
-    training_work w = {.loss = loss, .t = t, .err = &local};
+    training_work w = {.loss = loss, .t = t, .for_trainer = for_trainer, .err = &local};
     flx_code code = FLXI_READ_OPTIONS(flx_train_options, &w.o, options, &local);
     if (loss && flxi_graph_alive(loss))
         flxi_arena_init(&w.arena, &loss->ctx->mem);
@@ -297,7 +334,7 @@ flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_options *op
 {
     flxi_training t;
     flx_graph *g = NULL;
-    if (flxi_training_make(&t, loss, options, err) == FLX_OK) {
+    if (flxi_training_make(&t, loss, options, false, err) == FLX_OK) {
         g = t.g;
         t.g = NULL;
     }

@@ -170,6 +170,24 @@ static flx_code call_exec_run(fixture *f, const void *options, flx_error *err)
     return code;
 }
 
+static flx_code call_exec_run_at_with(fixture *f, const void *options, flx_error *err)
+{
+    float y[1024];
+    const void *in[] = {flx_tensor_const_data(f->feeds[0].value), flx_tensor_const_data(f->feeds[1].value)};
+    void *out[] = {y};
+    return flx_exec_run_at_with(f->exec, options, in, out, err);
+}
+
+static flx_code call_trainer_step_with(fixture *f, const void *options, flx_error *err)
+{
+    flx_trainer *t = flx_compile_training(f->g, NULL, &interpreted, err);
+    CHECK_MADE(t, err);
+    CHECK_OK(flx_trainer_set_param(t, "p", f->x, err), err);
+    flx_code code = flx_trainer_step_with(t, options, f->feeds, 1, NULL, err);
+    flx_trainer_free(t);
+    return code;
+}
+
 static flx_code call_exec_start(fixture *f, const void *options, flx_error *err)
 {
     flx_tensor *y = NULL;
@@ -493,6 +511,8 @@ static const options_row rows[] = {
     ROW(flx_compile_options, show_stage, for_compile, 0),
     ROW(flx_run_options, run, for_run, 0),
     ROW(flx_run_options, exec_run, for_run, 0),
+    ROW(flx_run_options, exec_run_at_with, for_run, 0),
+    ROW(flx_run_options, trainer_step_with, for_run, 0),
     ROW(flx_run_options, exec_start, for_run, 0),
     ROW(flx_run_options, exec_profile, for_run, 0),
     ROW(flx_run_options, exec_record, for_run, 0),

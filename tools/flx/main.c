@@ -4,6 +4,7 @@
 #include "args.h"
 #include "command/cmd_help.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "kernel/cmd_kernel.h"
 #include "report.h"
 #include "suggest.h"
@@ -101,8 +102,10 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    interrupt_begin();
     int status = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout))
         status = fail_write("standard output", strerror(errno));
+    interrupt_end();
     return status;
 }

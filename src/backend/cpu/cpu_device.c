@@ -8,6 +8,7 @@
 #include "backend/cpu/routes/routes.h"
 #include "backend/host_memory.h"
 #include "backend/kernel_status.h"
+#include "base/host/stop.h"
 
 /* ---- Nodes ---- */
 
@@ -109,10 +110,19 @@ static void log_cache(const flxi_compile_request *q, flxi_compile_service *s)
     }
 }
 
+/* Less than the usual limit, if the caller sets one; but no compiler starts with less than this. */
+static uint64_t compiler_bytes(const flx_compile_options *o)
+{
+    static const uint64_t least = (uint64_t)256 << 20, usual = (uint64_t)8 << 30;
+    uint64_t bytes = (uint64_t)o->memory_limit;
+    return !bytes || bytes > usual ? 0 : bytes < least ? least : bytes;
+}
+
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
 {
     static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
-    const flxi_compile_options options = {.cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir}};
+    const flxi_compile_options options = {.cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir},
+                                          .memory_bytes = compiler_bytes(q->options)};
     const flxi_native_options native = native_options(q->options);
     flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
     if (!s)
@@ -245,7 +255,7 @@ static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
 {
     flxi_native_args args = {s->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
     int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
-    flxi_native_run(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch);
+    flxi_native_run(s->code, &args, s->work, s->work >= least ? pool_of(r) : NULL, s->scratch);
     return FLX_OK;
 }
 
@@ -255,7 +265,7 @@ static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
     uint32_t status[KSTATUS_WORDS] = {0};
     flxi_native_args args = {s->data, s->count, {s->grid[0], s->grid[1], s->grid[2]}, SUBGROUP};
     int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
-    flxi_native_call(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, r->cancelled, status);
+    flxi_native_call(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, status);
     flxi_kdispatch d = {.kernel = s->kernel};
     return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
 }
@@ -280,11 +290,10 @@ static flx_code run_chain(const flxi_device_run *r, const flxi_chain *c, void *c
     return FLX_OK;
 }
 
-/* Steps of a loop between two looks at whether the run was cancelled. */
+/* Steps of a loop between two looks at whether the run is stopped. */
 static const int64_t steps_at_once = 64;
 
 typedef struct {
-    const flxi_device_run *run;
     const flxi_chain_code *code;
     const flxi_loop_part *parts;
     int64_t length;
@@ -293,11 +302,10 @@ typedef struct {
 static void run_parts(void *user, int64_t begin_part, int64_t end_part)
 {
     const looping *l = user;
-    const atomic_bool *cancelled = l->run->cancelled;
     for (const flxi_loop_part *p = l->parts + begin_part; p < l->parts + end_part; p++)
         for (int64_t from = 0, to; from < l->length; from = to) {
             to = l->length - from > steps_at_once ? from + steps_at_once : l->length;
-            if (cancelled && atomic_load_explicit(cancelled, memory_order_relaxed))
+            if (flxi_stopped())
                 return;
             l->code->run_loop(p->at, p->rows, p->carries, from, to);
         }
@@ -306,7 +314,7 @@ static void run_parts(void *user, int64_t begin_part, int64_t end_part)
 static flx_code run_loop(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
                          int64_t length)
 {
-    looping l = {r, c->code, parts, length};
+    looping l = {c->code, parts, length};
     flxi_pool_run(num_parts > 1 ? pool_of(r) : NULL, num_parts, 1, run_parts, &l);
     return FLX_OK;
 }

@@ -4,6 +4,7 @@
    leaves are given, not evaluated. */
 #include "backend/ref/ref.h"
 
+#include "base/host/stop.h"
 #include "graph/op/origin.h"
 #include "graph/type/finite.h"
 
@@ -13,6 +14,7 @@ struct flxi_run {
     const flxi_allocator *mem;
     flx_tensor **values; /* by id; NULL before the node ran and after the last use */
     uint32_t *last_use;  /* by id: index of the last node that reads it; UINT32_MAX: an output */
+    size_t held;         /* bytes of values that were computed and are still needed */
     flx_error *err;
 };
 
@@ -30,15 +32,46 @@ static flx_code find_last_uses(flxi_run *r)
     return FLX_OK;
 }
 
+static bool is_leaf(const flxi_run *r, uint32_t id)
+{
+    return flxi_ops[flxi_node_at(r->g, flxi_value_at(r->g, id)->node)->op].traits & TRAIT_DECLARED;
+}
+
 static void drop(flxi_run *r, uint32_t id)
 {
+    if (r->values[id] && !is_leaf(r, id))
+        r->held -= r->values[id]->nbytes;
     flx_tensor_release(r->values[id]);
     r->values[id] = NULL;
 }
 
+/* Bytes that values may have together; 0: any number. */
+static size_t limit_of(const flxi_run *r)
+{
+    return r->options ? (size_t)r->options->memory_limit : 0;
+}
+
+/* Counts the bytes of a result before they are allocated. */
+static flx_code hold(flxi_run *r, uint32_t id)
+{
+    size_t nbytes = 0;
+    flxi_static_bytes(flxi_type_at(r->g, id), &nbytes);
+    if (limit_of(r) && (nbytes > limit_of(r) || r->held > limit_of(r) - nbytes))
+        return flxi_fail_hint(r->err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+                              "the run needs more than its limit of %zu bytes", limit_of(r));
+    r->held += nbytes;
+    return FLX_OK;
+}
+
+/* A body may use what the graph around it has left. */
 static flx_code run_body(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out)
 {
-    return flxi_ref_run(body, e->run->options, in, out, e->err);
+    if (!limit_of(e->run))
+        return flxi_ref_run(body, e->run->options, in, out, e->err);
+    flx_run_options rest = *e->run->options;
+    rest.memory_limit -= (int64_t)e->run->held;
+    rest.memory_limit = rest.memory_limit > 0 ? rest.memory_limit : 1;
+    return flxi_ref_run(body, &rest, in, out, e->err);
 }
 
 static void print_value(flxi_eval *e, const char *message, const flx_tensor *value)
@@ -62,6 +95,7 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
     for (uint32_t k = 0; k < n->nin; k++)
         in[k] = r->values[n->in[k]];
     for (uint32_t k = 0; k < n->nout; k++) {
+        FLXI_TRY(hold(r, n->first + k));
         out[k] = flx_tensor_new(r->g->ctx, flxi_type_at(r->g, n->first + k), NULL, r->err);
         if (!out[k])
             return r->err && r->err->code ? (flx_code)r->err->code : FLX_E_OOM;
@@ -82,7 +116,7 @@ static flx_code eval_node(flxi_run *r, const flxi_node *n, const flx_tensor **in
                    .print = print_value,
                    .report = report_status};
     flxi_node_name name;
-    FLXI_TRY(e.op->rules->eval(&e));
+    FLXI_TRY(flxi_stop_or(e.op->rules->eval(&e), r->err));
     bool is_checked = r->options && (r->options->flags & FLX_RUN_CHECK_FINITE) && !flxi_is_const(n);
     for (uint32_t k = 0; is_checked && k < n->nout; k++)
         FLXI_TRY(flxi_check_finite(&out[k]->type, out[k]->data,
@@ -127,6 +161,7 @@ static flx_code run_node(flxi_run *r, uint32_t i)
 static flx_code run_all(flxi_run *r, const flx_tensor *const *in, flx_tensor **out)
 {
     FLXI_TRY(find_last_uses(r));
+    FLXI_TRY(flxi_stop_check(r->err));          /* a body may have no nodes */
     for (size_t i = 0; i < r->g->leaves.n; i++) /* the hold is ours, the elements stay the caller's */
         r->values[r->g->leaves.at[i]] = flx_tensor_retain((flx_tensor *)(uintptr_t)in[i]);
     for (uint32_t i = 0; i < r->g->node_count; i++)

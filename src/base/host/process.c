@@ -3,11 +3,11 @@
    exceeds its time. The end of the output shows that a program ends. */
 #include "base/host/process.h"
 
+#include "base/host/stop.h"
 #include "base/host/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -123,6 +123,18 @@ static void kill_group(const flxi_process *p)
     kill(-p->pid, SIGKILL);
 }
 
+/* Whether the program has ended, though others may still hold its output. It is not reaped yet, so that its group keeps
+   its number. */
+static bool has_ended(const flxi_process *p)
+{
+    siginfo_t info = {0};
+    int result;
+    do
+        result = waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    while (result < 0 && errno == EINTR);
+    return result < 0 || info.si_pid != 0;
+}
+
 /* Reaps the child; false if it still runs. If the host ignores its children, or reaps them itself, there is no status:
    that counts as success, and the results of the program decide. */
 static bool collect(flxi_process *p, int flags)
@@ -140,10 +152,11 @@ static bool collect(flxi_process *p, int flags)
 static flxi_process_state wait_for_end(flxi_process *p)
 {
     for (long pause_ns = 20000; !collect(p, WNOHANG); pause_ns = pause_ns < 5000000 ? pause_ns * 2 : pause_ns) {
-        if (p->end_ms <= now_ms()) {
+        bool is_late = p->end_ms <= now_ms();
+        if (is_late || flxi_stopped()) {
             kill_group(p);
             collect(p, 0);
-            return FLXI_PROCESS_LATE;
+            return is_late ? FLXI_PROCESS_LATE : FLXI_PROCESS_STOPPED;
         }
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
     }
@@ -187,17 +200,18 @@ typedef struct {
     nfds_t n;
 } watch;
 
-/* Milliseconds until the first time limit; -1 if there is none. */
+/* Time between two checks for what no output shows: a stop, and the end of a program whose output others hold. */
+enum { LOOK_MS = 10 };
+
+/* Milliseconds to sleep at most. */
 static int time_left(const watch *w)
 {
     int64_t first = INT64_MAX;
     for (nfds_t i = 0; i < w->n; i++)
         if (w->running[i]->end_ms < first)
             first = w->running[i]->end_ms;
-    if (first == INT64_MAX)
-        return -1;
     int64_t left = first - now_ms();
-    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+    return left < 0 ? 0 : left > LOOK_MS ? LOOK_MS : (int)left;
 }
 
 static void watch_once(watch *w)
@@ -209,8 +223,14 @@ static void watch_once(watch *w)
         flxi_process *p = w->running[i];
         if (ready > 0 && w->polled[i].revents)
             take_output(p);
+        if (p->state == FLXI_PROCESS_RUNS && ready == 0 && has_ended(p)) {
+            kill_group(p); /* those who hold the output */
+            end(p, FLXI_PROCESS_ENDED);
+        }
         if (p->state == FLXI_PROCESS_RUNS && p->end_ms <= now_ms())
             end(p, FLXI_PROCESS_LATE);
+        if (p->state == FLXI_PROCESS_RUNS && flxi_stopped())
+            end(p, FLXI_PROCESS_STOPPED);
     }
     nfds_t kept = 0;
     for (nfds_t i = 0; i < w->n; i++)
@@ -238,7 +258,7 @@ void flxi_processes_run(flxi_process *p, size_t n, const flxi_process_limits *li
         p[i].said[0] = 0;
     }
     for (;;) {
-        while (next < n && w.n < jobs && !any_failed(p, next)) {
+        while (next < n && w.n < jobs && !any_failed(p, next) && !flxi_stopped()) {
             start(&p[next], limits);
             if (p[next].state == FLXI_PROCESS_RUNS)
                 w.running[w.n++] = &p[next];

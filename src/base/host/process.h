@@ -16,8 +16,9 @@ typedef enum {
     FLXI_PROCESS_WAITING, /* not started: another one failed earlier */
     FLXI_PROCESS_REFUSED, /* the system did not start it, or its output cannot be read: `error` says why */
     FLXI_PROCESS_RUNS,
-    FLXI_PROCESS_LATE,  /* killed at its time limit */
-    FLXI_PROCESS_ENDED, /* `status` is that of waitpid(), 0 if the host ignores its children */
+    FLXI_PROCESS_LATE,    /* killed at its time limit */
+    FLXI_PROCESS_STOPPED, /* killed because the thread is stopped (stop.h) */
+    FLXI_PROCESS_ENDED,   /* `status` is that of waitpid(), 0 if the host ignores its children */
 } flxi_process_state;
 
 typedef struct {
@@ -43,7 +44,9 @@ typedef struct {
 
 enum { FLXI_PROCESS_JOBS = 64 }; /* limit of programs that run at the same time */
 
-/* Runs all of them, in order, and returns when the last has ended. After a failure no more are started. */
+/* Runs all of them, in order, and returns when the last has ended, whatever it has started: processes that outlive a
+   program are killed if they are in its group, and not waited for. After a failure no more are started. When the
+   calling thread is stopped, all are killed. */
 void flxi_processes_run(flxi_process *p, size_t n, const flxi_process_limits *limits);
 
 /* It ended, with status 0. */

@@ -16,6 +16,7 @@
 #include "base/host/thread_pool.h"
 
 #include "base/host/float_mode.h"
+#include "base/host/stop.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -50,8 +51,9 @@ typedef struct {
     int64_t end;
     loop loop;
     flxi_pool *pool;
+    flx_stop *stop; /* of the caller; seldom changes, so it is not in the line that does */
     pthread_t thread;
-    char padding[LINE - 64 - sizeof(flxi_pool *) - sizeof(pthread_t)];
+    char padding[LINE - 64 - 2 * sizeof(flxi_pool *) - sizeof(pthread_t)];
 } taker;
 
 struct flxi_pool {
@@ -142,6 +144,8 @@ static void wait_while(flxi_pool *p, taker *w, uint32_t value, atomic_bool *flag
 
 static void run_chunk(const loop *l, int64_t i)
 {
+    if (flxi_stopped())
+        return;
     int64_t begin = i * l->chunk;
     int64_t end = l->count - begin < l->chunk ? l->count : begin + l->chunk;
     l->fn(l->user, begin, end);
@@ -170,6 +174,7 @@ static void draw_chunks(const loop *l, taker *from)
 static void take_part(taker *own)
 {
     uint32_t mode = flxi_float_mode();
+    flx_stop *stop = flxi_stop_swap(own->stop);
     inside_chunk = true;
     flxi_set_float_mode(own->mode);
     draw_chunks(&own->loop, own);
@@ -177,6 +182,7 @@ static void take_part(taker *own)
         draw_chunks(&own->loop, &own->pool->takers[i % own->takers]);
     flxi_set_float_mode(mode);
     inside_chunk = false;
+    flxi_stop_swap(stop);
 }
 
 /* Gives each participant the loop and a share of its chunks. */
@@ -188,6 +194,8 @@ static void divide(flxi_pool *p, const loop *l, int64_t chunks, int takers)
         taker *t = &p->takers[i];
         t->loop = *l;
         t->mode = mode;
+        if (t->stop != flxi_current_stop)
+            t->stop = flxi_current_stop;
         t->takers = (uint16_t)takers;
         atomic_store_explicit(&t->next, next, memory_order_relaxed);
         next += each + (i < rest);
@@ -233,6 +241,22 @@ static void close_loop(flxi_pool *p, taker *w)
         wait_while(p, w, BUSY, &w->is_awaited);
 }
 
+/* False when the caller is stopped before its turn comes. */
+static bool take_turn(flxi_pool *p)
+{
+    if (!flxi_current_stop) {
+        pthread_mutex_lock(&p->turn);
+        return true;
+    }
+    for (long pause_ns = 1000; pthread_mutex_trylock(&p->turn) != 0;) {
+        if (flxi_stopped())
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        pause_ns = pause_ns < 1000000 ? pause_ns * 2 : pause_ns;
+    }
+    return true;
+}
+
 void flxi_pool_run(flxi_pool *p, int64_t count, int64_t chunk, flxi_chunk_fn fn, void *user)
 {
     if (count <= 0)
@@ -246,7 +270,8 @@ void flxi_pool_run(flxi_pool *p, int64_t count, int64_t chunk, flxi_chunk_fn fn,
         return;
     }
     int takers = chunks <= p->started ? (int)chunks : p->started + 1;
-    pthread_mutex_lock(&p->turn);
+    if (!take_turn(p))
+        return;
     divide(p, &l, chunks, takers);
     for (int i = 1; i < takers; i++)
         set_state(&p->takers[i], OPEN);

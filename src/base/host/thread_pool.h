@@ -24,7 +24,8 @@ typedef void (*flxi_chunk_fn)(void *user, int64_t begin, int64_t end);
 
 /* Calls fn for [0, chunk), [chunk, 2 chunk) … up to count and returns when all are done. With p NULL it runs them in
    order on the caller. Loops started from several threads take turns; a loop started inside a chunk runs on the caller
-   alone. Chunks compute in the caller's float mode (float_mode.h) on every thread. */
+   alone. Chunks compute in the caller's float mode (float_mode.h) on every thread, and belong to its stop (stop.h):
+   once that is set, no more are started. */
 void flxi_pool_run(flxi_pool *p, int64_t count, int64_t chunk, flxi_chunk_fn fn, void *user);
 
 /* Around many loops in a row, such as the steps of one run: wakes the workers at once, while the caller prepares the

@@ -109,6 +109,19 @@ static const flxi_khelper helpers[] = {
      "    for (int i = 0; i < 6; i++)\n"
      "        status[i] = words[i];\n"
      "}\n"},
+    /* The code that loads the object may set the question. */
+    {"is_stopped", 0,
+     "static int (*k_ask)(void);\n"
+     "void flxk_ask_by(int (*ask)(void));\n"
+     "void flxk_ask_by(int (*ask)(void))\n"
+     "{\n"
+     "    k_ask = ask;\n"
+     "}\n"
+     "static k_bool $n(k_u32 *ticks)\n"
+     "{\n"
+     "    *ticks = *ticks >> 31 || (k_ask && k_ask()) ? 1u << 31 : 0;\n"
+     "    return *ticks != 0;\n"
+     "}\n"},
     {0},
 };
 
@@ -381,6 +394,7 @@ static void write_kernel(flxi_kwriter *w)
     flxi_kw_line(w, "{");
     w->depth++;
     declare_bound(w);
+    flxi_kw_declare_ticks(w, w->k->body);
     if (in_vectors) {
         flxi_vw_write(w);
     } else {

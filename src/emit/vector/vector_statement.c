@@ -221,6 +221,7 @@ static void write_divergent_loop(flxi_kwriter *w, const flxi_ks *s)
     w->vectors->selects = was_selecting;
     for (unsigned part = 0; part < parts; part++)
         flxi_kw_line(w, "%s += 1u;", flxi_vw_name(w, s->var, part));
+    flxi_kw_poll(w, s);
     flxi_kw_close(w);
     flxi_kw_close(w);
 }
@@ -283,7 +284,7 @@ static void write_loop(flxi_kwriter *w, const flxi_ks *s)
     const char *from = flxi_kw_root(w, s->a), *to = flxi_kw_root(w, s->b);
     flxi_kw_open_loop(w, s, from, to);
     write_body(w, s, false);
-    flxi_kw_close(w);
+    flxi_kw_close_loop(w, s);
 }
 
 static void write_block(flxi_kwriter *w, const flxi_ks *s)

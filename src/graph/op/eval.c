@@ -2,6 +2,8 @@
 /* eval.c: shared by the reference evaluation rules of all ops: elements of any dtype, arithmetic on them, positions. */
 #include "graph/op/eval.h"
 
+#include "base/host/stop.h"
+
 #include "base/complex_arith.h"
 #include "base/half.h"
 #include "graph/op/origin.h"
@@ -393,7 +395,7 @@ void flxi_broadcast_strides(const flx_type *t, const flx_type *to, int64_t strid
 
 bool flxi_next(int64_t *index, const flx_dim *dims, int rank)
 {
-    for (int k = rank - 1; k >= 0; k--) {
+    for (int k = rank - 1; k >= 0 && !flxi_stopped_by_now(); k--) {
         if (++index[k] < dims[k])
             return true;
         index[k] = 0;
@@ -517,7 +519,7 @@ flx_code flxi_eval_pointwise(flxi_eval *e)
     int64_t index[FLX_MAX_RANK] = {0};
     for (uint32_t k = 0; k < e->nin; k++)
         flxi_broadcast_strides(&e->in[k]->type, to, strides[k]);
-    for (int64_t o = 0; o < e->out[0]->count; o++) {
+    for (int64_t o = 0; o < e->out[0]->count && !flxi_stopped_by_now(); o++) {
         int64_t at[MAX_POINTWISE];
         for (uint32_t k = 0; k < e->nin; k++)
             at[k] = flxi_offset(index, strides[k], to->rank);
@@ -529,7 +531,6 @@ flx_code flxi_eval_pointwise(flxi_eval *e)
 
 flx_code flxi_eval_copy(flxi_eval *e)
 {
-    if (e->out[0]->nbytes)
-        memcpy(e->out[0]->data, e->in[0]->data, e->out[0]->nbytes);
+    flxi_stop_copy(e->out[0]->data, e->in[0]->data, e->out[0]->nbytes);
     return FLX_OK;
 }

@@ -2,7 +2,8 @@
 /* eval.h: reference evaluation, seen from the rule of an op.
 
    Operands and results are dense, row-major, of static shape; results come zeroed. The rule must be total: whatever the
-   values are, it stays inside the buffers. Rules are plain and slow on purpose: they define the correct results. */
+   values are, it stays inside the buffers. Loops that may take long poll base/host/stop.h: what a rule computes after
+   that is not used. Rules are plain and slow on purpose: they define the correct results. */
 #ifndef FLXI_EVAL_H
 #define FLXI_EVAL_H
 
@@ -85,8 +86,8 @@ int64_t flxi_wrap_int(int32_t dtype, int64_t x);
 int64_t flxi_strides(const flx_type *t, int64_t strides[FLX_MAX_RANK]);
 /* Strides that walk `t` broadcast to `to`: 0 where it stretches. */
 void flxi_broadcast_strides(const flx_type *t, const flx_type *to, int64_t strides[FLX_MAX_RANK]);
-/* Next multi-index in row-major order over dims; false after the last. Start from all zeros, and only if no dim is
-   0. */
+/* Next multi-index in row-major order over dims; false after the last, or when the run is stopped (base/host/stop.h).
+   Start from all zeros, and only if no dim is 0. */
 bool flxi_next(int64_t *index, const flx_dim *dims, int rank);
 /* Element offset of a multi-index. */
 static inline int64_t flxi_offset(const int64_t *index, const int64_t *strides, int rank)

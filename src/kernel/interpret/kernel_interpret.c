@@ -10,6 +10,7 @@
    A kernel without barriers and subgroup ops, in a schedule that does not switch, needs only one lane. */
 #include "kernel/interpret/kernel_machine.h"
 
+#include "base/host/stop.h"
 #include "kernel/program/kernel_scalar.h"
 
 /* Lanes that take turns in schedules that switch between statements; more if a workgroup is larger. */
@@ -424,6 +425,7 @@ static flx_code run_alone(run *r, uint64_t done)
 static flx_code run_groups(run *r)
 {
     for (uint64_t done = 0; done < r->num_groups;) {
+        FLXI_TRY(flxi_stop_check(r->m.err));
         uint64_t left = r->num_groups - done;
         uint64_t n = r->resident < left ? r->resident : left;
         if (r->is_alone)

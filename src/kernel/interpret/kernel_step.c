@@ -2,6 +2,7 @@
 /* kernel_step.c: runs the code of one invocation until it waits for others. */
 #include "kernel/interpret/kernel_machine.h"
 
+#include "base/host/stop.h"
 #include "kernel/program/kernel_extension.h"
 #include "kernel/program/kernel_scalar.h"
 
@@ -283,6 +284,10 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
                 continue;
             if (left < 0)
                 break;
+            if (flxi_stopped_by_now()) {
+                failed = flxi_stop_check(m->err);
+                break;
+            }
             i = code + i->d - 1;
             continue;
         case KI_MOVE: r[i->to] = r[i->a]; continue;

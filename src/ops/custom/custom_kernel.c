@@ -7,6 +7,7 @@
    custom_kernel_batch.c. */
 #include "ops/custom/custom_kernel.h"
 
+#include "base/host/stop.h"
 #include "base/number.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
@@ -281,7 +282,7 @@ static void to_memory(const flx_tensor *t, void *data)
         memcpy(data, flx_tensor_const_data(t), flx_tensor_nbytes(t));
         return;
     }
-    for (int64_t i = 0; i < flx_tensor_count(t); i++)
+    for (int64_t i = 0; i < flx_tensor_count(t) && !flxi_stopped_by_now(); i++)
         ((uint32_t *)data)[i] = ((const uint8_t *)flx_tensor_const_data(t))[i];
 }
 
@@ -291,7 +292,7 @@ static void from_memory(flx_tensor *t, const void *data)
         memcpy(flx_tensor_data(t), data, flx_tensor_nbytes(t));
         return;
     }
-    for (int64_t i = 0; i < flx_tensor_count(t); i++)
+    for (int64_t i = 0; i < flx_tensor_count(t) && !flxi_stopped_by_now(); i++)
         ((uint8_t *)flx_tensor_data(t))[i] = ((const uint32_t *)data)[i] != 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compare.c: relations, predicates of floats, logic on bool, bits of integers, and selection. Only `where` has a
    derivative other than zero. */
+#include "base/host/stop.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/broadcast.h"
 #include "ops/rule/copy.h"
@@ -120,7 +121,7 @@ static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im)
     uint8_t *y = e->out[0]->data;
     int32_t part = flxi_part_dtype(x->type.dtype);
     bool paired = flxi_is_complex(x->type.dtype);
-    for (int64_t i = 0; i < x->count; i++) {
+    for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++) {
         double re = flxi_load_double(part, x->data, paired ? 2 * i : i);
         double im = paired ? flxi_load_double(part, x->data, 2 * i + 1) : 0;
         y[i] = answer(re, im);

@@ -2,6 +2,7 @@
 /* complex.c: building complex numbers and extracting their parts. A complex tensor is stored as pairs of its part
    dtype, so the evaluators read and write parts, which are exact whatever infinities or NaNs they hold. A real number
    counts as complex with imaginary part 0. */
+#include "base/host/stop.h"
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/broadcast.h"
@@ -85,7 +86,7 @@ static flx_code eval_part(flxi_eval *e, double (*value)(double re, double im))
     const flx_tensor *z = e->in[0];
     int32_t part = e->out[0]->type.dtype;
     bool paired = flxi_is_complex(z->type.dtype);
-    for (int64_t i = 0; i < z->count; i++) {
+    for (int64_t i = 0; i < z->count && !flxi_stopped_by_now(); i++) {
         double re = flxi_load_double(part, z->data, paired ? 2 * i : i);
         double im = paired ? flxi_load_double(part, z->data, 2 * i + 1) : 0;
         flxi_store_double(part, e->out[0]->data, i, value(re, im));
@@ -199,7 +200,7 @@ static flx_code eval_conjugate(flxi_eval *e)
     if (!flxi_is_complex(y->type.dtype))
         return FLX_OK;
     int32_t part = flxi_part_dtype(y->type.dtype);
-    for (int64_t i = 0; i < y->count; i++)
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
         flxi_store_double(part, y->data, 2 * i + 1, -flxi_load_double(part, y->data, 2 * i + 1));
     return FLX_OK;
 }

@@ -2,6 +2,7 @@
 /* identity.c: ops whose result is their operand, unchanged, in another dtype, in fewer bits, or with a side effect
    (`print` prints, `check` may fail). */
 #include "base/half.h"
+#include "base/host/stop.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/element.h"
 #include "ops/rule/extent.h"
@@ -101,7 +102,7 @@ static flx_code eval_cast(flxi_eval *e)
 {
     const flx_tensor *x = e->in[0];
     flx_tensor *y = e->out[0];
-    for (int64_t i = 0; i < x->count; i++)
+    for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++)
         flxi_cast_element(x->type.dtype, x->data, i, y->type.dtype, y->data, i);
     return FLX_OK;
 }
@@ -444,7 +445,7 @@ static flx_code fail_check(flxi_eval *e, int64_t i)
 static flx_code eval_check(flxi_eval *e)
 {
     const flx_tensor *ok = e->in[1];
-    for (int64_t i = 0; i < ok->count; i++)
+    for (int64_t i = 0; i < ok->count && !flxi_stopped_by_now(); i++)
         if (!flxi_load_truth(ok->type.dtype, ok->data, i))
             return fail_check(e, i);
     return flxi_eval_copy(e);

@@ -6,6 +6,7 @@
    Complex functions are C99's with their branch cuts: on a cut the sign of a zero part selects the side. Integers have
    only the functions whose results are integers; they wrap. */
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 #include "ops/composite/backward.h"
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
@@ -238,7 +239,7 @@ static flx_code eval_abs(flxi_eval *e)
     flx_tensor *y = e->out[0];
     if (!flxi_is_complex(x->type.dtype))
         return flxi_eval_pointwise(e);
-    for (int64_t i = 0; i < x->count; i++) {
+    for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++) {
         double complex z = flxi_load_complex(x->type.dtype, x->data, i);
         flxi_store_double(y->type.dtype, y->data, i, creal(abs_c(&z, NULL)));
     }

@@ -5,6 +5,7 @@
 
    Each op's derivative is the other. A batch in which every example has its own position becomes a pair of batching
    axes of gather_nd and scatter_nd. */
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/rule/copy.h"
@@ -99,7 +100,7 @@ static flx_code eval_dynamic_slice(flxi_eval *e)
     size_t size = flx_dtype_size(y->type.dtype);
     window_walk w;
     FLXI_TRY(window_begin(e, 1, &y->type, &w));
-    for (int64_t i = 0; i < y->count; i++)
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
         flxi_copy_element(y->data, i, e->in[0]->data, window_step(&w), size);
     return FLX_OK;
 }
@@ -266,7 +267,7 @@ static flx_code eval_dynamic_update_slice(flxi_eval *e)
     window_walk w;
     FLXI_TRY(window_begin(e, 2, &u->type, &w));
     FLXI_TRY(flxi_eval_copy(e));
-    for (int64_t i = 0; i < u->count; i++)
+    for (int64_t i = 0; i < u->count && !flxi_stopped_by_now(); i++)
         flxi_copy_element(y->data, window_step(&w), u->data, i, size);
     return FLX_OK;
 }

@@ -13,6 +13,7 @@
    round at each step, as the definition by single steps requires. `unique` is a promise that allows faster code; here
    it has no effect. */
 #include "ops/index/gather_nd.h"
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/opcode.h"
@@ -353,7 +354,7 @@ static flx_code eval_gather_nd(flxi_eval *e)
     size_t size = flx_dtype_size(y->type.dtype);
     int64_t o[FLX_MAX_RANK] = {0};
     FLXI_TRY(check_starts(e, &m));
-    for (int64_t i = 0; i < y->count; i++, flxi_next(o, y->type.dims, y->type.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(o, y->type.dims, y->type.rank)) {
         int64_t at;
         FLXI_TRY(locate(e, &m, o, &at));
         if (at >= 0)
@@ -438,7 +439,8 @@ static flx_code for_each_target(flxi_eval *e, scatter_step step, scatter *s)
     nd_map m = map_of(e, &updates->type);
     int64_t o[FLX_MAX_RANK] = {0};
     FLXI_TRY(check_starts(e, &m));
-    for (int64_t i = 0; i < updates->count; i++, flxi_next(o, updates->type.dims, updates->type.rank)) {
+    for (int64_t i = 0; i < updates->count && !flxi_stopped_by_now();
+         i++, flxi_next(o, updates->type.dims, updates->type.rank)) {
         int64_t at;
         FLXI_TRY(locate(e, &m, o, &at));
         if (at >= 0)
@@ -481,7 +483,7 @@ static flx_code scatter_sums(flxi_eval *e, scatter *s)
     s->sum = flxi_wide_begin(e, s->arith->zero);
     if (!s->sum)
         return FLX_E_OOM;
-    for (int64_t i = 0; i < e->out[0]->count; i++)
+    for (int64_t i = 0; i < e->out[0]->count && !flxi_stopped_by_now(); i++)
         s->sum[i] = s->arith->load(e->in[0]->data, i);
     return flxi_wide_end(e, s->sum, for_each_target(e, step_add, s));
 }

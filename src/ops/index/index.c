@@ -10,6 +10,7 @@
    gather_nd and scatter_nd: an index out of range stays out of range and never reads the neighbouring example. */
 #include "ops/index/index.h"
 
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/rule/axis_lists.h"
@@ -53,7 +54,7 @@ static flx_code eval_gather(flxi_eval *e)
     const flx_tensor *idx = e->in[1];
     flxi_split s = flxi_split_at(&e->in[0]->type, a->axis);
     size_t row = (size_t)s.inner * flx_dtype_size(e->in[0]->type.dtype);
-    for (int64_t i = 0; i < idx->count; i++) {
+    for (int64_t i = 0; i < idx->count && !flxi_stopped_by_now(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, s.n, (flxi_oob)a->oob, &at));
         if (at < 0 || row == 0)
@@ -259,7 +260,7 @@ static flx_code add_rows(flxi_eval *e, const flxi_arith *m, flxi_num *sum)
     const flx_tensor *upd = e->in[0];
     const flx_tensor *idx = e->in[1];
     flxi_split s = flxi_split_at(&e->out[0]->type, 0);
-    for (int64_t i = 0; i < idx->count; i++) {
+    for (int64_t i = 0; i < idx->count && !flxi_stopped_by_now(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, s.n, (flxi_oob)a->oob, &at));
         for (int64_t q = 0; at >= 0 && q < s.inner; q++) {
@@ -402,7 +403,7 @@ static flx_code eval_take_along(flxi_eval *e)
     flxi_split sx = flxi_split_at(&e->in[0]->type, a->axis);
     flxi_split si = flxi_split_at(&idx->type, a->axis);
     size_t size = flx_dtype_size(e->in[0]->type.dtype);
-    for (int64_t i = 0; i < idx->count; i++) {
+    for (int64_t i = 0; i < idx->count && !flxi_stopped_by_now(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, sx.n, (flxi_oob)a->oob, &at));
         if (at < 0)
@@ -563,7 +564,7 @@ static flx_code eval_one_hot(flxi_eval *e)
     flx_tensor *y = e->out[0];
     const flxi_arith *m = flxi_arith_of(y->type.dtype);
     flxi_split s = flxi_split_at(&y->type, a->axis);
-    for (int64_t i = 0; i < idx->count; i++) {
+    for (int64_t i = 0; i < idx->count && !flxi_stopped_by_now(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, idx, i, s.n, (flxi_oob)a->oob, &at));
         if (at >= 0)

@@ -5,6 +5,7 @@
    where det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is computed
    as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at singular
    matrices. */
+#include "base/host/stop.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
@@ -79,7 +80,7 @@ static flx_code each_matrix(flxi_eval *e, from_factors *fn, int64_t n, int64_t m
     int64_t *pivots = flxi_new(scratch, int64_t, n);
     if (!x || !y || !pivots)
         return flxi_oom(e->err, "factoring");
-    for (int64_t i = 0; i < flxi_matrix_count(&a->type); i++) {
+    for (int64_t i = 0; i < flxi_matrix_count(&a->type) && !flxi_stopped(); i++) {
         flxi_matrix_view from = {a->type.dtype, a->data, i * n * n, n, 1};
         flxi_matrix_view to = {a->type.dtype, e->out[0]->data, i * m * m, m, 1};
         flxi_matrix_load(x, &from, n, n);

@@ -2,6 +2,7 @@
 /* factor.c: lu and cholesky. The derivatives of both are those of a product of triangles: the change of the product,
    multiplied by the inverses of the factors from both sides, splits into a lower and an upper part, one for each
    factor. */
+#include "base/host/stop.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
@@ -36,7 +37,7 @@ static flx_code factor_each(flxi_eval *e, int64_t m, int64_t n, flxi_arena *scra
     int32_t *out_perm = e->out[2]->data;
     if (!x || !pivots || !perm)
         return flxi_oom(e->err, "factoring");
-    for (int64_t i = 0; i < flxi_matrix_count(&a->type); i++) {
+    for (int64_t i = 0; i < flxi_matrix_count(&a->type) && !flxi_stopped(); i++) {
         flxi_matrix_view from = {a->type.dtype, a->data, i * m * n, n, 1};
         flxi_matrix_view to = {a->type.dtype, e->out[0]->data, i * m * n, n, 1};
         flxi_matrix_load(x, &from, m, n);
@@ -197,7 +198,7 @@ static flx_code eval_cholesky(flxi_eval *e)
     void *x = flxi_alloc(e->mem, count, d->size);
     if (!x)
         return flxi_oom(e->err, "factoring");
-    for (int64_t first = 0; first < a->count; first += n * n) {
+    for (int64_t first = 0; first < a->count && !flxi_stopped(); first += n * n) {
         flxi_matrix_view from = {a->type.dtype, a->data, first, n, 1};
         flxi_matrix_view to = {a->type.dtype, e->out[0]->data, first, attrs->lower ? n : 1, attrs->lower ? 1 : n};
         flxi_matrix_load(x, &from, n, n);

@@ -4,6 +4,7 @@
    expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is accurate to
    the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
@@ -16,8 +17,8 @@ typedef double _Complex cplx;
 
 static void multiply(int64_t n, const cplx *a, const cplx *b, cplx *y)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++) {
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
+        for (int64_t j = 0; j < n && !flxi_stopped_by_now(); j++) {
             cplx sum = 0.0;
             for (int64_t k = 0; k < n; k++)
                 sum += flxi_cmul(a[i * n + k], b[k * n + j]);
@@ -203,6 +204,8 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
     multiply(n, at[1], at[1], at[2]);
     multiply(n, at[2], at[1], at[3]);
     pade_parts(n, m, at + 1, at[4], at[5], at[6]);
+    if (flxi_stopped())
+        return;
     for (int64_t i = 0; i < n * n; i++) {
         m[i] = at[5][i] + at[4][i];
         at[1][i] = at[5][i] - at[4][i];
@@ -210,7 +213,7 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
     solve(n, at[1], m, pivots);
     for (int64_t i = 0; i < n * n; i++)
         at[2][i] = m[i];
-    for (int k = 0; k < times; k++) {
+    for (int k = 0; k < times && !flxi_stopped(); k++) {
         multiply(n, m, m, at[1]);
         for (int64_t i = 0; i < n * n; i++)
             m[i] = at[1][i];
@@ -232,7 +235,7 @@ static flx_code eval_expm(flxi_eval *e)
     cplx *m = flxi_alloc(e->mem, room, sizeof *m);
     int64_t *pivots = flxi_alloc(e->mem, (size_t)n, sizeof *pivots);
     flx_code code = m && pivots ? FLX_OK : flxi_oom(e->err, e->op->name);
-    for (int64_t b = 0; code == FLX_OK && b < flxi_matrix_count(t); b++) {
+    for (int64_t b = 0; code == FLX_OK && b < flxi_matrix_count(t) && !flxi_stopped(); b++) {
         for (int64_t i = 0; i < n * n; i++)
             m[i] = flxi_load_complex(t->dtype, e->in[0]->data, b * n * n + i);
         exponential(n, m, pivots);

@@ -2,6 +2,7 @@
 /* qr.c: a = q r by reflections. For matrices with more columns than rows, the first columns are factored, a1 = q r1;
    the rest of r is q^H a2, also in the rules. Where a, or a1, does not have full rank, r cannot be inverted and there
    is no derivative: infinities and NaNs. */
+#include "base/host/stop.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
@@ -30,7 +31,7 @@ static flx_code factor_each(flxi_eval *e, int64_t m, int64_t n, flxi_arena *scra
     void *q = flxi_arena_alloc(scratch, (size_t)(m * steps + m), d->size, _Alignof(max_align_t));
     if (!r || !q)
         return flxi_oom(e->err, "factoring");
-    for (int64_t i = 0; i < flxi_matrix_count(&a->type); i++) {
+    for (int64_t i = 0; i < flxi_matrix_count(&a->type) && !flxi_stopped(); i++) {
         flxi_matrix_view from = {a->type.dtype, a->data, i * m * n, n, 1};
         flxi_matrix_view to_q = {a->type.dtype, e->out[0]->data, i * m * steps, steps, 1};
         flxi_matrix_view to_r = {a->type.dtype, e->out[1]->data, i * steps * n, n, 1};

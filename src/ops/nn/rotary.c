@@ -3,6 +3,7 @@
    of tables: the cotangent of x is the rotation back, the tangent the same rotation. */
 #include "ops/nn/rotary.h"
 
+#include "base/host/stop.h"
 #include "ops/express/express_combine.h"
 #include "ops/opcode.h"
 #include "ops/rule/along.h"
@@ -86,7 +87,7 @@ static flx_code eval_rope(flxi_eval *e)
     int64_t half = a->n_rot / 2, row = tables->type.dims[tables->type.rank - 1];
     int64_t inner =
         a->layout == HEADS_BHSD ? a->head_dim : a->num_heads * a->head_dim; /* elements of a token in a row */
-    for (int64_t at = 0; at < x->count; at++) {
+    for (int64_t at = 0; at < x->count && !flxi_stopped_by_now(); at++) {
         int64_t d = at % a->head_dim, token = at / inner % h.tokens;
         int64_t item = tables->type.rank == 3 ? at / (x->count / h.n) : 0;
         double v = flxi_load_double(dtype, x->data, at);

@@ -4,6 +4,7 @@
 #include "ops/product/contraction.h"
 
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 
 static flxi_num product_at(const flxi_arith *m, const flxi_contraction *c, const flxi_factor *factors,
                            const int64_t *at_sum)
@@ -80,7 +81,7 @@ void flxi_contract(const flxi_contraction *c, flxi_factor *factors, flx_tensor *
         if (c->sum_dims[k] == 0)
             return;
     int64_t at[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < y->count; i++, flxi_next(at, y->type.dims, y->type.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {
         for (size_t j = 0; j < c->factors; j++)
             factors[j].base = flxi_offset(at, factors[j].along_result, y->type.rank);
         m->store(y->data, i, sum_products(m, c, factors));

@@ -5,6 +5,7 @@
    grouped_matmul_input_backward is ∂T/∂x and grouped_matmul_weight_backward is ∂T/∂w, so the three are closed under
    differentiation, like those of a convolution. None copies a matrix for each row, or transposes one: the cotangent of
    the weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/rule/axis_letters.h"
 #include "ops/rule/extent.h"
@@ -44,10 +45,10 @@ static flx_code multiply_rows(flxi_eval *e, bool transposed)
     int64_t columns = transposed ? w[1] : w[2];
     int64_t along_depth = transposed ? 1 : w[2];
     int64_t along_columns = transposed ? w[2] : 1;
-    for (int64_t i = 0; i < e->in[2]->count; i++) {
+    for (int64_t i = 0; i < e->in[2]->count && !flxi_stopped(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, e->in[2], i, w[0], (flxi_oob)a->oob, &at));
-        for (int64_t j = 0; at >= 0 && j < columns; j++) {
+        for (int64_t j = 0; at >= 0 && j < columns && !flxi_stopped_by_now(); j++) {
             int64_t from = at * w[1] * w[2] + j * along_columns;
             flxi_num sum = ar->zero;
             for (int64_t k = 0; k < depth; k++)
@@ -290,10 +291,10 @@ static flx_code add_products(flxi_eval *e, const flxi_arith *ar, flxi_num *sum)
     const flx_dim *w = e->out[0]->type.dims;
     int64_t depth = w[1];
     int64_t columns = w[2];
-    for (int64_t i = 0; i < e->in[2]->count; i++) {
+    for (int64_t i = 0; i < e->in[2]->count && !flxi_stopped(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, e->in[2], i, w[0], (flxi_oob)a->oob, &at));
-        for (int64_t k = 0; at >= 0 && k < depth; k++) {
+        for (int64_t k = 0; at >= 0 && k < depth && !flxi_stopped_by_now(); k++) {
             flxi_num x = ar->load(e->in[0]->data, i * depth + k);
             flxi_num *row = sum + (at * depth + k) * columns;
             for (int64_t j = 0; j < columns; j++)

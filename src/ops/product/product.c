@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* product.c: matmul and dot_general. Both are contractions of two operands; the rules here say which axes of the result
    and of the sum each operand moves along. */
+#include "base/host/stop.h"
 #include "graph/op/site.h"
 #include "graph/op/work.h"
 #include "ops/product/contraction.h"
@@ -564,12 +565,12 @@ static flx_code eval_lora(flxi_eval *e)
     if (!row)
         return flxi_oom(e->err, "lora_matmul");
     flxi_num *low = row + depth;
-    for (int64_t i = 0; columns && i < e->out[0]->count / columns; i++) {
+    for (int64_t i = 0; columns && i < e->out[0]->count / columns && !flxi_stopped(); i++) {
         for (int64_t k = 0; k < depth; k++)
             row[k] = ar->load(e->in[0]->data, i * depth + k);
         for (int64_t r = 0; r < rank; r++)
             low[r] = dot_column(ar, row, a, r);
-        for (int64_t j = 0; j < columns; j++)
+        for (int64_t j = 0; j < columns && !flxi_stopped_by_now(); j++)
             ar->store(e->out[0]->data, i * columns + j,
                       ar->add(dot_column(ar, row, w, j), ar->mul(factor, dot_column(ar, low, e->in[3], j))));
     }

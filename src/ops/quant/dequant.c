@@ -4,6 +4,7 @@
    product. So scales, zero points and the global scale have derivatives, and the packed bytes have none. Half floats
    are multiplied in f32 and rounded once. */
 #include "base/half.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "numeric/gguf_block.h"
 #include "ops/quant/channel.h"
@@ -435,7 +436,7 @@ static flx_code eval_weights(flxi_eval *e)
     double numbers[FLXI_GGUF_MOST];
     if (e->out[0]->count == 0)
         return FLX_OK;
-    for (int64_t row = 0; row < dims[0] * dims[2]; row++) {
+    for (int64_t row = 0; row < dims[0] * dims[2] && !flxi_stopped(); row++) {
         float *to = y + row / dims[2] * dims[1] * dims[2] + row % dims[2];
         for (int64_t p = 0; p < dims[1]; p += b->count, block += b->nbytes) {
             b->decode(block, numbers);

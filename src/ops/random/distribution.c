@@ -2,6 +2,7 @@
 /* distribution.c: draws from distributions, each element a function of the key and its own index. Rejection methods
    number their attempts in a stream of their own, so that no element depends on another (docs/numerics.md, "Random
    numbers"). */
+#include "base/host/stop.h"
 #include "numeric/merge_sort.h"
 #include "ops/elementwise/special.h"
 #include "ops/express/express_combine.h"
@@ -35,7 +36,7 @@ static flx_code eval_exponential(flxi_eval *e)
 {
     flx_tensor *y = e->out[0];
     flxi_rng g = flxi_key_rng(e->in[0]);
-    for (int64_t i = 0; i < y->count; i++)
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
         flxi_store_draw(y, i, -log1p(-flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i)));
     return FLX_OK;
 }
@@ -45,7 +46,7 @@ static flx_code eval_truncated_normal(flxi_eval *e)
     flx_tensor *y = e->out[0];
     flxi_rng g = flxi_key_rng(e->in[0]);
     double reach = erf(sqrt(2.0));
-    for (int64_t i = 0; i < y->count; i++) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++) {
         double u = flxi_rng_open(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
         flxi_store_draw(y, i, sqrt(2.0) * flxi_erf_inv((2 * u - 1) * reach));
     }
@@ -99,7 +100,7 @@ static void draw_spread(flxi_eval *e, double (*draw)(const flxi_rng *g, int32_t 
     int64_t strides[FLX_MAX_RANK];
     int64_t at[FLX_MAX_RANK] = {0};
     flxi_broadcast_strides(&p->type, &y->type, strides);
-    for (int64_t i = 0; i < y->count; i++, flxi_next(at, y->type.dims, y->type.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {
         int64_t from = flxi_offset(at, strides, y->type.rank);
         double parameter = flxi_load_double(p->type.dtype, p->data, from);
         flxi_store_draw(y, i, draw(&g, p->type.dtype, (uint64_t)i, parameter));
@@ -178,7 +179,7 @@ static flx_code eval_dropout(flxi_eval *e)
     const flx_tensor *x = e->in[0];
     const flxi_arith *t = flxi_arith_of(x->type.dtype);
     flxi_rng g = flxi_key_rng(e->in[1]);
-    for (int64_t i = 0; i < x->count; i++) {
+    for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++) {
         /* 24 bits in every dtype: the same key drops the same elements */
         if (flxi_rng_uniform(&g, FLXI_RNG_24, (uint64_t)i) < a->rate)
             continue; /* results are zeroed before */
@@ -296,7 +297,7 @@ static flx_code eval_permutation(flxi_eval *e)
             order[i] = (int64_t)i;
         }
         const int64_t *sorted = flxi_sort_positions(order, order + n, y->count, draw_before, draws);
-        for (int64_t i = 0; i < y->count; i++)
+        for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
             flxi_store_int(FLX_I32, y->data, i, sorted[i]);
     }
     if (draws)
@@ -325,7 +326,7 @@ static flx_code infer_tokens(flxi_infer *f, uint32_t i)
 /* Row r as doubles; NaN is an error. */
 static flx_code load_row(flxi_eval *e, const flx_tensor *x, int64_t r, int64_t n, double *row)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
         row[i] = flxi_load_double(x->type.dtype, x->data, r * n + i);
         if (isnan(row[i]))
             return flxi_eval_fail(e, FLX_E_NUMERIC, NULL, "logit %lld of row %lld is NaN", (long long)i, (long long)r);
@@ -357,9 +358,9 @@ static flx_code eval_categorical(flxi_eval *e)
     int64_t n = x->type.dims[x->type.rank - 1];
     double *row = flxi_alloc(e->mem, (size_t)n, sizeof *row);
     flx_code code = row ? FLX_OK : flxi_oom(e->err, "a row of logits");
-    for (int64_t r = 0; code == FLX_OK && r < y->count; r++) {
+    for (int64_t r = 0; code == FLX_OK && r < y->count && !flxi_stopped_by_now(); r++) {
         code = load_row(e, x, r, n, row);
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
             row[i] -= log(-log(flxi_rng_open(&g, flxi_draw_bits(x->type.dtype), (uint64_t)(r * n + i))));
         flxi_store_int(FLX_I32, y->data, r, argmax_of(row, n));
     }
@@ -491,7 +492,7 @@ static flx_code eval_sample(flxi_eval *e)
     row.logit = flxi_alloc(e->mem, (size_t)row.n, sizeof *row.logit);
     row.order = flxi_alloc(e->mem, (size_t)row.n, 2 * sizeof *row.order);
     flx_code code = row.logit && row.order ? FLX_OK : flxi_oom(e->err, "a row of logits");
-    for (int64_t r = 0; code == FLX_OK && r < y->count; r++) {
+    for (int64_t r = 0; code == FLX_OK && r < y->count && !flxi_stopped_by_now(); r++) {
         int64_t token = 0;
         code = sample_row(e, &row, r, &token);
         flxi_store_int(FLX_I32, y->data, r, token);

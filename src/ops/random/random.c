@@ -8,6 +8,7 @@
 #include "ops/random/random.h"
 
 #include "base/half.h"
+#include "base/host/stop.h"
 #include "ops/express/express_formula.h"
 #include "ops/express/express_rng.h"
 #include "ops/rule/extent.h"
@@ -72,7 +73,7 @@ static flx_code eval_uniform(flxi_eval *e)
     const flxi_draw_attrs *a = e->attrs;
     flx_tensor *y = e->out[0];
     flxi_rng g = draw_rng(e);
-    for (int64_t i = 0; i < y->count; i++) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++) {
         double u = flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
         flxi_store_draw(y, i, a->offset + (a->scale - a->offset) * u);
     }
@@ -84,7 +85,7 @@ static flx_code eval_normal(flxi_eval *e)
     const flxi_draw_attrs *a = e->attrs;
     flx_tensor *y = e->out[0];
     flxi_rng g = draw_rng(e);
-    for (int64_t i = 0; i < y->count; i++)
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
         flxi_store_draw(y, i, a->offset + a->scale * flxi_rng_normal(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i));
     return FLX_OK;
 }
@@ -127,7 +128,7 @@ static flx_code eval_bits(flxi_eval *e)
     flx_tensor *y = e->out[0];
     flxi_rng g = flxi_key_rng(e->in[0]);
     g.algorithm = (flxi_rng_algorithm)a->algorithm;
-    for (int64_t i = 0; i < y->count; i++) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++) {
         uint64_t bits = is_wide(&y->type) ? flxi_rng_wide(&g, (uint64_t)i) : flxi_rng_word(&g, (uint64_t)i);
         flxi_store_int(y->type.dtype, y->data, i, (int64_t)bits);
     }
@@ -210,7 +211,7 @@ static uint64_t fill_bits(const flxi_rng *g, flx_tensor *y)
     int axis = paired ? pair_axis(&y->type) : -1;
     int64_t at[FLX_MAX_RANK] = {0};
     uint64_t last = 0;
-    for (int64_t i = 0; i < y->count; i++, flxi_next(at, y->type.dims, y->type.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {
         uint64_t w = word_index(&y->type, axis, at);
         uint64_t bits = is_wide(&y->type) ? flxi_rng_wide(g, w) : flxi_rng_word(g, w);
         flxi_store_int(y->type.dtype, y->data, i, (int64_t)bits);
@@ -265,7 +266,7 @@ static void derive_key(const flx_tensor *key, uint64_t stream, uint64_t block, f
 
 static flx_code eval_split(flxi_eval *e)
 {
-    for (int64_t i = 0; i < e->out[0]->count / 2; i++)
+    for (int64_t i = 0; i < e->out[0]->count / 2 && !flxi_stopped_by_now(); i++)
         derive_key(e->in[0], split_stream, (uint64_t)i, e->out[0], i);
     return FLX_OK;
 }

@@ -5,6 +5,7 @@
    once, when it is stored. NaN propagates: a running extremum is NaN from the first NaN on. */
 #include "ops/reduce/axis.h"
 
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/rule/along.h"
 #include "ops/rule/link.h"
@@ -50,10 +51,10 @@ typedef struct {
 static row_stats stats_of_row(const flxi_arith *t, const void *x, int64_t base, flxi_split s)
 {
     flxi_num max = t->lowest;
-    for (int64_t k = 0; k < s.n; k++)
+    for (int64_t k = 0; k < s.n && !flxi_stopped_by_now(); k++)
         max = t->max(max, t->load(x, base + k * s.inner));
     flxi_num sum = t->zero;
-    for (int64_t k = 0; k < s.n; k++)
+    for (int64_t k = 0; k < s.n && !flxi_stopped_by_now(); k++)
         sum = t->accumulate(sum, (flxi_num){.f = exp(t->load(x, base + k * s.inner).f - max.f)});
     return (row_stats){max.f, sum.f};
 }
@@ -75,11 +76,11 @@ static flx_code eval_rows(flxi_eval *e, double (*element)(double x, row_stats r)
     flxi_split s = flxi_split_at(&x->type, a->axis);
     if (x->count == 0)
         return FLX_OK; /* the other dims may be too large to count rows */
-    for (int64_t o = 0; o < s.outer; o++)
-        for (int64_t i = 0; i < s.inner; i++) {
+    for (int64_t o = 0; o < s.outer && !flxi_stopped_by_now(); o++)
+        for (int64_t i = 0; i < s.inner && !flxi_stopped_by_now(); i++) {
             int64_t base = o * s.n * s.inner + i;
             row_stats r = stats_of_row(t, x->data, base, s);
-            for (int64_t k = 0; k < s.n; k++) {
+            for (int64_t k = 0; k < s.n && !flxi_stopped_by_now(); k++) {
                 int64_t at = base + k * s.inner;
                 t->store(e->out[0]->data, at, (flxi_num){.f = element(t->load(x->data, at).f, r)});
             }
@@ -218,10 +219,10 @@ static flx_code eval_running(flxi_eval *e, const flxi_arith *t, step_fn step, fl
     flxi_split s = flxi_split_at(&e->in[0]->type, a->axis);
     if (e->in[0]->count == 0)
         return FLX_OK;
-    for (int64_t o = 0; o < s.outer; o++)
-        for (int64_t i = 0; i < s.inner; i++) {
+    for (int64_t o = 0; o < s.outer && !flxi_stopped_by_now(); o++)
+        for (int64_t i = 0; i < s.inner && !flxi_stopped_by_now(); i++) {
             flxi_num acc = start;
-            for (int64_t n = 0; n < s.n; n++) {
+            for (int64_t n = 0; n < s.n && !flxi_stopped_by_now(); n++) {
                 int64_t k = a->reverse ? s.n - 1 - n : n;
                 int64_t at = (o * s.n + k) * s.inner + i;
                 flxi_num next = step(acc, t->load(x, at));

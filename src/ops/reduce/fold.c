@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fold.c: the two ops that apply a scalar body to the elements of tensors: `reduce`, an arbitrary fold over axes in
    row-major order, and `map`. */
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/opcode.h"
 #include "ops/reduce/reduction.h"
@@ -42,7 +43,7 @@ static flx_code fold_one(flxi_scalar_body *b, const flxi_reduction *r, const int
 {
     int64_t k[FLX_MAX_RANK] = {0};
     flxi_fold_start(b);
-    for (int64_t i = 0; i < r->reduced.count; i++) {
+    for (int64_t i = 0; i < r->reduced.count && !flxi_stopped_by_now(); i++) {
         FLXI_TRY(flxi_fold_step(b, flxi_reduction_at(r, at, k)));
         flxi_next(k, r->reduced.dims, r->reduced.rank);
     }
@@ -56,7 +57,7 @@ static flx_code eval_reduce(flxi_eval *e)
     int64_t at[FLX_MAX_RANK] = {0};
     flxi_scalar_body b;
     flx_code code = flxi_fold_begin(&b, e, a->body);
-    for (int64_t o = 0; code == FLX_OK && o < r.kept.count; o++) {
+    for (int64_t o = 0; code == FLX_OK && o < r.kept.count && !flxi_stopped_by_now(); o++) {
         code = fold_one(&b, &r, at);
         flxi_fold_store(&b, o);
         flxi_next(at, r.kept.dims, r.kept.rank);
@@ -267,7 +268,7 @@ static flx_code eval_map(flxi_eval *e)
     const map_attrs *a = e->attrs;
     flxi_scalar_body b;
     flx_code code = flxi_scalar_body_begin(&b, e, a->body, e->nin, map_operand);
-    for (int64_t k = 0; code == FLX_OK && k < e->in[0]->count; k++) {
+    for (int64_t k = 0; code == FLX_OK && k < e->in[0]->count && !flxi_stopped_by_now(); k++) {
         for (uint32_t j = 0; j < e->nin; j++)
             flxi_scalar_body_set(&b, j, e->in[j]->data, k);
         code = flxi_scalar_body_call(&b);

@@ -5,6 +5,7 @@
    Every reduction folds its elements in row-major order. Sums of f16 and bf16 accumulate in f32, everything else in
    double or 64-bit integers, and is rounded once. An empty reduction gives the identity, for the mean 0/0. */
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 #include "ops/express/express_combine.h"
 #include "ops/reduce/axis.h"
 #include "ops/reduce/reduction.h"
@@ -49,10 +50,10 @@ static flx_code eval_fold(flxi_eval *e, fold f)
     const flxi_arith *t = flxi_arith_of(x->type.dtype);
     flxi_reduction r = flxi_reduction_of(&x->type, &a->axes);
     int64_t at[FLX_MAX_RANK] = {0};
-    for (int64_t o = 0; o < r.kept.count; o++) {
+    for (int64_t o = 0; o < r.kept.count && !flxi_stopped_by_now(); o++) {
         int64_t k[FLX_MAX_RANK] = {0};
         flxi_num acc = f.start;
-        for (int64_t i = 0; i < r.reduced.count; i++) {
+        for (int64_t i = 0; i < r.reduced.count && !flxi_stopped_by_now(); i++) {
             acc = f.step(acc, t->load(x->data, flxi_reduction_at(&r, at, k)));
             flxi_next(k, r.reduced.dims, r.reduced.rank);
         }
@@ -399,7 +400,7 @@ static int64_t find_best(const flxi_arith *t, const flx_tensor *x, int64_t base,
 {
     int64_t best = 0;
     flxi_num top = t->load(x->data, base);
-    for (int64_t k = 1; k < s.n && t->equal(top, top); k++) {
+    for (int64_t k = 1; k < s.n && t->equal(top, top) && !flxi_stopped_by_now(); k++) {
         flxi_num v = t->load(x->data, base + k * s.inner);
         if (beats(t, v, top) || !t->equal(v, v)) {
             best = k;
@@ -417,8 +418,8 @@ static flx_code eval_arg(flxi_eval *e, bool (*beats)(const flxi_arith *, flxi_nu
     flxi_split s = flxi_split_at(&x->type, a->axis);
     if (s.n == 0)
         return flxi_eval_fail(e, FLX_E_SHAPE, NULL, "axis %d is empty", (int)a->axis);
-    for (int64_t o = 0; o < s.outer; o++)
-        for (int64_t i = 0; i < s.inner; i++)
+    for (int64_t o = 0; o < s.outer && !flxi_stopped_by_now(); o++)
+        for (int64_t i = 0; i < s.inner && !flxi_stopped_by_now(); i++)
             flxi_store_int(e->out[0]->type.dtype, e->out[0]->data, o * s.inner + i,
                            find_best(t, x, o * s.n * s.inner + i, s, beats));
     return FLX_OK;

@@ -4,6 +4,7 @@
    All of them order the positions of one row at a time by a stable sort and then take values or positions from it. The
    order is total: NaN is above +inf, -0 and +0 are equal, equal elements keep their order in both directions. With
    `compare` a sub-graph decides instead. */
+#include "base/host/stop.h"
 #include "numeric/merge_sort.h"
 #include "ops/reduce/axis.h"
 #include "ops/rule/along.h"
@@ -70,10 +71,13 @@ static bool goes_first(void *user, int64_t p, int64_t q)
 /* Sorts the row of elements base, base + inner, … and writes its results at out, out + inner, … */
 static void sort_row(sorting *s, int64_t *scratch, flxi_split d, int64_t base, int64_t out)
 {
-    for (int64_t k = 0; k < d.n; k++)
+    for (int64_t k = 0; k < d.n; k++) {
+        if (flxi_stopped_by_now())
+            return;
         scratch[k] = base + k * d.inner;
+    }
     const int64_t *sorted = flxi_sort_positions(scratch, scratch + d.n, d.n, goes_first, s);
-    for (int64_t k = 0; k < s->take; k++) {
+    for (int64_t k = 0; k < s->take && !flxi_stopped_by_now(); k++) {
         int64_t at = out + k * d.inner;
         for (uint32_t j = 0; j < s->values; j++)
             flxi_copy_element(s->e->out[j]->data, at, s->e->in[j]->data, sorted[k],
@@ -92,8 +96,8 @@ static flx_code sort_rows(sorting *s)
     int64_t *scratch = flxi_alloc(e->mem, (size_t)d.n, 2 * sizeof *scratch);
     if (!scratch)
         return flxi_oom(e->err, "the positions of a row to sort");
-    for (int64_t o = 0; o < d.outer; o++)
-        for (int64_t i = 0; i < d.inner && s->code == FLX_OK; i++)
+    for (int64_t o = 0; o < d.outer && !flxi_stopped_by_now(); o++)
+        for (int64_t i = 0; i < d.inner && s->code == FLX_OK && !flxi_stopped_by_now(); i++)
             sort_row(s, scratch, d, o * d.n * d.inner + i, o * s->take * d.inner + i);
     flxi_free(e->mem, scratch, (size_t)d.n, 2 * sizeof *scratch);
     return s->code;

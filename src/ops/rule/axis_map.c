@@ -2,6 +2,7 @@
 /* axis_map.c: the walk over the result for ops that move whole axes. */
 #include "ops/rule/axis_map.h"
 
+#include "base/host/stop.h"
 #include "ops/rule/copy.h"
 
 /* ---- Moving elements ---- */
@@ -23,7 +24,7 @@ static void walk_axis(const walk *w, int axis, int64_t x_at, int64_t y_at)
         return;
     }
     int from = w->map->from[axis];
-    for (int64_t i = 0; i < w->y->type.dims[axis]; i++) {
+    for (int64_t i = 0; i < w->y->type.dims[axis] && !flxi_stopped_by_now(); i++) {
         int64_t at = from < 0 ? 0 : w->map->at ? w->map->at(w->e, from, i) : i;
         if (at >= 0)
             walk_axis(w, axis + 1, x_at + (from < 0 ? 0 : at * w->x_stride[from]), y_at + i * w->y_stride[axis]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diagonal.c: ops of the movement family that treat the last two axes as matrices: tril, triu and diag. All are linear:
    masking is its own transpose, extracting a diagonal is the transpose of inserting one. */
+#include "base/host/stop.h"
 #include "ops/express/express.h"
 #include "ops/opcode.h"
 #include "ops/rule/axis_map.h"
@@ -31,7 +32,7 @@ static flx_code keep_triangle(flxi_eval *e, int sign)
     size_t size = flx_dtype_size(x->type.dtype);
     int64_t rows = x->type.dims[x->type.rank - 2];
     int64_t cols = x->type.dims[x->type.rank - 1];
-    for (int64_t i = 0; i < x->count; i++) {
+    for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++) {
         int64_t diagonal = i % cols - i / cols % rows;
         if (sign > 0 ? diagonal <= k : diagonal >= k)
             flxi_copy_element(e->out[0]->data, i, x->data, i, size);
@@ -202,7 +203,7 @@ static flx_code eval_diag(flxi_eval *e)
     int64_t n = vector->type.dims[vector->type.rank - 1];
     int64_t first = k < 0 ? -k : 0; /* row where the diagonal begins */
     size_t size = flx_dtype_size(matrix->dtype);
-    for (int64_t i = 0; i < vector->count; i++) {
+    for (int64_t i = 0; i < vector->count && !flxi_stopped_by_now(); i++) {
         int64_t row = first + i % n;
         int64_t at = i / n * plane + row * cols + row + k;
         flxi_copy_element(e->out[0]->data, to_matrix ? at : i, e->in[0]->data, to_matrix ? i : at, size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join.c: joining tensors along an axis, and splitting them again. All four ops are linear, and joining and splitting
    are each other's transposes. */
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/express/express.h"
 #include "ops/rule/extent.h"
@@ -50,7 +51,7 @@ static flx_code infer_stack(flxi_infer *f)
 static void copy_blocks(unsigned char *dst, size_t dst_step, const unsigned char *src, size_t src_step, size_t nbytes,
                         int64_t outer)
 {
-    for (int64_t o = 0; o < outer; o++)
+    for (int64_t o = 0; o < outer && !flxi_stopped_by_now(); o++)
         memcpy(dst + (size_t)o * dst_step, src + (size_t)o * src_step, nbytes);
 }
 

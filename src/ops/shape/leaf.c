@@ -2,6 +2,7 @@
 /* leaf.c: values that depend on no operand's elements: declarations, literals, counters, the identity matrix and the
    extent of an axis. Types are attributes; all but a literal's may be symbolic and get their extents when the symbols
    are bound. */
+#include "base/host/stop.h"
 #include "ops/express/express.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/extent.h"
@@ -186,7 +187,7 @@ static flx_code eval_iota(flxi_eval *e)
     flx_tensor *y = e->out[0];
     const flxi_arith *arith = flxi_arith_of(y->type.dtype);
     flxi_split s = flxi_split_at(&y->type, a->axis);
-    for (int64_t at = 0; at < y->count; at++)
+    for (int64_t at = 0; at < y->count && !flxi_stopped_by_now(); at++)
         arith->store(y->data, at, counted(y->type.dtype, at / s.inner % s.n));
     return FLX_OK;
 }
@@ -260,7 +261,7 @@ static flx_code eval_eye(flxi_eval *e)
     int64_t n = y->type.dims[0], m = y->type.dims[1];
     if (a->k <= -n || a->k >= m)
         return FLX_OK; /* the diagonal is outside the matrix; below, i + k cannot overflow */
-    for (int64_t i = a->k < 0 ? -a->k : 0; i < n && i + a->k < m; i++)
+    for (int64_t i = a->k < 0 ? -a->k : 0; i < n && i + a->k < m && !flxi_stopped_by_now(); i++)
         arith->store(y->data, i * m + i + a->k, arith->one);
     return FLX_OK;
 }

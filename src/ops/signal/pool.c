@@ -3,6 +3,7 @@
 
    Padding is ignored by max, min and prod, and adds nothing to a sum; every window has an element, since an empty
    spatial axis is an error. Sums follow docs/numerics.md, "Sums and products", and are rounded once. */
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
@@ -177,7 +178,7 @@ static flx_code eval_pool(flxi_eval *e)
         taps *= (double)w.window[k];
 
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < y->count; i++, flxi_next(o, w.count, w.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(o, w.count, w.rank)) {
         int64_t k[FLX_MAX_RANK] = {0};
         double inside = 0;
         flxi_num acc = fold.start;
@@ -225,7 +226,7 @@ static flx_code eval_pool_argmax(flxi_eval *e)
     for (int k = 2; k < x->type.rank; k++)
         plane *= x->type.dims[k];
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < y->count; i++, flxi_next(o, w.count, w.rank))
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(o, w.count, w.rank))
         flxi_store_int(FLX_I32, y->data, i, winner_of(&w, t, x->data, o) % plane);
     return FLX_OK;
 }
@@ -240,7 +241,7 @@ static flx_code eval_max_pool_backward(flxi_eval *e)
     if (!sum)
         return FLX_E_OOM;
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < dy->count; i++, flxi_next(o, w.count, w.rank)) {
+    for (int64_t i = 0; i < dy->count && !flxi_stopped_by_now(); i++, flxi_next(o, w.count, w.rank)) {
         int64_t at = winner_of(&w, t, x->data, o);
         if (at >= 0)
             sum[at] = t->accumulate(sum[at], t->load(dy->data, i));

@@ -9,6 +9,7 @@
    takes the closest element, the lower one of two equally close ones, or with asymmetric the one at or below; linear
    weighs two neighbours, cubic four with Keys' kernel for a = −¾. Positions beyond the edge read the edge. Axes that
    keep their extent are unchanged in all modes, since there every position is an integer. */
+#include "base/host/stop.h"
 #include "ops/express/express.h"
 #include "ops/rule/along.h"
 #include "ops/rule/axis_map.h"
@@ -182,7 +183,7 @@ static void interpolate(flxi_eval *e)
     sampler s = {.arith = flxi_arith_of(x->dtype), .x = e->in[0]};
     flxi_strides(x, s.strides);
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < y->count; i++, flxi_next(o, y->type.dims, y->type.rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(o, y->type.dims, y->type.rank)) {
         for (int k = 0; k < x->rank; k++)
             s.taps[k] = taps_at(a, o[k], x->dims[k], y->type.dims[k]);
         s.sum = s.arith->zero;

@@ -10,6 +10,7 @@
 #include "ops/signal/spectral.h"
 
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "graph/op/work.h"
 #include "numeric/fourier.h"
@@ -68,13 +69,13 @@ static void transform_row(const transform *t, const flx_tensor *x, flx_tensor *y
     int64_t n = t->plan.n;
     int32_t dtype = x->type.dtype;
     bool is_complex = flxi_is_complex(dtype);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         double _Complex z = is_complex ? flxi_load_complex(dtype, x->data, row * n + k) : 0;
         t->re[k] = is_complex ? creal(z) : flxi_load_double(dtype, x->data, 2 * row * n + k);
         t->im[k] = is_complex ? cimag(z) : flxi_load_double(dtype, x->data, 2 * row * n + n + k);
     }
     flxi_fourier_f64(&t->plan, t->table, t->inverse ? t->im : t->re, t->inverse ? t->re : t->im, 1, t->work);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         double re = t->re[k] * t->scale, im = t->im[k] * t->scale;
         if (is_complex) {
             flxi_store_complex(dtype, y->data, row * n + k, flxi_cmake(re, im));
@@ -106,7 +107,7 @@ static flx_code eval_fft(flxi_eval *e)
     t.work = t.im + n;
     t.scale = flxi_fourier_scale(a->norm, a->inverse, n);
     flx_code code = flxi_fourier_fill(&t.plan, FLX_F64, t.table, e->mem, e->err);
-    for (int64_t row = 0; code == FLX_OK && row < x->count / last; row++)
+    for (int64_t row = 0; code == FLX_OK && row < x->count / last && !flxi_stopped(); row++)
         transform_row(&t, x, e->out[0], row);
     flxi_free(e->mem, t.table, count, sizeof(double));
     return code;

@@ -6,6 +6,7 @@
    position, so init should be the identity of combine. With a named combine, sums follow docs/numerics.md, "Sums and
    products", and everything is rounded once; with a graph each application rounds as the graph does. */
 #include "ops/signal/window.h"
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
@@ -226,7 +227,7 @@ static void fold_named(flxi_eval *e, const flxi_windows *w, int64_t word, bool r
     num_fn combine = combine_fn(word, t, rounds);
     flxi_num init = t->load(e->in[1]->data, 0);
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < y->count; i++, flxi_next(o, w->count, w->rank)) {
+    for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(o, w->count, w->rank)) {
         int64_t k[FLX_MAX_RANK] = {0};
         flxi_num acc = init;
         do {
@@ -253,7 +254,8 @@ static flx_code fold_graph(flxi_eval *e, const flxi_windows *w, const flx_graph 
     flxi_scalar_body b;
     flx_code code = flxi_fold_begin(&b, e, body);
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; code == FLX_OK && i < e->out[0]->count; i++, flxi_next(o, w->count, w->rank)) {
+    for (int64_t i = 0; code == FLX_OK && i < e->out[0]->count && !flxi_stopped_by_now();
+         i++, flxi_next(o, w->count, w->rank)) {
         code = fold_window(&b, w, o);
         flxi_fold_store(&b, i);
     }
@@ -356,7 +358,7 @@ static flx_code scatter_all(scattering *s)
 {
     const flx_tensor *source = s->e->in[1];
     int64_t o[FLX_MAX_RANK] = {0};
-    for (int64_t i = 0; i < source->count; i++, flxi_next(o, s->w.count, s->w.rank)) {
+    for (int64_t i = 0; i < source->count && !flxi_stopped_by_now(); i++, flxi_next(o, s->w.count, s->w.rank)) {
         int64_t at;
         FLXI_TRY(selected_of(s, o, &at));
         if (at >= 0)

@@ -8,6 +8,7 @@
    render for separate use; a pair of them is merged again before anything is differentiated. */
 #include "ops/splat/splat.h"
 
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
 #include "graph/op/work.h"
@@ -377,7 +378,7 @@ static bool touches(const flxi_splat *p, const flxi_splat_attrs *a, int64_t colu
 static int64_t store_lists(const flxi_view *v, const prep_layout *l, flx_tensor *y)
 {
     int64_t used = 0;
-    for (int64_t tile = 0; tile < l->tiles; tile++) {
+    for (int64_t tile = 0; tile < l->tiles && !flxi_stopped(); tile++) {
         double range[2] = {(double)(used < v->attrs->max_list_entries ? used : v->attrs->max_list_entries), 0};
         for (int64_t k = 0; k < v->valid; k++) {
             if (!touches(&v->splats[v->order[k]], v->attrs, tile % l->across, tile / l->across))
@@ -401,10 +402,10 @@ static flx_code eval_prepare(flxi_eval *e)
     if (!scratch)
         return flxi_oom(e->err, "a scene");
     prep_layout l = layout_of(e->attrs, v.scene.count);
-    for (int64_t i = 0; i < v.scene.count; i++)
+    for (int64_t i = 0; i < v.scene.count && !flxi_stopped_by_now(); i++)
         store_splat(y, i, &v.splats[i]);
     int64_t used = store_lists(&v, &l, y);
-    for (int64_t i = 0; i < v.attrs->width * v.attrs->height; i++) {
+    for (int64_t i = 0; i < v.attrs->width * v.attrs->height && !flxi_stopped_by_now(); i++) {
         double ray[3];
         flxi_camera_ray(&v.camera, i % v.attrs->width, i / v.attrs->width, ray);
         store_all(y, l.rays + 3 * i, ray, 3);
@@ -527,7 +528,7 @@ static flx_code rasterize(flxi_eval *e, const prep_layout *l, const prepared *p)
     const flxi_splat_attrs *a = e->attrs;
     const flx_tensor *x = e->in[0];
     flxi_camera c = flxi_camera_of(a, e->in[1]->type.dtype, e->in[1]->data);
-    for (int64_t i = 0; i < a->width * a->height; i++) {
+    for (int64_t i = 0; i < a->width * a->height && !flxi_stopped_by_now(); i++) {
         int64_t tile = i / a->width / a->tile_size * l->across + i % a->width / a->tile_size;
         int64_t from = flxi_load_int(x->type.dtype, x->data, l->ranges + 2 * tile);
         int64_t to = flxi_load_int(x->type.dtype, x->data, l->ranges + 2 * tile + 1);

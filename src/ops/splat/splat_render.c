@@ -4,6 +4,7 @@
    A splat dims a ray by α = α₀ exp(-ρ²/2), with ρ the distance of the ray from the splat's centre in the splat's own
    units: with e the eye and w the ray in those units, the nearest point is e + t w at t = -(e·w)/(w·w), and ρ² its
    squared norm, which cannot be negative, unlike the difference e·e - (e·w)²/(w·w). */
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "numeric/merge_sort.h"
 #include "ops/splat/splat.h"
@@ -315,7 +316,7 @@ static bool is_in_box(const flxi_splat *p, int64_t column, int64_t row)
 
 void flxi_splat_draw(const flxi_view *v, bool boxed, int64_t from, int64_t to, void *image)
 {
-    for (int64_t row = from; row < to; row++)
+    for (int64_t row = from; row < to && !flxi_stopped(); row++)
         for (int64_t column = 0; column < v->attrs->width; column++) {
             light l = {.left = 1};
             meeting m;
@@ -507,7 +508,7 @@ void flxi_splat_backward(const flxi_view *v, const void *d_image, void *packed, 
     splat_sums *sums = scratch;
     crossing *list = (crossing *)(sums + v->scene.count);
     memset(sums, 0, (size_t)v->scene.count * sizeof *sums);
-    for (int64_t row = 0; row < v->attrs->height; row++)
+    for (int64_t row = 0; row < v->attrs->height && !flxi_stopped(); row++)
         for (int64_t column = 0; column < v->attrs->width; column++) {
             double ray[3], d[4];
             flxi_camera_ray(&v->camera, column, row, ray);

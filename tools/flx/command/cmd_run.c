@@ -4,6 +4,7 @@
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "compiling.h"
+#include "interrupt.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -22,8 +23,9 @@ typedef struct {
     const model *model;
     size_t num_outputs;
     flx_tensor **outputs;
-    flx_exec *exec;     /* NULL: the device compiles nothing */
-    uint32_t flags;     /* of the run */
+    flx_exec *exec; /* NULL: the device compiles nothing */
+    uint32_t flags; /* of the run */
+    int64_t memory_limit;
     const char *record; /* file, or NULL */
     double compile_seconds, seconds;
     flx_step_time *steps; /* of a profile */
@@ -91,6 +93,7 @@ static int run_graph(results *r, const inputs *in, const char *device, bool is_p
         .dims = in->dims,
         .num_dims = in->num_dims,
         .status = &run_status,
+        .memory_limit = r->memory_limit,
     };
     r->num_steps = compiling_steps(r->exec);
     r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
@@ -202,6 +205,30 @@ static int tell(const results *r, const args *a, const char *device)
 
 /* ---- The command ---- */
 
+static int read_memory_limit(const args *a, int64_t *bytes)
+{
+    const char *text = args_value(a, "--memory-limit");
+    int64_t megabytes;
+    if (!text)
+        return STATUS_OK;
+    if (!read_i64(text, &megabytes) || megabytes < 1 || megabytes > INT64_MAX >> 20)
+        return fail(FLX_E_USAGE, "--memory-limit must be a positive integer, got '%s'", text);
+    *bytes = megabytes << 20;
+    return STATUS_OK;
+}
+
+static int limit_time(const args *a)
+{
+    const char *text = args_value(a, "--timeout");
+    char *end = NULL;
+    if (!text)
+        return STATUS_OK;
+    double seconds = strtod(text, &end);
+    if (end == text || *end || !(seconds > 0) || seconds > 1e9)
+        return fail(FLX_E_USAGE, "--timeout must be a positive number of seconds, got '%s'", text);
+    return interrupt_limit(seconds);
+}
+
 static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
 {
     results r = {.model = m,
@@ -209,7 +236,10 @@ static int run_model(const model *m, const args *a, const char *device, const fl
                  .flags = args_has(a, "--check-finite") ? FLX_RUN_CHECK_FINITE : 0,
                  .record = args_value(a, "--record")};
     inputs in;
-    int status = inputs_read(&in, m, a, MISSING_IS_ERROR);
+    int status = read_memory_limit(a, &r.memory_limit);
+    if (status)
+        return status;
+    status = inputs_read(&in, m, a, MISSING_IS_ERROR);
     if (!status && strcmp(device, "cpu") == 0)
         status = compile(&r, &in, options);
     if (!status)
@@ -231,6 +261,8 @@ static int run_run(const args *a)
     flx_compile_options compile_options;
     int status = device_choose(args_value(a, "--device"), &device);
     if (!status)
+        status = limit_time(a);
+    if (!status)
         status = compiling_read(a, device, &compile_options);
     if (status)
         return status;
@@ -250,6 +282,8 @@ static const option options[] = {
     OPTION_SET,
     {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
     {"--check-finite", NULL, "fail at the first op that gives an infinity or NaN", MAY_BE_GIVEN},
+    {"--timeout", "SECONDS", "fail if reading, compiling and running take longer together", MAY_BE_GIVEN},
+    {"--memory-limit", "MB", "fail if the run needs more than this many megabytes (2^20 bytes)", MAY_BE_GIVEN},
     OPTION_RECORD,
     OPTION_THREADS,
     OPTION_NO_GROUPING,

@@ -3,6 +3,7 @@
 #include "backend/cpu/gemm/blas.h"
 
 #include "backend/cpu/routes/contraction_route.h"
+#include "base/host/stop.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -155,7 +156,9 @@ static double probe(int32_t dtype)
     char *memory = flxi_alloc(&mem, 1, nbytes);
     if (memory) {
         char *start = memory + (64 - (uintptr_t)memory % 64) % 64;
+        flx_stop *stop = flxi_stop_swap(NULL); /* what is measured is measured to its end */
         ratio = measure(dtype, start, matrix, start + 3 * matrix);
+        flxi_stop_swap(stop);
     }
     flxi_free(&mem, memory, 1, nbytes);
     return ratio;
@@ -234,16 +237,25 @@ const char *flxi_blas_applies(const flxi_route_node *n)
     return flxi_blas_ratio(dtype) > clearly_faster ? NULL : "our own product measured as fast";
 }
 
-enum { BLOCK_ROWS = 256 };
+/* Limits of one call, which cannot be ended early: it takes about ten milliseconds. */
+enum { BLOCK_ROWS = 256, LEAST_COLS = 128 };
+static const int64_t call_products = (int64_t)1 << 29;
 
 static void run_rows(void *user, int64_t begin, int64_t end)
 {
     flxi_blas_product b = *(const flxi_blas_product *)user;
-    int64_t size = (int64_t)flx_dtype_size(b.dtype);
+    int64_t size = (int64_t)flx_dtype_size(b.dtype), cols = b.n, step = call_products / (BLOCK_ROWS * b.k);
+    step = step < LEAST_COLS ? LEAST_COLS : step / LEAST_COLS * LEAST_COLS;
     b.m = end - begin;
     b.a = (const char *)b.a + begin * (b.a_transposed ? 1 : b.a_step) * size;
     b.c = (char *)b.c + begin * b.c_step * size;
-    flxi_blas_run(&b);
+    for (int64_t j = 0; j < cols && !flxi_stopped(); j += step) {
+        flxi_blas_product part = b;
+        part.n = cols - j < step ? cols - j : step;
+        part.b = (const char *)b.b + j * (b.b_transposed ? b.b_step : 1) * size;
+        part.c = (char *)b.c + j * size;
+        flxi_blas_run(&part);
+    }
 }
 
 flx_code flxi_blas_route(const flxi_route_node *n)

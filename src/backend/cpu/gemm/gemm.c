@@ -16,6 +16,8 @@
    the few rows are packed. */
 #include "backend/cpu/gemm/gemm_engine.h"
 
+#include "base/host/stop.h"
+
 #include <stdatomic.h>
 
 typedef enum { MODE_DOT, MODE_DIRECT, MODE_OWN, MODE_SHARED } gemm_mode;
@@ -396,13 +398,19 @@ static void set_a(const block *b, flxi_tile *t, int64_t i, int64_t from)
                         : b->own_a + (size_t)((i - from) * b->depths) * unit;
 }
 
+/* Asks at every 32nd tile or panel: each takes a microsecond or more. */
+static bool is_stopped_at(int64_t i, int64_t step)
+{
+    return i / step % 32 == 31 && flxi_stopped();
+}
+
 static void pack_rows(const block *b, int64_t from, int64_t rows)
 {
     const plan *pl = b->pl;
     const flxi_gemm_kernels *ker = pl->kernels;
     if (pl->direct_a || pl->shared_a)
         return;
-    for (int64_t i = 0; i < rows; i += ker->rows)
+    for (int64_t i = 0; i < rows && !is_stopped_at(i, ker->rows); i += ker->rows)
         flxi_gemm_pack(&pl->p.a, pl->p.dtype, b->a, b->own_a + (size_t)(i * b->depths * ker->parts) * ker->size,
                        ker->rows, from + i, least(ker->rows, rows - i), b->depth, b->depths);
 }
@@ -413,7 +421,7 @@ static void pack_strip(const block *b)
     const flxi_gemm_kernels *ker = pl->kernels;
     if (pl->mode != MODE_OWN)
         return;
-    for (int64_t j = 0; j < b->cols; j += ker->cols)
+    for (int64_t j = 0; j < b->cols && !is_stopped_at(j, ker->cols); j += ker->cols)
         flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b + (size_t)(j * b->depths * ker->parts) * ker->size,
                        pl->panel, b->j + j, least(ker->cols, b->cols - j), b->depth, b->depths);
 }
@@ -463,13 +471,13 @@ static void run_rows(const block *b, int64_t from, int64_t rows)
     flxi_tile t = {.depth = b->depths};
     int64_t width;
     pack_rows(b, from, rows);
-    for (int64_t j = 0; j < b->cols; j += width) {
+    for (int64_t j = 0; j < b->cols && !flxi_stopped(); j += width) {
         bool is_wide = pl->mode == MODE_DIRECT && pl->p.m == 1 && ker->wide && b->cols - j >= ker->wide;
         width = is_wide ? ker->wide : ker->cols;
         int64_t cols = least(width, b->cols - j);
         set_b(b, &t, b->j + j, cols);
         t.keep = is_kept(b, rows, cols) ? b->own_b : NULL;
-        for (int64_t i = from; i < from + rows; i += t.rows) {
+        for (int64_t i = from; i < from + rows && !is_stopped_at(i - from, ker->rows); i += t.rows) {
             t.rows = tile_rows(pl, from + rows - i);
             set_a(b, &t, i, from);
             if (pl->in_place)
@@ -490,10 +498,12 @@ static void run_chunks(block *b)
     const plan *pl = b->pl;
     const flxi_gemm_kernels *ker = pl->kernels;
     do {
+        if (flxi_stopped())
+            return;
         b->depths = least(pl->chunk, pl->p.k - b->depth);
         b->last = b->depth + b->depths >= pl->p.k;
         pack_strip(b);
-        for (int64_t i = 0; i < b->rows; i += pl->row_block)
+        for (int64_t i = 0; i < b->rows && !flxi_stopped(); i += pl->row_block)
             run_rows(b, b->i + i, least(pl->row_block, b->rows - i));
         b->depth += b->depths;
     } while (!b->last);
@@ -509,7 +519,7 @@ static void run_dots(const block *b)
     size_t size = b->pl->kernels->size;
     int64_t step = flxi_walk_step(&p->b.line);
     double sums[32];
-    for (int64_t j = 0; j < b->cols; j += 32) {
+    for (int64_t j = 0; j < b->cols && !flxi_stopped(); j += 32) {
         int64_t cols = least(32, b->cols - j);
         for (int64_t i = 0; i < cols; i++)
             b->pl->kernels->dot(p->k, b->a, b->b + (size_t)((b->j + j + i) * step) * size,
@@ -538,7 +548,7 @@ static void draw_tasks(void *user, int64_t begin, int64_t end)
     (void)end;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed);
-        if (i >= w->tasks)
+        if (i >= w->tasks || flxi_stopped())
             return;
         w->task(w, i, w->own + (size_t)begin * thread_bytes(w->pl));
     }

@@ -5,6 +5,7 @@
 #include "backend/cpu/jit/compile_c.h"
 
 #include "base/host/process.h"
+#include "base/host/stop.h"
 #include "base/host/system.h"
 
 #include <dirent.h>
@@ -12,11 +13,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+static const char prefix[] = "fluxion-"; /* of directories: then the number of the process and six random letters */
 
 enum { PATH_BYTES = 4096, FILE_BYTES = PATH_BYTES + 32 };
 
@@ -59,6 +65,7 @@ typedef struct {
     size_t num_environment;
     char temp_variable[PATH_BYTES + 16];
     char dir[PATH_BYTES]; /* "": not made yet */
+    int lock;             /* on the directory; below 0: none */
     flx_error *err;
 } job;
 
@@ -212,11 +219,58 @@ static flx_code fail_file(job *j, const char *what, const char *dir)
                           "cannot %s in '%.100s': %s", what, dir, strerror(errno));
 }
 
+static void remove_path(const char *path)
+{
+    DIR *d = opendir(path);
+    if (d) {
+        for (struct dirent *e; (e = readdir(d));)
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                flxi_system.unlinkat(dirfd(d), e->d_name, 0);
+        closedir(d);
+    }
+    rmdir(path);
+}
+
+/* Whether it is a directory of a process of this user that has ended: the name has its number, and it would hold a lock
+   on the directory even where numbers mean something else, in another container. */
+static bool is_left_over(int parent, const char *name)
+{
+    char *end;
+    struct stat st;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return false;
+    long owner = strtol(name + sizeof prefix - 1, &end, 10);
+    if (owner <= 0 || owner > INT32_MAX || *end != '-' || (kill((pid_t)owner, 0) == 0 || errno != ESRCH))
+        return false;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool is_ours = fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return is_ours;
+}
+
+/* Removes what processes left that were killed while they compiled; once in each process. */
+static void sweep(const char *parent)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    char path[PATH_BYTES];
+    DIR *d = atomic_flag_test_and_set(&done) ? NULL : opendir(parent);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        int n = snprintf(path, sizeof path, "%s/%s", parent, e->d_name);
+        if (n > 0 && (size_t)n < sizeof path && is_left_over(dirfd(d), e->d_name))
+            remove_path(path);
+    }
+    if (d)
+        closedir(d);
+}
+
 static flx_code make_dir(job *j)
 {
     const char *parent = secure_getenv("TMPDIR");
     char path[PATH_BYTES];
-    int n = snprintf(path, sizeof path, "%s/fluxion-XXXXXX", parent && parent[0] ? parent : "/tmp");
+    parent = parent && parent[0] ? parent : "/tmp";
+    int n = snprintf(path, sizeof path, "%s/%s%ld-XXXXXX", parent, prefix, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof path) {
         errno = ENAMETOOLONG;
         return fail_file(j, "make a directory", path);
@@ -224,21 +278,21 @@ static flx_code make_dir(job *j)
     if (!flxi_system.mkdtemp(path))
         return fail_file(j, "make a directory", path);
     memcpy(j->dir, path, (size_t)n + 1);
+    j->lock = open(j->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (j->lock >= 0)
+        (void)flock(j->lock, LOCK_EX | LOCK_NB); /* without it the number of the process decides */
+    sweep(parent);
     return FLX_OK;
 }
 
 /* With all that a compiler that was killed left in it. */
 static void remove_dir(job *j)
 {
-    DIR *d = j->dir[0] ? opendir(j->dir) : NULL;
-    if (d) {
-        for (struct dirent *e; (e = readdir(d));)
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                flxi_system.unlinkat(dirfd(d), e->d_name, 0);
-        closedir(d);
-    }
-    if (j->dir[0])
-        rmdir(j->dir);
+    if (!j->dir[0])
+        return;
+    remove_path(j->dir);
+    if (j->lock >= 0)
+        close(j->lock);
 }
 
 static flx_code write_source(job *j, const piece *p)
@@ -298,7 +352,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static flx_code report(job *j, const flxi_process *p)
+/* Without the path of the directory, which says nothing and takes the place of what does. */
+static void shorten(const job *j, char *said)
+{
+    size_t n = strlen(j->dir);
+    for (char *at = said; j->dir[0] && (at = strstr(at, j->dir));) {
+        char *rest = at + n + (at[n] == '/');
+        memmove(at, rest, strlen(rest) + 1);
+    }
+}
+
+static flx_code report(job *j, flxi_process *p)
 {
     char shown[160];
     if (flxi_process_ok(p))
@@ -310,6 +374,7 @@ static flx_code report(job *j, const flxi_process *p)
         return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to a compiler that ends; device ref needs none",
                               "the compiler '%.100s' takes longer than %g seconds", j->cc.path,
                               (double)j->service->limits.time_ms / 1000);
+    shorten(j, p->said);
     flxi_printable(shown, sizeof shown, p->said, strlen(p->said));
     if (WIFSIGNALED(p->status))
         return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to gcc or clang; device ref needs no compiler",
@@ -336,6 +401,7 @@ static flx_code run_compilers(job *j)
     double start = now();
     flxi_processes_run(j->processes, n, &j->service->limits);
     add_stats(j->service, 0, n, now() - start);
+    FLXI_TRY(flxi_stop_check(j->err));
     for (size_t i = 0; i < n; i++) /* those that failed, before those that were not started for it */
         if (j->processes[i].state != FLXI_PROCESS_WAITING)
             FLXI_TRY(report(j, &j->processes[i]));

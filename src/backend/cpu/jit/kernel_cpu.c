@@ -6,6 +6,7 @@
 #include "backend/cpu/jit/compile_c.h"
 #include "backend/kernel_cache.h"
 #include "backend/kernel_status.h"
+#include "base/host/stop.h"
 #include "base/host/thread_pool.h"
 #include "emit/kernel_emit.h"
 
@@ -13,6 +14,9 @@
 static const uint64_t min_parallel = 8192;
 /* Pieces of a dispatch: enough to balance any number of threads that is likely. */
 static const uint64_t max_pieces = 256;
+
+/* Invocations of a piece at most, so that a dispatch can be stopped between pieces. */
+static const uint64_t piece_invocations = (uint64_t)1 << 18;
 
 /* The layout that emitted code knows as k_dispatch. */
 typedef struct {
@@ -349,7 +353,9 @@ static flx_code run(dispatch *r, engine *e, flx_error *err)
     flxi_pool *pool = r->k->entry.is_ordered || is_small ? NULL : e->pool;
     r->parts = pool ? (size_t)flxi_pool_threads(pool) : 1;
     r->scratch_size = r->k->entry.scratch;
-    r->piece = pool ? (r->groups + max_pieces - 1) / max_pieces : r->groups;
+    uint64_t pieces = r->groups * flxi_kernel_workgroup(r->d->kernel) / piece_invocations + 1;
+    pieces = pool && pieces < max_pieces ? max_pieces : pieces;
+    r->piece = (r->groups + pieces - 1) / pieces;
     size_t bytes;
     if (!flxi_mul_size(r->parts, r->scratch_size, &bytes) || !flxi_add_size(bytes, 64, &bytes))
         return flxi_oom(err, "the memory of a kernel");
@@ -403,7 +409,7 @@ flx_code flxi_kernel_run_cpu(const flxi_kdispatch *d, flx_error *err)
     r.k = flxi_kcached_data(held);
     flx_code code = count_groups(&r, err);
     if (code == FLX_OK && r.groups > 0)
-        code = bind_and_run(&r, e, err);
+        code = flxi_stop_or(bind_and_run(&r, e, err), err);
     flxi_kcache_put_back(&e->kernels, held);
     return code;
 }

@@ -2,6 +2,7 @@
 /* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
 #include "backend/cpu/jit/native.h"
 
+#include "base/host/stop.h"
 #include "emit/vector/vector_emit.h"
 
 #include <stdatomic.h>
@@ -214,7 +215,6 @@ typedef struct {
     unsigned char *scratch;
     atomic_uint_least64_t free_parts; /* of the scratch: a bit for each */
     /* Of a user's kernel: */
-    const atomic_bool *cancelled;
     atomic_uint_least64_t trapped; /* first workgroup of the piece that trapped; UINT64_MAX: none did */
     atomic_flag is_reporting;      /* guards the status */
     uint32_t *status;
@@ -241,20 +241,27 @@ static void run_piece(void *user, int64_t begin, int64_t end)
         atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
 }
 
-void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch)
+/* Elements of a piece: a few milliseconds at most. */
+static const int64_t piece_work = (int64_t)1 << 20;
+
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, int64_t work, flxi_pool *pool,
+                     unsigned char *scratch)
 {
     uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
     uint32_t status[KSTATUS_WORDS] = {0};
+    uint64_t pieces = (uint64_t)(work / piece_work) + 1;
     if (groups == 0)
         return;
-    if (!pool) {
+    if (!pool && pieces == 1) {
         k->run(args, 0, groups, scratch, status);
         return;
     }
+    if (pool && pieces < max_pieces)
+        pieces = max_pieces;
     dispatch d = {.k = k, .args = args, .scratch = scratch};
     atomic_init(&d.free_parts,
                 flxi_pool_threads(pool) < 64 ? (UINT64_C(1) << flxi_pool_threads(pool)) - 1 : UINT64_MAX);
-    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + max_pieces - 1) / max_pieces), run_piece, &d);
+    flxi_pool_run(pool, (int64_t)groups, (int64_t)((groups + pieces - 1) / pieces), run_piece, &d);
 }
 
 /* ---- Kernels of the user ---- */
@@ -275,8 +282,7 @@ static void run_call_piece(void *user, int64_t begin, int64_t end)
 {
     dispatch *d = user;
     uint32_t status[KSTATUS_WORDS] = {0};
-    if (atomic_load(&d->trapped) < (uint64_t)begin ||
-        (d->cancelled && atomic_load_explicit(d->cancelled, memory_order_relaxed)))
+    if (atomic_load(&d->trapped) < (uint64_t)begin || flxi_stopped())
         return;
     int part = d->k->scratch ? take_part(d) : 0;
     d->k->run(d->args, (uint64_t)begin, (uint64_t)end, d->scratch + (size_t)part * d->k->scratch, status);
@@ -287,11 +293,11 @@ static void run_call_piece(void *user, int64_t begin, int64_t end)
 }
 
 void flxi_native_call(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch,
-                      const atomic_bool *cancelled, uint32_t *status)
+                      uint32_t *status)
 {
     uint64_t groups = (uint64_t)args->grid[0] * args->grid[1] * args->grid[2];
     uint64_t piece = (groups + max_pieces - 1) / max_pieces;
-    dispatch d = {.k = k, .args = args, .scratch = scratch, .cancelled = cancelled, .status = status};
+    dispatch d = {.k = k, .args = args, .scratch = scratch, .status = status};
     pool = k->is_ordered ? NULL : pool;
     int threads = pool ? flxi_pool_threads(pool) : 1;
     atomic_init(&d.free_parts, threads < 64 ? (UINT64_C(1) << threads) - 1 : UINT64_MAX);

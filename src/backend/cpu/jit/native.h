@@ -51,13 +51,14 @@ flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p
                            flxi_native *out, flxi_native_code **code, flx_error *err);
 void flxi_native_free(flxi_native_code *code); /* NULL is fine */
 
-/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller). `scratch` has room for each
-   thread. */
-void flxi_native_run(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch);
+/* Runs all workgroups of a kernel, on the threads of the pool (NULL: on the caller), in pieces between which it can be
+   stopped. `work`: elements that all of them touch. `scratch` has room for each thread. */
+void flxi_native_run(const flxi_native *k, const flxi_native_args *args, int64_t work, flxi_pool *pool,
+                     unsigned char *scratch);
 
 /* The same for a kernel of the user: in order if it has to be; `status` receives the KSTATUS words of the first
-   workgroup that trapped. Ends early when *cancelled is set. */
+   workgroup that trapped. Ends early when the run is stopped. */
 void flxi_native_call(const flxi_native *k, const flxi_native_args *args, flxi_pool *pool, unsigned char *scratch,
-                      const atomic_bool *cancelled, uint32_t *status);
+                      uint32_t *status);
 
 #endif

@@ -2,6 +2,7 @@
 /* shared_object.c: see shared_object.h. */
 #include "backend/cpu/jit/shared_object.h"
 
+#include "base/host/stop.h"
 #include "base/host/system.h"
 
 #include <dlfcn.h>
@@ -91,6 +92,20 @@ static void *load_bytes(const unsigned char *bytes, size_t n, const unsigned cha
     return handle;
 }
 
+static int ask(void)
+{
+    return flxi_stopped();
+}
+
+/* Its loops then end early when the run is stopped (emit/kernel_poll.c). */
+static void set_question(const flxi_object *o)
+{
+    void (*ask_by)(int (*)(void)) = NULL;
+    *(void **)&ask_by = dlsym(o->handle, "flxk_ask_by");
+    if (ask_by)
+        ask_by(ask);
+}
+
 flx_code flxi_object_load(const flxi_allocator *mem, const unsigned char *bytes, size_t n,
                           const unsigned char digest[FLXI_SHA256_BYTES], const char *path, flxi_object **out,
                           flx_error *err)
@@ -105,6 +120,7 @@ flx_code flxi_object_load(const flxi_allocator *mem, const unsigned char *bytes,
     if (!o->handle && path)
         o->handle = flxi_system.dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (o->handle) {
+        set_question(o);
         *out = o;
         return FLX_OK;
     }

@@ -38,6 +38,7 @@ typedef struct {
 #define ABS(x) fabs(x)
 #define SQRT(x) sqrt(x)
 #include "backend/cpu/linalg/blocked_factor.inc"
+#include "base/host/stop.h"
 
 typedef struct {
     int32_t dtype;
@@ -114,7 +115,7 @@ static void add_product(const blocks *w, part c, part a, part b, int64_t m, int6
 
 static void solve_leaf(const blocks *w, part t, const flxi_triangle *how, part b, int64_t k, bool is_negated)
 {
-    for (int64_t from = 0; from < k && !w->wanted; from += TILE_SIDES)
+    for (int64_t from = 0; from < k && !w->wanted && !flxi_stopped(); from += TILE_SIDES)
         w->leaf->triangular(t.at, how, b.at + from * w->size, b.row, from + TILE_SIDES < k ? TILE_SIDES : k - from,
                             is_negated);
 }
@@ -144,7 +145,8 @@ static void solve_triangle(const flxi_factor_job *j, const void *t, const flxi_t
     blocks w = blocks_for(j);
     part triangle = {(char *)(uintptr_t)t, how->row, how->col}; /* only read */
     solve_blocks(&w, triangle, *how, (part){b, k, 1}, k, false);
-    w.leaf->negate(b, how->n * k);
+    for (int64_t i = 0; i < how->n && !flxi_stopped(); i++)
+        w.leaf->negate((char *)b + i * k * w.size, k);
 }
 
 static size_t triangle_scratch(int32_t dtype, const flxi_triangle *how, int64_t k, int threads)
@@ -173,7 +175,7 @@ static void exchange(char *a, char *b, size_t nbytes)
 
 static void exchange_rows(const blocks *w, part a, int64_t cols, const int64_t *pivots, int64_t count)
 {
-    for (int64_t k = 0; k < count && !w->wanted; k++)
+    for (int64_t k = 0; k < count && !w->wanted && !flxi_stopped(); k++)
         if (pivots[k] != k)
             exchange(part_at(w, a, k, 0).at, part_at(w, a, pivots[k], 0).at, (size_t)(cols * w->size));
 }
@@ -182,8 +184,11 @@ static void factor_leaf(const blocks *w, part a, int64_t m, int64_t n, int64_t *
 {
     if (w->wanted)
         want(w, (size_t)(m * n * w->size));
-    else
+    else if (!flxi_stopped())
         w->leaf->lu(a.at, m, n, a.row, pivots, w->scratch);
+    else
+        for (int64_t k = 0; k < n && k < m; k++)
+            pivots[k] = k; /* others use them as positions */
 }
 
 /* The multipliers come out negated. Pivots count from the first row of a. */
@@ -215,7 +220,7 @@ static void factor_lu(const flxi_factor_job *j, void *a, int64_t m, int64_t n, i
 {
     blocks w = blocks_for(j);
     factor_blocks(&w, (part){a, n, 1}, m, n, pivots);
-    for (int64_t i = 1; i < m; i++)
+    for (int64_t i = 1; i < m && !flxi_stopped(); i++)
         w.leaf->negate((char *)a + i * n * w.size, i < n ? i : n);
 }
 
@@ -246,14 +251,14 @@ static void add_square(const blocks *w, part c, part y, int64_t n, int64_t k)
 
 static void negate_upper(const blocks *w, part a, int64_t n)
 {
-    for (int64_t i = 0; i < n && !w->wanted; i++)
+    for (int64_t i = 0; i < n && !w->wanted && !flxi_stopped(); i++)
         w->leaf->negate(part_at(w, a, i, i).at, n - i);
 }
 
 static bool factor_square(const blocks *w, part a, int64_t n)
 {
     if (n <= LEAF)
-        return w->wanted || w->leaf->cholesky(a.at, n, a.row);
+        return w->wanted || flxi_stopped() || w->leaf->cholesky(a.at, n, a.row);
     int64_t half = half_of(n);
     part right = part_at(w, a, 0, half);
     part rest = part_at(w, a, half, half);
@@ -264,7 +269,7 @@ static bool factor_square(const blocks *w, part a, int64_t n)
     negate_upper(w, rest, n - half);
     add_square(w, rest, right, n - half, half);
     negate_upper(w, rest, n - half);
-    for (int64_t i = 0; i < half && !w->wanted; i++)
+    for (int64_t i = 0; i < half && !w->wanted && !flxi_stopped(); i++)
         w->leaf->negate(part_at(w, right, i, 0).at, n - half);
     return factor_square(w, rest, n - half);
 }

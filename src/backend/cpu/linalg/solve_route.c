@@ -9,6 +9,7 @@
 #include "backend/cpu/linalg/factor_engine.h"
 #include "backend/cpu/linalg/lapack.h"
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "graph/type/tensor.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/opcode.h"
@@ -95,7 +96,7 @@ static void hold_factors(const solving *s, int64_t first, slot *o)
     int64_t n = s->rows;
     if (o->held == first)
         return;
-    memcpy(o->matrix, operand(s, 0, first), (size_t)(n * n) * s->size);
+    flxi_stop_copy(o->matrix, operand(s, 0, first), (size_t)(n * n) * s->size);
     s->engine->lu(&o->job, o->matrix, n, n, o->pivots);
     flxi_permutation_of(o->pivots, n, n, o->perm);
     o->is_regular = !has_zero(s, o->matrix, n, n + 1);
@@ -121,7 +122,7 @@ static void solve_slice(solving *s, int64_t i, slot *o)
     const char *b = operand(s, 1, lead_offset(w, w->b_lead, i) * s->rows * s->sides);
     char *y = result(s, i * s->rows * s->sides);
     hold_factors(s, lead_offset(w, w->a_lead, i) * s->rows * s->rows, o);
-    for (int64_t k = 0; k < s->rows; k++)
+    for (int64_t k = 0; k < s->rows && !flxi_stopped(); k++)
         memcpy(y + (size_t)k * row, b + (size_t)o->perm[k] * row, row);
     solve_factors(s, o, y);
 }
@@ -143,7 +144,7 @@ static void lu_slice(solving *s, int64_t i, slot *o)
     int32_t *pivots = (int32_t *)s->n->out[1] + i * steps;
     int32_t *perm = (int32_t *)s->n->out[2] + i * s->rows;
     int64_t first = i * s->rows * s->cols;
-    memcpy(result(s, first), operand(s, 0, first), (size_t)(s->rows * s->cols) * s->size);
+    flxi_stop_copy(result(s, first), operand(s, 0, first), (size_t)(s->rows * s->cols) * s->size);
     s->engine->lu(&o->job, result(s, first), s->rows, s->cols, o->pivots);
     flxi_permutation_of(o->pivots, steps, s->rows, o->perm);
     for (int64_t k = 0; k < steps; k++)
@@ -160,7 +161,7 @@ enum { TILE = 16 };
     {                                                                                    \
         REAL *y = to;                                                                    \
         const REAL *a = from;                                                            \
-        for (int64_t i0 = 0; i0 < n; i0 += TILE)                                         \
+        for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += TILE)                      \
             for (int64_t j0 = i0; j0 < n; j0 += TILE)                                    \
                 for (int64_t i = i0; i < n && i < i0 + TILE; i++)                        \
                     for (int64_t j = j0; j < n && j < j0 + TILE; j++)                    \
@@ -169,7 +170,7 @@ enum { TILE = 16 };
     static void name##_half(void *factor, int64_t n, bool lower)                         \
     {                                                                                    \
         REAL *y = factor;                                                                \
-        for (int64_t i0 = 0; i0 < n; i0 += TILE)                                         \
+        for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += TILE)                      \
             for (int64_t j0 = i0; j0 < n; j0 += TILE)                                    \
                 for (int64_t i = i0; i < n && i < i0 + TILE; i++)                        \
                     for (int64_t j = j0 > i ? j0 : i + 1; j < n && j < j0 + TILE; j++) { \
@@ -208,7 +209,7 @@ static void triangle_slice(solving *s, int64_t i, slot *o)
     if (is_singular)
         report_singular(s);
     if (s->left)
-        memcpy(x, b, (size_t)(n * s->sides) * s->size);
+        flxi_stop_copy(x, b, (size_t)(n * s->sides) * s->size);
     else
         flxi_turn_matrix(s->dtype, x, b, s->sides, n);
     (is_singular ? &flxi_block_engine : s->engine)->triangular(&o->job, t, &s->triangle, x, s->sides);
@@ -321,7 +322,7 @@ static void run_apart(void *user, int64_t begin, int64_t end)
     size_t nbytes = *(const size_t *)s->n->kept;
     for (int64_t k = begin; k < end; k++) {
         slot o = slot_at(s, (char *)s->n->scratch + (size_t)k * nbytes, NULL);
-        for (int64_t i = k * s->count / s->slots; i < (k + 1) * s->count / s->slots; i++)
+        for (int64_t i = k * s->count / s->slots; i < (k + 1) * s->count / s->slots && !flxi_stopped(); i++)
             s->how->run(s, i, &o);
     }
 }
@@ -349,7 +350,7 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
         flxi_pool_run(n->pool, s.slots, 1, run_apart, &s);
     } else {
         slot o = slot_at(&s, n->scratch, n->pool);
-        for (int64_t i = 0; i < s.count; i++)
+        for (int64_t i = 0; i < s.count && !flxi_stopped(); i++)
             s.how->run(&s, i, &o);
     }
     if (s.is_singular && n->status)
@@ -361,8 +362,9 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
 
 enum {                          /* extents from which … */
        LEAST_FOR_BLOCKS = 32,   /* blocks measured faster than the definition, with one right-hand side or many */
-       LEAST_FOR_LIBRARY = 128, /* the library is asked */
-       LEAST_FOR_THREADS = 512  /* a single matrix is left to our blocks: all threads work on it, of the library one. A
+       LEAST_FOR_LIBRARY = 128, /* the library is asked, up to … */
+       MOST_FOR_LIBRARY = 1024,
+       LEAST_FOR_THREADS = 512 /* a single matrix is left to our blocks: all threads work on it, of the library one. A
                                    choice for machines of many cores, not a measurement. */
 };
 
@@ -408,8 +410,8 @@ const char *flxi_lapack_applies(const flxi_route_node *n)
         return "too small for a library call to pay";
     if (s.count == 1 && s.rows >= LEAST_FOR_THREADS)
         return "a single matrix, on which our own blocks set all threads";
-    if (s.rows >= INT32_MAX || s.cols >= INT32_MAX || s.sides >= INT32_MAX)
-        return "an extent is too large for the library";
+    if (s.rows > MOST_FOR_LIBRARY || s.cols > MOST_FOR_LIBRARY || s.sides > MOST_FOR_LIBRARY)
+        return "so large that a call of the library, which nothing ends early, takes long";
     if (!flxi_lapack_library(&why))
         return why;
     return flxi_lapack_ratio(s.how->task, s.dtype) > clearly_faster ? NULL : "our own blocks measured as fast";

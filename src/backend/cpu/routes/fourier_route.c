@@ -4,6 +4,7 @@
    vectors run across rows; a row comes out the same, to the bit, whatever the other rows are. Error:
    numeric/fourier.h. */
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "numeric/fourier.h"
 
 typedef struct {
@@ -59,7 +60,7 @@ static size_t slot_count(const transforming *t)
         for (int64_t l = 0; l < lanes; l++) {                                                     \
             int64_t row = first + l < t->rows ? first + l : t->rows - 1;                          \
             const REAL *x = (const REAL *)t->n->in[0] + 2 * n * row;                              \
-            for (int64_t k = 0; k < n; k++) {                                                     \
+            for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {                           \
                 re[k * lanes + l] = x[k * step];                                                  \
                 im[k * lanes + l] = x[k * step + other];                                          \
             }                                                                                     \
@@ -67,7 +68,7 @@ static size_t slot_count(const transforming *t)
         transform(&t->plan, t->n->kept, t->inverse ? im : re, t->inverse ? re : im, lanes, work); \
         for (int64_t l = 0; l < lanes && first + l < t->rows; l++) {                              \
             REAL *y = (REAL *)t->n->out[0] + 2 * n * (first + l);                                 \
-            for (int64_t k = 0; k < n; k++) {                                                     \
+            for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {                           \
                 y[k * step] = re[k * lanes + l] * scale;                                          \
                 y[k * step + other] = im[k * lanes + l] * scale;                                  \
             }                                                                                     \
@@ -81,7 +82,7 @@ static void transform_groups(void *user, int64_t begin, int64_t end)
 {
     const transforming *t = user;
     for (int64_t slot = begin; slot < end; slot++)
-        for (int64_t first = slot * t->lanes; first < t->rows; first += t->slots * t->lanes) {
+        for (int64_t first = slot * t->lanes; first < t->rows && !flxi_stopped(); first += t->slots * t->lanes) {
             size_t at = (size_t)slot * slot_count(t);
             if (t->is_wide)
                 transform_f64(t, first, (double *)t->n->scratch + at);

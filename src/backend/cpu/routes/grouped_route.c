@@ -7,6 +7,7 @@
    on the threads. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/routes/route_index.h"
+#include "base/host/stop.h"
 #include "ops/opcode.h"
 
 typedef struct {
@@ -210,7 +211,7 @@ flx_code flxi_grouped_route(const flxi_route_node *n)
         return FLX_OK;
     assign_scratch(&q, n->scratch);
     sort_rows(&q);
-    for (int64_t g = 0; g < q.groups; g++) {
+    for (int64_t g = 0; g < q.groups && !flxi_stopped(); g++) {
         int64_t count = q.starts[g + 1] - q.starts[g];
         if (count > 0)
             (q.to_weight ? run_to_weight : run_rows)(&q, g, count);

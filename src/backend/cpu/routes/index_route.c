@@ -7,6 +7,7 @@
 #include "backend/cpu/gemm/gemm_engine.h"
 #include "backend/cpu/routes/route_index.h"
 #include "base/half.h"
+#include "base/host/stop.h"
 
 typedef struct {
     flxi_route_index idx; /* operand 1 */
@@ -76,9 +77,9 @@ size_t flxi_scatter_scratch(const flxi_route_node *n, int threads)
     static void name(const indexing *x, A *y, int64_t begin, int64_t end)                                  \
     {                                                                                                      \
         const U *updates = x->n->in[0];                                                                    \
-        for (int64_t r = 0; r < x->idx.extent; r++)                                                        \
+        for (int64_t r = 0; r < x->idx.extent && !flxi_stopped_by_now(); r++)                              \
             memset(y + r * x->inner + begin, 0, (size_t)(end - begin) * sizeof(A));                        \
-        for (int64_t i = 0; i < x->idx.count; i++) {                                                       \
+        for (int64_t i = 0; i < x->idx.count && !flxi_stopped_by_now(); i++) {                             \
             int64_t at = flxi_route_position(&x->idx, i);                                                  \
             for (int64_t j = begin; at >= 0 && j < end; j++)                                               \
                 y[at * x->inner + j] = (A)(y[at * x->inner + j] combine widen(updates[i * x->inner + j])); \
@@ -100,7 +101,7 @@ static void round_columns(const indexing *x, int64_t begin, int64_t end)
     const float *sums = x->n->scratch;
     uint16_t *y = x->n->out[0];
     bool is_f16 = x->n->out_types[0]->dtype == FLX_F16;
-    for (int64_t r = 0; r < x->idx.extent; r++)
+    for (int64_t r = 0; r < x->idx.extent && !flxi_stopped_by_now(); r++)
         for (int64_t i = r * x->inner + begin; i < r * x->inner + end; i++)
             y[i] = is_f16 ? flxi_to_f16((double)sums[i]) : flxi_to_bf16((double)sums[i]);
 }

@@ -5,6 +5,7 @@
    axis stays last, rows are copied; else squares of the plane spanned by the last axis of x and that of y are turned,
    so that both sides are read and written in whole cache lines. */
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 
 #include <string.h>
@@ -83,7 +84,7 @@ static void copy_rows(void *user, int64_t begin, int64_t end)
         int64_t x;
         int64_t y;
         offsets_of(t, -1, i, &x, &y);
-        memcpy(t->y + (size_t)y * t->size, t->x + (size_t)x * t->size, row);
+        flxi_stop_copy(t->y + (size_t)y * t->size, t->x + (size_t)x * t->size, row);
     }
 }
 
@@ -125,7 +126,7 @@ static void turn_bands(void *user, int64_t begin, int64_t end)
         int64_t y;
         int64_t row = i % bands * SQUARE;
         offsets_of(t, t->turned, i / bands, &x, &y);
-        for (int64_t col = 0; col < cols; col += SQUARE)
+        for (int64_t col = 0; col < cols && !flxi_stopped_by_now(); col += SQUARE)
             turn(t->x + (size_t)(x + row + col * t->steps[t->rank - 1]) * t->size,
                  t->y + (size_t)(y + row * t->y_steps[t->turned] + col) * t->size,
                  rows - row < SQUARE ? rows - row : SQUARE, cols - col < SQUARE ? cols - col : SQUARE,
@@ -171,7 +172,8 @@ static void join_rows(void *user, int64_t begin, int64_t end)
     for (uint32_t k = 0; k < j->n->nin; k++) {
         size_t row = row_bytes(j->n->in_types[k], j->axis);
         for (int64_t i = begin; row > 0 && i < end; i++)
-            memcpy((char *)j->n->out[0] + (size_t)i * j->row + at, (const char *)j->n->in[k] + (size_t)i * row, row);
+            flxi_stop_copy((char *)j->n->out[0] + (size_t)i * j->row + at, (const char *)j->n->in[k] + (size_t)i * row,
+                           row);
         at += row;
     }
 }

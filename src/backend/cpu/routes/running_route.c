@@ -2,6 +2,7 @@
 /* running_route.c: cumsum. Rows along the axis are independent, so they are what threads share; sums are kept as wide
    as the definition keeps them (f32 in f64, halves in f32), so results are those of the definition to the bit. */
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 
 typedef struct {
@@ -19,7 +20,7 @@ enum { LANES = 16 }; /* neighbouring rows that one pass takes along */
         const T *x = r->n->in[0];                                                  \
         T *y = r->n->out[0];                                                       \
         A sum[LANES] = {0};                                                        \
-        for (int64_t i = 0; i < r->split.n; i++) {                                 \
+        for (int64_t i = 0; i < r->split.n && !flxi_stopped_by_now(); i++) {       \
             int64_t k = r->reverse ? r->split.n - 1 - i : i;                       \
             int64_t at = (outer * r->split.n + k) * r->split.inner + from;         \
             for (int64_t l = 0; l < lanes; l++) {                                  \

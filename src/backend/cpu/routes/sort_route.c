@@ -5,6 +5,7 @@
    offset, both zeros alike, all NaNs alike above +inf; descending order turns all bits over. So one loop sorts every
    dtype, stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
 #include "backend/cpu/routes/routes.h"
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
@@ -67,18 +68,21 @@ static uint64_t key_of(int32_t dtype, const void *data, int64_t i)
 
 /* ---- Rows ---- */
 
-/* Merges sorted runs of doubling length; returns the one of the two arrays that holds the result. */
+/* Merges sorted runs of doubling length; returns the one of the two arrays that holds the result, NULL when the run is
+   stopped. */
 static entry *merge_runs(entry *v, entry *spare, int64_t n)
 {
     for (int64_t run = 1; run < n; run *= 2) {
-        for (int64_t begin = 0; begin < n; begin += 2 * run) {
+        for (int64_t begin = 0; begin < n && !flxi_stopped_by_now(); begin += 2 * run) {
             int64_t middle = begin + run < n ? begin + run : n;
             int64_t end = begin + 2 * run < n ? begin + 2 * run : n;
             int64_t i = begin;
             int64_t j = middle;
-            for (int64_t k = begin; k < end; k++)
+            for (int64_t k = begin; k < end && !flxi_stopped_by_now(); k++)
                 spare[k] = j >= end || (i < middle && v[i].key <= v[j].key) ? v[i++] : v[j++];
         }
+        if (flxi_stopped())
+            return NULL;
         entry *other = v;
         v = spare;
         spare = other;
@@ -92,7 +96,7 @@ enum { FEW = 32 };
 static entry *pick_few(const entry *v, entry *best, int64_t n, int64_t take)
 {
     int64_t held = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
         if (held == take && v[i].key >= best[held - 1].key)
             continue;
         int64_t at = held < take ? held++ : held - 1;
@@ -110,13 +114,15 @@ static void sort_row(const sorting *s, int64_t row, entry *v)
     int32_t dtype = n->in_types[0]->dtype;
     int64_t in = row / d.inner * d.n * d.inner + row % d.inner;
     int64_t out = row / d.inner * s->take * d.inner + row % d.inner;
-    for (int64_t k = 0; k < d.n; k++) {
+    for (int64_t k = 0; k < d.n && !flxi_stopped_by_now(); k++) {
         uint64_t key = key_of(dtype, n->in[0], in + k * d.inner);
         v[k] = (entry){s->descending ? ~key : key, k};
     }
     const entry *sorted = s->take > 0 && s->take <= FEW && s->take < d.n ? pick_few(v, v + d.n, d.n, s->take)
                                                                          : merge_runs(v, v + d.n, d.n);
-    for (int64_t k = 0; k < s->take; k++) {
+    if (flxi_stopped()) /* positions are not complete */
+        return;
+    for (int64_t k = 0; k < s->take && !flxi_stopped_by_now(); k++) {
         int64_t at = out + k * d.inner;
         for (uint32_t j = 0; j < s->values; j++) {
             size_t size = flx_dtype_size(n->in_types[j]->dtype);
@@ -134,7 +140,7 @@ static void sort_rows(void *user, int64_t begin, int64_t end)
     const sorting *s = user;
     int64_t rows = s->split.outer * s->split.inner;
     for (int64_t slot = begin; slot < end; slot++)
-        for (int64_t row = slot; row < rows; row += s->slots)
+        for (int64_t row = slot; row < rows && !flxi_stopped(); row += s->slots)
             sort_row(s, row, (entry *)s->n->scratch + slot * 2 * s->split.n);
 }
 

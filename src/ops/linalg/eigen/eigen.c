@@ -8,6 +8,7 @@
    Vectors are defined up to a factor, which jacobi.h and schur.h fix; so they are functions of the matrix, and the
    rules are the derivatives of exactly these functions. Where a loss does not depend on the factor, the terms that the
    rules add for it vanish. */
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "graph/op/work.h"
 #include "numeric/jacobi.h"
@@ -82,7 +83,7 @@ static flx_code eval_all(flxi_eval *e, find_fn find)
     if (e->in[0]->count == 0)
         return FLX_OK;
     FLXI_TRY(scratch_begin(e, &m));
-    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type); b++) {
+    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type) && !flxi_stopped(); b++) {
         load_columns(e->in[0], b * m.n * m.n, m.n, m.a);
         find(&m, !flxi_is_complex(e->in[0]->type.dtype));
         for (int64_t k = 0; k < m.n; k++)

@@ -6,6 +6,7 @@
 #include "ops/linalg/eigen/singular.h"
 
 #include "base/complex_arith.h"
+#include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "numeric/jacobi.h"
 #include "ops/linalg/eigen/eigen_rules.h"
@@ -61,7 +62,7 @@ static flx_code eval_svd(flxi_eval *e)
     if (e->in[0]->count == 0)
         return FLX_OK;
     FLXI_TRY(flxi_singular_begin(e, &d));
-    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type); b++) {
+    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type) && !flxi_stopped(); b++) {
         flxi_singular_find(e, &d, b);
         for (int64_t j = 0; j < d.k; j++) {
             flxi_store_double(e->out[1]->type.dtype, e->out[1]->data, b * d.k + j, d.s[j]);
@@ -304,10 +305,10 @@ static flx_code eval_pinv(flxi_eval *e)
     if (e->in[0]->count == 0)
         return FLX_OK;
     FLXI_TRY(flxi_singular_begin(e, &d));
-    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type); b++) {
+    for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type) && !flxi_stopped(); b++) {
         flxi_singular_find(e, &d, b);
         double least = cutoff(e, &d) * d.s[0];
-        for (int64_t i = 0; i < d.n; i++)
+        for (int64_t i = 0; i < d.n && !flxi_stopped(); i++)
             for (int64_t j = 0; j < d.m; j++)
                 flxi_store_complex(e->out[0]->type.dtype, e->out[0]->data, (b * d.n + i) * d.m + j,
                                    inverse_element(&d, least, i, j));

@@ -55,8 +55,10 @@ static flx_graph *derivative_of(const walk *w, const flxi_node *n)
     const flx_graph *g = w->g;
     flx_graph *t = flx_graph_new(g->ctx, "alone");
     flxi_site s = t ? flxi_plain_site(t) : (flxi_site){0};
-    if (!t)
+    if (!t) {
+        flxi_oom(w->err, "transposing");
         return NULL;
+    }
     flx_val *x = flxi_rule_new(&s, flx_val, n->nin);
     flx_val *y = flxi_rule_new(&s, flx_val, n->nout);
     flx_val *tx = flxi_rule_new(&s, flx_val, n->nin);

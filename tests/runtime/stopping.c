@@ -19,7 +19,7 @@ static const work works[] = {
     {"matmul in f64", "graph f(a: f64[6144, 6144], b: f64[6144, 6144]) { return matmul(a, b) }", BY_CPU},
     {"matmul of a batch", "graph f(a: f32[400, 1024, 1024], b: f32[1024, 2048]) { return matmul(a, b) }", BY_CPU},
     {"long dot",
-     "graph step(s: f32[1, 1], x: f32[1, 40000000], y: f32[40000000, 1]) { return add(s, matmul(x, y)) }\n"
+     "graph step(s: f32[1, 1], x: f32[1, 40000000], y: f32[40000000, 1]) { return add(s, matmul(x, mul(y, s))) }\n"
      "graph f(x: f32[1, 40000000], y: f32[40000000, 1])\n"
      "{ return scan(full(f32[1, 1], 0), x, y, body=@step, num_bcast=2, length=1000) }",
      BY_BOTH},

@@ -172,16 +172,18 @@ static bool is_simple(const flx_graph *body)
     return true;
 }
 
-/* The operands of a branch, with those of the first example that takes it in place of all that do not. */
+/* The operands of a branch, with those of the first example that takes it in place of all that do not. A row is added to
+   the mask and gather may miss, so that a batch may be empty. */
 static void replace_others(flxi_site *s, flx_val mask, flx_val *x)
 {
-    flx_val rows = flxi_reshape_to(s, mask, 1, &s->size);
-    flx_val first = flx_argmax(s->g, flx_cast(s->g, rows, FLX_I32), 0, true, FLX_I32);
+    flx_type last = flx_type_make(FLX_I32, 1, (const flx_dim[]){1});
+    flx_val rows[2] = {flx_cast(s->g, flxi_reshape_to(s, mask, 1, &s->size), FLX_I32), flxi_zeros(s, &last)};
+    flx_val first = flx_argmax(s->g, flx_concat(s->g, rows, 2, 0), 0, true, FLX_I32);
     for (uint32_t i = 1; i < s->nin; i++) {
         x[i - 1] = s->x[i];
         if (!s->batched[i])
             continue;
-        flx_val one = flx_stop_gradient(s->g, flx_gather(s->g, s->x[i], first, 0));
+        flx_val one = flx_stop_gradient(s->g, flx_gather(s->g, s->x[i], first, 0, "zero"));
         x[i - 1] = flx_where(s->g, selector_for(s, mask, flxi_typeof(s, s->x[i])->rank), s->x[i], one);
     }
 }

@@ -5379,13 +5379,15 @@ typedef struct flx_quantize_attrs {
     flx_reals scales; /* must be given */
     flx_ints zero_points; /* all 0 */
     int64_t axis; /* none */
+    flx_dtype dtype; /* i8 */
 } flx_quantize_attrs;
-#define FLX_QUANTIZE_ATTRS {sizeof(flx_quantize_attrs), {NULL, 0}, {NULL, 0}, FLX_DEFAULT}
+#define FLX_QUANTIZE_ATTRS {sizeof(flx_quantize_attrs), {NULL, 0}, {NULL, 0}, FLX_DEFAULT, FLX_DTYPE_NONE}
 
-/** round(x / scale) + zero_point as i8, saturated; the derivative is 1 / scale in range, else 0 */
+/** round(x / scale) + zero_point as i8, or as i32 for biases, saturated; the derivative is 1 / scale in range, else 0
+    */
 static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quantize_attrs *attrs)
 {
-    flx_attr flx_a[3];
+    flx_attr flx_a[4];
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
@@ -5396,6 +5398,8 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
         flx_a[flx_n++] = flx_attr_ints("zero_points", attrs->zero_points);
     if (FLX_HAS_NUMBER_(flx_quantize_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+    if (FLX_HAS_(flx_quantize_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
+        flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
     return flx_op1(g, "quantize", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_memo.h: what a transform has made of bodies. A body that several nodes use is transformed once for each question
-   that is asked about it; without this, bodies that use bodies twice would double the work at every level. */
+/* body_memo.h: what a transform has made of bodies. A body that several nodes use is transformed once for each set of
+   flags; without this, bodies that use bodies twice would double the work at every level. */
 #ifndef FLXI_BODY_MEMO_H
 #define FLXI_BODY_MEMO_H
 

@@ -208,18 +208,11 @@ static flx_code follow_loop(walk *w, const flxi_node *n, body_kinds *k, kind *y)
 
 static bool is_zero_constant(const flxi_node *n)
 {
-    const flxi_op *op = &flxi_ops[n->op];
-    if (n->nin || n->nout != 1 || (op->traits & TRAIT_DECLARED))
-        return false;
-    for (const flxi_attr *a = op->rules->schema; a && a->name; a++)
-        if (a->kind == ATTR_DATA || a->kind == ATTR_VALUE) {
-            const flx_tensor *t = *(const flx_tensor *const *)((const char *)n->attrs + a->offset);
-            for (size_t i = 0; i < t->nbytes; i++)
-                if (((const unsigned char *)t->data)[i])
-                    return false;
-            return true;
-        }
-    return false;
+    const flx_tensor *t = n->nin || n->nout != 1 ? NULL : flxi_held_tensor(n);
+    for (size_t i = 0; t && i < t->nbytes; i++)
+        if (((const unsigned char *)t->data)[i])
+            return false;
+    return t != NULL;
 }
 
 /* Ops that are linear in their operands without a role together; the others must be independent. */

@@ -185,19 +185,13 @@ static void clean(sweep *w, flxi_cotangent *d)
 static bool is_tame_constant(const flx_graph *g, uint32_t id, double least)
 {
     const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
-    const flxi_op *op = &flxi_ops[n->op];
     if (n->op == OP_expand || n->op == OP_broadcast_in_dim || n->op == OP_reshape)
         return is_tame_constant(g, n->in[0], least);
-    for (const flxi_attr *a = n->nin ? NULL : op->rules->schema; a && a->name; a++) {
-        if (a->kind != ATTR_DATA && a->kind != ATTR_VALUE)
-            continue;
-        const flx_tensor *t = *(const flx_tensor *const *)((const char *)n->attrs + a->offset);
-        bool is_tame = t->count <= 64 && !flxi_is_complex(t->type.dtype);
-        for (int64_t i = 0; is_tame && i < t->count; i++)
-            is_tame = isfinite(flx_tensor_get(t, i)) && fabs(flx_tensor_get(t, i)) >= least;
-        return is_tame;
-    }
-    return false;
+    const flx_tensor *t = n->nin ? NULL : flxi_held_tensor(n);
+    bool is_tame = t && t->count <= 64 && !flxi_is_complex(t->type.dtype);
+    for (int64_t i = 0; is_tame && i < t->count; i++)
+        is_tame = isfinite(flx_tensor_get(t, i)) && fabs(flx_tensor_get(t, i)) >= least;
+    return is_tame;
 }
 
 /* Whether the rule multiplies by something that need not be finite. */

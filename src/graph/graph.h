@@ -203,6 +203,9 @@ typedef struct {
 } flxi_attr_visitor;
 flx_code flxi_attrs_visit(const flxi_op *op, const void *attrs, const flxi_attr_visitor *v);
 
+/* The first tensor among the attributes of a node; NULL: there is none. */
+const flx_tensor *flxi_held_tensor(const flxi_node *n);
+
 /* Word i of a list of words separated by spaces: its start and length; NULL past the end. */
 const char *flxi_word_at(const char *words, int64_t i, size_t *n);
 int64_t flxi_word_find(const char *words, const char *s, size_t n); /* -1 when absent */

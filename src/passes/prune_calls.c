@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const flx_graph *g;
     bool *needed;   /* by value */
-    pruned **calls; /* by node: what becomes of the function it calls; NULL: not a call */
+    pruned **calls; /* by node: the function it calls from now on; NULL: not a call */
     bool is_same;
 } plan;
 

@@ -276,3 +276,19 @@ const flx_tensor *flxi_const_data(const flxi_node *n)
         a++;
     return *(const flx_tensor *const *)(const void *)((const char *)n->attrs + a->offset);
 }
+
+static flx_code note_tensor(void *user, const flx_tensor *t)
+{
+    const flx_tensor **first = user;
+    *first = *first ? *first : t;
+    return FLX_OK;
+}
+
+const flx_tensor *flxi_held_tensor(const flxi_node *n)
+{
+    const flx_tensor *first = NULL;
+    const flxi_attr_visitor v = {.tensor = note_tensor, .user = &first};
+    if (n->attrs)
+        flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
+    return first;
+}

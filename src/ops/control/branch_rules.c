@@ -172,8 +172,8 @@ static bool is_simple(const flx_graph *body)
     return true;
 }
 
-/* The operands of a branch, with those of the first example that takes it in place of all that do not. A row is added to
-   the mask and gather may miss, so that a batch may be empty. */
+/* The operands of a branch, with those of the first example that takes it in place of all that do not. A row is added
+   to the mask and gather may miss, so that a batch may be empty. */
 static void replace_others(flxi_site *s, flx_val mask, flx_val *x)
 {
     flx_type last = flx_type_make(FLX_I32, 1, (const flx_dim[]){1});

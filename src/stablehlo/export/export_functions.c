@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_functions.c: graphs that are functions of the text. The body of a call is one; so is a large body of control
-   flow, which its region then calls. Equal bodies are one function: rewriting makes the same loop again for each use. */
+   flow, which its region then calls. Equal bodies are one function: rewriting makes the same loop for each use. */
 #include "stablehlo/export/export_writers.h"
 
 enum { MOST_INLINE = 500 }; /* nodes of a region, with those of its bodies */

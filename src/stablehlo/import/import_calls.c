@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_calls.c: functions that are called. A small function, or one whose calls are few, is inlined, so that it can be
+/* import_calls.c: functions that are called. A small function, or one with few calls, is inlined, so that it can be
    computed together with its surroundings. Any other becomes a graph, once for each list of argument types, and its
    calls are nodes: what it costs to import, transform and compile the program then grows with its text. */
 #include "stablehlo/import/import_scope.h"
@@ -156,7 +156,7 @@ static const flx_graph *graph_of(hlo_site *s, const hlo_function *f, const flx_v
     flx_error err = {0};
     if (build(&sc, s->scope, types)) {
         hlo_called made = {f, types, g};
-        for (size_t i = 0; i < n; i++) /* the graph's own copies: those of the caller may go first */
+        for (size_t i = 0; i < n; i++) /* those of the caller may be freed before */
             types[i] = flxi_type_at(g, g->leaves.at[i]);
         if (flxi_push(s->im->arena.mem, &s->im->called, made))
             return g;

@@ -64,7 +64,7 @@ bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size
 
 /* Makes room for the values of a scope that is met in another one (NULL: none). */
 bool flxi_hlo_enter(hlo_scope *sc, const hlo_scope *from);
-/* Declares the arguments of a body, all parts of tuples one after the other, of these types (NULL: the declared ones). */
+/* Declares the arguments of a body, all parts of tuples one after the other, of these types (NULL: as declared). */
 bool flxi_hlo_declare_args(hlo_scope *sc, const hlo_region *r, const flx_type *const *types);
 /* Appends the nodes of a region with its arguments standing for `args`; the number of values that it returns, the first
    `capacity` of them in `out`. */

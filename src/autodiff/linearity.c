@@ -246,7 +246,7 @@ static bool has_bodies(const walk *w, const flxi_node *n, flxi_body_role *role)
     bool found = false;
     for (uint32_t i = 0; rules->bodies(w->g, n, i, &b) && b.graph; i++)
         if (b.role != BODY_TEST && b.role != BODY_RULE) {
-            *role = b.role;
+            *role = b.role == BODY_CALLED && b.shared == n->nin ? BODY_FUNCTION : b.role;
             found = b.graph->leaves.n <= 64 && b.graph->outputs.n <= 64;
         }
     return found;
@@ -274,9 +274,9 @@ static flx_code judge(walk *w, const flxi_node *n, kind *y)
     }
     if (n->op == OP_dim_size)
         return FLX_OK; /* of the shape alone */
-    if (has_bodies(w, n, &role) && (role == BODY_BRANCH || n->op == OP_custom_fn || n->op == OP_call))
+    if (has_bodies(w, n, &role) && (role == BODY_BRANCH || role == BODY_FUNCTION))
         return follow_branches(w, n, &kinds, y);
-    if (has_bodies(w, n, &role) && role == BODY_ROUND && (n->op == OP_scan || n->op == OP_while))
+    if (has_bodies(w, n, &role) && role == BODY_ROUND)
         return follow_loop(w, n, &kinds, y);
     bool linear = false;
     kind joint = LINEAR;

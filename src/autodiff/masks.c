@@ -312,9 +312,11 @@ static flx_code pass_node(const walk *w, const flxi_node *n, const int *y, int *
             x[i] = LOST;
         return FLX_OK;
     }
-    if (n->op == OP_if || n->op == OP_case || n->op == OP_call)
+    flxi_body first;
+    bool has_bodies = op->rules->bodies && op->rules->bodies(w->g, n, 0, &first);
+    if (has_bodies && (first.role == BODY_BRANCH || first.role == BODY_FUNCTION))
         return pass_branches(w, n, y, x);
-    if (n->op == OP_scan || n->op == OP_while)
+    if (has_bodies && (first.role == BODY_ROUND || first.role == BODY_TEST))
         return pass_loop(w, n, y, x);
     for (uint32_t k = 0; k < n->nout; k++)
         for (uint32_t i = 0; y[k] != UNSEEN && i < n->nin; i++)

@@ -13,10 +13,20 @@
 
 typedef enum { INDEPENDENT, ZERO, LINEAR, NEITHER } kind;
 
+enum { MOST = 64 }; /* operands and results of a node whose bodies are followed */
+
+typedef struct {
+    uint32_t serial; /* of the body */
+    uint8_t in[MOST], out[MOST];
+} followed;
+
+typedef FLXI_VEC(followed) followed_list;
+
 typedef struct {
     const flx_graph *g;
-    kind *of;      /* by id */
-    uint32_t *why; /* by id, of NEITHER: the value that first is so */
+    kind *of;            /* by id */
+    uint32_t *why;       /* by id, of NEITHER: the value that first is so */
+    followed_list *done; /* bodies may be used exponentially often */
     flx_error *err;
 } walk;
 
@@ -113,14 +123,13 @@ static flx_code try_derivative(const walk *w, const flxi_node *n, bool *linear)
 
 static flx_code follow(walk *w);
 
-/* The kinds of a body's outputs from those of its inputs. */
-static flx_code follow_body(const walk *outer, const flx_graph *body, const kind *in, kind *out)
+static flx_code walk_body(const walk *outer, const flx_graph *body, const kind *in, kind *out)
 {
     const flxi_allocator *mem = &body->ctx->mem;
     flx_graph *prepared = NULL;
     FLXI_TRY(flxi_prepare(body, MODE_JVP, &prepared, NULL, outer->err));
     size_t ids = (size_t)prepared->value_count + 1;
-    walk w = {.g = prepared, .err = outer->err};
+    walk w = {.g = prepared, .done = outer->done, .err = outer->err};
     w.of = flxi_alloc(mem, ids, sizeof *w.of);
     w.why = flxi_alloc(mem, ids, sizeof *w.why);
     flx_code code = w.of && w.why ? FLX_OK : flxi_oom(outer->err, "transposing");
@@ -136,6 +145,32 @@ static flx_code follow_body(const walk *outer, const flx_graph *body, const kind
     return code;
 }
 
+static bool is_same_question(const followed *f, const flx_graph *body, const kind *in)
+{
+    bool same = f->serial == body->serial;
+    for (size_t i = 0; same && i < body->leaves.n; i++)
+        same = f->in[i] == in[i];
+    return same;
+}
+
+/* The kinds of a body's outputs from those of its inputs. */
+static flx_code follow_body(const walk *w, const flx_graph *body, const kind *in, kind *out)
+{
+    for (size_t i = 0; i < w->done->n; i++)
+        if (is_same_question(&w->done->at[i], body, in)) {
+            for (size_t k = 0; k < body->outputs.n; k++)
+                out[k] = (kind)w->done->at[i].out[k];
+            return FLX_OK;
+        }
+    FLXI_TRY(walk_body(w, body, in, out));
+    followed f = {.serial = body->serial};
+    for (size_t i = 0; i < body->leaves.n; i++)
+        f.in[i] = (uint8_t)in[i];
+    for (size_t k = 0; k < body->outputs.n; k++)
+        f.out[k] = (uint8_t)out[k];
+    return flxi_push(&body->ctx->mem, w->done, f) ? FLX_OK : flxi_oom(w->err, "transposing");
+}
+
 /* What is one or the other is linear if each is linear or zero. */
 static kind either(kind a, kind b)
 {
@@ -149,7 +184,7 @@ static kind either(kind a, kind b)
 }
 
 typedef struct {
-    kind in[64], out[64];
+    kind in[MOST], out[MOST];
 } body_kinds;
 
 /* Branches, and a function that is called: each result is that of one of the bodies. */
@@ -241,13 +276,13 @@ static bool has_bodies(const walk *w, const flxi_node *n, flxi_body_role *role)
 {
     flxi_body b;
     const flxi_rules *rules = flxi_ops[n->op].rules;
-    if (!rules->bodies || n->nin > 64 || n->nout > 64)
+    if (!rules->bodies || n->nin > MOST || n->nout > MOST)
         return false;
     bool found = false;
     for (uint32_t i = 0; rules->bodies(w->g, n, i, &b) && b.graph; i++)
         if (b.role != BODY_TEST && b.role != BODY_RULE) {
             *role = b.role == BODY_CALLED && b.shared == n->nin ? BODY_FUNCTION : b.role;
-            found = b.graph->leaves.n <= 64 && b.graph->outputs.n <= 64;
+            found = b.graph->leaves.n <= MOST && b.graph->outputs.n <= MOST;
         }
     return found;
 }
@@ -318,7 +353,8 @@ bool flxi_check_linear(flxi_site *s, const flx_graph *body, const bool *linear_i
     const flxi_allocator *mem = &body->ctx->mem;
     flx_code code = flxi_prepare(body, MODE_JVP, &prepared, NULL, &err);
     size_t ids = prepared ? (size_t)prepared->value_count + 1 : 0;
-    walk w = {.g = prepared, .err = &err};
+    followed_list done = {0};
+    walk w = {.g = prepared, .done = &done, .err = &err};
     if (code == FLX_OK) {
         w.of = flxi_alloc(mem, ids, sizeof *w.of);
         w.why = flxi_alloc(mem, ids, sizeof *w.why);
@@ -344,6 +380,7 @@ bool flxi_check_linear(flxi_site *s, const flx_graph *body, const bool *linear_i
     }
     flxi_free(mem, w.of, ids, sizeof *w.of);
     flxi_free(mem, w.why, ids, sizeof *w.why);
+    flxi_vec_free(mem, &done);
     flx_graph_release(prepared);
     return code == FLX_OK;
 }

@@ -150,6 +150,7 @@ static inline flx_val flx_op1(flx_graph *g, const char *op, const flx_val *in, s
 /* ---- Reading structs of attributes ---- */
 
 /* Whether the struct is long enough to have the field; a number is absent too where it is 0 and the size is. */
+#define FLX_LISTED_(list) ((list).v || (list).n)
 #define FLX_HAS_(type, field) \
     (attrs && (attrs->struct_size == 0 || attrs->struct_size >= offsetof(type, field) + sizeof attrs->field))
 #define FLX_HAS_NUMBER_(type, field) (FLX_HAS_(type, field) && (attrs->struct_size != 0 || attrs->field != 0))
@@ -1443,7 +1444,7 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reshape_attrs);
-    if (FLX_HAS_(flx_reshape_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_reshape_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "reshape", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1468,7 +1469,7 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_transpose_attrs);
-    if (FLX_HAS_(flx_transpose_attrs, perm) && attrs->perm.v)
+    if (FLX_HAS_(flx_transpose_attrs, perm) && FLX_LISTED_(attrs->perm))
         flx_a[flx_n++] = flx_attr_ints("perm", attrs->perm);
     return flx_op1(g, "transpose", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1493,7 +1494,7 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_expand_attrs);
-    if (FLX_HAS_(flx_expand_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_expand_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "expand", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1519,9 +1520,9 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_broadcast_in_dim_attrs);
-    if (FLX_HAS_(flx_broadcast_in_dim_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_broadcast_in_dim_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
-    if (FLX_HAS_(flx_broadcast_in_dim_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_broadcast_in_dim_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "broadcast_in_dim", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1547,7 +1548,7 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_squeeze_attrs);
-    if (FLX_HAS_(flx_squeeze_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_squeeze_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "squeeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1572,7 +1573,7 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_unsqueeze_attrs);
-    if (FLX_HAS_(flx_unsqueeze_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_unsqueeze_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "unsqueeze", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1630,11 +1631,11 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_slice_attrs);
-    if (FLX_HAS_(flx_slice_attrs, start) && attrs->start.v)
+    if (FLX_HAS_(flx_slice_attrs, start) && FLX_LISTED_(attrs->start))
         flx_a[flx_n++] = flx_attr_ints("start", attrs->start);
-    if (FLX_HAS_(flx_slice_attrs, limit) && attrs->limit.v)
+    if (FLX_HAS_(flx_slice_attrs, limit) && FLX_LISTED_(attrs->limit))
         flx_a[flx_n++] = flx_attr_ints("limit", attrs->limit);
-    if (FLX_HAS_(flx_slice_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_slice_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
     return flx_op1(g, "slice", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1662,11 +1663,11 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
     flx_x[0] = x;
     flx_x[1] = value;
     FLX_CHECK_SIZE_(flx_pad_attrs);
-    if (FLX_HAS_(flx_pad_attrs, low) && attrs->low.v)
+    if (FLX_HAS_(flx_pad_attrs, low) && FLX_LISTED_(attrs->low))
         flx_a[flx_n++] = flx_attr_ints("low", attrs->low);
-    if (FLX_HAS_(flx_pad_attrs, high) && attrs->high.v)
+    if (FLX_HAS_(flx_pad_attrs, high) && FLX_LISTED_(attrs->high))
         flx_a[flx_n++] = flx_attr_ints("high", attrs->high);
-    if (FLX_HAS_(flx_pad_attrs, interior) && attrs->interior.v)
+    if (FLX_HAS_(flx_pad_attrs, interior) && FLX_LISTED_(attrs->interior))
         flx_a[flx_n++] = flx_attr_ints("interior", attrs->interior);
     return flx_op1(g, "pad", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1691,7 +1692,7 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reverse_attrs);
-    if (FLX_HAS_(flx_reverse_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reverse_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op1(g, "reverse", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -1766,7 +1767,7 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_split_attrs);
-    if (FLX_HAS_(flx_split_attrs, sizes) && attrs->sizes.v)
+    if (FLX_HAS_(flx_split_attrs, sizes) && FLX_LISTED_(attrs->sizes))
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     if (FLX_HAS_NUMBER_(flx_split_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
@@ -1895,7 +1896,7 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_tile_attrs);
-    if (FLX_HAS_(flx_tile_attrs, repeats) && attrs->repeats.v)
+    if (FLX_HAS_(flx_tile_attrs, repeats) && FLX_LISTED_(attrs->repeats))
         flx_a[flx_n++] = flx_attr_ints("repeats", attrs->repeats);
     return flx_op1(g, "tile", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -2005,7 +2006,7 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_sum_attrs);
-    if (FLX_HAS_(flx_reduce_sum_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_sum_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_sum_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2033,7 +2034,7 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_mean_attrs);
-    if (FLX_HAS_(flx_reduce_mean_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_mean_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_mean_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2061,7 +2062,7 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_max_attrs);
-    if (FLX_HAS_(flx_reduce_max_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_max_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_max_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2089,7 +2090,7 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_min_attrs);
-    if (FLX_HAS_(flx_reduce_min_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_min_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_min_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2117,7 +2118,7 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_prod_attrs);
-    if (FLX_HAS_(flx_reduce_prod_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_prod_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_prod_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2145,7 +2146,7 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_any_attrs);
-    if (FLX_HAS_(flx_reduce_any_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_any_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_any_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2173,7 +2174,7 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_reduce_all_attrs);
-    if (FLX_HAS_(flx_reduce_all_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_all_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_reduce_all_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -2469,7 +2470,7 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
     FLX_CHECK_SIZE_(flx_reduce_attrs);
     if (FLX_HAS_(flx_reduce_attrs, body) && attrs->body)
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
-    if (FLX_HAS_(flx_reduce_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_reduce_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     return flx_op(g, "reduce", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
@@ -2772,7 +2773,7 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
     flx_attr flx_a[1];
     size_t flx_n = 0;
     FLX_CHECK_SIZE_(flx_dynamic_slice_attrs);
-    if (FLX_HAS_(flx_dynamic_slice_attrs, sizes) && attrs->sizes.v)
+    if (FLX_HAS_(flx_dynamic_slice_attrs, sizes) && FLX_LISTED_(attrs->sizes))
         flx_a[flx_n++] = flx_attr_ints("sizes", attrs->sizes);
     return flx_op1(g, "dynamic_slice", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
@@ -2812,17 +2813,17 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
     flx_x[0] = x;
     flx_x[1] = indices;
     FLX_CHECK_SIZE_(flx_gather_nd_attrs);
-    if (FLX_HAS_(flx_gather_nd_attrs, slice_sizes) && attrs->slice_sizes.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, slice_sizes) && FLX_LISTED_(attrs->slice_sizes))
         flx_a[flx_n++] = flx_attr_ints("slice_sizes", attrs->slice_sizes);
-    if (FLX_HAS_(flx_gather_nd_attrs, start_index_map) && attrs->start_index_map.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, start_index_map) && FLX_LISTED_(attrs->start_index_map))
         flx_a[flx_n++] = flx_attr_ints("start_index_map", attrs->start_index_map);
-    if (FLX_HAS_(flx_gather_nd_attrs, offset_axes) && attrs->offset_axes.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, offset_axes) && FLX_LISTED_(attrs->offset_axes))
         flx_a[flx_n++] = flx_attr_ints("offset_axes", attrs->offset_axes);
-    if (FLX_HAS_(flx_gather_nd_attrs, collapsed_axes) && attrs->collapsed_axes.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, collapsed_axes) && FLX_LISTED_(attrs->collapsed_axes))
         flx_a[flx_n++] = flx_attr_ints("collapsed_axes", attrs->collapsed_axes);
-    if (FLX_HAS_(flx_gather_nd_attrs, operand_batching_axes) && attrs->operand_batching_axes.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, operand_batching_axes) && FLX_LISTED_(attrs->operand_batching_axes))
         flx_a[flx_n++] = flx_attr_ints("operand_batching_axes", attrs->operand_batching_axes);
-    if (FLX_HAS_(flx_gather_nd_attrs, indices_batching_axes) && attrs->indices_batching_axes.v)
+    if (FLX_HAS_(flx_gather_nd_attrs, indices_batching_axes) && FLX_LISTED_(attrs->indices_batching_axes))
         flx_a[flx_n++] = flx_attr_ints("indices_batching_axes", attrs->indices_batching_axes);
     if (FLX_HAS_NUMBER_(flx_gather_nd_attrs, index_vector_axis) && attrs->index_vector_axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("index_vector_axis", attrs->index_vector_axis);
@@ -2863,15 +2864,15 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
     flx_x[1] = indices;
     flx_x[2] = updates;
     FLX_CHECK_SIZE_(flx_scatter_nd_attrs);
-    if (FLX_HAS_(flx_scatter_nd_attrs, start_index_map) && attrs->start_index_map.v)
+    if (FLX_HAS_(flx_scatter_nd_attrs, start_index_map) && FLX_LISTED_(attrs->start_index_map))
         flx_a[flx_n++] = flx_attr_ints("start_index_map", attrs->start_index_map);
-    if (FLX_HAS_(flx_scatter_nd_attrs, offset_axes) && attrs->offset_axes.v)
+    if (FLX_HAS_(flx_scatter_nd_attrs, offset_axes) && FLX_LISTED_(attrs->offset_axes))
         flx_a[flx_n++] = flx_attr_ints("offset_axes", attrs->offset_axes);
-    if (FLX_HAS_(flx_scatter_nd_attrs, collapsed_axes) && attrs->collapsed_axes.v)
+    if (FLX_HAS_(flx_scatter_nd_attrs, collapsed_axes) && FLX_LISTED_(attrs->collapsed_axes))
         flx_a[flx_n++] = flx_attr_ints("collapsed_axes", attrs->collapsed_axes);
-    if (FLX_HAS_(flx_scatter_nd_attrs, operand_batching_axes) && attrs->operand_batching_axes.v)
+    if (FLX_HAS_(flx_scatter_nd_attrs, operand_batching_axes) && FLX_LISTED_(attrs->operand_batching_axes))
         flx_a[flx_n++] = flx_attr_ints("operand_batching_axes", attrs->operand_batching_axes);
-    if (FLX_HAS_(flx_scatter_nd_attrs, indices_batching_axes) && attrs->indices_batching_axes.v)
+    if (FLX_HAS_(flx_scatter_nd_attrs, indices_batching_axes) && FLX_LISTED_(attrs->indices_batching_axes))
         flx_a[flx_n++] = flx_attr_ints("indices_batching_axes", attrs->indices_batching_axes);
     if (FLX_HAS_NUMBER_(flx_scatter_nd_attrs, index_vector_axis) && attrs->index_vector_axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("index_vector_axis", attrs->index_vector_axis);
@@ -2921,13 +2922,13 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
     flx_x[0] = l;
     flx_x[1] = r;
     FLX_CHECK_SIZE_(flx_dot_general_attrs);
-    if (FLX_HAS_(flx_dot_general_attrs, lc) && attrs->lc.v)
+    if (FLX_HAS_(flx_dot_general_attrs, lc) && FLX_LISTED_(attrs->lc))
         flx_a[flx_n++] = flx_attr_ints("lc", attrs->lc);
-    if (FLX_HAS_(flx_dot_general_attrs, rc) && attrs->rc.v)
+    if (FLX_HAS_(flx_dot_general_attrs, rc) && FLX_LISTED_(attrs->rc))
         flx_a[flx_n++] = flx_attr_ints("rc", attrs->rc);
-    if (FLX_HAS_(flx_dot_general_attrs, lb) && attrs->lb.v)
+    if (FLX_HAS_(flx_dot_general_attrs, lb) && FLX_LISTED_(attrs->lb))
         flx_a[flx_n++] = flx_attr_ints("lb", attrs->lb);
-    if (FLX_HAS_(flx_dot_general_attrs, rb) && attrs->rb.v)
+    if (FLX_HAS_(flx_dot_general_attrs, rb) && FLX_LISTED_(attrs->rb))
         flx_a[flx_n++] = flx_attr_ints("rb", attrs->rb);
     return flx_op1(g, "dot_general", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -3306,9 +3307,9 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
     flx_x[0] = v;
     flx_x[1] = x;
     FLX_CHECK_SIZE_(flx_spmv_attrs);
-    if (FLX_HAS_(flx_spmv_attrs, rows) && attrs->rows.v)
+    if (FLX_HAS_(flx_spmv_attrs, rows) && FLX_LISTED_(attrs->rows))
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
-    if (FLX_HAS_(flx_spmv_attrs, cols) && attrs->cols.v)
+    if (FLX_HAS_(flx_spmv_attrs, cols) && FLX_LISTED_(attrs->cols))
         flx_a[flx_n++] = flx_attr_ints("cols", attrs->cols);
     if (FLX_HAS_NUMBER_(flx_spmv_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
@@ -3338,9 +3339,9 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
     flx_x[0] = v;
     flx_x[1] = x;
     FLX_CHECK_SIZE_(flx_sparse_solve_attrs);
-    if (FLX_HAS_(flx_sparse_solve_attrs, rows) && attrs->rows.v)
+    if (FLX_HAS_(flx_sparse_solve_attrs, rows) && FLX_LISTED_(attrs->rows))
         flx_a[flx_n++] = flx_attr_ints("rows", attrs->rows);
-    if (FLX_HAS_(flx_sparse_solve_attrs, cols) && attrs->cols.v)
+    if (FLX_HAS_(flx_sparse_solve_attrs, cols) && FLX_LISTED_(attrs->cols))
         flx_a[flx_n++] = flx_attr_ints("cols", attrs->cols);
     if (FLX_HAS_NUMBER_(flx_sparse_solve_attrs, n) && attrs->n != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("n", attrs->n);
@@ -3409,7 +3410,7 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
     FLX_CHECK_SIZE_(flx_norm_attrs);
     if (FLX_HAS_NUMBER_(flx_norm_attrs, ord) && attrs->ord == attrs->ord)
         flx_a[flx_n++] = flx_attr_real("ord", attrs->ord);
-    if (FLX_HAS_(flx_norm_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_norm_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_NUMBER_(flx_norm_attrs, keep_dims) && attrs->keep_dims >= 0)
         flx_a[flx_n++] = flx_attr_int("keep_dims", attrs->keep_dims);
@@ -3739,7 +3740,7 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_fftn_attrs);
-    if (FLX_HAS_(flx_fftn_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_fftn_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_fftn_attrs, norm) && attrs->norm)
         flx_a[flx_n++] = flx_attr_word("norm", attrs->norm);
@@ -3767,7 +3768,7 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_ifftn_attrs);
-    if (FLX_HAS_(flx_ifftn_attrs, axes) && attrs->axes.v)
+    if (FLX_HAS_(flx_ifftn_attrs, axes) && FLX_LISTED_(attrs->axes))
         flx_a[flx_n++] = flx_attr_ints("axes", attrs->axes);
     if (FLX_HAS_(flx_ifftn_attrs, norm) && attrs->norm)
         flx_a[flx_n++] = flx_attr_word("norm", attrs->norm);
@@ -3862,25 +3863,25 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
     flx_x[0] = x;
     flx_x[1] = w;
     FLX_CHECK_SIZE_(flx_conv_attrs);
-    if (FLX_HAS_(flx_conv_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_conv_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_conv_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_conv_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_conv_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_conv_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_conv_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-    if (FLX_HAS_(flx_conv_attrs, input_dilation) && attrs->input_dilation.v)
+    if (FLX_HAS_(flx_conv_attrs, input_dilation) && FLX_LISTED_(attrs->input_dilation))
         flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
     if (FLX_HAS_NUMBER_(flx_conv_attrs, batch_groups) && attrs->batch_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-    if (FLX_HAS_(flx_conv_attrs, reverse) && attrs->reverse.v)
+    if (FLX_HAS_(flx_conv_attrs, reverse) && FLX_LISTED_(attrs->reverse))
         flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-    if (FLX_HAS_(flx_conv_attrs, input_axes) && attrs->input_axes.v)
+    if (FLX_HAS_(flx_conv_attrs, input_axes) && FLX_LISTED_(attrs->input_axes))
         flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-    if (FLX_HAS_(flx_conv_attrs, kernel_axes) && attrs->kernel_axes.v)
+    if (FLX_HAS_(flx_conv_attrs, kernel_axes) && FLX_LISTED_(attrs->kernel_axes))
         flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-    if (FLX_HAS_(flx_conv_attrs, output_axes) && attrs->output_axes.v)
+    if (FLX_HAS_(flx_conv_attrs, output_axes) && FLX_LISTED_(attrs->output_axes))
         flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     return flx_op1(g, "conv", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -3912,13 +3913,13 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
     flx_x[0] = z;
     flx_x[1] = w;
     FLX_CHECK_SIZE_(flx_conv_backward_input_attrs);
-    if (FLX_HAS_(flx_conv_backward_input_attrs, input_size) && attrs->input_size.v)
+    if (FLX_HAS_(flx_conv_backward_input_attrs, input_size) && FLX_LISTED_(attrs->input_size))
         flx_a[flx_n++] = flx_attr_ints("input_size", attrs->input_size);
-    if (FLX_HAS_(flx_conv_backward_input_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_conv_backward_input_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_conv_backward_input_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_conv_backward_input_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_conv_backward_input_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_conv_backward_input_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_conv_backward_input_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
@@ -3953,13 +3954,13 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
     flx_x[0] = x;
     flx_x[1] = z;
     FLX_CHECK_SIZE_(flx_conv_backward_weight_attrs);
-    if (FLX_HAS_(flx_conv_backward_weight_attrs, kernel_size) && attrs->kernel_size.v)
+    if (FLX_HAS_(flx_conv_backward_weight_attrs, kernel_size) && FLX_LISTED_(attrs->kernel_size))
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
-    if (FLX_HAS_(flx_conv_backward_weight_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_conv_backward_weight_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_conv_backward_weight_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_conv_backward_weight_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_conv_backward_weight_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_conv_backward_weight_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_conv_backward_weight_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
@@ -3994,15 +3995,15 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
     flx_x[0] = x;
     flx_x[1] = w;
     FLX_CHECK_SIZE_(flx_conv_transpose_attrs);
-    if (FLX_HAS_(flx_conv_transpose_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_conv_transpose_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_conv_transpose_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_conv_transpose_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_conv_transpose_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_conv_transpose_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_conv_transpose_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-    if (FLX_HAS_(flx_conv_transpose_attrs, output_padding) && attrs->output_padding.v)
+    if (FLX_HAS_(flx_conv_transpose_attrs, output_padding) && FLX_LISTED_(attrs->output_padding))
         flx_a[flx_n++] = flx_attr_ints("output_padding", attrs->output_padding);
     return flx_op1(g, "conv_transpose", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -4033,11 +4034,11 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
     FLX_CHECK_SIZE_(flx_pool_attrs);
     if (FLX_HAS_(flx_pool_attrs, kind) && attrs->kind)
         flx_a[flx_n++] = flx_attr_word("kind", attrs->kind);
-    if (FLX_HAS_(flx_pool_attrs, kernel_size) && attrs->kernel_size.v)
+    if (FLX_HAS_(flx_pool_attrs, kernel_size) && FLX_LISTED_(attrs->kernel_size))
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
-    if (FLX_HAS_(flx_pool_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_pool_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_pool_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_pool_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
     if (FLX_HAS_NUMBER_(flx_pool_attrs, count_include_pad) && attrs->count_include_pad >= 0)
         flx_a[flx_n++] = flx_attr_int("count_include_pad", attrs->count_include_pad);
@@ -4067,11 +4068,11 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_pool_argmax_attrs);
-    if (FLX_HAS_(flx_pool_argmax_attrs, kernel_size) && attrs->kernel_size.v)
+    if (FLX_HAS_(flx_pool_argmax_attrs, kernel_size) && FLX_LISTED_(attrs->kernel_size))
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
-    if (FLX_HAS_(flx_pool_argmax_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_pool_argmax_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_pool_argmax_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_pool_argmax_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
     return flx_op1(g, "pool_argmax", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
@@ -4100,11 +4101,11 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
     flx_x[0] = x;
     flx_x[1] = dy;
     FLX_CHECK_SIZE_(flx_max_pool_backward_attrs);
-    if (FLX_HAS_(flx_max_pool_backward_attrs, kernel_size) && attrs->kernel_size.v)
+    if (FLX_HAS_(flx_max_pool_backward_attrs, kernel_size) && FLX_LISTED_(attrs->kernel_size))
         flx_a[flx_n++] = flx_attr_ints("kernel_size", attrs->kernel_size);
-    if (FLX_HAS_(flx_max_pool_backward_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_max_pool_backward_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_max_pool_backward_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_max_pool_backward_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
     return flx_op1(g, "max_pool_backward", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -4141,7 +4142,7 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_resize_attrs);
-    if (FLX_HAS_(flx_resize_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_resize_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_resize_attrs, mode) && attrs->mode)
         flx_a[flx_n++] = flx_attr_word("mode", attrs->mode);
@@ -4408,19 +4409,19 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
     flx_attr flx_a[7];
     size_t flx_n = 0;
     FLX_CHECK_SIZE_(flx_reduce_window_attrs);
-    if (FLX_HAS_(flx_reduce_window_attrs, window) && attrs->window.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, window) && FLX_LISTED_(attrs->window))
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_reduce_window_attrs, combine) && (attrs->combine.word || attrs->combine.graph))
         flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
-    if (FLX_HAS_(flx_reduce_window_attrs, strides) && attrs->strides.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, strides) && FLX_LISTED_(attrs->strides))
         flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
-    if (FLX_HAS_(flx_reduce_window_attrs, base_dilation) && attrs->base_dilation.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, base_dilation) && FLX_LISTED_(attrs->base_dilation))
         flx_a[flx_n++] = flx_attr_ints("base_dilation", attrs->base_dilation);
-    if (FLX_HAS_(flx_reduce_window_attrs, window_dilation) && attrs->window_dilation.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, window_dilation) && FLX_LISTED_(attrs->window_dilation))
         flx_a[flx_n++] = flx_attr_ints("window_dilation", attrs->window_dilation);
-    if (FLX_HAS_(flx_reduce_window_attrs, pad_low) && attrs->pad_low.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, pad_low) && FLX_LISTED_(attrs->pad_low))
         flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
-    if (FLX_HAS_(flx_reduce_window_attrs, pad_high) && attrs->pad_high.v)
+    if (FLX_HAS_(flx_reduce_window_attrs, pad_high) && FLX_LISTED_(attrs->pad_high))
         flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     return flx_op(g, "reduce_window", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
@@ -4456,17 +4457,17 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
     flx_x[1] = source;
     flx_x[2] = init;
     FLX_CHECK_SIZE_(flx_select_and_scatter_attrs);
-    if (FLX_HAS_(flx_select_and_scatter_attrs, window) && attrs->window.v)
+    if (FLX_HAS_(flx_select_and_scatter_attrs, window) && FLX_LISTED_(attrs->window))
         flx_a[flx_n++] = flx_attr_ints("window", attrs->window);
     if (FLX_HAS_(flx_select_and_scatter_attrs, select) && (attrs->select.word || attrs->select.graph))
         flx_a[flx_n++] = flx_attr_combine("select", attrs->select);
     if (FLX_HAS_(flx_select_and_scatter_attrs, combine) && (attrs->combine.word || attrs->combine.graph))
         flx_a[flx_n++] = flx_attr_combine("combine", attrs->combine);
-    if (FLX_HAS_(flx_select_and_scatter_attrs, strides) && attrs->strides.v)
+    if (FLX_HAS_(flx_select_and_scatter_attrs, strides) && FLX_LISTED_(attrs->strides))
         flx_a[flx_n++] = flx_attr_ints("strides", attrs->strides);
-    if (FLX_HAS_(flx_select_and_scatter_attrs, pad_low) && attrs->pad_low.v)
+    if (FLX_HAS_(flx_select_and_scatter_attrs, pad_low) && FLX_LISTED_(attrs->pad_low))
         flx_a[flx_n++] = flx_attr_ints("pad_low", attrs->pad_low);
-    if (FLX_HAS_(flx_select_and_scatter_attrs, pad_high) && attrs->pad_high.v)
+    if (FLX_HAS_(flx_select_and_scatter_attrs, pad_high) && FLX_LISTED_(attrs->pad_high))
         flx_a[flx_n++] = flx_attr_ints("pad_high", attrs->pad_high);
     return flx_op1(g, "select_and_scatter", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
@@ -5392,9 +5393,9 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
     flx_val flx_x[1];
     flx_x[0] = x;
     FLX_CHECK_SIZE_(flx_quantize_attrs);
-    if (FLX_HAS_(flx_quantize_attrs, scales) && attrs->scales.v)
+    if (FLX_HAS_(flx_quantize_attrs, scales) && FLX_LISTED_(attrs->scales))
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
-    if (FLX_HAS_(flx_quantize_attrs, zero_points) && attrs->zero_points.v)
+    if (FLX_HAS_(flx_quantize_attrs, zero_points) && FLX_LISTED_(attrs->zero_points))
         flx_a[flx_n++] = flx_attr_ints("zero_points", attrs->zero_points);
     if (FLX_HAS_NUMBER_(flx_quantize_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
@@ -5426,9 +5427,9 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
     flx_val flx_x[1];
     flx_x[0] = q;
     FLX_CHECK_SIZE_(flx_dequantize_attrs);
-    if (FLX_HAS_(flx_dequantize_attrs, scales) && attrs->scales.v)
+    if (FLX_HAS_(flx_dequantize_attrs, scales) && FLX_LISTED_(attrs->scales))
         flx_a[flx_n++] = flx_attr_reals("scales", attrs->scales);
-    if (FLX_HAS_(flx_dequantize_attrs, zero_points) && attrs->zero_points.v)
+    if (FLX_HAS_(flx_dequantize_attrs, zero_points) && FLX_LISTED_(attrs->zero_points))
         flx_a[flx_n++] = flx_attr_ints("zero_points", attrs->zero_points);
     if (FLX_HAS_NUMBER_(flx_dequantize_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
@@ -5819,25 +5820,25 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
         flx_a[flx_n++] = flx_attr_int("w_zp", attrs->w_zp);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, out_zp) && attrs->out_zp != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("out_zp", attrs->out_zp);
-    if (FLX_HAS_(flx_q_conv_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_q_conv_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_q_conv_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_q_conv_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_q_conv_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_q_conv_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-    if (FLX_HAS_(flx_q_conv_attrs, input_dilation) && attrs->input_dilation.v)
+    if (FLX_HAS_(flx_q_conv_attrs, input_dilation) && FLX_LISTED_(attrs->input_dilation))
         flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
     if (FLX_HAS_NUMBER_(flx_q_conv_attrs, batch_groups) && attrs->batch_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-    if (FLX_HAS_(flx_q_conv_attrs, reverse) && attrs->reverse.v)
+    if (FLX_HAS_(flx_q_conv_attrs, reverse) && FLX_LISTED_(attrs->reverse))
         flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-    if (FLX_HAS_(flx_q_conv_attrs, input_axes) && attrs->input_axes.v)
+    if (FLX_HAS_(flx_q_conv_attrs, input_axes) && FLX_LISTED_(attrs->input_axes))
         flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-    if (FLX_HAS_(flx_q_conv_attrs, kernel_axes) && attrs->kernel_axes.v)
+    if (FLX_HAS_(flx_q_conv_attrs, kernel_axes) && FLX_LISTED_(attrs->kernel_axes))
         flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-    if (FLX_HAS_(flx_q_conv_attrs, output_axes) && attrs->output_axes.v)
+    if (FLX_HAS_(flx_q_conv_attrs, output_axes) && FLX_LISTED_(attrs->output_axes))
         flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     return flx_op1(g, "q_conv", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
@@ -5875,7 +5876,7 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
     FLX_CHECK_SIZE_(flx_rng_uniform_attrs);
-    if (FLX_HAS_(flx_rng_uniform_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_rng_uniform_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_uniform_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -5921,7 +5922,7 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
     while (num_operands > 0 && !flx_x[num_operands - 1].id)
         num_operands--;
     FLX_CHECK_SIZE_(flx_rng_normal_attrs);
-    if (FLX_HAS_(flx_rng_normal_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_rng_normal_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -5960,7 +5961,7 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
     flx_val flx_x[1];
     flx_x[0] = key;
     FLX_CHECK_SIZE_(flx_rng_bits_attrs);
-    if (FLX_HAS_(flx_rng_bits_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_rng_bits_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bits_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -5994,7 +5995,7 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
     flx_val flx_x[1];
     flx_x[0] = state;
     FLX_CHECK_SIZE_(flx_rng_bit_generator_attrs);
-    if (FLX_HAS_(flx_rng_bit_generator_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_rng_bit_generator_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_rng_bit_generator_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -6094,7 +6095,7 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
     flx_x[0] = key;
     flx_x[1] = p;
     FLX_CHECK_SIZE_(flx_bernoulli_attrs);
-    if (FLX_HAS_(flx_bernoulli_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_bernoulli_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "bernoulli", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -6180,7 +6181,7 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
     flx_val flx_x[1];
     flx_x[0] = key;
     FLX_CHECK_SIZE_(flx_truncated_normal_attrs);
-    if (FLX_HAS_(flx_truncated_normal_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_truncated_normal_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_truncated_normal_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -6209,7 +6210,7 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
     flx_val flx_x[1];
     flx_x[0] = key;
     FLX_CHECK_SIZE_(flx_exponential_attrs);
-    if (FLX_HAS_(flx_exponential_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_exponential_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_(flx_exponential_attrs, dtype) && attrs->dtype != FLX_DTYPE_NONE)
         flx_a[flx_n++] = flx_attr_dtype("dtype", attrs->dtype);
@@ -6238,7 +6239,7 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
     flx_x[0] = key;
     flx_x[1] = a;
     FLX_CHECK_SIZE_(flx_gamma_attrs);
-    if (FLX_HAS_(flx_gamma_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_gamma_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     return flx_op1(g, "gamma", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
 }
@@ -6292,7 +6293,7 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
     flx_attr flx_a[1];
     size_t flx_n = 0;
     FLX_CHECK_SIZE_(flx_case_attrs);
-    if (FLX_HAS_(flx_case_attrs, branches) && attrs->branches.v)
+    if (FLX_HAS_(flx_case_attrs, branches) && FLX_LISTED_(attrs->branches))
         flx_a[flx_n++] = flx_attr_graphs("branches", attrs->branches);
     return flx_op(g, "case", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
@@ -6361,7 +6362,7 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
         flx_a[flx_n++] = flx_attr_graph("jvp_body", attrs->jvp_body);
     if (FLX_HAS_NUMBER_(flx_custom_fn_attrs, num_residuals) && attrs->num_residuals != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_residuals", attrs->num_residuals);
-    if (FLX_HAS_(flx_custom_fn_attrs, zero_grads) && attrs->zero_grads.v)
+    if (FLX_HAS_(flx_custom_fn_attrs, zero_grads) && FLX_LISTED_(attrs->zero_grads))
         flx_a[flx_n++] = flx_attr_ints("zero_grads", attrs->zero_grads);
     if (FLX_HAS_NUMBER_(flx_custom_fn_attrs, recompute) && attrs->recompute >= 0)
         flx_a[flx_n++] = flx_attr_int("recompute", attrs->recompute);
@@ -6521,9 +6522,9 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
         flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
     if (FLX_HAS_NUMBER_(flx_scan_backward_attrs, save_trajectory) && attrs->save_trajectory >= 0)
         flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
-    if (FLX_HAS_(flx_scan_backward_attrs, wanted) && attrs->wanted.v)
+    if (FLX_HAS_(flx_scan_backward_attrs, wanted) && FLX_LISTED_(attrs->wanted))
         flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-    if (FLX_HAS_(flx_scan_backward_attrs, seeded) && attrs->seeded.v)
+    if (FLX_HAS_(flx_scan_backward_attrs, seeded) && FLX_LISTED_(attrs->seeded))
         flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
     return flx_op(g, "scan_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
@@ -6573,9 +6574,9 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
         flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
     if (FLX_HAS_NUMBER_(flx_scan_backward_xs_attrs, save_trajectory) && attrs->save_trajectory >= 0)
         flx_a[flx_n++] = flx_attr_int("save_trajectory", attrs->save_trajectory);
-    if (FLX_HAS_(flx_scan_backward_xs_attrs, wanted) && attrs->wanted.v)
+    if (FLX_HAS_(flx_scan_backward_xs_attrs, wanted) && FLX_LISTED_(attrs->wanted))
         flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-    if (FLX_HAS_(flx_scan_backward_xs_attrs, seeded) && attrs->seeded.v)
+    if (FLX_HAS_(flx_scan_backward_xs_attrs, seeded) && FLX_LISTED_(attrs->seeded))
         flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
     if (FLX_HAS_NUMBER_(flx_scan_backward_xs_attrs, i) && attrs->i != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("i", attrs->i);
@@ -6628,9 +6629,9 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
         flx_a[flx_n++] = flx_attr_int("reverse", attrs->reverse);
     if (FLX_HAS_NUMBER_(flx_scan_replay_backward_attrs, num_checkpoints) && attrs->num_checkpoints != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("num_checkpoints", attrs->num_checkpoints);
-    if (FLX_HAS_(flx_scan_replay_backward_attrs, wanted) && attrs->wanted.v)
+    if (FLX_HAS_(flx_scan_replay_backward_attrs, wanted) && FLX_LISTED_(attrs->wanted))
         flx_a[flx_n++] = flx_attr_ints("wanted", attrs->wanted);
-    if (FLX_HAS_(flx_scan_replay_backward_attrs, seeded) && attrs->seeded.v)
+    if (FLX_HAS_(flx_scan_replay_backward_attrs, seeded) && FLX_LISTED_(attrs->seeded))
         flx_a[flx_n++] = flx_attr_ints("seeded", attrs->seeded);
     return flx_op(g, "scan_replay_backward", operands, num_operands, flx_n ? flx_a : NULL, flx_n, results, capacity);
 }
@@ -6676,9 +6677,9 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
         flx_a[flx_n++] = flx_attr_string("inputs", attrs->inputs);
     if (FLX_HAS_(flx_kernel_call_attrs, results) && attrs->results)
         flx_a[flx_n++] = flx_attr_string("results", attrs->results);
-    if (FLX_HAS_(flx_kernel_call_attrs, outputs) && attrs->outputs.v)
+    if (FLX_HAS_(flx_kernel_call_attrs, outputs) && FLX_LISTED_(attrs->outputs))
         flx_a[flx_n++] = flx_attr_types("outputs", attrs->outputs);
-    if (FLX_HAS_(flx_kernel_call_attrs, grid) && attrs->grid.v)
+    if (FLX_HAS_(flx_kernel_call_attrs, grid) && FLX_LISTED_(attrs->grid))
         flx_a[flx_n++] = flx_attr_ints("grid", attrs->grid);
     if (FLX_HAS_(flx_kernel_call_attrs, backward) && attrs->backward)
         flx_a[flx_n++] = flx_attr_string("backward", attrs->backward);
@@ -7384,7 +7385,7 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
     flx_x[0] = dy;
     flx_x[1] = idx;
     FLX_CHECK_SIZE_(flx_gather_backward_attrs);
-    if (FLX_HAS_(flx_gather_backward_attrs, shape) && attrs->shape.v)
+    if (FLX_HAS_(flx_gather_backward_attrs, shape) && FLX_LISTED_(attrs->shape))
         flx_a[flx_n++] = flx_attr_ints("shape", attrs->shape);
     if (FLX_HAS_NUMBER_(flx_gather_backward_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
@@ -7858,25 +7859,25 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
     FLX_CHECK_SIZE_(flx_fused_conv_bias_act_attrs);
     if (FLX_HAS_(flx_fused_conv_bias_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_fused_conv_bias_act_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, input_dilation) && attrs->input_dilation.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, input_dilation) && FLX_LISTED_(attrs->input_dilation))
         flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
     if (FLX_HAS_NUMBER_(flx_fused_conv_bias_act_attrs, batch_groups) && attrs->batch_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, reverse) && attrs->reverse.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, reverse) && FLX_LISTED_(attrs->reverse))
         flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, input_axes) && attrs->input_axes.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, input_axes) && FLX_LISTED_(attrs->input_axes))
         flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, kernel_axes) && attrs->kernel_axes.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, kernel_axes) && FLX_LISTED_(attrs->kernel_axes))
         flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, output_axes) && attrs->output_axes.v)
+    if (FLX_HAS_(flx_fused_conv_bias_act_attrs, output_axes) && FLX_LISTED_(attrs->output_axes))
         flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     return flx_op1(g, "fused_conv_bias_act", flx_x, 3, flx_n ? flx_a : NULL, flx_n);
 }
@@ -7920,25 +7921,25 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
     FLX_CHECK_SIZE_(flx_fused_conv_affine_act_attrs);
     if (FLX_HAS_(flx_fused_conv_affine_act_attrs, act) && attrs->act)
         flx_a[flx_n++] = flx_attr_word("act", attrs->act);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, stride) && attrs->stride.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, stride) && FLX_LISTED_(attrs->stride))
         flx_a[flx_n++] = flx_attr_ints("stride", attrs->stride);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, padding) && attrs->padding.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, padding) && FLX_LISTED_(attrs->padding))
         flx_a[flx_n++] = flx_attr_pairs("padding", attrs->padding);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, dilation) && attrs->dilation.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, dilation) && FLX_LISTED_(attrs->dilation))
         flx_a[flx_n++] = flx_attr_ints("dilation", attrs->dilation);
     if (FLX_HAS_NUMBER_(flx_fused_conv_affine_act_attrs, groups) && attrs->groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("groups", attrs->groups);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, input_dilation) && attrs->input_dilation.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, input_dilation) && FLX_LISTED_(attrs->input_dilation))
         flx_a[flx_n++] = flx_attr_ints("input_dilation", attrs->input_dilation);
     if (FLX_HAS_NUMBER_(flx_fused_conv_affine_act_attrs, batch_groups) && attrs->batch_groups != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("batch_groups", attrs->batch_groups);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, reverse) && attrs->reverse.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, reverse) && FLX_LISTED_(attrs->reverse))
         flx_a[flx_n++] = flx_attr_ints("reverse", attrs->reverse);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, input_axes) && attrs->input_axes.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, input_axes) && FLX_LISTED_(attrs->input_axes))
         flx_a[flx_n++] = flx_attr_ints("input_axes", attrs->input_axes);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, kernel_axes) && attrs->kernel_axes.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, kernel_axes) && FLX_LISTED_(attrs->kernel_axes))
         flx_a[flx_n++] = flx_attr_ints("kernel_axes", attrs->kernel_axes);
-    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, output_axes) && attrs->output_axes.v)
+    if (FLX_HAS_(flx_fused_conv_affine_act_attrs, output_axes) && FLX_LISTED_(attrs->output_axes))
         flx_a[flx_n++] = flx_attr_ints("output_axes", attrs->output_axes);
     return flx_op1(g, "fused_conv_affine_act", flx_x, 4, flx_n ? flx_a : NULL, flx_n);
 }
@@ -8107,9 +8108,9 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
         flx_a[flx_n++] = flx_attr_graph("body", attrs->body);
     if (FLX_HAS_NUMBER_(flx_batch_elementwise_region_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
-    if (FLX_HAS_(flx_batch_elementwise_region_attrs, starts) && attrs->starts.v)
+    if (FLX_HAS_(flx_batch_elementwise_region_attrs, starts) && FLX_LISTED_(attrs->starts))
         flx_a[flx_n++] = flx_attr_ints("starts", attrs->starts);
-    if (FLX_HAS_(flx_batch_elementwise_region_attrs, lens) && attrs->lens.v)
+    if (FLX_HAS_(flx_batch_elementwise_region_attrs, lens) && FLX_LISTED_(attrs->lens))
         flx_a[flx_n++] = flx_attr_ints("lens", attrs->lens);
     return flx_op1(g, "batch_elementwise_region", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
@@ -8149,6 +8150,7 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
     &(flx_transform_region_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
+#undef FLX_LISTED_
 #undef FLX_HAS_
 #undef FLX_HAS_NUMBER_
 #undef FLX_CHECK_SIZE_

@@ -138,7 +138,7 @@ flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx
         *out = &flxi_device_cpu;
     if ((*out)->compile)
         return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "compile for the device cpu",
+    return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_run() runs graphs there; programs are for cpu",
                           "graphs cannot be compiled for the device '%.40s'", (*out)->name);
 }
 

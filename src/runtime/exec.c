@@ -326,7 +326,7 @@ static flx_code read_run_options(const char *function, const flx_exec *e, const 
     char name[60];
     FLXI_TRY(flxi_run_options_read(given, out, err));
     if (out->device && strcmp(out->device, e->device->name) != 0)
-        return flxi_fail_hint(err, FLX_E_USAGE, "compile for it: flx_compile_options.device",
+        return flxi_fail_hint(err, FLX_E_USAGE, "compile for it (flx_compile_options.device), or use flx_run()",
                               "%s: the executable runs on device '%s', not on '%s'", function, e->device->name,
                               flxi_printable(name, sizeof name, out->device, strlen(out->device)));
     return flxi_check_symbols(e->symbols, e->num_symbols, e->g->name, out->dims, out->num_dims, err);

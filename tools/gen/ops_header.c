@@ -70,16 +70,16 @@ static const c_kind c_kinds[] = {
     {"real", "double ", "NAN", "%s == %s", "flx_attr_real", 1},
     {"word", "const char *", "NULL", "%s", "flx_attr_word", 0},
     {"dtype", "flx_dtype ", "FLX_DTYPE_NONE", "%s != FLX_DTYPE_NONE", "flx_attr_dtype", 0},
-    {"ints", "flx_ints ", "{NULL, 0}", "%s.v", "flx_attr_ints", 0},
-    {"bools", "flx_ints ", "{NULL, 0}", "%s.v", "flx_attr_ints", 0},
-    {"dims", "flx_ints ", "{NULL, 0}", "%s.v", "flx_attr_ints", 0},
-    {"pairs", "flx_ints ", "{NULL, 0}", "%s.v", "flx_attr_pairs", 0},
-    {"reals", "flx_reals ", "{NULL, 0}", "%s.v", "flx_attr_reals", 0},
+    {"ints", "flx_ints ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_ints", 0},
+    {"bools", "flx_ints ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_ints", 0},
+    {"dims", "flx_ints ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_ints", 0},
+    {"pairs", "flx_ints ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_pairs", 0},
+    {"reals", "flx_reals ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_reals", 0},
     {"string", "const char *", "NULL", "%s", "flx_attr_string", 0},
     {"type", "const flx_type *", "NULL", "%s", "flx_attr_type", 0},
-    {"types", "flx_types ", "{NULL, 0}", "%s.v", "flx_attr_types", 0},
+    {"types", "flx_types ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_types", 0},
     {"graph", "const flx_graph *", "NULL", "%s", "flx_attr_graph", 0},
-    {"graphs", "flx_graphs ", "{NULL, 0}", "%s.v", "flx_attr_graphs", 0},
+    {"graphs", "flx_graphs ", "{NULL, 0}", "FLX_LISTED_(%s)", "flx_attr_graphs", 0},
     {"combine", "flx_combine ", "{NULL, NULL}", "(%s.word || %s.graph)", "flx_attr_combine", 0},
     {"data", "const flx_tensor *", "NULL", "%s", "flx_attr_tensor", 0},
     {"value", "const flx_tensor *", "NULL", "%s", "flx_attr_tensor", 0},
@@ -229,6 +229,7 @@ static const char tools[] =
     "/* ---- Reading structs of attributes ---- */\n"
     "\n"
     "/* Whether the struct is long enough to have the field; a number is absent too where it is 0 and the size is. */\n"
+    "#define FLX_LISTED_(list) ((list).v || (list).n)\n"
     "#define FLX_HAS_(type, field) \\\n"
     "    (attrs && (attrs->struct_size == 0 || attrs->struct_size >= offsetof(type, field) + sizeof attrs->field))\n"
     "#define FLX_HAS_NUMBER_(type, field) (FLX_HAS_(type, field) && (attrs->struct_size != 0 || attrs->field != 0))\n"
@@ -445,6 +446,7 @@ void write_ops_header(FILE *f)
         family = e.view.family;
         write_op(f, &e);
     }
+    fputs("#undef FLX_LISTED_\n", f);
     fputs("#undef FLX_HAS_\n#undef FLX_HAS_NUMBER_\n#undef FLX_CHECK_SIZE_\n#undef FLX_ALIGNMENT_\n", f);
     fputs("\nFLX_END_DECLS\n#endif\n", f);
 }

@@ -360,6 +360,12 @@ static entry *find_entry(const flxi_parser *p, const flxi_token *name)
     return NULL;
 }
 
+flxi_named flxi_what_is(flxi_reader *r, const flxi_token *name)
+{
+    const entry *e = find_entry(r->p, name);
+    return !e ? NAMED_NOTHING : e->kernel ? NAMED_KERNEL : NAMED_GRAPH;
+}
+
 flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out)
 {
     char text[60];

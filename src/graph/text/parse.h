@@ -36,6 +36,9 @@ flx_code flxi_expected(flxi_reader *r, const char *what);
 flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err);
 flx_code flxi_expect_mark(flxi_reader *r, char c);
 /* The graph called s, parsed now if it has not been yet. */
+/* What a name is in the file. */
+typedef enum { NAMED_NOTHING, NAMED_GRAPH, NAMED_KERNEL } flxi_named;
+flxi_named flxi_what_is(flxi_reader *r, const flxi_token *name);
 flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out);
 /* The text of the kernel called s, in the scratch arena. */
 flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **out);

@@ -68,6 +68,17 @@ static void suggest_op(flxi_reader *r, const flxi_token *t)
 {
     char hint[120];
     const char *best = NULL;
+    flxi_named is = flxi_what_is(r, t);
+    if (is == NAMED_GRAPH) {
+        flxi_hint(flxi_parse_error(r), "it is a graph of this file: call(..., body=@%.60s)",
+                  flxi_printable(hint, 64, t->s, t->n));
+        return;
+    }
+    if (is == NAMED_KERNEL) {
+        flxi_hint(flxi_parse_error(r), "it is a kernel of this file: kernel_call(..., kernel=@%.60s)",
+                  flxi_printable(hint, 64, t->s, t->n));
+        return;
+    }
     if (flxi_foreign_hint(t->s, t->n, hint, sizeof hint)) {
         flxi_hint(flxi_parse_error(r), "%s", hint);
         return;

@@ -399,6 +399,10 @@ static flx_code run_at(flx_exec *e, const flx_run_options *o, const void *const 
                              flxi_value_at(e->g, e->g->leaves.at[i])->name);
         has_params |= !inputs[i];
     }
+    for (size_t k = 0; k < e->g->outputs.n; k++)
+        if (!outputs[k])
+            return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: there is no memory for the output '%s'",
+                             e->g->outputs.at[k].name);
     FLXI_TRY(check_memory(e->fixed, o, err));
     flxi_run_setup setup = flxi_exec_setup(e, o);
     if (!has_params)

@@ -19,7 +19,8 @@ enum { LEVELS = 30, MOST_NODES = 40000, TEXT_SIZE = 20000 };
 /* One level in terms of the one before. */
 static const char *const levels[] = {
     "graph f%d(x: f64[3]) { a = call(x, body=@f%d) return call(a, body=@f%d) }\n",
-    "graph f%d(x: f64[3]) { p = gt(reduce_sum(x), 0) return if(p, x, then=@f%d, else=@f%d) }\n",
+    "graph f%d(x: f64[3]) { a = if(gt(reduce_sum(x), 0), x, then=@f%d, else=@f0) "
+    "return if(lt(reduce_sum(a), 1), a, then=@f%d, else=@f0) }\n",
     "graph f%d(x: f64[3]) { a = while(x, cond=@never, body=@f%d) return while(a, cond=@never, body=@f%d) }\n",
     "graph f%d(x: f64[3]) { a = scan(x, body=@f%d, num_carry=1, length=1) "
     "return scan(a, body=@f%d, num_carry=1, length=1) }\n",

@@ -109,6 +109,7 @@ TEST(variant_compiled_at_once_stays)
         flx_tensor_release(c.made[--c.count]);
     }
     float x[3] = {1, 2, 3}, y = 0;
+    CHECK_CODE(flx_exec_run_at(c.exec, (const void *[]){x}, (void *[]){NULL}, &c.err), FLX_E_USAGE, &c.err);
     CHECK_OK(flx_exec_run_at(c.exec, (const void *[]){x}, (void *[]){&y}, &c.err), &c.err);
     CHECK(y == 14);
     session_end(&c);

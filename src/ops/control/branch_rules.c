@@ -10,6 +10,8 @@
 
 #include "ops/opcode.h"
 
+enum { MOST_INLINE = 64 }; /* nodes of a branch; branches of branches would otherwise double at every level */
+
 typedef struct {
     const flx_graph *const *v;
     size_t n;
@@ -242,8 +244,10 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
             return;
         if (list.n > 1 && !is_simple(body))
             run_guarded(s, body, taken(s, list, i), out);
-        else
+        else if (body->node_count <= MOST_INLINE)
             flxi_inline(s->g, body, s->x + 1, out);
+        else
+            flx_call(s->g, s->x + 1, s->nin - 1, out, s->nout, body);
         flx_graph_release(body);
         flx_val mask = i + 1 < list.n ? chosen(s, i) : FLX_NONE;
         for (uint32_t k = 0; k < s->nout; k++)

@@ -32,6 +32,17 @@ static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, c
     flx_custom_fn_with(s->g, in, n, out, nout, &made);
 }
 
+/* The body's nodes, or a call of it where there are very many: functions of functions would otherwise double at every
+   level. */
+static void use_body(flxi_site *s, const flx_graph *body, const flx_val *in, flx_val *out)
+{
+    enum { MOST_INLINE = 1000 };
+    if (body->node_count <= MOST_INLINE)
+        flxi_inline(s->g, body, in, out);
+    else
+        flx_call(s->g, in, body->leaves.n, out, body->outputs.n, body);
+}
+
 static bool keeps_rule(const custom_attrs *a)
 {
     return a->jvp_body && !a->vjp_body;
@@ -54,7 +65,7 @@ void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
     flx_val *out = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
     if (!out)
         return;
-    flxi_inline(s->g, a->fwd_body, s->x, out);
+    use_body(s, a->fwd_body, s->x, out);
     for (uint32_t k = 0; k < s->nout; k++)
         y[k] = out[k];
     for (uint32_t k = 0; k < flxi_saved_custom(s); k++)
@@ -148,7 +159,7 @@ static void by_forward_body(flxi_site *s, const custom_attrs *a, const flx_val *
     flx_graph *back = s->bodies->vjp(s, a->fwd_body, seeded, s->wanted);
     if (!back)
         return;
-    flxi_inline(s->g, back, in, out);
+    use_body(s, back, in, out);
     flx_graph_release(back);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
@@ -269,7 +280,7 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (a->recompute)
         emit_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
     else
-        flxi_inline(s->g, pushed, in, out);
+        use_body(s, pushed, in, out);
     flx_graph_release(pushed);
     size_t at = a->fwd_body->outputs.n;
     for (uint32_t k = 0; k < s->nout; k++) {

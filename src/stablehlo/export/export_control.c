@@ -8,6 +8,19 @@ static flx_val as_scalar(flxi_site *s, flx_val v)
     return flxi_reshape_to(s, v, 0, NULL);
 }
 
+/* ---- Functions ---- */
+
+/* Its value as a function of the text, without its rules for derivatives. */
+void flxi_export_as_custom_fn(flxi_site *s, flx_val *y)
+{
+    const flx_graph *body = site_graph(s, "fwd_body");
+    flx_val *out = flxi_rule_new(s, flx_val, body->outputs.n);
+    if (!out)
+        return;
+    flx_call(s->g, s->x, s->nin, out, body->outputs.n, body);
+    memcpy(y, out, s->nout * sizeof *y);
+}
+
 /* ---- Branches ---- */
 
 /* The same op with another first operand. */

@@ -10,7 +10,7 @@
    - A struct of options begins with struct_size, its sizeof. So a program that was compiled with an older header gives
      a shorter struct, and fields that it does not have take their defaults. A longer struct, of a newer program, is
      accepted while the fields that the library does not know are zero, and is FLX_E_USAGE otherwise. So is a size that
-     no version can have: 4 or less, not a multiple of the struct's alignment, or above 4096. 0 stands for the layout of
+     no version can have: 4 or less, not a multiple of the struct's alignment, or above 4096. 0 means the layout of
      version 0.2, the first with these structs: all fields of 0.2 are read and no later ones. Zero is the default of
      every option, so `{.struct_size = sizeof o, …}` sets what differs. Structs of attributes (fluxion/ops.h) and those
      that a function fills follow the same rule; of a filled one struct_size says how much room there is.

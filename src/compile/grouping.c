@@ -43,9 +43,9 @@ typedef struct {
     flxi_accesses *reads; /* by node */
     uint32_t *users_from; /* by value: where its users begin in `users`; one more than there are values */
     uint32_t *users;      /* nodes that read it, through views */
-    uint32_t *parent;     /* by node: towards the one that stands for its group */
+    uint32_t *parent;     /* by node: towards the root of its group */
     uint32_t *next;       /* by node: the group's next member + 1 */
-    group *groups;        /* by the node that stands for it */
+    group *groups;        /* by their root */
     uint32_t *order;      /* groups by position; those that became part of another leave a gap, UINT32_MAX */
     uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;  /* by node: visited in search number `now` */

@@ -15,6 +15,9 @@
 
 enum { FLXI_CHUNKS = 28, FLXI_MAX_NESTING = 64 };
 
+/* Most nodes of a function that is always inlined, and most that all calls of one may add to a graph. */
+enum { FLXI_INLINE_EACH = 64, FLXI_INLINE_TOGETHER = 2000 };
+
 /* Nesting of sub-graphs is bounded because evaluation and passes recurse into them. */
 
 struct flxi_node {

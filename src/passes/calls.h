@@ -8,9 +8,6 @@
 /* The body of a node that calls it; NULL: the node does something else. */
 const flx_graph *flxi_called(const flx_graph *g, const flxi_node *n);
 
-/* Nodes of the graph with those of the functions that it calls, each as often as it is called. */
-uint64_t flxi_expanded_size(const flxi_allocator *mem, const flx_graph *g);
-
 /* Results that nothing reads, and operands that only these need, leave the functions. */
 flx_code flxi_pass_prune_calls(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -5,23 +5,19 @@
 
 #include "graph/op/site.h"
 
-enum {
-    MOST_EACH = 64,      /* nodes of a function that is always inlined */
-    MOST_TOGETHER = 2000 /* nodes that the calls of one function may add to a graph */
-};
-
 /* ---- Sizes ---- */
 
 typedef struct {
     uint32_t serial;
-    uint64_t size;
-} sized;
+    uint64_t size;  /* nodes, with those of functions that it calls, each as often as it is called */
+    uint64_t calls; /* in the graph that the pass works on */
+} function;
 
 typedef struct {
     const flxi_allocator *mem;
-    FLXI_VEC(sized) known;
-    flxi_index index;
-} sizes;
+    FLXI_VEC(function) known;
+    flxi_index index; /* by serial number */
+} functions;
 
 const flx_graph *flxi_called(const flx_graph *g, const flxi_node *n)
 {
@@ -35,60 +31,56 @@ static uint64_t plus(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static uint64_t size_of(sizes *z, const flx_graph *g);
+static function *find(functions *f, const flx_graph *g);
 
-static uint64_t count_nodes(sizes *z, const flx_graph *g)
+/* The largest number when memory is exhausted: then nothing is inlined. */
+static uint64_t count_nodes(functions *f, const flx_graph *g)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flx_graph *body = flxi_called(g, flxi_node_at(g, i));
-        size = plus(size, body ? size_of(z, body) : 1);
+        const function *inner = body ? find(f, body) : NULL;
+        size = plus(size, !body ? 1 : inner ? inner->size : UINT64_MAX);
     }
     return size;
 }
 
-/* The largest number when memory is exhausted: then nothing is inlined. */
-static uint64_t size_of(sizes *z, const flx_graph *g)
+/* Valid until the next call; NULL when memory is exhausted. */
+static function *find(functions *f, const flx_graph *g)
 {
     uint32_t i;
-    for (flxi_probe p = flxi_index_first(&z->index, g->serial); flxi_index_next(&z->index, &p, &i);)
-        if (z->known.at[i].serial == g->serial)
-            return z->known.at[i].size;
-    sized s = {g->serial, count_nodes(z, g)};
-    if (!flxi_reserve(z->mem, &z->known) || !flxi_index_add(z->mem, &z->index, s.serial, (uint32_t)z->known.n))
-        return UINT64_MAX;
-    z->known.at[z->known.n++] = s;
-    return s.size;
-}
-
-static void sizes_free(sizes *z)
-{
-    flxi_vec_free(z->mem, &z->known);
-    flxi_index_free(z->mem, &z->index);
-}
-
-uint64_t flxi_expanded_size(const flxi_allocator *mem, const flx_graph *g)
-{
-    sizes z = {.mem = mem};
-    uint64_t size = size_of(&z, g);
-    sizes_free(&z);
-    return size;
+    for (flxi_probe p = flxi_index_first(&f->index, g->serial); flxi_index_next(&f->index, &p, &i);)
+        if (f->known.at[i].serial == g->serial)
+            return &f->known.at[i];
+    function made = {.serial = g->serial, .size = count_nodes(f, g)};
+    if (!flxi_reserve(f->mem, &f->known) || !flxi_index_add(f->mem, &f->index, made.serial, (uint32_t)f->known.n))
+        return NULL;
+    f->known.at[f->known.n] = made;
+    return &f->known.at[f->known.n++];
 }
 
 /* ---- Choosing ---- */
 
-static uint64_t count_calls(const flx_graph *g, const flx_graph *body)
+static flx_code count_calls(functions *f, const flx_graph *g, flx_error *err)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < g->node_count; i++)
-        n += flxi_called(g, flxi_node_at(g, i)) == body;
-    return n;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flx_graph *body = flxi_called(g, flxi_node_at(g, i));
+        function *called = body ? find(f, body) : NULL;
+        if (body && !called)
+            return flxi_oom(err, "inlining");
+        if (called)
+            called->calls++;
+    }
+    return FLX_OK;
 }
 
-static bool is_inlined(sizes *z, const flx_graph *g, const flx_graph *body)
+static bool is_inlined(functions *f, const flx_graph *body)
 {
-    uint64_t size = size_of(z, body);
-    return size <= MOST_EACH || (size <= MOST_TOGETHER && size * count_calls(g, body) <= MOST_TOGETHER);
+    const function *called = find(f, body);
+    if (!called)
+        return false;
+    return called->size <= FLXI_INLINE_EACH ||
+           (called->size <= FLXI_INLINE_TOGETHER && called->size * called->calls <= FLXI_INLINE_TOGETHER);
 }
 
 /* ---- Inlining ---- */
@@ -138,13 +130,16 @@ static flx_code inline_call(flxi_copy *c, const flxi_node *n, const flx_graph *b
 flx_code flxi_pass_inline_calls(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
-    sizes z = {.mem = &in->ctx->mem};
+    functions f = {.mem = &in->ctx->mem};
     flx_code code = flxi_copy_begin(&c, in, err);
+    if (code == FLX_OK)
+        code = count_calls(&f, in, err);
     for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
         const flxi_node *n = flxi_node_at(in, i);
         const flx_graph *body = flxi_called(in, n);
-        code = body && is_inlined(&z, in, body) ? inline_call(&c, n, body) : flxi_copy_node(&c, i);
+        code = body && is_inlined(&f, body) ? inline_call(&c, n, body) : flxi_copy_node(&c, i);
     }
-    sizes_free(&z);
+    flxi_vec_free(f.mem, &f.known);
+    flxi_index_free(f.mem, &f.index);
     return flxi_copy_end(&c, code, out, remap);
 }

@@ -16,6 +16,7 @@ typedef struct {
     const flxi_allocator *mem;
     flxi_arena arena;
     FLXI_VEC(pruned *) done;
+    flxi_index index; /* of done by serial number */
     flx_error *err;
 } pruner;
 
@@ -167,7 +168,8 @@ static flx_code make_pruned(pruner *p, const flx_graph *body, pruned *f)
 
 static flx_code prune_function(pruner *p, const flx_graph *body, const bool *outputs, pruned **out)
 {
-    for (size_t i = 0; i < p->done.n; i++) {
+    uint32_t i;
+    for (flxi_probe at = flxi_index_first(&p->index, body->serial); flxi_index_next(&p->index, &at, &i);) {
         pruned *f = p->done.at[i];
         if (f->serial == body->serial && memcmp(f->outputs, outputs, body->outputs.n * sizeof *outputs) == 0) {
             *out = f;
@@ -180,11 +182,13 @@ static flx_code prune_function(pruner *p, const flx_graph *body, const bool *out
         return flxi_oom(p->err, "pruning");
     *f = (pruned){.serial = body->serial, .outputs = asked};
     FLXI_TRY(make_pruned(p, body, f));
+    if (!flxi_reserve(p->mem, &p->done) || !flxi_index_add(p->mem, &p->index, f->serial, (uint32_t)p->done.n)) {
+        flx_graph_release(f->graph);
+        return flxi_oom(p->err, "pruning");
+    }
+    p->done.at[p->done.n++] = f;
     *out = f;
-    if (flxi_push(p->mem, &p->done, f))
-        return FLX_OK;
-    flx_graph_release(f->graph);
-    return flxi_oom(p->err, "pruning");
+    return FLX_OK;
 }
 
 static flx_code copy_graph(const plan *l, flx_graph **out, flxi_remap *remap, flx_error *err)
@@ -207,6 +211,7 @@ flx_code flxi_pass_prune_calls(const flx_graph *in, flx_graph **out, flxi_remap 
     for (size_t i = 0; i < p.done.n; i++)
         flx_graph_release(p.done.at[i]->graph);
     flxi_vec_free(p.mem, &p.done);
+    flxi_index_free(p.mem, &p.index);
     flxi_arena_free(&p.arena);
     return code;
 }

@@ -231,7 +231,7 @@ static void declare_state(training_work *w)
 static flx_code choose_outputs(training_work *w)
 {
     flxi_training *t = w->t;
-    size_t n = t->num_results + t->num_updated + t->is_guarded, behind = w->g->outputs.n;
+    size_t n = t->num_results + t->num_updated + t->is_guarded, first_new = w->g->outputs.n;
     flxi_choice *choices = flxi_new(&w->arena, flxi_choice, n);
     if (!choices)
         return flxi_oom(w->err, "a training step");
@@ -242,11 +242,11 @@ static flx_code choose_outputs(training_work *w)
         flx_val leaf = leaf_value(w, t->updated[j]);
         snprintf(name, sizeof name, "new_%.250s", flx_val_name(w->g, leaf));
         flx_output(w->g, w->next[j], name);
-        choices[t->num_results + j].output = behind + j;
+        choices[t->num_results + j].output = first_new + j;
     }
     if (t->is_guarded) {
         flx_output(w->g, w->norm, "gradient_norm");
-        choices[n - 1].output = behind + t->num_updated;
+        choices[n - 1].output = first_new + t->num_updated;
     }
     FLXI_TRY(flxi_built(w->g, w->err));
     flxi_name name;

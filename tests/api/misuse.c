@@ -2,6 +2,7 @@
 /* misuse.c: arguments that no function accepts: unknown flags, values out of range, unknown and repeated names, NULL.
    Each row is one call with the code it must fail with, and where the text has been misleading, a part of the text.
    Structs of every size are in options.c, layers in tests/nn/nn_misuse.c, unusual graphs in degenerate.c. */
+#include "api/callbacks.h"
 #include "test.h"
 
 #include <fluxion/catalogue.h>
@@ -286,34 +287,6 @@ static void add_region_flags(flx_kernel_builder *b)
 CALL(flag_set_flags, return built(f, add_flags, err);)
 CALL(flag_buffer, return built(f, add_buffer_flags, err);)
 CALL(flag_region, return built(f, add_region_flags, err);)
-
-static uint32_t type_of_first(void *user, const uint32_t *types, size_t n)
-{
-    (void)user;
-    return n ? types[0] : 0;
-}
-
-static uint64_t evaluate_first(void *user, const void *payload, size_t size, const uint32_t *types,
-                               const uint64_t *args, size_t n)
-{
-    (void)user, (void)payload, (void)size, (void)types;
-    return n ? args[0] : 0;
-}
-
-static flx_code infer_same(void *user, const flx_custom_call *c, flx_type *results, size_t *n, flx_error *err)
-{
-    (void)user, (void)err;
-    results[0] = *flx_custom_input(c, 0);
-    *n = 1;
-    return FLX_OK;
-}
-
-static flx_code evaluate_nothing(void *user, const flx_custom_call *c, const void *const *in, void *const *out,
-                                 flx_error *err)
-{
-    (void)user, (void)c, (void)in, (void)out, (void)err;
-    return FLX_OK;
-}
 
 CALL(flag_extension, flx_kernel_extension o = {.flags = NO_FLAG,
                                                .name = "first",

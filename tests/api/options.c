@@ -2,6 +2,7 @@
 /* options.c: structs that begin with their size. Every prefix of every such struct is handed to every function that
    takes it, with the bytes after the prefix overwritten: what is not part of the struct must not be read. A test reads
    the public headers and fails for a struct or a function that is missing in the table here. */
+#include "api/callbacks.h"
 #include "test.h"
 
 #include <fluxion/custom.h>
@@ -348,34 +349,6 @@ static void ignore_log(void *user, flx_log_event event, const char *subject, con
 static void ignore_print(void *user, const char *message, const flx_tensor *value)
 {
     (void)user, (void)message, (void)value;
-}
-
-static uint32_t type_of_first(void *user, const uint32_t *types, size_t n)
-{
-    (void)user;
-    return n ? types[0] : 0;
-}
-
-static uint64_t evaluate_first(void *user, const void *payload, size_t size, const uint32_t *types,
-                               const uint64_t *args, size_t n)
-{
-    (void)user, (void)payload, (void)size, (void)types;
-    return n ? args[0] : 0;
-}
-
-static flx_code infer_same(void *user, const flx_custom_call *c, flx_type *results, size_t *n, flx_error *err)
-{
-    (void)user, (void)err;
-    results[0] = *flx_custom_input(c, 0);
-    *n = 1;
-    return FLX_OK;
-}
-
-static flx_code evaluate_nothing(void *user, const flx_custom_call *c, const void *const *in, void *const *out,
-                                 flx_error *err)
-{
-    (void)user, (void)c, (void)in, (void)out, (void)err;
-    return FLX_OK;
 }
 
 static uint32_t status_of_run;

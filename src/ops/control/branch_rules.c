@@ -10,8 +10,6 @@
 
 #include "ops/opcode.h"
 
-enum { MOST_INLINE = 64 }; /* nodes of a branch; branches of branches would otherwise double at every level */
-
 typedef struct {
     const flx_graph *const *v;
     size_t n;
@@ -244,9 +242,9 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
             return;
         if (list.n > 1 && !is_simple(body))
             run_guarded(s, body, taken(s, list, i), out);
-        else if (body->node_count <= MOST_INLINE)
+        else if (body->node_count <= FLXI_INLINE_EACH)
             flxi_inline(s->g, body, s->x + 1, out);
-        else
+        else /* branches of branches would double at every level */
             flx_call(s->g, s->x + 1, s->nin - 1, out, s->nout, body);
         flx_graph_release(body);
         flx_val mask = i + 1 < list.n ? chosen(s, i) : FLX_NONE;

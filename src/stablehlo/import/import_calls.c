@@ -4,11 +4,7 @@
    calls are nodes: what it costs to import, transform and compile the program then grows with its text. */
 #include "stablehlo/import/import_scope.h"
 
-enum {
-    MOST_EACH = 64,       /* operations of a function that is always inlined */
-    MOST_TOGETHER = 2000, /* operations that inlining one function may add */
-    FEW_ELEMENTS = 64     /* of an argument that may be a shape */
-};
+enum { FEW_ELEMENTS = 64 }; /* of an argument that may be a shape */
 
 static bool is_active(const hlo_scope *sc, const hlo_function *f)
 {
@@ -103,7 +99,7 @@ static bool is_inlined(hlo_site *s, const hlo_function *f, const flx_val *args, 
     if (!measure(s) || f->num_results == 0)
         return true;
     int64_t size = size_of(s->im, f, 0), uses = s->im->function_uses[f - s->im->module->functions];
-    if (size <= MOST_EACH || (size <= MOST_TOGETHER && size * uses <= MOST_TOGETHER))
+    if (size <= FLXI_INLINE_EACH || (size <= FLXI_INLINE_TOGETHER && size * uses <= FLXI_INLINE_TOGETHER))
         return true;
     for (size_t i = 0; i < n; i++)
         if (may_be_needed(s, args[i]))

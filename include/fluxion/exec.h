@@ -2,8 +2,10 @@
 /* fluxion/exec.h: compiling a graph once and running it many times.
 
    An executable holds machine code, constants and parameters. Any number of threads may run one at the same time; each
-   run works in memory of its own, which is kept for the next. Symbolic dimensions take their
-   extents from the values of a run; each set of extents is compiled once. */
+   run works in memory of its own, which is kept for the next. Symbolic dimensions take their extents from the values of
+   a run. The machine code takes extents as arguments, so that a new set of extents needs no compiler. Loops whose
+   steps depend on the extents are faster with code for one set alone: it is made in the background for sets whose runs
+   take long in total, and computes the same bits. */
 #ifndef FLUXION_EXEC_H
 #define FLUXION_EXEC_H
 
@@ -23,8 +25,10 @@ enum {
     FLX_COMPILE_BACKGROUND = 8, /* begins as with FLX_COMPILE_INTERPRET, while a thread compiles: flx_exec_is_ready() */
     FLX_COMPILE_FLUSH = 16,     /* subnormal operands and results are flushed to zero during a run, except on threads of
                                    a BLAS: faster where they are frequent. x86 only, no effect elsewhere */
-    FLX_COMPILE_ATOMIC = 32     /* inputs whose memory an output shares are overwritten last, by steps that cannot fail:
+    FLX_COMPILE_ATOMIC = 32,    /* inputs whose memory an output shares are overwritten last, by steps that cannot fail:
                                    a run that fails leaves them as they were */
+    FLX_COMPILE_SPECIALISE = 64 /* extents that are found when running are compiled separately at once, instead of
+                                   sharing their machine code: the compiler runs for each */
 };
 
 typedef enum flx_cache_mode {
@@ -81,12 +85,13 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
                               flx_tensor **outputs, flx_error *err);
 
 /** Runs on memory of the caller, by position: inputs and parameters in the order of their declaration, then outputs.
-    All types must be static. Nothing is copied and nothing is allocated after the first run, except by ops that only
-    the reference evaluator knows. Elements are dense, row-major and aligned to their size. A parameter that was set may
-    be NULL. */
+    Symbolic dimensions must have extents, from flx_compile_options.dims or the options of the run. Nothing is copied
+    and nothing is allocated after the first run, except by ops that only the reference evaluator knows. Elements are
+    dense, row-major and aligned to their size. A parameter that was set may be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
-/** The same with options: flags, print, status, stop, time_limit and memory_limit are used. */
+/** The same with options: flags, print, dims, status, stop, time_limit and memory_limit are used. Where dims are given,
+    the first run of a set of extents prepares it, and later ones allocate nothing. */
 FLX_API flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
                                       void *const *outputs, flx_error *err);
 
@@ -94,6 +99,9 @@ FLX_API flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *option
     overwrites the input. 0 when it may not, or types are not static. Any number of pairs may share at once. Listing the
     pairs in flx_compile_options.shares makes sharing possible more often. */
 FLX_API int flx_exec_may_share(const flx_exec *e, size_t input, size_t output);
+/** The same for runs with the extents options->dims, which are prepared if they are new; *may receives the answer. */
+FLX_API flx_code flx_exec_may_share_at(flx_exec *e, const flx_run_options *options, size_t input, size_t output,
+                                       int *may, flx_error *err);
 
 /** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when
     the value does not fit. No run may be active. */

@@ -53,10 +53,11 @@ FLX_API flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_opt
 
 typedef struct flx_trainer flx_trainer;
 
-/** Compiles the training step of `loss`. Symbolic dimensions must be bound in compile->dims: UNBOUND_DIM otherwise.
-    Parameters have no value yet, state is zero. The graph may be released afterwards. Options may be NULL; without
-    compile options subnormal numbers are flushed to zero (FLX_COMPILE_FLUSH). NULL on failure; free with
-    flx_trainer_free(). */
+/** Compiles the training step of `loss`. Symbolic dimensions of inputs that compile->dims does not bind take their
+    extents from the values of each step, such as the number of examples, and the machine code serves them all; those of
+    parameters must be bound: UNBOUND_DIM otherwise. Parameters have no value yet, state is zero. The graph may be
+    released afterwards. Options may be NULL; without compile options subnormal numbers are flushed to zero
+    (FLX_COMPILE_FLUSH). NULL on failure; free with flx_trainer_free(). */
 FLX_API flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options *options,
                                           const flx_compile_options *compile, flx_error *err);
 FLX_API void flx_trainer_free(flx_trainer *t); /* NULL is fine */
@@ -69,18 +70,19 @@ FLX_API flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const f
 FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error *err);
 
 /** One step on these values of the inputs; *loss (may be NULL) receives the loss before the update. Allocates nothing
-    after the first step, unless there are ops that only the reference evaluator knows. A step that fails changes no
-    parameter and no state: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE for wrong values, NUMERIC if the norm of all
-    gradients is not finite (unless FLX_TRAIN_UNGUARDED), what an op fails with. One thread at a time. */
+    after the first step with the same extents, unless there are ops that only the reference evaluator knows. A step
+    that fails changes no parameter and no state: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE for wrong values, NUMERIC
+    if the norm of all gradients is not finite (unless FLX_TRAIN_UNGUARDED), what an op fails with. One thread at a
+    time. */
 FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss,
                                   flx_error *err);
-/** The same with options of the run: FLX_RUN_CHECK_FINITE (of all but the update), print, status, stop, time_limit,
-    memory_limit. A step that is stopped changes nothing; once the update has begun, it ends. */
+/** The same with options of the run: FLX_RUN_CHECK_FINITE (of all but the update), print, dims, status, stop,
+    time_limit, memory_limit. A step that is stopped changes nothing; once the update has begun, it ends. */
 FLX_API flx_code flx_trainer_step_with(flx_trainer *t, const flx_run_options *options, const flx_feed *feeds,
                                        size_t num_feeds, double *loss, flx_error *err);
 
-/** An output of the graph by its name, as the last step computed it: borrowed, overwritten by the next step. NULL when
-    it does not exist. */
+/** An output of the graph by its name, as the last step computed it: borrowed until the next step. NULL when it does
+    not exist, or depends on extents and there was no step yet. */
 FLX_API const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *name);
 
 /** Bytes that parameters and state take. A parameter that is updated in place is there once, others twice. In addition

@@ -131,7 +131,9 @@ typedef struct {
 
 /* ---- Compiling ---- */
 
-typedef struct {
+typedef struct flxi_compile_request flxi_compile_request;
+
+struct flxi_compile_request {
     flx_context *ctx;
     flx_kernel *const *kernels;
     const bool *is_call; /* by kernel: a user wrote it, and it means what the interpreter says, to the bit */
@@ -141,7 +143,11 @@ typedef struct {
     int threads;                        /* that runs use at most */
     const flx_compile_options *options; /* optimisation, cache, dump_dir and FLX_COMPILE_SCALAR */
     bool *is_slow;                      /* set when something is slower than it should be, which the log then has */
-} flxi_compile_request;
+    /* The same program for other extents of its symbolic dimensions, the i-th that there is, or NULL: a device may
+       learn from them how to make code that serves all extents. NULL: code for these extents alone is wanted. */
+    flx_code (*sample)(void *user, size_t i, const flxi_compile_request **out, flx_error *err);
+    void *sample_user;
+};
 
 /* ---- Running ---- */
 

@@ -5,6 +5,7 @@
 
 #include "base/host/stop.h"
 #include "compile/log_program.h"
+#include "passes/pass.h"
 
 #include <stdio.h>
 
@@ -48,17 +49,101 @@ flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_erro
     return FLX_OK;
 }
 
-static flx_code compile_kernels(flxi_program *m, flx_error *err)
+static flx_code describe_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err)
 {
     flxi_chain **chains = NULL;
-    flxi_compile_request q = {.ctx = m->ctx, .threads = m->threads, .options = &m->options, .is_slow = &m->is_slow};
+    *q = (flxi_compile_request){.ctx = m->ctx, .threads = m->threads, .options = &m->options, .is_slow = &m->is_slow};
+    FLXI_TRY(flxi_program_kernels(m, q, err));
+    FLXI_TRY(flxi_program_chains(m, &chains, &q->num_chains, err));
+    q->chains = chains;
+    return FLX_OK;
+}
+
+/* ---- Samples: the program for other extents ---- */
+
+/* Close to the given extents, so that kernels have the same form; with other remainders; and multiples, which some
+   graphs need. The k-th dimension moves k + 1 times as far, so that no two are mistaken for each other. */
+static const struct {
+    int64_t times, plus;
+} sample_extents[] = {{1, 1}, {1, 2}, {1, 67}, {3, 0}};
+
+enum { NUM_SAMPLES = sizeof sample_extents / sizeof *sample_extents };
+
+typedef struct {
+    const flxi_program *m;
+    const flxi_specialised_from *from;
+    flxi_program programs[NUM_SAMPLES];
+    flxi_compile_request requests[NUM_SAMPLES];
+    size_t n;    /* that there are */
+    size_t next; /* which is made next */
+} sampler;
+
+static bool move_extents(const flxi_specialised_from *from, size_t sample, flx_dim_binding *out)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        int64_t k = (int64_t)i + 1, times = sample_extents[sample].times, moved;
+        times += times > 1 ? k - 1 : 0;
+        if (__builtin_mul_overflow(from->dims[i].extent, times, &moved) ||
+            __builtin_add_overflow(moved, sample_extents[sample].plus * k, &moved))
+            return false;
+        out[i] = (flx_dim_binding){from->dims[i].name, moved};
+    }
+    return true;
+}
+
+/* Without code. */
+static flx_code make_sample(sampler *s, const flx_dim_binding *dims, flxi_program *m, flxi_compile_request *q,
+                            flx_error *err)
+{
+    flx_graph *g;
+    FLXI_TRY(flxi_specialise(s->from->g, dims, s->from->n, &g, NULL, err));
+    flxi_program_init(m, g->ctx, s->m->device, &s->m->options);
+    m->checks_kernels = s->m->checks_kernels;
+    flx_code code = flxi_stop_or(flxi_routine_compile(m, g, &m->main, err), err);
+    flx_graph_release(g);
+    return code == FLX_OK ? describe_kernels(m, q, err) : code;
+}
+
+/* Extents that the graph does not permit are left out. */
+static flx_code sample_program(void *user, size_t i, const flxi_compile_request **out, flx_error *err)
+{
+    sampler *s = user;
+    flx_dim_binding *dims = flxi_alloc(s->m->mem, s->from->n, sizeof *dims);
+    flx_code code = dims ? FLX_OK : flxi_oom(err, "kernels");
+    while (code == FLX_OK && s->n <= i && s->next < NUM_SAMPLES) {
+        flx_error why = {0};
+        if (!move_extents(s->from, s->next++, dims))
+            continue;
+        if (make_sample(s, dims, &s->programs[s->n], &s->requests[s->n], &why) == FLX_OK)
+            s->n++;
+        else
+            flxi_program_free(&s->programs[s->n]);
+        code = flxi_stop_check(err);
+    }
+    if (dims)
+        flxi_free(s->m->mem, dims, s->from->n, sizeof *dims);
+    *out = i < s->n ? &s->requests[i] : NULL;
+    return code;
+}
+
+static flx_code compile_kernels(flxi_program *m, const flxi_specialised_from *from, flx_error *err)
+{
+    sampler s = {.m = m, .from = from};
+    flxi_compile_request q;
     m->compiled = flxi_new(&m->arena, flxi_kernel_code, m->kernels.n);
     if (!m->compiled)
         return flxi_oom(err, "kernels");
-    FLXI_TRY(flxi_program_kernels(m, &q, err));
-    FLXI_TRY(flxi_program_chains(m, &chains, &q.num_chains, err));
-    q.chains = chains;
-    return m->device->compile(&q, m->compiled, &m->code, err);
+    FLXI_TRY(describe_kernels(m, &q, err));
+    if (from) {
+        q.sample = sample_program;
+        q.sample_user = &s;
+    }
+    flx_code code = m->device->compile(&q, m->compiled, &m->code, err);
+    for (size_t i = 0; code == FLX_OK && from && i < q.num_chains; i++)
+        m->lacks_chains |= !q.chains[i]->code;
+    for (size_t i = 0; i < s.n; i++)
+        flxi_program_free(&s.programs[i]);
+    return code;
 }
 
 /* ---- The whole ---- */
@@ -84,15 +169,15 @@ static bool is_slow(const flxi_program *m)
     return is;
 }
 
-static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *device, const flx_compile_options *o,
-                        bool checks_kernels, flx_error *err)
+static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_specialised_from *from,
+                        const flxi_device *device, const flx_compile_options *o, bool checks_kernels, flx_error *err)
 {
     int64_t begin = flxi_log_clock();
     flxi_program_init(m, g->ctx, device, o);
     m->checks_kernels = checks_kernels;
     FLXI_TRY(flxi_stop_or(flxi_routine_compile(m, g, &m->main, err), err));
     flxi_routine_share(m, m->main, o->shares, o->num_shares);
-    FLXI_TRY(compile_kernels(m, err));
+    FLXI_TRY(compile_kernels(m, from, err));
     FLXI_TRY(flxi_routine_explain(m, m->main, err));
     FLXI_TRY(flxi_routine_plan(m, m->main, err));
     m->is_slow = is_slow(m);
@@ -102,14 +187,14 @@ static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_device *
 
 /* When a device fails to compile, each kernel is checked alone, so that only the nodes of a refused one are computed in
    another way; if that does not help, all are. */
-flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
-                              const flx_compile_options *o, flx_error *err)
+flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_specialised_from *from,
+                              const flxi_device *device, const flx_compile_options *o, flx_error *err)
 {
     flx_error why = {0};
-    flx_code code = compile(m, g, device, o, false, &why);
+    flx_code code = compile(m, g, from, device, o, false, &why);
     if (code == FLX_E_KERNEL || code == FLX_E_INTERNAL) {
         flxi_program_free(m);
-        code = compile(m, g, device, o, true, &why);
+        code = compile(m, g, from, device, o, true, &why);
     }
     if (code != FLX_E_DEVICE && code != FLX_E_KERNEL && code != FLX_E_INTERNAL) {
         if (code != FLX_OK && err)
@@ -121,7 +206,7 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_de
     flxi_program_free(m);
     bool is_defect = code != FLX_E_DEVICE;
     flxi_log(g->ctx, is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
-    code = compile(m, g, device, &plain, false, err);
+    code = compile(m, g, NULL, device, &plain, false, err);
     snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
     m->is_slow = true;
     return code;

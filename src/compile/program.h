@@ -136,6 +136,7 @@ struct flxi_program {
     char note[200];      /* why nothing was compiled to kernels although it was requested, or "" */
     bool checks_kernels; /* each kernel is checked alone before the device compiles them all */
     bool is_slow;        /* something is computed in a slower way than usual: runs say so in their status */
+    bool lacks_chains;   /* the code is for all extents, which some chains cannot be: code for these alone is faster */
     flxi_arena arena;
     FLXI_VEC(flxi_program_kernel) kernels;
     flxi_index index;           /* of kernels by hash */
@@ -193,10 +194,18 @@ flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint3
 
 /* An empty program for a device and with options; freed by flxi_program_free(). */
 void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *device, const flx_compile_options *o);
+/* Where a graph of static types comes from: the graph with symbolic dimensions, and their extents. */
+typedef struct {
+    const flx_graph *g;
+    const flx_dim_binding *dims;
+    size_t n;
+} flxi_specialised_from;
+
 /* From a graph of static types to a program that can run; without kernels if the device cannot compile at the moment,
-   as the note then tells. Freed by flxi_program_free() in any case. */
-flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_device *device,
-                              const flx_compile_options *o, flx_error *err);
+   as the note then tells. `from`: machine code should serve other extents as well; NULL: these alone. Freed by
+   flxi_program_free() in any case. */
+flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_specialised_from *from,
+                              const flxi_device *device, const flx_compile_options *o, flx_error *err);
 void flxi_program_free(flxi_program *m); /* zeroes are fine */
 
 /* The number of an equal kernel of the program, or of this group's, which is taken over in any case. */

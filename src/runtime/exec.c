@@ -27,7 +27,7 @@ flx_code flxi_compile_options_read(const char *function, const flx_graph *g, con
                                    flx_compile_options *o, flx_error *err)
 {
     const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC;
+                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, o, given, err));
     if (o->flags & ~known)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...", "%s: unknown flags 0x%x",
@@ -54,18 +54,10 @@ static flx_code keep_text(flx_exec *e, const char **text, flx_error *err)
 
 /* ---- Making and freeing ---- */
 
-static bool is_bound(const flx_exec *e, const char *symbol)
-{
-    for (size_t i = 0; i < e->options.num_dims; i++)
-        if (strcmp(e->options.dims[i].name, symbol) == 0)
-            return true;
-    return false;
-}
-
 static bool all_bound(const flx_exec *e)
 {
     for (size_t i = 0; i < e->g->symbols.n; i++)
-        if (!is_bound(e, e->g->symbols.at[i]))
+        if (!flxi_binding_of(e->options.dims, e->options.num_dims, e->g->symbols.at[i]))
             return false;
     return true;
 }
@@ -109,7 +101,9 @@ static flx_code make_exec(flx_exec *e, const flx_graph *g, flx_error *err)
     FLXI_TRY(e->device->open_queue(e->ctx, e->options.threads, &e->queue, err));
     if (!all_bound(e))
         return FLX_OK;
+    e->is_fixing = true;
     FLXI_TRY(flxi_variant_for(e, e->options.dims, e->options.num_dims, &e->fixed, err));
+    e->is_fixing = false;
     flxi_variant_leave(e->fixed);
     return FLX_OK;
 }
@@ -382,39 +376,90 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
     return code;
 }
 
-static flx_code run_at(flx_exec *e, const flx_run_options *o, const void *const *inputs, void *const *outputs,
-                       flx_error *err)
+/* The extents of a run whose values have no shapes: those of its options, else those of the executable's. */
+static flx_code extents_at(const flx_exec *e, const flx_run_options *o, flx_dim_binding *out, flx_error *err)
+{
+    for (size_t i = 0; i < e->g->symbols.n; i++) {
+        const char *name = e->g->symbols.at[i];
+        const flx_dim_binding *found = flxi_binding_of(o ? o->dims : NULL, o ? o->num_dims : 0, name);
+        if (!found)
+            found = flxi_binding_of(e->options.dims, e->options.num_dims, name);
+        if (!found)
+            return flxi_fail_hint(err, FLX_E_UNBOUND_DIM,
+                                  "bind it in flx_run_options.dims, or in flx_compile_options.dims",
+                                  "the dimension %s has no extent", name);
+        out[i] = *found;
+    }
+    return FLX_OK;
+}
+
+/* What runs for these options, until leave_at(). */
+static flx_code variant_at(flx_exec *e, const flx_run_options *o, flxi_variant **out, flx_error *err)
+{
+    enum { FEW = 16 };
+    flx_dim_binding few[FEW];
+    size_t n = e->g->symbols.n;
+    *out = e->fixed;
+    if (e->fixed && !(o && o->num_dims))
+        return FLX_OK;
+    flx_dim_binding *dims = n <= FEW ? few : flxi_alloc(e->mem, n, sizeof *dims);
+    if (!dims)
+        return flxi_oom(err, "dimensions");
+    flx_code code = extents_at(e, o, dims, err);
+    if (code == FLX_OK)
+        code = flxi_variant_for(e, dims, n, out, err);
+    if (dims != few)
+        flxi_free(e->mem, dims, n, sizeof *dims);
+    return code;
+}
+
+static void leave_at(flxi_variant *v)
+{
+    if (v != v->exec->fixed) /* which never goes */
+        flxi_variant_leave(v);
+}
+
+static flx_code run_variant_at(flxi_variant *v, const flx_run_options *o, const void *const *inputs,
+                               void *const *outputs, flx_error *err)
 {
     enum { FEW = 64 };
     const void *in[FEW];
-    if (!e || (!inputs && e->g->leaves.n) || (!outputs && e->g->outputs.n))
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: inputs and outputs must be given");
-    if (!e->fixed)
-        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind the dimensions in flx_compile_options.dims",
-                              "flx_exec_run_at needs static types");
+    flx_exec *e = v->exec;
     bool has_params = false;
-    for (size_t i = 0; i < e->g->leaves.n; i++) {
-        if (!inputs[i] && !e->params[i])
-            return flxi_fail(err, FLX_E_MISSING_INPUT, "the input '%s' has no value",
-                             flxi_value_at(e->g, e->g->leaves.at[i])->name);
+    for (size_t i = 0; i < e->g->leaves.n; i++)
         has_params |= !inputs[i];
-    }
-    for (size_t k = 0; k < e->g->outputs.n; k++)
-        if (!outputs[k])
-            return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: there is no memory for the output '%s'",
-                             e->g->outputs.at[k].name);
-    FLXI_TRY(check_memory(e->fixed, o, err));
+    FLXI_TRY(check_memory(v, o, err));
     flxi_run_setup setup = flxi_exec_setup(e, o);
     if (!has_params)
-        return flxi_variant_run(e->fixed, &setup, inputs, outputs, err);
+        return flxi_variant_run(v, &setup, inputs, outputs, err);
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
     if (!all)
         return flxi_oom(err, "inputs");
     for (size_t i = 0; i < e->g->leaves.n; i++)
         all[i] = inputs[i] ? inputs[i] : e->params[i]->data;
-    flx_code code = flxi_variant_run(e->fixed, &setup, all, outputs, err);
+    flx_code code = flxi_variant_run(v, &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
+    return code;
+}
+
+static flx_code run_at(flx_exec *e, const flx_run_options *o, const void *const *inputs, void *const *outputs,
+                       flx_error *err)
+{
+    flxi_variant *v;
+    if (!e || (!inputs && e->g->leaves.n) || (!outputs && e->g->outputs.n))
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: inputs and outputs must be given");
+    for (size_t i = 0; i < e->g->leaves.n; i++)
+        if (!inputs[i] && !e->params[i])
+            return flxi_fail(err, FLX_E_MISSING_INPUT, "the input '%s' has no value",
+                             flxi_value_at(e->g, e->g->leaves.at[i])->name);
+    for (size_t k = 0; k < e->g->outputs.n; k++)
+        if (!outputs[k])
+            return flxi_fail(err, FLX_E_USAGE, "flx_exec_run_at: there is no memory for the output '%s'",
+                             e->g->outputs.at[k].name);
+    FLXI_TRY(variant_at(e, o, &v, err));
+    flx_code code = run_variant_at(v, o, inputs, outputs, err);
+    leave_at(v);
     return code;
 }
 
@@ -479,8 +524,29 @@ int flx_exec_may_share(const flx_exec *e, size_t input, size_t output)
 {
     if (!e || !e->fixed || !flx_exec_is_ready(e))
         return 0;
-    const flxi_program *m = &e->fixed->on->program; /* it changes no more */
-    return flxi_routine_may_share(m, m->main, input, output);
+    return flxi_variant_may_share(e->fixed, input, output);
+}
+
+/* A variant that is compiled in the background may go and come back without code, which shares less. */
+flx_code flx_exec_may_share_at(flx_exec *e, const flx_run_options *options, size_t input, size_t output, int *may,
+                               flx_error *err)
+{
+    flx_run_options o;
+    flxi_variant *v;
+    flxi_stop_scope scope;
+    if (!e || !may)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_may_share_at: the executable and a result must be given");
+    *may = 0;
+    FLXI_TRY(read_run_options("flx_exec_may_share_at", e, options, &o, err));
+    flxi_stop_enter(&scope, o.stop, o.time_limit);
+    flx_code code = variant_at(e, &o, &v, err);
+    flxi_stop_leave(&scope);
+    FLXI_TRY(code);
+    *may = v == e->fixed                               ? flx_exec_may_share(e, input, output)
+           : e->options.flags & FLX_COMPILE_BACKGROUND ? 0
+                                                       : flxi_variant_may_share(v, input, output);
+    leave_at(v);
+    return FLX_OK;
 }
 
 /* With the lock held. */

@@ -27,16 +27,19 @@ typedef struct {
     int64_t *extents; /* by symbol of the graph */
     flx_graph *g;     /* with these extents: what inputs must be */
     flxi_tier first;  /* what runs at once */
-    flxi_tier later;  /* FLX_COMPILE_BACKGROUND: what `thread` compiles meanwhile */
+    flxi_tier later;  /* what `thread` compiles meanwhile: FLX_COMPILE_BACKGROUND, or code for these extents alone */
     pthread_t thread;
     bool has_thread;
-    flx_stop stop; /* of the thread */
+    bool is_general; /* the first tier has code for all extents, and a later one may have code for these alone */
+    flx_stop stop;   /* of the thread */
     /* Guarded by the executable's lock: */
     flxi_tier *on;     /* which of the two new runs use */
     bool is_compiling; /* the thread is at work */
     flx_error failure; /* why there is no later tier although one was wanted */
-    uint32_t users;    /* runs in progress */
-    bool is_pinned;    /* the caller has texts of its steps, which live as long as the executable */
+    bool is_specialising;
+    int64_t run_ns; /* that runs of general code took, until it is specialised */
+    uint32_t users; /* runs in progress */
+    bool is_pinned; /* the caller has texts of its steps, which live as long as the executable */
     uint64_t last_use;
 } flxi_variant;
 
@@ -54,6 +57,7 @@ struct flx_exec {
     pthread_cond_t compiled;           /* a thread has finished compiling */
     FLXI_VEC(flxi_variant *) variants; /* the newest last */
     bool is_making;                    /* a thread compiles a variant, without the lock */
+    bool is_fixing;                    /* flx_compile() is at work, for the extents of its options */
     uint64_t clock;                    /* counts uses of variants */
     flxi_variant *fixed;               /* what was compiled at once, or NULL; does not change and never goes */
     flx_tensor **params;               /* by leaf; NULL: not set */
@@ -64,7 +68,10 @@ flx_code flxi_variant_for(flx_exec *e, const flx_dim_binding *b, size_t n, flxi_
 void flxi_variant_leave(flxi_variant *v);
 void flxi_variant_pin(flxi_variant *v);
 size_t flxi_variant_memory(const flxi_variant *v); /* that a run works in */
-void flxi_variant_free(flxi_variant *v);           /* ends its thread */
+bool flxi_variant_may_share(const flxi_variant *v, size_t input, size_t output);
+/* The binding of this name, or NULL. */
+const flx_dim_binding *flxi_binding_of(const flx_dim_binding *b, size_t n, const char *name);
+void flxi_variant_free(flxi_variant *v); /* ends its thread */
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
                           flx_error *err);
 /* The program that runs of the newest variant use; NULL when nothing is compiled yet. Pins it, so that it lives as long

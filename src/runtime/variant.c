@@ -2,25 +2,30 @@
 /* variant.c: an executable for one binding of its symbolic dimensions. With FLX_COMPILE_BACKGROUND there are two tiers:
    the program without machine code, which is there at once, and the compiled one, which a thread makes. A run that has
    begun on the first ends on it; whichever begins after the second is ready uses that. Both are freed with the variant,
-   which goes when no run uses it, newer ones have filled the executable, and the caller has no texts of its steps. */
+   which goes when no run uses it, newer ones have filled the executable, and the caller has no texts of its steps.
+
+   Extents that are met when running share their machine code (backend.h, `sample`). Kernels
+   are as fast as those for one set of extents, but not all chains can be shared. If runs of one set of extents then
+   take long enough in total, a second tier for it alone is made in the background, which computes the same bits. */
 #include "base/host/quiet_thread.h"
+#include "compile/log_program.h"
 #include "runtime/exec.h"
 
 /* ---- Making ---- */
 
-static const int64_t *extent_of(const flx_dim_binding *b, size_t n, const char *name)
+const flx_dim_binding *flxi_binding_of(const flx_dim_binding *b, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(b[i].name, name) == 0)
-            return &b[i].extent;
+            return &b[i];
     return NULL;
 }
 
 static bool has_extents(const flx_exec *e, const flxi_variant *v, const flx_dim_binding *b, size_t n)
 {
     for (size_t i = 0; i < e->g->symbols.n; i++) {
-        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
-        if (!x || *x != v->extents[i])
+        const flx_dim_binding *x = flxi_binding_of(b, n, e->g->symbols.at[i]);
+        if (!x || x->extent != v->extents[i])
             return false;
     }
     return true;
@@ -33,6 +38,36 @@ static void free_states(flx_exec *e, flxi_tier *t)
     flxi_vec_free(e->mem, &t->states);
 }
 
+/* With code for all extents if the variant is to have that. */
+static flx_code compile_program(const flxi_variant *v, bool is_general, const flx_compile_options *o, flxi_program *m,
+                                flx_error *err)
+{
+    const flx_exec *e = v->exec;
+    if (!is_general)
+        return flxi_program_compile(m, v->g, NULL, e->device, o, err);
+    size_t n = e->g->symbols.n;
+    flx_dim_binding *dims = flxi_alloc(e->mem, n, sizeof *dims);
+    if (!dims)
+        return flxi_oom(err, "an executable");
+    for (size_t i = 0; i < n; i++)
+        dims[i] = (flx_dim_binding){e->g->symbols.at[i], v->extents[i]};
+    const flxi_specialised_from from = {e->g, dims, n};
+    flx_code code = flxi_program_compile(m, v->g, &from, e->device, o, err);
+    flxi_free(e->mem, dims, n, sizeof *dims);
+    return code;
+}
+
+/* Callers that share memory rely on the answer for the first tier. */
+static bool shares_alike(const flxi_variant *v)
+{
+    const flxi_program *a = &v->first.program, *b = &v->later.program;
+    for (size_t i = 0; i < v->g->leaves.n; i++)
+        for (size_t k = 0; k < v->g->outputs.n; k++)
+            if (flxi_routine_may_share(a, a->main, i, k) && !flxi_routine_may_share(b, b->main, i, k))
+                return false;
+    return true;
+}
+
 static void *compile_later(void *user)
 {
     flxi_variant *v = user;
@@ -41,17 +76,20 @@ static void *compile_later(void *user)
     flxi_stop_scope scope;
     flxi_stop_swap(&v->stop);
     flxi_stop_enter(&scope, NULL, e->options.time_limit);
-    flx_code code = flxi_stop_or(flxi_program_compile(&v->later.program, v->g, e->device, &e->options, &err), &err);
+    bool is_general = v->is_general && !v->is_specialising;
+    flx_code code = flxi_stop_or(compile_program(v, is_general, &e->options, &v->later.program, &err), &err);
     if (code == FLX_OK && v->later.program.note[0]) /* what is on can do as much */
         code = flxi_fail_hint(&err, FLX_E_DEVICE, "set FLX_CC to a C compiler", "%.200s", v->later.program.note);
+    if (code == FLX_OK && v->is_specialising && !shares_alike(v))
+        code = flxi_fail(&err, FLX_E_INTERNAL, "code for one set of extents shares less memory");
     pthread_mutex_lock(&e->lock);
     if (code == FLX_OK) {
         v->on = &v->later;
         free_states(e, &v->first); /* no run will want them */
-    } else {
+    } else if (!v->is_specialising) {
         v->failure = err;
     }
-    v->is_compiling = false;
+    v->is_compiling = v->is_specialising = false;
     pthread_cond_broadcast(&e->compiled);
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -73,7 +111,9 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     plain.flags |= FLX_COMPILE_INTERPRET;
     bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
     v->on = &v->first;
-    FLXI_TRY(flxi_program_compile(&v->first.program, v->g, v->exec->device, is_later ? &plain : o, err));
+    v->is_general = v->exec->g->symbols.n && !v->exec->is_fixing && !o->dump_dir &&
+                    !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE));
+    FLXI_TRY(compile_program(v, v->is_general && !is_later, is_later ? &plain : o, &v->first.program, err));
     FLXI_TRY(check_memory(&v->first.program, o, err));
     FLXI_TRY(flxi_stop_check(err));
     if (!is_later)
@@ -92,8 +132,8 @@ static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n
     if (!v->extents)
         return flxi_oom(err, "an executable");
     for (size_t i = 0; i < e->g->symbols.n; i++) {
-        const int64_t *x = extent_of(b, n, e->g->symbols.at[i]);
-        v->extents[i] = x ? *x : 0;
+        const flx_dim_binding *x = flxi_binding_of(b, n, e->g->symbols.at[i]);
+        v->extents[i] = x ? x->extent : 0;
     }
     if (e->g->symbols.n)
         FLXI_TRY(flxi_specialise(e->g, b, n, &v->g, NULL, err));
@@ -106,7 +146,7 @@ static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n
 
 static bool may_go(const flx_exec *e, const flxi_variant *v)
 {
-    return v->users == 0 && !v->is_pinned && !v->is_compiling && v != e->fixed;
+    return v->users == 0 && !v->is_pinned && !v->is_compiling && !v->is_specialising && v != e->fixed;
 }
 
 /* Makes room for one more. */
@@ -225,6 +265,17 @@ void flxi_variant_free(flxi_variant *v)
 
 /* ---- Running ---- */
 
+/* With the lock held: what idle states hold, but for those of one variant. */
+static size_t idle_bytes(const flx_exec *e, const flxi_variant *but)
+{
+    size_t nbytes = 0;
+    for (size_t i = 0; i < e->variants.n; i++) {
+        const flxi_tier *t = e->variants.at[i]->on;
+        nbytes += e->variants.at[i] == but ? 0 : t->states.n * t->program.main->arena_bytes;
+    }
+    return nbytes;
+}
+
 static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, flx_error *err)
 {
     flx_exec *e = v->exec;
@@ -235,10 +286,45 @@ static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, fl
     return *s ? FLX_OK : flxi_state_new(&t->program, s, err);
 }
 
-static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s)
+/* A compiler needs some tens of milliseconds for each kernel. */
+static const int64_t specialise_after_ns = 200000000; /* of runs, for each kernel */
+
+/* With the lock held. */
+static void count_run(flxi_variant *v, int64_t time_ns)
+{
+    const flxi_program *m = &v->first.program;
+    v->run_ns += time_ns;
+    if (!m->lacks_chains || v->run_ns < specialise_after_ns * (int64_t)m->kernels.n || v->has_thread)
+        return;
+    v->is_specialising = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
+}
+
+/* States of other extents are kept as long as they hold no more than this, or than the state in use. */
+static const size_t most_idle_bytes = (size_t)64 << 20;
+
+/* With the lock held. */
+static void trim_states(flx_exec *e, const flxi_variant *used)
+{
+    size_t own = used->on->program.main->arena_bytes, most = own > most_idle_bytes ? own : most_idle_bytes;
+    while (idle_bytes(e, used) > most) {
+        flxi_variant *oldest = NULL;
+        for (size_t i = 0; i < e->variants.n; i++) {
+            flxi_variant *v = e->variants.at[i];
+            if (v != used && v->on->states.n && (!oldest || v->last_use < oldest->last_use))
+                oldest = v;
+        }
+        free_states(e, oldest->on);
+    }
+}
+
+static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s, int64_t time_ns)
 {
     flx_exec *e = v->exec;
     pthread_mutex_lock(&e->lock);
+    if (v->is_general)
+        count_run(v, time_ns);
+    if (e->variants.n > 1)
+        trim_states(e, v);
     bool kept = t == v->on && flxi_push(e->mem, &t->states, s);
     pthread_mutex_unlock(&e->lock);
     if (!kept)
@@ -251,8 +337,9 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     flxi_state *s;
     flxi_tier *tier;
     FLXI_TRY(take_state(v, &tier, &s, err));
+    int64_t begin = v->is_general ? flxi_log_clock() : 0;
     flx_code code = flxi_state_run(s, setup, in, out, err);
-    give_state(v, tier, s);
+    give_state(v, tier, s, v->is_general ? flxi_log_clock() - begin : 0);
     return code;
 }
 
@@ -276,6 +363,14 @@ size_t flxi_variant_memory(const flxi_variant *v)
     return nbytes;
 }
 
+bool flxi_variant_may_share(const flxi_variant *v, size_t input, size_t output)
+{
+    pthread_mutex_lock(&v->exec->lock);
+    const flxi_program *m = &v->on->program;
+    pthread_mutex_unlock(&v->exec->lock);
+    return flxi_routine_may_share(m, m->main, input, output); /* whichever follows shares no less */
+}
+
 size_t flx_exec_memory(const flx_exec *e)
 {
     if (!e)
@@ -291,12 +386,8 @@ size_t flx_exec_memory(const flx_exec *e)
 size_t flxi_exec_held_bytes(const flx_exec *e)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;
-    size_t nbytes = 0;
     pthread_mutex_lock(lock);
-    for (size_t i = 0; i < e->variants.n; i++) {
-        const flxi_tier *t = e->variants.at[i]->on;
-        nbytes += t->states.n * t->program.main->arena_bytes;
-    }
+    size_t nbytes = idle_bytes(e, NULL);
     pthread_mutex_unlock(lock);
     return nbytes;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trainer.c: a compiled training step and the memory that persists from step to step. A parameter or state that the
    step can update in place has one buffer; the others have two, used alternately. All memory and all tables are
-   allocated with the trainer, so that a step only looks up names and sets pointers. */
+   allocated with the trainer, or with the first step of a set of extents, so that a step only looks up names and sets
+   pointers. */
 #include "train/train.h"
 
 #include "base/options.h"
@@ -11,7 +12,8 @@
 typedef struct {
     flx_tensor *now, *next; /* NULL: an input, given in each step; next is NULL: updated in place, or never */
     bool is_set;
-    uint64_t fed; /* INPUT: the step that gave it last */
+    uint64_t fed;            /* INPUT: the step that gave it last … */
+    const flx_tensor *value; /* … and what it gave */
 } held_leaf;
 
 struct flx_trainer {
@@ -26,27 +28,47 @@ struct flx_trainer {
     const void **in;      /* by leaf */
     void **out;           /* by output */
     uint64_t step;        /* calls of flx_trainer_step(), to see which inputs were given */
+    /* Of a graph with symbolic dimensions: */
+    flx_dim_binding *dims; /* by symbol; extent -1: not known yet */
+    bool *is_known;        /* by symbol, in this step */
+    bool is_prepared;      /* results and the following are for these extents */
+    bool *in_place;        /* by updated leaf: the step may overwrite it */
 };
 
 /* ---- Making ---- */
+
+static bool is_input(const flx_trainer *t, size_t leaf)
+{
+    const flx_graph *g = t->training.g;
+    return flxi_is_input(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
+}
+
+/* Dimensions of inputs may stay symbolic: each step then has extents of its own. */
+static flx_code check_params(const flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    flxi_type_text text;
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flx_type *type = flxi_type_at(g, g->leaves.at[i]);
+        if (!is_input(t, i) && !flxi_type_is_static(type))
+            return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind its dimensions in flx_compile_options.dims",
+                                  "the parameter '%.60s' is %s, but parameters need static types",
+                                  flxi_value_at(g, g->leaves.at[i])->name, flxi_type_str(t->ctx, type, &text));
+    }
+    return FLX_OK;
+}
 
 static flx_code bind_dims(flx_trainer *t, const flx_compile_options *o, flx_error *err)
 {
     flx_graph *bound = NULL;
     if (!t->training.g->symbols.n)
         return FLX_OK;
-    if (o->num_dims && o->dims)
+    if (o->num_dims) {
         FLXI_TRY(flxi_specialise(t->training.g, o->dims, o->num_dims, &bound, NULL, err));
-    const flx_graph *now = bound ? bound : t->training.g;
-    if (now->symbols.n) {
-        flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind it in flx_compile_options.dims",
-                       "training needs static types, but the dimension '%s' has no extent", now->symbols.at[0]);
-        flx_graph_release(bound);
-        return FLX_E_UNBOUND_DIM;
+        flx_graph_release(t->training.g);
+        t->training.g = bound;
     }
-    flx_graph_release(t->training.g);
-    t->training.g = bound;
-    return FLX_OK;
+    return check_params(t, err);
 }
 
 static flx_code new_tensor(flx_trainer *t, uint32_t value, flx_tensor **out, flx_error *err)
@@ -58,25 +80,48 @@ static flx_code new_tensor(flx_trainer *t, uint32_t value, flx_tensor **out, flx
     return *out ? FLX_OK : (flx_code)local.code;
 }
 
-static bool is_input(const flx_trainer *t, size_t leaf)
+/* A second buffer for each updated leaf that cannot be overwritten. */
+static flx_code make_second_buffers(flx_trainer *t, const flx_run_options *options, flx_error *err)
 {
-    const flx_graph *g = t->training.g;
-    return flxi_is_input(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
+    const flxi_training *s = &t->training;
+    for (size_t j = 0; j < s->num_updated; j++) {
+        held_leaf *l = &t->leaves[s->updated[j]];
+        int may = 0;
+        FLXI_TRY(flx_exec_may_share_at(t->exec, options, s->updated[j], s->num_results + j, &may, err));
+        t->in_place[j] = may;
+        if (!may && !l->next)
+            FLXI_TRY(new_tensor(t, s->g->leaves.at[s->updated[j]], &l->next, err));
+    }
+    return FLX_OK;
 }
 
-static flx_code make_memory(flx_trainer *t, flx_error *err)
+static flx_code make_tables(flx_trainer *t, flx_error *err)
 {
     const flx_graph *g = t->training.g;
     t->leaves = flxi_new(&t->arena, held_leaf, g->leaves.n);
     t->in = flxi_new(&t->arena, const void *, g->leaves.n);
     t->out = flxi_new(&t->arena, void *, g->outputs.n);
     t->results = flxi_new(&t->arena, flx_tensor *, t->training.num_results);
-    if (!t->leaves || !t->in || !t->out || !t->results)
+    t->in_place = flxi_new(&t->arena, bool, t->training.num_updated);
+    t->dims = flxi_new(&t->arena, flx_dim_binding, g->symbols.n);
+    t->is_known = flxi_new(&t->arena, bool, g->symbols.n);
+    if (!t->leaves || !t->in || !t->out || !t->results || !t->in_place || !t->dims || !t->is_known)
         return flxi_oom(err, "a trainer");
-    for (size_t i = 0; i < t->training.num_results; i++) {
-        FLXI_TRY(new_tensor(t, g->outputs.at[i].val, &t->results[i], err));
-        t->out[i] = t->results[i]->data;
-    }
+    for (size_t i = 0; i < g->symbols.n; i++)
+        t->dims[i] = (flx_dim_binding){g->symbols.at[i], -1};
+    return FLX_OK;
+}
+
+/* Results of static types; others are made with the extents of a step. */
+static flx_code make_memory(flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    FLXI_TRY(make_tables(t, err));
+    for (size_t i = 0; i < t->training.num_results; i++)
+        if (flxi_type_is_static(flxi_type_at(g, g->outputs.at[i].val))) {
+            FLXI_TRY(new_tensor(t, g->outputs.at[i].val, &t->results[i], err));
+            t->out[i] = t->results[i]->data;
+        }
     if (t->training.is_guarded) {
         size_t last = g->outputs.n - 1;
         FLXI_TRY(new_tensor(t, g->outputs.at[last].val, &t->norm, err));
@@ -88,12 +133,8 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
             t->in[i] = t->leaves[i].now->data;
             t->leaves[i].is_set = i >= t->training.first_state; /* states start at zero */
         }
-    for (size_t j = 0; j < t->training.num_updated; j++) {
-        size_t leaf = t->training.updated[j], output = t->training.num_results + j;
-        if (!flx_exec_may_share(t->exec, leaf, output))
-            FLXI_TRY(new_tensor(t, g->leaves.at[leaf], &t->leaves[leaf].next, err));
-    }
-    return FLX_OK;
+    t->is_prepared = g->symbols.n == 0;
+    return t->is_prepared ? make_second_buffers(t, NULL, err) : FLX_OK;
 }
 
 static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_train_options *options,
@@ -243,8 +284,10 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
                               text);
     if (t->leaves[leaf].fed == t->step)
         return flxi_fail(err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
-    FLXI_TRY(check_value(t, leaf, f->value, "input", err));
+    if (flxi_type_is_static(flxi_type_at(t->training.g, t->training.g->leaves.at[leaf])))
+        FLXI_TRY(check_value(t, leaf, f->value, "input", err));
     t->leaves[leaf].fed = t->step;
+    t->leaves[leaf].value = f->value;
     t->in[leaf] = f->value->data;
     return FLX_OK;
 }
@@ -267,20 +310,141 @@ static flx_code feed_all(flx_trainer *t, const flx_feed *feeds, size_t num_feeds
     return FLX_OK;
 }
 
+/* ---- Extents of a step ---- */
+
+static flx_code bind_type(const flx_trainer *t, const flx_type *type, flx_type *out, flx_error *err)
+{
+    *out = *type;
+    for (int k = 0; k < type->rank; k++) {
+        out->dims[k] = flxi_dim_bind(t->ctx, type->dims[k], t->dims, t->training.g->symbols.n, err);
+        if (out->dims[k] == FLX_DIM_INVALID)
+            return err && err->code ? (flx_code)err->code : FLX_E_SHAPE;
+    }
+    return FLX_OK;
+}
+
+static flx_code wrong_input(const flx_trainer *t, size_t leaf, const flx_type *bound, flx_error *err)
+{
+    flxi_type_text text;
+    flx_code code = check_value(t, leaf, t->leaves[leaf].value, "input", err);
+    if (bound)
+        flxi_hint(err, "the other inputs make it %s", flxi_type_str(t->ctx, bound, &text));
+    return code;
+}
+
+static void set_extent(flx_trainer *t, const char *name, int64_t extent)
+{
+    for (size_t i = 0; i < t->training.g->symbols.n; i++)
+        if (strcmp(t->dims[i].name, name) == 0 && !t->is_known[i]) {
+            t->is_prepared &= t->dims[i].extent == extent;
+            t->dims[i].extent = extent;
+            t->is_known[i] = true;
+        }
+}
+
+/* From what the options say, and from the inputs. */
+static flx_code find_extents(flx_trainer *t, const flx_run_options *options, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    memset(t->is_known, 0, g->symbols.n * sizeof *t->is_known);
+    for (size_t i = 0; i < options->num_dims; i++)
+        set_extent(t, options->dims[i].name, options->dims[i].extent);
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flx_type *type = flxi_type_at(g, g->leaves.at[i]);
+        const flx_tensor *value = t->leaves[i].value;
+        if (!is_input(t, i))
+            continue;
+        if (type->rank != value->type.rank || type->dtype != value->type.dtype)
+            return wrong_input(t, i, NULL, err);
+        for (int k = 0; k < type->rank; k++) {
+            int64_t extent;
+            const char *name = flxi_dim_solve(t->ctx, type->dims[k], value->type.dims[k], &extent);
+            if (name && extent < 0)
+                return wrong_input(t, i, NULL, err);
+            if (name)
+                set_extent(t, name, extent);
+        }
+    }
+    return FLX_OK;
+}
+
+static flx_code check_extents(const flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    flx_type bound;
+    for (size_t i = 0; i < g->symbols.n; i++)
+        if (!t->is_known[i])
+            return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give it in flx_run_options.dims of flx_trainer_step_with()",
+                                  "no input shows the extent of the dimension %s", g->symbols.at[i]);
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        if (!is_input(t, i))
+            continue;
+        FLXI_TRY(bind_type(t, flxi_type_at(g, g->leaves.at[i]), &bound, err));
+        if (!flxi_type_equal(&bound, &t->leaves[i].value->type))
+            return wrong_input(t, i, &bound, err);
+    }
+    return FLX_OK;
+}
+
+static flx_code make_results(flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    for (size_t i = 0; i < t->training.num_results; i++) {
+        const flx_type *type = flxi_type_at(g, g->outputs.at[i].val);
+        flx_type bound;
+        if (flxi_type_is_static(type))
+            continue;
+        FLXI_TRY(bind_type(t, type, &bound, err));
+        flx_tensor *made = flx_tensor_new(t->ctx, &bound, NULL, err);
+        if (!made)
+            return err && err->code ? (flx_code)err->code : FLX_E_OOM;
+        flx_tensor_release(t->results[i]);
+        t->results[i] = made;
+        t->out[i] = made->data;
+    }
+    return FLX_OK;
+}
+
+/* Prepares for the extents of this step, unless they are those of the last one. */
+static flx_code prepare(flx_trainer *t, flx_run_options *o, flx_error *err)
+{
+    size_t n = t->training.g->symbols.n;
+    if (n == 0)
+        return FLX_OK;
+    flx_code code = find_extents(t, o, err);
+    if (code == FLX_OK)
+        code = check_extents(t, err);
+    if (code != FLX_OK) {
+        t->is_prepared = false;
+        return code;
+    }
+    o->dims = t->dims;
+    o->num_dims = n;
+    if (t->is_prepared)
+        return FLX_OK;
+    FLXI_TRY(make_results(t, err));
+    FLXI_TRY(make_second_buffers(t, o, err));
+    t->is_prepared = true;
+    return FLX_OK;
+}
+
 /* Results become the parameters when the step has succeeded. Those that it writes in place it writes last, when nothing
    can fail any more (FLX_COMPILE_ATOMIC). */
 static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_error *err)
 {
     const flxi_training *s = &t->training;
+    flx_run_options o;
+    FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_run_options, stop, &o, options, err));
+    FLXI_TRY(prepare(t, &o, err));
     for (size_t j = 0; j < s->num_updated; j++) {
         held_leaf *l = &t->leaves[s->updated[j]];
         t->in[s->updated[j]] = l->now->data;
-        t->out[s->num_results + j] = l->next ? l->next->data : l->now->data;
+        t->out[s->num_results + j] = t->in_place[j] ? l->now->data : l->next->data;
     }
-    FLXI_TRY(flx_exec_run_at_with(t->exec, options, t->in, t->out, err));
+    FLXI_TRY(flx_exec_run_at_with(t->exec, &o, t->in, t->out, err));
     for (size_t j = 0; j < s->num_updated; j++) {
         held_leaf *l = &t->leaves[s->updated[j]];
-        if (l->next) {
+        if (!t->in_place[j]) {
             flx_tensor *before = l->now;
             l->now = l->next;
             l->next = before;

@@ -179,6 +179,12 @@ static flx_code call_exec_run_at_with(fixture *f, const void *options, flx_error
     return flx_exec_run_at_with(f->exec, options, in, out, err);
 }
 
+static flx_code call_exec_may_share_at(fixture *f, const void *options, flx_error *err)
+{
+    int may;
+    return flx_exec_may_share_at(f->exec, options, 0, 0, &may, err);
+}
+
 static flx_code call_trainer_step_with(fixture *f, const void *options, flx_error *err)
 {
     flx_trainer *t = flx_compile_training(f->g, NULL, &interpreted, err);
@@ -485,6 +491,7 @@ static const options_row rows[] = {
     ROW(flx_run_options, run, for_run, 0),
     ROW(flx_run_options, exec_run, for_run, 0),
     ROW(flx_run_options, exec_run_at_with, for_run, 0),
+    ROW(flx_run_options, exec_may_share_at, for_run, 0),
     ROW(flx_run_options, trainer_step_with, for_run, 0),
     ROW(flx_run_options, exec_start, for_run, 0),
     ROW(flx_run_options, exec_profile, for_run, 0),

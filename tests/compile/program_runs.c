@@ -141,7 +141,7 @@ static void bench_compile(bench *t)
 {
     flx_error err = {0};
     flx_compile_options o = {.threads = 3, .optimisation = 1};
-    CHECK_OK(flxi_program_compile(&t->program, t->g, cpu_device(), &o, &err), &err);
+    CHECK_OK(flxi_program_compile(&t->program, t->g, NULL, cpu_device(), &o, &err), &err);
     CHECK_MSG(!t->program.note[0], "%s", t->program.note);
     CHECK_OK(flxi_state_new(&t->program, &t->state, &err), &err);
 }

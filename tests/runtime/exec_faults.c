@@ -11,18 +11,22 @@
 
 /* A kernel with a fold, routes (matmul, sort), a scan, a while, an if, and an op that only the reference evaluator
    knows. */
-static const char everything[] = "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n"
-                                 "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"
-                                 "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"
-                                 "graph a(x: f64[2]) { return exp(x) }\ngraph b(x: f64[2]) { return neg(x) }\n"
-                                 "graph f(x: f64[3, 2], w: f64[2, 2]) {\n"
-                                 "  y = matmul(x, w)\n"
-                                 "  c, ys = scan(full(f64[2], 0), y, body=@step)\n"
-                                 "  i, z = while(const(i32[], 0), c, cond=@more, body=@next, max_iterations=5)\n"
-                                 "  u = if(gt(reduce_sum(z), 0), z, then=@a, else=@b)\n"
-                                 "  v = sort(softmax(ys), axis=0)\n"
-                                 "  p = permutation(const(u32[2], [1, 2]), n=3)\n"
-                                 "  return u, v, p, add(v, u)\n}\n";
+#define EVERYTHING(rows)                                                             \
+    "graph step(c: f64[2], x: f64[2]) { n = tanh(add(c, x)) return n, mul(n, n) }\n" \
+    "graph more(i: i32[], x: f64[2]) { return lt(i, 3) }\n"                          \
+    "graph next(i: i32[], x: f64[2]) { return add(i, 1), mul(x, sin(x)) }\n"         \
+    "graph a(x: f64[2]) { return exp(x) }\ngraph b(x: f64[2]) { return neg(x) }\n"   \
+    "graph f(x: f64[" rows ", 2], w: f64[2, 2]) {\n"                                 \
+    "  y = matmul(x, w)\n"                                                           \
+    "  c, ys = scan(full(f64[2], 0), y, body=@step)\n"                               \
+    "  i, z = while(const(i32[], 0), c, cond=@more, body=@next, max_iterations=5)\n" \
+    "  u = if(gt(reduce_sum(z), 0), z, then=@a, else=@b)\n"                          \
+    "  v = sort(softmax(ys), axis=0)\n"                                              \
+    "  p = permutation(const(u32[2], [1, 2]), n=3)\n"                                \
+    "  return u, v, p, add(v, u)\n}\n"
+
+static const char everything[] = EVERYTHING("3");
+static const char symbolic[] = EVERYTHING("N"); /* compiled when it runs, for all extents */
 
 enum { OUTPUTS = 4 };
 
@@ -49,10 +53,10 @@ typedef struct {
 } attempt;
 
 /* Compiles and runs while request n fails; with n = 0 none does. */
-static attempt try_everything(const char *cache_dir, size_t n, bool forever, bool *failed)
+static attempt try_everything(const char *text, const char *cache_dir, size_t n, bool forever, bool *failed)
 {
     fault f = {0};
-    text_bench b = bench_open(everything, &f);
+    text_bench b = bench_open(text, &f);
     flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS] = {0};
     flx_exec *e = NULL;
     flx_error err = {0};
@@ -86,19 +90,20 @@ static attempt try_everything(const char *cache_dir, size_t n, bool forever, boo
     return a;
 }
 
-TEST(starved_executables_fail_with_oom)
+static void starve(const char *text)
 {
     cache_fixture f;
     bool failed;
     cache_fixture_begin(&f, NULL);
-    CHECK_EQ_I64(try_everything(f.dir, 0, false, &failed).code, FLX_OK); /* from now on the compiler is not needed */
-    size_t requests = try_everything(f.dir, 0, false, &failed).requests, refused = 0, tried = 0;
+    CHECK_EQ_I64(try_everything(text, f.dir, 0, false, &failed).code,
+                 FLX_OK); /* from now on the compiler is not needed */
+    size_t requests = try_everything(text, f.dir, 0, false, &failed).requests, refused = 0, tried = 0;
     size_t stride = requests / (size_t)effort(EFFORT_starved_runs) + 1;
     uint64_t state = test_seed();
     for (size_t n = 1 + (size_t)(test_uniform(&state) * (double)stride); n <= requests; n += stride)
         for (int forever = 0; forever < 2; forever++) {
             test_fail_context("request %zu of %zu fails%s", n, requests, forever ? ", and all later ones" : "");
-            refused += try_everything(f.dir, n, forever, &failed).code == FLX_E_OOM;
+            refused += try_everything(text, f.dir, n, forever, &failed).code == FLX_E_OOM;
             CHECK(failed);
             tried++;
             test_count_case();
@@ -107,11 +112,21 @@ TEST(starved_executables_fail_with_oom)
     cache_fixture_end(&f);
 }
 
+TEST(starved_executables_fail_with_oom)
+{
+    starve(everything);
+}
+
+TEST(starved_executables_for_all_extents_fail_with_oom)
+{
+    starve(symbolic);
+}
+
 /* ---- Compilers ---- */
 
-static void check_fallback(const cache_fixture *f, const char *what)
+static void check_fallback(const cache_fixture *f, const char *text, const char *what)
 {
-    text_bench b = bench_open(everything, NULL);
+    text_bench b = bench_open(text, NULL);
     flx_tensor *expected[TEXT_OUTPUTS], *out[TEXT_OUTPUTS];
     flx_exec *e = NULL;
     flx_error err = {0};
@@ -155,12 +170,13 @@ TEST(executables_do_without_a_compiler)
         snprintf(path, sizeof path, "%s/compiler", test_temp_dir());
         write_script(path, rows[i][1]);
         cache_fixture_begin(&f, path);
-        check_fallback(&f, rows[i][0]);
+        check_fallback(&f, everything, rows[i][0]);
+        check_fallback(&f, symbolic, rows[i][0]);
         cache_fixture_end(&f);
         unlink(path);
     }
     cache_fixture_begin(&f, "/no/such/compiler");
-    check_fallback(&f, "is not there");
+    check_fallback(&f, everything, "is not there");
     cache_fixture_end(&f);
 }
 
@@ -243,7 +259,7 @@ TEST(executables_do_without_files)
     cache_fixture f;
     cache_fixture_begin(&f, NULL);
     char *kept = set_variable("TMPDIR", "/no/such/folder");
-    check_fallback(&f, "finds no room for its files");
+    check_fallback(&f, everything, "finds no room for its files");
     put_variable("TMPDIR", kept);
     cache_fixture_end(&f);
 }

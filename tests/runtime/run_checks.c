@@ -112,7 +112,7 @@ TEST(run_flags_that_do_not_exist_are_errors)
     CHECK_CODE(flx_exec_run(c.exec, &o, &feed, 1, &out, &c.err), FLX_E_USAGE, &c.err);
     CHECK_CODE(flx_run(c.g, &o, &feed, 1, &out, &c.err), FLX_E_USAGE, &c.err);
     flx_exec *e;
-    e = flx_compile(c.g, &(flx_compile_options){.flags = 64}, &c.err);
+    e = flx_compile(c.g, &(flx_compile_options){.flags = 1u << 20}, &c.err);
     CHECK_CODE(e ? FLX_OK : (flx_code)c.err.code, FLX_E_USAGE, &c.err);
     session_end(&c);
 }

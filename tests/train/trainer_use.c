@@ -209,16 +209,142 @@ TEST(trainer_refuses_what_cannot_be_trained)
     flx_context_free(ctx);
 }
 
+/* ---- Batches of any size ---- */
+
+enum { LARGEST = 33 };
+
+typedef struct {
+    flx_context *ctx;
+    flx_graph *g, *step; /* the loss and its training graph */
+    flx_trainer *symbolic;
+    flx_tensor *x[LARGEST + 1], *y[LARGEST + 1]; /* by number of examples */
+    flx_error err;
+} batches;
+
+static void begin_batches(batches *b, const flx_train_options *o)
+{
+    *b = (batches){.ctx = flx_context_new(NULL)};
+    b->g = trainee_graph(b->ctx, trainee_network, FLX_F32);
+    b->step = flx_training_graph(b->g, o, &b->err);
+    CHECK_MADE(b->step, &b->err);
+    b->symbolic = flx_compile_training(b->g, o, NULL, &b->err);
+    CHECK_MADE(b->symbolic, &b->err);
+    uint64_t seed = 5;
+    for (size_t i = 0; i < flx_graph_input_count(b->step); i++) {
+        flx_val v = flx_graph_input(b->step, i);
+        const char *name = flx_val_name(b->step, v);
+        if (!flx_graph_input_is_param(b->step, i) || strncmp(name, "state_", 6) == 0)
+            continue;
+        flx_tensor *t = trainee_random(b->ctx, flx_val_type(b->step, v), &seed);
+        CHECK_OK(flx_trainer_set_param(b->symbolic, name, t, &b->err), &b->err);
+        flx_tensor_release(t);
+    }
+}
+
+static size_t batch(batches *b, int64_t n, flx_feed *feeds)
+{
+    uint64_t seed = (uint64_t)n;
+    flx_type x = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 6}), y = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 4});
+    b->x[n] = b->x[n] ? b->x[n] : trainee_random(b->ctx, &x, &seed);
+    b->y[n] = b->y[n] ? b->y[n] : trainee_random(b->ctx, &y, &seed);
+    feeds[0] = (flx_feed){"x", b->x[n]};
+    feeds[1] = (flx_feed){"y", b->y[n]};
+    return 2;
+}
+
+/* All parameters and state of one trainer to another, or compared with it. */
+static void with_params(batches *b, flx_trainer *other, bool compares)
+{
+    for (size_t i = 0; i < flx_graph_input_count(b->step); i++) {
+        const char *name = flx_val_name(b->step, flx_graph_input(b->step, i));
+        if (!flx_graph_input_is_param(b->step, i))
+            continue;
+        flx_tensor *here = flx_trainer_param(b->symbolic, name, &b->err);
+        CHECK_MADE(here, &b->err);
+        if (compares) {
+            flx_tensor *there = flx_trainer_param(other, name, &b->err);
+            CHECK_MADE(there, &b->err);
+            CHECK_MSG(memcmp(flx_tensor_data(here), flx_tensor_data(there), flx_tensor_nbytes(here)) == 0, "%s", name);
+            flx_tensor_release(there);
+        } else {
+            CHECK_OK(flx_trainer_set_param(other, name, here, &b->err), &b->err);
+        }
+        flx_tensor_release(here);
+    }
+}
+
+static void end_batches(batches *b)
+{
+    for (int n = 0; n <= LARGEST; n++) {
+        flx_tensor_release(b->x[n]);
+        flx_tensor_release(b->y[n]);
+    }
+    flx_trainer_free(b->symbolic);
+    flx_graph_release(b->step);
+    flx_graph_release(b->g);
+    flx_context_free(b->ctx);
+}
+
+/* A step on n examples is the step of a trainer that was compiled for n. */
+TEST(trainer_takes_batches_of_any_size)
+{
+    static const int64_t sizes[] = {16, 16, 7, 16, 1, 33, 7, 32};
+    const flx_train_options o = {.optimiser = FLX_ADAM, .rate = 0.02, .clip_norm = 0.5};
+    batches b;
+    begin_batches(&b, &o);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        flx_feed feeds[2];
+        double loss, expected;
+        flx_dim_binding dim = {"N", sizes[i]};
+        flx_compile_options fixed = {.flags = FLX_COMPILE_FLUSH, .dims = &dim, .num_dims = 1};
+        flx_trainer *t = flx_compile_training(b.g, &o, &fixed, &b.err);
+        CHECK_MADE(t, &b.err);
+        with_params(&b, t, false);
+        size_t n = batch(&b, sizes[i], feeds);
+        CHECK_OK(flx_trainer_step(t, feeds, n, &expected, &b.err), &b.err);
+        CHECK_OK(flx_trainer_step(b.symbolic, feeds, n, &loss, &b.err), &b.err);
+        CHECK(loss == expected);
+        with_params(&b, t, true);
+        const flx_tensor *z = flx_trainer_output(b.symbolic, "z");
+        CHECK(z && flx_tensor_count(z) == 4 * sizes[i]);
+        flx_trainer_free(t);
+    }
+    end_batches(&b);
+}
+
+TEST(trainer_checks_the_extents_of_a_step)
+{
+    batches b;
+    flx_feed feeds[2], other[2];
+    begin_batches(&b, NULL);
+    batch(&b, 8, feeds);
+    batch(&b, 9, other);
+    CHECK(!flx_trainer_output(b.symbolic, "z") && flx_trainer_output(b.symbolic, "loss"));
+    CHECK_OK(flx_trainer_step(b.symbolic, feeds, 2, NULL, &b.err), &b.err);
+    feeds[1] = other[1];
+    CHECK_CODE(flx_trainer_step(b.symbolic, feeds, 2, NULL, &b.err), FLX_E_SHAPE, &b.err);
+    CHECK_MSG(strstr(b.err.message, "'y'") && strstr(b.err.hint, "f32[8, 4]"), "%s: %s", b.err.message, b.err.hint);
+    feeds[1] = (flx_feed){"y", other[0].value};
+    CHECK_CODE(flx_trainer_step(b.symbolic, feeds, 2, NULL, &b.err), FLX_E_SHAPE, &b.err);
+    CHECK_OK(flx_trainer_step(b.symbolic, other, 2, NULL, &b.err), &b.err);
+    flx_dim_binding dim = {"N", 8};
+    flx_run_options run = {.dims = &dim, .num_dims = 1};
+    CHECK_CODE(flx_trainer_step_with(b.symbolic, &run, other, 2, NULL, &b.err), FLX_E_SHAPE, &b.err);
+    CHECK_OK(flx_trainer_step(b.symbolic, other, 2, NULL, &b.err), &b.err);
+    end_batches(&b);
+}
+
+/* Parameters must have types of numbers; a dimension that no input shows has its extent from the options. */
 TEST(trainer_refuses_dimensions_without_extents)
 {
     flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = trainee_graph(ctx, trainee_network, FLX_F32);
     flx_error err = {0};
-    flx_trainer *t;
+    flx_graph *g =
+        trainee_graph(ctx, "graph f(x: %s[4], param w: %s[N]) { return mul(reduce_sum(x), reduce_sum(w)) }", FLX_F32);
     flx_compile_options other = {.dims = &(flx_dim_binding){"M", 4}, .num_dims = 1};
-    t = flx_compile_training(g, NULL, NULL, &err);
+    flx_trainer *t = flx_compile_training(g, NULL, NULL, &err);
     CHECK_CODE(t ? FLX_OK : (flx_code)err.code, FLX_E_UNBOUND_DIM, &err);
-    CHECK(strstr(err.message, "'N'") && !t);
+    CHECK(strstr(err.message, "'w'") && !t);
     CHECK(!flx_compile_training(g, NULL, &other, &err));
     flx_graph_release(g);
     flx_context_free(ctx);

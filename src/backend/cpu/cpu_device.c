@@ -2,6 +2,7 @@
 /* cpu_device.c: device "cpu": kernels as machine code through a C compiler (jit/), nodes by hand-written routes
    (routes/), steps on the threads of a pool. */
 #include "backend/cpu/cpu_facts.h"
+#include "backend/cpu/jit/general_code.h"
 #include "backend/cpu/jit/kernel_cpu.h"
 #include "backend/cpu/jit/native.h"
 #include "backend/cpu/jit/shared_pool.h"
@@ -56,6 +57,7 @@ struct flxi_device_code {
     flxi_native *kernels;
     flxi_chain_code *chains;
     flxi_native_code *native;
+    flxi_general_code *general; /* … or this */
 };
 
 static void free_code(flxi_device_code *c)
@@ -64,14 +66,15 @@ static void free_code(flxi_device_code *c)
         return;
     const flxi_allocator *mem = c->arena.mem;
     flxi_native_free(c->native);
+    flxi_general_free(c->general);
     flxi_arena_free(&c->arena);
     flxi_free(mem, c, 1, sizeof *c);
 }
 
-static flx_code make_chains(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
+static flx_code make_chains(flxi_device_code *c, const flxi_compile_request *q, flxi_chain_code **out, flx_error *err)
 {
-    c->chains = flxi_new(&c->arena, flxi_chain_code, q->num_chains);
-    if (!c->chains)
+    flxi_chain_code *chains = *out = flxi_new(&c->arena, flxi_chain_code, q->num_chains);
+    if (!chains)
         return flxi_oom(err, "kernels");
     for (size_t i = 0; i < q->num_chains; i++) {
         const flxi_chain *chain = q->chains[i];
@@ -81,7 +84,7 @@ static flx_code make_chains(flxi_device_code *c, const flxi_compile_request *q, 
         for (uint32_t k = 0; k < chain->n; k++)
             if (chain->steps[k].kind == CHAIN_NODE)
                 flxi_chain_product(&chain->steps[k], chain->threads, &products[k]);
-        c->chains[i] = (flxi_chain_code){.chain = chain, .products = products};
+        chains[i] = (flxi_chain_code){.chain = chain, .products = products};
     }
     return FLX_OK;
 }
@@ -118,17 +121,46 @@ static uint64_t compiler_bytes(const flx_compile_options *o)
     return !bytes || bytes > usual ? 0 : bytes < least ? least : bytes;
 }
 
+typedef struct {
+    flxi_device_code *code;
+    const flxi_compile_request *request;
+} sampling;
+
+static flx_code sample_program(void *user, size_t i, flxi_native_program *out, flx_error *err)
+{
+    const sampling *s = user;
+    const flxi_compile_request *q;
+    flxi_chain_code *chains;
+    FLXI_TRY(s->request->sample(s->request->sample_user, i, &q, err));
+    *out = (flxi_native_program){.n = SIZE_MAX};
+    if (!q)
+        return FLX_OK;
+    FLXI_TRY(make_chains(s->code, q, &chains, err));
+    *out = (flxi_native_program){q->kernels, q->is_call, q->num_kernels, chains, q->num_chains};
+    return FLX_OK;
+}
+
+/* Code for all extents if that is wanted and possible. */
+static flx_code build_with(flxi_device_code *c, const flxi_compile_request *q, flxi_compile_service *s, flx_error *err)
+{
+    const flxi_native_options native = native_options(q->options);
+    const flxi_native_program p = {q->kernels, q->is_call, q->num_kernels, c->chains, q->num_chains};
+    if (!q->sample)
+        return flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
+    sampling from = {c, q};
+    const flxi_native_samples samples = {sample_program, &from};
+    return flxi_general_build(s, &p, &native, &samples, c->kernels, &c->general, err);
+}
+
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
 {
     static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
     const flxi_compile_options options = {.cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir},
                                           .memory_bytes = compiler_bytes(q->options)};
-    const flxi_native_options native = native_options(q->options);
     flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
     if (!s)
         return flxi_oom(err, "a compiler");
-    flxi_native_program p = {q->kernels, q->is_call, q->num_kernels, c->chains, q->num_chains};
-    flx_code code = flxi_native_build(s, &p, &native, c->kernels, &c->native, err);
+    flx_code code = build_with(c, q, s, err);
     if (code == FLX_OK)
         log_cache(q, s);
     flxi_compile_service_free(s);
@@ -145,7 +177,7 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
         return flxi_oom(err, "kernels");
     flxi_arena_init(&c->arena, mem);
     c->kernels = flxi_new(&c->arena, flxi_native, q->num_kernels);
-    flx_code code = c->kernels ? make_chains(c, q, err) : flxi_oom(err, "kernels");
+    flx_code code = c->kernels ? make_chains(c, q, &c->chains, err) : flxi_oom(err, "kernels");
     if (code == FLX_OK)
         code = build(c, q, err);
     if (code != FLX_OK) {
@@ -253,9 +285,10 @@ static void end(const flxi_device_run *r)
 
 static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
 {
-    flxi_native_args args = {s->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes};
+    const flxi_native *k = s->code;
+    flxi_native_args args = {s->data, NULL, {s->grid[0], s->grid[1], s->grid[2]}, s->lanes, k->sizes};
     int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
-    flxi_native_run(s->code, &args, s->work, s->work >= least ? pool_of(r) : NULL, s->scratch);
+    flxi_native_run(k, &args, s->work, s->work >= least ? pool_of(r) : NULL, s->scratch);
     return FLX_OK;
 }
 
@@ -263,9 +296,10 @@ static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
 {
     enum { SUBGROUP = 32 }; /* as the interpreter has it */
     uint32_t status[KSTATUS_WORDS] = {0};
-    flxi_native_args args = {s->data, s->count, {s->grid[0], s->grid[1], s->grid[2]}, SUBGROUP};
+    const flxi_native *k = s->code;
+    flxi_native_args args = {s->data, s->count, {s->grid[0], s->grid[1], s->grid[2]}, SUBGROUP, k->sizes};
     int64_t least = r->min_parallel ? r->min_parallel : FLXI_MIN_PARALLEL;
-    flxi_native_call(s->code, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, status);
+    flxi_native_call(k, &args, s->work >= least ? pool_of(r) : NULL, s->scratch, status);
     flxi_kdispatch d = {.kernel = s->kernel};
     return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
 }

@@ -132,6 +132,7 @@ static const char heading[] =
     "    void *const *data;    /* of buffer i at i - 1, aligned as its elements */\n"
     "    const k_u32 *count;   /* its elements */\n"
     "    k_u32 grid[3], lanes; /* workgroups; width of subgroups */\n"
+    "    const void *sizes;    /* of code for all extents: numbers that depend on them, 64 bits each */\n"
     "} k_dispatch;\n";
 
 /* ---- Memory of a call ---- */

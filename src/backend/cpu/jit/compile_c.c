@@ -27,7 +27,7 @@ static const char prefix[] = "fluxion-"; /* of directories: then the number of t
 enum { PATH_BYTES = 4096, FILE_BYTES = PATH_BYTES + 32 };
 
 /* Part of every key: another calling convention of emitted functions needs another number. */
-static const char abi[] = "fluxion object, abi 1, library " FLX_VERSION;
+static const char abi[] = "fluxion object, abi 2, library " FLX_VERSION;
 
 /* A kernel takes about ten milliseconds; a large file on a busy machine takes seconds. */
 static const int64_t usual_time_ms = 300000;

@@ -23,6 +23,7 @@ typedef struct {
     void *const *data;
     const uint32_t *count;
     uint32_t grid[3], lanes;
+    const void *sizes;
 } arguments;
 
 typedef void (*kernel_fn)(const arguments *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
@@ -383,8 +384,8 @@ static flx_code bind_and_run(dispatch *r, engine *e, flx_error *err)
     r->data = flxi_alloc(r->mem, n, sizeof *r->data);
     r->count = flxi_alloc(r->mem, n, sizeof *r->count);
     flx_code code = r->data && r->count ? bind(r, err) : flxi_oom(err, "the memory of a kernel");
-    r->args =
-        (arguments){r->data, r->count, {r->d->grid[0], r->d->grid[1], r->d->grid[2]}, r->d->options.subgroup_size};
+    r->args = (arguments){.data = r->data, .count = r->count, .lanes = r->d->options.subgroup_size};
+    memcpy(r->args.grid, r->d->grid, sizeof r->args.grid);
     if (code == FLX_OK && pthread_mutex_init(&r->lock, NULL) != 0)
         code = flxi_oom(err, "the memory of a kernel");
     else if (code == FLX_OK) {

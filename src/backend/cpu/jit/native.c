@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* A file with more kernels than this is cut, so that several compilers can work. */
-enum { KERNELS_PER_FILE = 12, MAX_FILES = 16 };
+enum { KERNELS_PER_FILE = 12, MAX_FILES = FLXI_NATIVE_FILES };
 /* Pieces of a dispatch: enough to balance any number of threads that is likely. */
 static const uint64_t max_pieces = 64;
 
@@ -25,20 +25,24 @@ struct flxi_native_code {
 
 /* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand that is read for
    the last time. Vectors have functions of their own, which are not those of the interpreter. */
+flx_code flxi_native_write(flxi_kfile *file, const flxi_native_program *p, size_t i, const flxi_native_options *o,
+                           flxi_kentry *entry, const char **scalar, flx_error *err)
+{
+    bool is_call = p->is_call && p->is_call[i];
+    FLXI_TRY(flxi_kernel_check_target(p->kernels[i], &flxi_target_c, err));
+    *scalar = is_call ? NULL : "vectors are switched off";
+    file->may_alias = !is_call;
+    if (o->is_scalar || is_call)
+        return flxi_kernel_write(file, p->kernels[i], entry, err);
+    return flxi_vector_write(file, p->kernels[i], NULL, entry, scalar, err);
+}
+
 static flx_code write_kernels(flxi_kfile *file, const flxi_native_program *p, size_t begin, size_t end,
                               const flxi_native_options *o, flxi_kentry *entries, const char **scalar, flx_error *err)
 {
-    for (size_t i = begin; i < end; i++) {
-        bool is_call = p->is_call && p->is_call[i];
-        FLXI_TRY(flxi_kernel_check_target(p->kernels[i], &flxi_target_c, err));
-        if (scalar)
-            scalar[i] = is_call ? NULL : "vectors are switched off";
-        file->may_alias = !is_call;
-        if (o->is_scalar || is_call)
-            FLXI_TRY(flxi_kernel_write(file, p->kernels[i], &entries[i], err));
-        else
-            FLXI_TRY(flxi_vector_write(file, p->kernels[i], NULL, &entries[i], scalar ? &scalar[i] : NULL, err));
-    }
+    const char *unused;
+    for (size_t i = begin; i < end; i++)
+        FLXI_TRY(flxi_native_write(file, p, i, o, &entries[i], scalar ? &scalar[i] : &unused, err));
     return FLX_OK;
 }
 
@@ -54,7 +58,7 @@ flx_code flxi_native_text(const flxi_native_program *p, const flxi_native_option
     return code;
 }
 
-static size_t files_for(size_t kernels)
+size_t flxi_native_files(size_t kernels)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t most = cores > 1 ? (size_t)cores : 1, files = (kernels + KERNELS_PER_FILE - 1) / KERNELS_PER_FILE;
@@ -178,7 +182,7 @@ flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p
     if (c)
         c->mem = mem; /* it is freed by this, whatever else is missing */
     if (result == FLX_OK) {
-        c->n = files_for(n);
+        c->n = flxi_native_files(n);
         result = build(c, s, p, o, texts, entries, scalar, err);
     }
     if (result == FLX_OK)

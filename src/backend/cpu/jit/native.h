@@ -15,10 +15,12 @@ typedef struct {
     void *const *data;
     const uint32_t *count; /* of kernels of groups never read: their buffers have fixed lengths */
     uint32_t grid[3], lanes;
+    const void *sizes; /* of general code (general_code.h): its arguments */
 } flxi_native_args;
 
 typedef struct {
     void (*run)(const flxi_native_args *d, uint64_t begin, uint64_t end, unsigned char *scratch, uint32_t *status);
+    const void *sizes;  /* for its arguments */
     size_t scratch;     /* bytes for each thread that runs it */
     const char *scalar; /* why it works on one invocation at a time; NULL: in vectors */
     bool is_ordered;    /* its result depends on the order of workgroups */
@@ -40,6 +42,14 @@ typedef struct {
     flxi_chain_code *chains; /* of these kernels */
     size_t num_chains;
 } flxi_native_program;
+
+/* Files are compiled at the same time. */
+enum { FLXI_NATIVE_FILES = 16 };
+size_t flxi_native_files(size_t kernels); /* how many to make */
+
+/* Adds kernel i to a file. */
+flx_code flxi_native_write(flxi_kfile *file, const flxi_native_program *p, size_t i, const flxi_native_options *o,
+                           flxi_kentry *entry, const char **scalar, flx_error *err);
 
 /* The text of all kernels, in one file. `scalar` has room for n: see flxi_native; or is NULL. */
 flx_code flxi_native_text(const flxi_native_program *p, const flxi_native_options *o, flxi_strbuf *out,

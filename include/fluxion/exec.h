@@ -27,8 +27,10 @@ enum {
                                    a BLAS: faster where they are frequent. x86 only, no effect elsewhere */
     FLX_COMPILE_ATOMIC = 32,    /* inputs whose memory an output shares are overwritten last, by steps that cannot fail:
                                    a run that fails leaves them as they were */
-    FLX_COMPILE_SPECIALISE = 64 /* extents that are found when running are compiled separately at once, instead of
-                                   sharing their machine code: the compiler runs for each */
+    FLX_COMPILE_SPECIALISE = 64, /* extents that are found when running are compiled separately at once, instead of
+                                    sharing their machine code: the compiler runs for each */
+    FLX_COMPILE_GENERAL = 128    /* the machine code for the extents of `dims` serves others too: for a program that
+                                    runs few times, whose extents are different the next time */
 };
 
 typedef enum flx_cache_mode {

@@ -27,7 +27,7 @@ flx_code flxi_compile_options_read(const char *function, const flx_graph *g, con
                                    flx_compile_options *o, flx_error *err)
 {
     const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE;
+                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, o, given, err));
     if (o->flags & ~known)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...", "%s: unknown flags 0x%x",

@@ -111,8 +111,9 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     plain.flags |= FLX_COMPILE_INTERPRET;
     bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
     v->on = &v->first;
-    v->is_general = v->exec->g->symbols.n && !v->exec->is_fixing && !o->dump_dir &&
-                    !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE));
+    v->is_general = v->exec->g->symbols.n && !o->dump_dir &&
+                    !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE)) &&
+                    (!v->exec->is_fixing || (o->flags & FLX_COMPILE_GENERAL));
     FLXI_TRY(compile_program(v, v->is_general && !is_later, is_later ? &plain : o, &v->first.program, err));
     FLXI_TRY(check_memory(&v->first.program, o, err));
     FLXI_TRY(flxi_stop_check(err));

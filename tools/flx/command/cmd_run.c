@@ -52,6 +52,7 @@ static int compile(results *r, const inputs *in, const flx_compile_options *give
     flx_compile_options options = *given;
     options.dims = in->dims;
     options.num_dims = in->num_dims;
+    options.flags |= FLX_COMPILE_GENERAL;
     flx_error err = {0};
     double start = clock_seconds();
     r->exec = flx_compile(r->model->graph, &options, &err);

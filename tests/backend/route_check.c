@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* route_check.c: see route_check.h. */
 #include "route_check.h"
+#include "graph/op/attr_access.h"
+#include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
 
 #include "backend/ref/ref.h"
@@ -128,14 +130,24 @@ static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
     int64_t r = s->n.nin > 1 ? flxi_route_count(s->in_types[1]) : l;
     double terms = (double)(l < r ? l : r);
     double chain = (2 * terms + 4) * (d == FLX_F64 || d == FLX_C128 ? 0x1p-53 : 0x1p-24);
-    double size = flxi_is_complex(d) ? 2 * terms * largest(s->in_types[0], s->in[0]) * largest(s->in_types[1], s->in[1])
-                                     : flxi_load_double(d, sizes->data, i);
+    uint32_t factor = s->n.op == OP_scatter_nd ? 2 : 1; /* the updates, whose factor is 1, or the other operand */
+    double other = largest(s->in_types[factor], s->in[factor]);
+    double size = !flxi_is_complex(d) ? flxi_load_double(d, sizes->data, i)
+                  : factor == 2       ? largest(s->in_types[0], s->in[0]) + terms * other
+                                      : 2 * terms * largest(s->in_types[0], s->in[0]) * other;
     return chain * size + 2 * ldexp(size, -flxi_mantissa_bits(d));
+}
+
+static bool is_sum_of(const flxi_route_node *n)
+{
+    if (n->op == OP_scatter_nd)
+        return flxi_scatter_adds(flxi_attr_combine(&flxi_ops[n->op], n->attrs, "combine"));
+    return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || n->op == OP_fft;
 }
 
 static void compare(const subject *s, flx_tensor *const *expected, flx_tensor *const *sizes)
 {
-    bool is_sum = flxi_ops[s->n.op].op_class == CLASS_PRODUCT || s->n.op == OP_scatter_add || s->n.op == OP_fft;
+    bool is_sum = is_sum_of(&s->n);
     double whole = s->n.op == OP_fft ? fourier_bound(s) : 0; /* one for all elements */
     for (uint32_t k = 0; k < s->n.nout; k++) {
         const flx_type *t = s->out_types[k];

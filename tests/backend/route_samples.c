@@ -166,6 +166,37 @@ TEST(routes_of_scattering_on_larger_shapes)
     }
 }
 
+/* Rows, points, batches and moved windows, large enough for threads. */
+TEST(route_scatters_windows)
+{
+    static const struct {
+        const char *operands, *attrs;
+        double low, high;
+    } rows[] = {
+        {"%s[40, 70], i32[300], %s[300, 70]",
+         "start_index_map=[0], collapsed_axes=[0], offset_axes=[1], index_vector_axis=1", 0, 39},
+        {"%s[40, 70], i64[300, 2], %s[300]", "start_index_map=[0, 1], collapsed_axes=[0, 1]", 0, 39},
+        {"%s[40, 70], i32[300, 2], %s[300, 3, 5]", "start_index_map=[0, 1], offset_axes=[1, 2], oob=zero", -9, 60},
+        {"%s[40, 70], u8[300, 2], %s[300, 3, 5]", "start_index_map=[0, 1], offset_axes=[1, 2], oob=clamp", 0, 90},
+        {"%s[6, 40, 33], i32[6, 50], %s[6, 50, 33]",
+         "start_index_map=[1], collapsed_axes=[1], offset_axes=[2], operand_batching_axes=[0], "
+         "indices_batching_axes=[0], index_vector_axis=2",
+         0, 39},
+        {"%s[70, 40], i32[300], %s[70, 300]",
+         "start_index_map=[1], collapsed_axes=[1], offset_axes=[0], index_vector_axis=1", 0, 39},
+    };
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "c64", "i32", "u8", "bool"};
+    static const char *const combines[] = {"", ", combine=set", ", combine=mul"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (size_t c = 0; c < sizeof combines / sizeof *combines; c++) {
+                char operands[120], attrs[260];
+                snprintf(operands, sizeof operands, rows[i].operands, dtypes[d], dtypes[d]);
+                snprintf(attrs, sizeof attrs, "%s%s", rows[i].attrs, combines[c]);
+                route_check_text("scatter_nd", operands, attrs, rows[i].low, rows[i].high);
+            }
+}
+
 /* Groups of every size from none to all rows, whole sizes and filled ones. */
 TEST(routes_of_grouped_products_on_larger_shapes)
 {

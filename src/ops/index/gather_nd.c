@@ -273,6 +273,18 @@ static bool read_start(const flx_tensor *indices, int64_t i, int64_t *s)
     return true;
 }
 
+flx_code flxi_nd_start_fail(const flxi_op *op, const char *label, const struct flxi_origin *origin,
+                            const flxi_nd_start *s, flx_error *err)
+{
+    flxi_node_name name;
+    if (origin && &flxi_ops[origin->op] != op) /* the user knows an index, not where a window starts */
+        return flxi_index_fail(op, label, origin, s->dtype, s->indices, s->at, s->extent, err);
+    return flxi_fail_hint(err, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",
+                          "%s: the start %.15g is out of range: axis %lld has extent %lld, the window %lld",
+                          flxi_name_node(&name, op, label, origin), flxi_load_double(s->dtype, s->indices, s->at),
+                          (long long)s->axis, (long long)s->extent, (long long)s->window);
+}
+
 /* The start's component j; under oob=error the whole window must fit. *inside becomes false when oob=zero drops
    all elements of the window. */
 static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j, int64_t *s, bool *inside)
@@ -288,13 +300,8 @@ static flx_code component(flxi_eval *e, const nd_map *m, int64_t first, size_t j
     FLXI_TRY(flxi_resolve_index(e, m->indices, i, starts, policy, s));
     if (*s >= 0)
         return FLX_OK;
-    if (e->origin && &flxi_ops[e->origin->op] != e->op) /* the user knows an index, not where a window starts */
-        return flxi_index_fail(e->op, e->label, e->origin, m->indices->type.dtype, m->indices->data, i,
-                               m->x->dims[axis], e->err);
-    return flxi_eval_fail(e, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",
-                          "the start %.15g is out of range: axis %lld has extent %lld, the window %lld",
-                          flxi_load_double(m->indices->type.dtype, m->indices->data, i), (long long)axis,
-                          (long long)m->x->dims[axis], (long long)m->window[axis]);
+    const flxi_nd_start start = {m->indices->type.dtype, m->indices->data, i, axis, m->x->dims[axis], m->window[axis]};
+    return flxi_nd_start_fail(e->op, e->label, e->origin, &start, e->err);
 }
 
 /* The element of x that gathered position o refers to, or -1 when it is dropped. */

@@ -38,6 +38,16 @@ typedef struct {
 
 flxi_nd_layout flxi_nd_layout_of(const flxi_nd_attrs *a, int x_rank, int indices_rank);
 
+/* A component of a start that is out of range: element `at` of indices, for an axis of x. */
+typedef struct {
+    int32_t dtype; /* of indices */
+    const void *indices;
+    int64_t at, axis, extent, window;
+} flxi_nd_start;
+
+flx_code flxi_nd_start_fail(const flxi_op *op, const char *label, const struct flxi_origin *origin,
+                            const flxi_nd_start *s, flx_error *err);
+
 /* ---- Rules ---- */
 
 void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx);

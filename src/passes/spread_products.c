@@ -2,7 +2,7 @@
 /* spread_products.c: small products, for which a call and packing would take longer than the arithmetic, as sums of
    products. A product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum:
    views and a fold, which join the work around them in one kernel. A product that sums over a single element needs no
-   sum, whatever its size. */
+   sum, whatever its size; where it is used only transposed, it is computed that way. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -117,17 +117,9 @@ static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
            (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
 }
 
-/* An operand over the axes of the product: first[k] is where the axes of list k begin. */
-static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, int batch, int summed, int own)
+/* An operand over the axes of the product: its axis k becomes to[k]. */
+static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, const int64_t *to)
 {
-    int64_t to[FLX_MAX_RANK];
-    const struct {
-        const axis_list *list;
-        int first;
-    } parts[] = {{&s->batch, batch}, {&s->summed, summed}, {&s->own, own}};
-    for (size_t p = 0; p < 3; p++)
-        for (int k = 0; k < parts[p].list->n; k++)
-            to[parts[p].list->axes[k]] = parts[p].first + k;
     flx_val x = {c->remap.id[s->value], c->to->serial};
     bool is_sorted = true;
     for (int k = 1; k < s->type->rank; k++)
@@ -147,6 +139,17 @@ static flx_val stretched(flxi_copy *c, const side *s, const flx_type *space, int
     return flx_broadcast_in_dim(c->to, x, (flx_ints){space->dims, (size_t)space->rank}, (flx_ints){sorted, (size_t)n});
 }
 
+/* Where the axes of an operand are in the product: those of each list begin at a number. */
+static void place_axes(const side *s, int batch, int summed, int own, int64_t *to)
+{
+    for (int k = 0; k < s->batch.n; k++)
+        to[s->batch.axes[k]] = batch + k;
+    for (int k = 0; k < s->summed.n; k++)
+        to[s->summed.axes[k]] = summed + k;
+    for (int k = 0; k < s->own.n; k++)
+        to[s->own.axes[k]] = own + k;
+}
+
 static int append(flx_type *space, const side *s, const axis_list *l)
 {
     int first = space->rank;
@@ -155,8 +158,30 @@ static int append(flx_type *space, const side *s, const axis_list *l)
     return first;
 }
 
+/* A sum of one term. The axes of the product are those of the result, in the order of `perm` (NULL: as they are), then
+   those that have one element. */
+static flx_val spread_one(flxi_copy *c, const side *l, const side *r, const flx_type *t, const flx_ints *perm)
+{
+    flx_type space = *t;
+    int64_t left[FLX_MAX_RANK], right[FLX_MAX_RANK], at[FLX_MAX_RANK];
+    for (int k = 0; k < t->rank; k++)
+        at[perm ? perm->v[k] : k] = k;
+    for (int k = 0; k < l->summed.n; k++) {
+        at[space.rank] = space.rank;
+        space.dims[space.rank++] = 1;
+    }
+    place_axes(l, 0, t->rank, l->batch.n, left);
+    place_axes(r, 0, t->rank, l->batch.n + l->own.n, right);
+    for (int k = 0; k < l->type->rank; k++)
+        left[k] = at[left[k]];
+    for (int k = 0; k < r->type->rank; k++)
+        right[k] = at[right[k]];
+    flx_val y = flx_mul(c->to, stretched(c, l, &space, left), stretched(c, r, &space, right));
+    return flx_reshape(c->to, y, (flx_ints){t->dims, (size_t)t->rank});
+}
+
 /* The summed axes come before the right operand's own, so that these run along the lanes, or last if they are few. */
-static flx_code spread(flxi_copy *c, const flxi_node *n, const side *l, const side *r)
+static flx_val spread_sum(flxi_copy *c, const side *l, const side *r)
 {
     flx_type space = {.dtype = l->type->dtype};
     bool is_wide = has_columns(r);
@@ -164,29 +189,91 @@ static flx_code spread(flxi_copy *c, const flxi_node *n, const side *l, const si
     int summed = is_wide ? append(&space, l, &l->summed) : 0;
     int right = append(&space, r, &r->own);
     summed = is_wide ? summed : append(&space, l, &l->summed);
-    flx_val y =
-        flx_mul(c->to, stretched(c, l, &space, batch, summed, left), stretched(c, r, &space, batch, summed, right));
-    int64_t axes[FLX_MAX_RANK];
+    int64_t of_left[FLX_MAX_RANK], of_right[FLX_MAX_RANK], axes[FLX_MAX_RANK];
+    place_axes(l, batch, summed, left, of_left);
+    place_axes(r, batch, summed, right, of_right);
+    flx_val y = flx_mul(c->to, stretched(c, l, &space, of_left), stretched(c, r, &space, of_right));
     for (int k = 0; k < l->summed.n; k++)
         axes[k] = summed + k;
-    const flx_type *t = flxi_type_at(c->from, n->first);
-    if (extent_of(l, &l->summed) != 1)
-        y = flx_reduce_sum(c->to, y, (flx_ints){axes, (size_t)l->summed.n}, 0);
-    else
-        y = flx_reshape(c->to, y, (flx_ints){t->dims, (size_t)t->rank});
-    FLXI_TRY(flx_graph_error(c->to, c->err));
-    flxi_copy_replace(c, n->first, y.id);
+    return flx_reduce_sum(c->to, y, (flx_ints){axes, (size_t)l->summed.n}, 0);
+}
+
+/* ---- The pass ---- */
+
+typedef struct {
+    flxi_copy c;
+    uint32_t *uses;      /* by value */
+    bool *is_transposed; /* by value: by some use */
+} spreading;
+
+static const flxi_node *producer(const flx_graph *g, uint32_t value)
+{
+    return flxi_node_at(g, flxi_value_at(g, value)->node);
+}
+
+/* Whether the node is a product of single terms that only a transpose reads. */
+static bool is_only_transposed(const spreading *s, const flxi_node *n, const side *l)
+{
+    return extent_of(l, &l->summed) == 1 && s->uses[n->first] == 1 && s->is_transposed[n->first];
+}
+
+static flx_code replace(spreading *s, const flxi_node *n, flx_val y)
+{
+    FLXI_TRY(flx_graph_error(s->c.to, s->c.err));
+    flxi_copy_replace(&s->c, n->first, y.id);
     return FLX_OK;
+}
+
+static flx_code visit(spreading *s, uint32_t i)
+{
+    const flx_graph *g = s->c.from;
+    const flxi_node *n = flxi_node_at(g, i);
+    side l, r;
+    if (n->op == OP_transpose) {
+        const flxi_node *product = producer(g, n->in[0]);
+        if (is_spread(g, product, &l, &r) && is_only_transposed(s, product, &l))
+            return replace(s, n, spread_one(&s->c, &l, &r, flxi_type_at(g, n->first), flxi_node_ints(n, "perm")));
+        return flxi_copy_node(&s->c, i);
+    }
+    if (!is_spread(g, n, &l, &r))
+        return flxi_copy_node(&s->c, i);
+    if (is_only_transposed(s, n, &l))
+        return FLX_OK; /* with the transpose */
+    bool is_one = extent_of(&l, &l.summed) == 1;
+    return replace(s, n,
+                   is_one ? spread_one(&s->c, &l, &r, flxi_type_at(g, n->first), NULL) : spread_sum(&s->c, &l, &r));
+}
+
+static void look_at_uses(spreading *s, const flx_graph *g)
+{
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        for (uint32_t k = 0; k < n->nin; k++) {
+            s->uses[n->in[k]]++;
+            s->is_transposed[n->in[k]] |= n->op == OP_transpose && !flxi_value_at(g, n->first)->pinned;
+        }
+    }
+    for (size_t k = 0; k < g->outputs.n; k++)
+        s->uses[g->outputs.at[k].val]++;
 }
 
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    flxi_copy c;
-    flx_code code = flxi_copy_begin(&c, in, err);
-    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
-        const flxi_node *n = flxi_node_at(in, i);
-        side l, r;
-        code = is_spread(in, n, &l, &r) ? spread(&c, n, &l, &r) : flxi_copy_node(&c, i);
-    }
-    return flxi_copy_end(&c, code, out, remap);
+    spreading s = {0};
+    const flxi_allocator *mem = &in->ctx->mem;
+    size_t n = (size_t)in->value_count + 1;
+    flx_code code = flxi_copy_begin(&s.c, in, err);
+    s.uses = flxi_alloc(mem, n, sizeof *s.uses);
+    s.is_transposed = flxi_alloc(mem, n, sizeof *s.is_transposed);
+    if (code == FLX_OK && (!s.uses || !s.is_transposed))
+        code = flxi_oom(err, "a pass");
+    if (code == FLX_OK)
+        look_at_uses(&s, in);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++)
+        code = visit(&s, i);
+    if (s.uses)
+        flxi_free(mem, s.uses, n, sizeof *s.uses);
+    if (s.is_transposed)
+        flxi_free(mem, s.is_transposed, n, sizeof *s.is_transposed);
+    return flxi_copy_end(&s.c, code, out, remap);
 }

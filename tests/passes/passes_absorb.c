@@ -80,3 +80,63 @@ TEST(absorb_transposes_into_products)
         test_count_case();
     }
 }
+
+/* ---- Products of single terms ---- */
+
+static const struct {
+    const char *text;
+    size_t left; /* transposes of results */
+} outer_products[] = {
+    {"graph g(a: f64[1, 3], b: f64[1, 5]) {\n"
+     "  return transpose(dot_general(b, a, lc=[0], rc=[0], lb=[], rb=[]), perm=[1, 0]) }",
+     0},
+    {"graph g(a: f64[2, 1, 3], b: f64[2, 1, 5]) {\n"
+     "  return transpose(dot_general(b, a, lc=[1], rc=[1], lb=[0], rb=[0]), perm=[0, 2, 1]) }",
+     0},
+    {"graph g(a: f64[2, 3, 1], b: f64[2, 1, 5]) { return transpose(matmul(a, b), perm=[1, 2, 0]) }", 0},
+    {"graph g(a: f64[3, 1], b: f64[1, 5]) { y = matmul(a, b) return y, transpose(y, perm=[1, 0]) }", 1},
+};
+
+/* Nothing as large as the result is transposed. */
+static size_t count_large_transposes(const flx_graph *g)
+{
+    size_t n = 0;
+    flx_node_view v;
+    for (size_t i = 0; flx_graph_node(g, i, &v) == FLX_OK; i++) {
+        const flx_type *t = flx_val_type(g, flx_node_result(g, i, 0));
+        int64_t elements = 1;
+        for (int k = 0; k < t->rank; k++)
+            elements *= t->dims[k];
+        n += strcmp(v.op, "transpose") == 0 && elements >= 15;
+    }
+    return n;
+}
+
+TEST(spread_products_are_computed_transposed)
+{
+    for (size_t i = 0; i < sizeof outer_products / sizeof *outer_products; i++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        flx_tensor *expected[2] = {0}, *found[2] = {0};
+        const char *text = outer_products[i].text;
+        flx_module *m = flx_parse(ctx, text, strlen(text), "row", &err);
+        CHECK_MSG(m, "%s: %s", text, err.message);
+        const flx_graph *g = flx_module_main(m);
+        flx_graph *out;
+        CHECK_OK(flxi_pass_spread_products(g, &out, NULL, &err), &err);
+        CHECK_MSG(count_large_transposes(out) == outer_products[i].left, "%s", text);
+        CHECK(count(out, "dot_general") + count(out, "matmul") == 0);
+        run(g, expected);
+        run(out, found);
+        for (size_t k = 0; k < flx_graph_output_count(g); k++) {
+            CHECK(flx_tensor_count(found[k]) == flx_tensor_count(expected[k]));
+            for (int64_t e = 0; e < flx_tensor_count(found[k]); e++) /* zeros may have another sign */
+                CHECK_MSG(flx_tensor_get(found[k], e) == flx_tensor_get(expected[k], e), "%s", text);
+            flx_tensor_release(found[k]);
+            flx_tensor_release(expected[k]);
+        }
+        flx_graph_release(out);
+        flx_module_free(m);
+        flx_context_free(ctx);
+    }
+}

@@ -102,6 +102,17 @@ static void consume(flxi_routine *l, uint32_t step)
     }
 }
 
+/* The result of a route that works in place, likewise. */
+static void take_over_operand(flxi_routine *l, uint32_t step)
+{
+    const flxi_step *s = &l->steps[step];
+    if (s->kind != STEP_ROUTE || !s->way->is_in_place || !is_consumed(l, s, step, 0))
+        return;
+    flxi_slot *out = &l->slots[s->slots[s->num_reads]];
+    if (out->segment == SEGMENT_ARENA && out->nbytes && out->nbytes == l->slots[s->slots[0]].nbytes)
+        out->taken_over = s->slots[0] + 1;
+}
+
 /* ---- Placing ---- */
 
 static uint32_t first_owner(const flxi_routine *l, uint32_t slot)
@@ -154,6 +165,7 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
         s->scratch = scratch_of(m, l, s);
         take_over(m, l, i);
         consume(l, i);
+        take_over_operand(l, i);
     }
     size_t n = (size_t)l->num_slots + l->num_steps;
     flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);

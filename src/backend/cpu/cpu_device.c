@@ -38,6 +38,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     if (!route)
         return;
     way->name = route->name;
+    way->is_in_place = route->is_in_place;
     way->scratch = route->scratch(&node, threads);
     way->table_bytes = route->kept ? route->kept(&node) : 0;
 }

@@ -6,11 +6,13 @@
 #include "ops/opcode.h"
 
 static const flxi_route routes[] = {
-#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL},
+#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL, false},
+#define IN_PLACE_ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL, true},
 #define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
-    {OP_##op, #route, applies, scratch, run, kept, prepare},
+    {OP_##op, #route, applies, scratch, run, kept, prepare, false},
 #include "backend/cpu/routes/routes.def"
 #undef ROUTE
+#undef IN_PLACE_ROUTE
 #undef PREPARED_ROUTE
 };
 

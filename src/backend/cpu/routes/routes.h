@@ -11,8 +11,8 @@
 #include "backend/backend.h"
 #include "base/host/thread_pool.h"
 
-/* One node as a route sees it. Types are static; data are dense, row-major and do not overlap. To ask whether a route
-   applies, and for scratch, only op, attributes and types need to be set. */
+/* One node as a route sees it. Types are static; data are dense, row-major and do not overlap, except where a route
+   works in place. To ask whether a route applies, and for scratch, only op, attributes and types need to be set. */
 typedef struct {
     flxi_opcode op;
     const void *attrs;
@@ -41,6 +41,7 @@ typedef struct {
     flx_code (*run)(const flxi_route_node *n);
     size_t (*kept)(const flxi_route_node *n); /* bytes that the route keeps; NULL: none */
     flx_code (*prepare)(const flxi_route_node *n, void *kept, const flxi_allocator *mem); /* mem is for scratch alone */
+    bool is_in_place; /* result 0 may be in the memory of operand 0 */
 } flxi_route;
 
 typedef struct {
@@ -76,12 +77,14 @@ int64_t flxi_route_chunk(int64_t count, int64_t bytes_each);
     const char *applies(const flxi_route_node *n);         \
     size_t scratch(const flxi_route_node *n, int threads); \
     flx_code run(const flxi_route_node *n);
+#define IN_PLACE_ROUTE ROUTE
 #define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
     ROUTE(op, route, applies, scratch, run)                             \
     size_t kept(const flxi_route_node *n);                              \
     flx_code prepare(const flxi_route_node *n, void *made, const flxi_allocator *mem);
 #include "backend/cpu/routes/routes.def"
 #undef ROUTE
+#undef IN_PLACE_ROUTE
 #undef PREPARED_ROUTE
 
 size_t flxi_no_scratch(const flxi_route_node *n, int threads);

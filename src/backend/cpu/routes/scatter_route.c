@@ -252,7 +252,7 @@ static bool find_start(const scattering *s, int64_t i, int64_t *p, int64_t *fail
     return true;
 }
 
-/* The next position of so many axes; false after the last. */
+/* The next position; false after the last. */
 static bool advance(const scatter_axis *axes, int n, int64_t *at)
 {
     for (int k = n; k-- > 0;) {
@@ -415,7 +415,8 @@ flx_code flxi_windows_route(const flxi_route_node *n)
     choose_row(&s);
     s.y = is_wide ? n->scratch : n->out[0];
     s.y_size = is_wide ? sizeof(float) : s.y_size;
-    flxi_pool_run(n->pool, count, chunk, copy_part, &s);
+    if (s.y != n->in[0])
+        flxi_pool_run(n->pool, count, chunk, copy_part, &s);
     int number = find_division(&s);
     if (number >= 0)
         scatter_divided(&s, number);

@@ -221,7 +221,6 @@ static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_set
                             flx_error *err)
 {
     flx_exec *e = v->exec;
-    FLXI_TRY(flxi_feeding_check(f, v->g));
     FLXI_TRY(check_memory(v, setup->options, err));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);

@@ -100,11 +100,26 @@ static flx_code check_bound(flxi_feeding *s)
     return FLX_OK;
 }
 
-flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound)
+/* The type with its symbols replaced; false where an extent cannot be computed, which specialising reports. */
+static bool bind_type(const flxi_feeding *s, const flx_type *type, flx_type *out)
 {
-    for (size_t i = 0; i < bound->leaves.n; i++)
-        if (!flxi_type_equal(flxi_type_at(bound, bound->leaves.at[i]), &s->in[i]->type))
-            return wrong_feed(s, i, flxi_type_at(bound, bound->leaves.at[i]));
+    *out = *type;
+    for (int32_t i = 0; i < type->rank; i++) {
+        out->dims[i] = flxi_dim_bind(s->g->ctx, type->dims[i], s->bound.at, s->bound.n, NULL);
+        if (out->dims[i] == FLX_DIM_INVALID)
+            return false;
+    }
+    return true;
+}
+
+/* Before anything is compiled, which can take long. */
+static flx_code check_types(flxi_feeding *s)
+{
+    for (size_t i = 0; i < s->g->leaves.n; i++) {
+        flx_type bound;
+        if (bind_type(s, flxi_type_at(s->g, s->g->leaves.at[i]), &bound) && !flxi_type_equal(&bound, &s->in[i]->type))
+            return wrong_feed(s, i, &bound);
+    }
     return FLX_OK;
 }
 
@@ -132,10 +147,11 @@ flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_o
         FLXI_TRY(flxi_check_bindings(options->dims, options->num_dims, err));
     for (size_t i = 0; options && i < options->num_dims; i++)
         FLXI_TRY(bind_symbol(s, options->dims[i].name, options->dims[i].extent));
-    if (!g->symbols.n)
-        return FLX_OK;
-    FLXI_TRY(bind_from_shapes(s));
-    return check_bound(s);
+    if (g->symbols.n) {
+        FLXI_TRY(bind_from_shapes(s));
+        FLXI_TRY(check_bound(s));
+    }
+    return check_types(s);
 }
 
 void flxi_feeding_end(flxi_feeding *s)

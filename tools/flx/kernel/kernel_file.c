@@ -290,8 +290,6 @@ static int read_contents(buffer_values *v, const kernel_file *f, const args *a)
         buffer_value *b = status ? NULL : values_find(v, name);
         if (!status && !b)
             status = unknown_name(v, "--in", name);
-        else if (!status && b->value)
-            status = fail(FLX_E_USAGE, "--in names '%s' twice", name);
         if (!status)
             status = fill(f, b, spec);
         if (!status)

@@ -87,10 +87,14 @@ void write_error_manual(FILE *f)
           "Every failure is a value: a code, a message that names the thing, the position, and where it helps a hint. "
           "The "
           "library\n"
-          "never aborts, exits or prints. The last column is the exit status of `flx`.\n\n"
+          "never aborts, exits or prints. The last column is the exit status of `flx`; a file that it cannot write is "
+          "3,\n"
+          "one that it cannot read is 2.\n\n"
           "| code | number | meaning | exit status |\n|---|---|---|---|\n",
           f);
-#define ERROR_ROW(name, value, status, text) fprintf(f, "| `FLX_E_%s` | %d | %s | %d |\n", #name, value, text, status);
+#define ERROR_ROW(name, value, status, text)                                    \
+    fprintf(f, "| `FLX_E_%s` | %d | %s | %d%s |\n", #name, value, text, status, \
+            FLX_E_##name == FLX_E_IO ? " or 3" : "");
     FLX_ERROR_MAP(ERROR_ROW)
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: reading a file of graphs and kernels. A first pass finds where each begins; then each graph is read, and a
-   graph that it refers to by @name is read first. Kernels stay text, which goes to the ops that name them. A graph that
+/* parse.c: reading a file of graphs and kernels. A first pass finds where each begins; then each kernel is checked and
+   each graph is read, and a graph that it refers to by @name is read first. Kernels stay text, which goes to the ops
+   that name them; checking them here covers those that no op names, and gives positions in the file. A graph that
    is reached again while it is being read calls itself, which is an error; so the recursion is as deep as graphs nest,
    which FLXI_MAX_NESTING bounds. */
 #include "graph/text/parse.h"
 
 #include "graph/module.h"
+#include "kernel/text/kernel_parse.h"
 
 #include <ctype.h>
 #include <fluxion/text.h>
@@ -498,6 +500,14 @@ flx_code flxi_dim_read(flx_graph *g, const char *text, flx_dim *out, flx_error *
     return code;
 }
 
+static flx_code check_kernel(const flxi_parser *p, const entry *e)
+{
+    flx_kernel *k = flxi_kernel_parse_part(p->ctx, p->text, (size_t)(e->kernel - p->text),
+                                           (size_t)(e->kernel_end - p->text), p->file, p->err);
+    flx_kernel_release(k);
+    return k ? FLX_OK : (flx_code)p->err->code;
+}
+
 static flx_code read_all(flxi_parser *p, flx_module *m)
 {
     flxi_reader r = {.p = p};
@@ -508,6 +518,9 @@ static flx_code read_all(flxi_parser *p, flx_module *m)
         graphs += !p->entries.at[i].kernel;
     if (graphs == 0)
         return flxi_fail_at(&r, p->text, FLX_E_SYNTAX, NULL, "the text holds no graph");
+    for (size_t i = 0; i < p->entries.n; i++)
+        if (p->entries.at[i].kernel)
+            FLXI_TRY(check_kernel(p, &p->entries.at[i]));
     for (size_t i = 0; i < p->entries.n; i++) {
         entry *e = &p->entries.at[i];
         if (e->kernel)

@@ -76,7 +76,10 @@ static flx_code missing_attr(const flxi_op *op, const flxi_attr *a, flx_error *e
 {
     flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' must be given: %s", op->name, a->name,
               flxi_attr_kinds[a->kind].text);
-    hint_known(op, err);
+    if (a->note)
+        flxi_hint(err, "%s", a->note);
+    else
+        hint_known(op, err);
     return FLX_E_ATTRIBUTE;
 }
 
@@ -117,7 +120,7 @@ static flx_code fill_own(flx_graph *g, const flxi_op *op, const flxi_attr *own, 
 static bool is_none(const flxi_attr *attr, const flx_attr *given)
 {
     return given->kind == FLX_ATTR_WORD && given->as.s && strcmp(given->as.s, "none") == 0 && attr->note &&
-           (!attr->words || flxi_word_find(attr->words, "none", 4) < 0);
+           !(attr->flags & ATTR_REQUIRED) && (!attr->words || flxi_word_find(attr->words, "none", 4) < 0);
 }
 
 flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given, size_t n, void **out, flx_error *err)

@@ -9,7 +9,8 @@
    0, and statements keep their source positions. */
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
 
-/* Reads and validates the kernel that a longer text holds between two offsets. Positions are those in the whole text. */
+/* Reads and validates the kernel that a longer text holds between two offsets.
+   Positions are those in the whole text. */
 flx_kernel *flxi_kernel_parse_part(flx_context *ctx, const char *text, size_t begin, size_t end, const char *file,
                                    flx_error *err);
 

@@ -213,7 +213,7 @@ static flx_code check_memory(const flxi_variant *v, const flx_run_options *o, fl
             need = SIZE_MAX;
     if (!limit || need <= (uint64_t)limit)
         return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+    return flxi_fail_hint(err, FLX_E_SIZE, "raise --memory-limit (flx_run_options.memory_limit)",
                           "the run needs %zu bytes, more than its limit of %lld", need, (long long)limit);
 }
 

@@ -143,7 +143,8 @@ flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
                                flxi_value_at(g, g->leaves.at[i])->name);
     flxi_fail(err, FLX_E_NAME, "the graph '%.100s' has no input called '%s'", g->name, text);
     if (is_computed(g, name))
-        flxi_hint(err, "it is computed by the graph, not given to it; its inputs: %.60s", at ? list : "none");
+        flxi_hint(err, "it is computed, and the inputs are: %.40s; grad and taylor also take a value that is pinned",
+                  at ? list : "none");
     else if (at < sizeof list)
         flxi_hint(err, "its inputs: %s", at ? list : "none");
     else

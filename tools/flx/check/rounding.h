@@ -9,8 +9,8 @@
    with; 0 when they have none. */
 double coarsest_spacing(const flx_graph *g);
 
-/* What an element of each output may differ by because of rounding alone, as |a - b|: one list for each output, NULL for
-   integers and bools. `results` are those of device ref. Free with rounding_free(), also after a failure. */
+/* What an element of each output may differ by because of rounding alone, as |a - b|: one list for each output, NULL
+   for integers and bools. `results` are those of device ref. Free with rounding_free(), also after a failure. */
 typedef struct {
     double **bounds;
     size_t count;

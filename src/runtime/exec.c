@@ -243,6 +243,7 @@ static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_set
 static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
 {
     flxi_variant *v;
+    FLXI_TRY(flxi_feeding_check(f));
     FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
     if (setup->observe) /* the observer keeps texts of the steps */
         flxi_variant_pin(v);

@@ -112,8 +112,7 @@ static bool bind_type(const flxi_feeding *s, const flx_type *type, flx_type *out
     return true;
 }
 
-/* Before anything is compiled, which can take long. */
-static flx_code check_types(flxi_feeding *s)
+flx_code flxi_feeding_check(flxi_feeding *s)
 {
     for (size_t i = 0; i < s->g->leaves.n; i++) {
         flx_type bound;
@@ -147,11 +146,10 @@ flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_o
         FLXI_TRY(flxi_check_bindings(options->dims, options->num_dims, err));
     for (size_t i = 0; options && i < options->num_dims; i++)
         FLXI_TRY(bind_symbol(s, options->dims[i].name, options->dims[i].extent));
-    if (g->symbols.n) {
-        FLXI_TRY(bind_from_shapes(s));
-        FLXI_TRY(check_bound(s));
-    }
-    return check_types(s);
+    if (!g->symbols.n)
+        return FLX_OK;
+    FLXI_TRY(bind_from_shapes(s));
+    return check_bound(s);
 }
 
 void flxi_feeding_end(flxi_feeding *s)

@@ -29,6 +29,8 @@ static flx_code run_on(const flxi_device *device, const flx_graph *g, const flx_
     flxi_stop_enter(&scope, options->stop, options->time_limit);
     flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
     if (code == FLX_OK)
+        code = flxi_feeding_check(&s);
+    if (code == FLX_OK)
         code = device->run_graph ? run_as_it_is(&s, device, options, outputs, err)
                                  : flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
     flxi_feeding_end(&s);

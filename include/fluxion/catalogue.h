@@ -53,8 +53,8 @@ FLX_API flx_code flx_op_synonym(size_t i, const char **synonym, const char **nam
 typedef struct flx_foreign_view {
     const char *name;       /* as the framework spells it, without its module */
     const char *frameworks; /* "PyTorch, NumPy" */
-    const char *ours;       /* an op, or a function of fluxion/nn.h ("flx_nn_lstm") */
-    const char *note;       /* how it is called or what else is needed, or "" */
+    const char *ours;       /* an op, or a function of fluxion/nn.h ("flx_nn_lstm"); "": neither */
+    const char *note;       /* how it is written here; "": just as there, under its name here */
 } flx_foreign_view;
 
 /** Row i of the table, sorted by name; FLX_E_NAME when `i` is out of range. */

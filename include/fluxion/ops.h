@@ -6654,7 +6654,7 @@ typedef struct flx_kernel_call_attrs {
     const char *inputs; /* "" */
     const char *results; /* "" */
     flx_types outputs; /* from the counts of the results */
-    flx_ints grid; /* [1, 1, 1] */
+    flx_ints grid; /* must be given */
     const char *backward; /* "" */
     int64_t max_trips; /* 0 */
     const char *scratch; /* "" */

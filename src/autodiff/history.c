@@ -121,6 +121,17 @@ flx_code flxi_no_rule(flx_error *err, const flx_graph *g, const flxi_node *n, co
         from, n->nout ? flxi_type_str(g->ctx, flxi_type_at(g, n->first), &type) : "nothing", mode);
 }
 
+/* Whether the name is that of a value which is not an input. */
+static bool is_computed(const flx_graph *g, const char *name)
+{
+    for (uint32_t id = 1; id <= g->value_count; id++) {
+        const char *label = flxi_value_at(g, id)->name;
+        if (label && strcmp(label, name) == 0)
+            return true;
+    }
+    return flx_graph_find(g, name).id != 0;
+}
+
 flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
 {
     char text[60];
@@ -131,7 +142,10 @@ flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "",
                                flxi_value_at(g, g->leaves.at[i])->name);
     flxi_fail(err, FLX_E_NAME, "the graph '%.100s' has no input called '%s'", g->name, text);
-    if (at < sizeof list)
+    if (is_computed(g, name))
+        flxi_hint(err, "it is computed, and the inputs are: %.40s; grad and taylor also take a value that is pinned",
+                  at ? list : "none");
+    else if (at < sizeof list)
         flxi_hint(err, "its inputs: %s", at ? list : "none");
     else
         flxi_hint(err, "its inputs: %.*s...", 90, list);

@@ -348,9 +348,9 @@ static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tenso
 {
     const char *dtype = dtype_name(t->type.dtype);
     if (!dtype)
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "flx_npz_write supports it",
-                              "tensor '%.100s' is %s, which safetensors files do not support", key,
-                              flx_dtype_name(t->type.dtype));
+        return flxi_fail_hint(
+            err, FLX_E_UNSUPPORTED, ".npz files can hold it: flx run --out NAME.npz, in C flx_npz_write()",
+            "tensor '%.100s' is %s, which safetensors files do not support", key, flx_dtype_name(t->type.dtype));
     if (strcmp(key, "__metadata__") == 0)
         return flxi_fail(err, FLX_E_NAME, "a tensor must not be named __metadata__");
     add_json_string(b, key);

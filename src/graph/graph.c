@@ -154,7 +154,8 @@ static bool has_room(flx_graph *g)
 {
     flx_error err = {0};
     if (g->node_count >= g->ctx->node_limit) {
-        flxi_graph_failf(g, FLX_E_SIZE, "flx_context_options.node_limit is the limit",
+        flxi_graph_failf(g, FLX_E_SIZE,
+                         "a body that call() uses is counted once; in C flx_context_options.node_limit is the limit",
                          "the graph '%s' has more than %llu nodes", g->name, (unsigned long long)g->ctx->node_limit);
         return false;
     }

@@ -213,7 +213,7 @@ static flx_code check_memory(const flxi_variant *v, const flx_run_options *o, fl
             need = SIZE_MAX;
     if (!limit || need <= (uint64_t)limit)
         return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+    return flxi_fail_hint(err, FLX_E_SIZE, "raise --memory-limit (flx_run_options.memory_limit)",
                           "the run needs %zu bytes, more than its limit of %lld", need, (long long)limit);
 }
 
@@ -221,7 +221,6 @@ static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_set
                             flx_error *err)
 {
     flx_exec *e = v->exec;
-    FLXI_TRY(flxi_feeding_check(f, v->g));
     FLXI_TRY(check_memory(v, setup->options, err));
     size_t room = e->g->leaves.n + e->g->outputs.n;
     const void **in = flxi_alloc(e->mem, room, sizeof *in);
@@ -244,6 +243,7 @@ static flx_code run_variant(flxi_variant *v, flxi_feeding *f, const flxi_run_set
 static flx_code run_fed(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, flx_tensor **outputs, flx_error *err)
 {
     flxi_variant *v;
+    FLXI_TRY(flxi_feeding_check(f));
     FLXI_TRY(flxi_variant_for(e, f->bound.at, f->bound.n, &v, err));
     if (setup->observe) /* the observer keeps texts of the steps */
         flxi_variant_pin(v);

@@ -100,11 +100,25 @@ static flx_code check_bound(flxi_feeding *s)
     return FLX_OK;
 }
 
-flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound)
+/* The type with its symbols replaced; false where an extent cannot be computed, which specialising reports. */
+static bool bind_type(const flxi_feeding *s, const flx_type *type, flx_type *out)
 {
-    for (size_t i = 0; i < bound->leaves.n; i++)
-        if (!flxi_type_equal(flxi_type_at(bound, bound->leaves.at[i]), &s->in[i]->type))
-            return wrong_feed(s, i, flxi_type_at(bound, bound->leaves.at[i]));
+    *out = *type;
+    for (int32_t i = 0; i < type->rank; i++) {
+        out->dims[i] = flxi_dim_bind(s->g->ctx, type->dims[i], s->bound.at, s->bound.n, NULL);
+        if (out->dims[i] == FLX_DIM_INVALID)
+            return false;
+    }
+    return true;
+}
+
+flx_code flxi_feeding_check(flxi_feeding *s)
+{
+    for (size_t i = 0; i < s->g->leaves.n; i++) {
+        flx_type bound;
+        if (bind_type(s, flxi_type_at(s->g, s->g->leaves.at[i]), &bound) && !flxi_type_equal(&bound, &s->in[i]->type))
+            return wrong_feed(s, i, &bound);
+    }
     return FLX_OK;
 }
 

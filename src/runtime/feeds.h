@@ -17,11 +17,11 @@ typedef struct {
 /* USAGE when a flag does not exist; options may be NULL. */
 flx_code flxi_run_options_read(const flx_run_options *given, flx_run_options *out, flx_error *err);
 
-/* Ended by flxi_feeding_end() whether it succeeds or not. */
+/* Matches names and binds symbols. Ended by flxi_feeding_end() whether it succeeds or not. */
 flx_code flxi_feeding_begin(flxi_feeding *s, const flx_graph *g, const flx_run_options *options, const flx_feed *feeds,
                             size_t num_feeds, flx_error *err);
-/* Whether the values have the types of the inputs of `bound`, the graph with its symbols replaced. */
-flx_code flxi_feeding_check(flxi_feeding *s, const flx_graph *bound);
+/* Whether the values have the types of the inputs: before anything is compiled, which can take long. */
+flx_code flxi_feeding_check(flxi_feeding *s);
 void flxi_feeding_end(flxi_feeding *s);
 
 #endif

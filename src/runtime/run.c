@@ -16,9 +16,7 @@ static flx_code run_as_it_is(flxi_feeding *s, const flxi_device *device, const f
         FLXI_TRY(flxi_specialise(s->g, s->bound.at, s->bound.n, &special, NULL, err));
         g = special;
     }
-    flx_code code = flxi_feeding_check(s, g);
-    if (code == FLX_OK)
-        code = device->run_graph(g, options, s->in, outputs, err);
+    flx_code code = device->run_graph(g, options, s->in, outputs, err);
     flx_graph_release(special);
     return code;
 }
@@ -26,14 +24,15 @@ static flx_code run_as_it_is(flxi_feeding *s, const flxi_device *device, const f
 static flx_code run_on(const flxi_device *device, const flx_graph *g, const flx_run_options *options,
                        const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
 {
-    if (!device->run_graph)
-        return flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
     flxi_feeding s;
     flxi_stop_scope scope;
     flxi_stop_enter(&scope, options->stop, options->time_limit);
     flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
     if (code == FLX_OK)
-        code = run_as_it_is(&s, device, options, outputs, err);
+        code = flxi_feeding_check(&s);
+    if (code == FLX_OK)
+        code = device->run_graph ? run_as_it_is(&s, device, options, outputs, err)
+                                 : flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
     flxi_feeding_end(&s);
     flxi_stop_leave(&scope);
     return code;

@@ -204,8 +204,10 @@ static flx_code make_memory(flxi_state *s, flx_error *err)
     size_t need = m->main->arena_bytes;
     int64_t limit = flxi_context_limit(m->ctx);
     if (limit && need > (size_t)limit)
-        return flxi_fail_hint(err, FLX_E_SIZE, "flx_exec_memory() returns how much a run needs",
-                              "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
+        return flxi_fail_hint(
+            err, FLX_E_SIZE,
+            "use smaller extents; in C flx_context_options.memory_limit is the limit, else what the machine has",
+            "a run needs %zu bytes, more than the limit of %lld", need, (long long)limit);
     return m->device->allocate(m->ctx, need, &s->memory, err);
 }
 

@@ -64,6 +64,42 @@ TEST(api_log_reports_compiling_and_reuse)
     flx_context_free(ctx);
 }
 
+static void check_refused_before_compiling(const char *text, flx_dim x_extent, flx_dim y_extent)
+{
+    events e = {0};
+    flx_error err = {0};
+    flx_context *ctx = logging_context(&e);
+    flx_module *m = parse(ctx, text);
+    const flx_type types[] = {flx_type_make(FLX_F32, 1, &x_extent), flx_type_make(FLX_F32, 1, &y_extent)};
+    flx_tensor *x = flx_tensor_new(ctx, &types[0], NULL, &err), *y = flx_tensor_new(ctx, &types[1], NULL, &err);
+    flx_tensor *out[2];
+    CHECK_MADE(x, &err);
+    CHECK_MADE(y, &err);
+    const flx_feed feeds[] = {{"x", x}, {"y", y}};
+    const flx_run_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
+    CHECK_CODE(flx_run(flx_module_main(m), &on_cpu, feeds, 2, out, &err), FLX_E_SHAPE, &err);
+    flx_exec *exec =
+        flx_compile(flx_module_main(m), &(flx_compile_options){.struct_size = sizeof(flx_compile_options)}, &err);
+    int at_first = e.count[FLX_LOG_COMPILED];
+    CHECK_MADE(exec, &err);
+    CHECK_CODE(flx_exec_run(exec, NULL, feeds, 2, out, &err), FLX_E_SHAPE, &err);
+    CHECK_EQ_I64(e.count[FLX_LOG_COMPILED], at_first);
+    CHECK_EQ_I64(at_first, flx_graph_symbol(flx_module_main(m), 0) ? 0 : 1);
+    flx_exec_free(exec);
+    flx_tensor_release(x);
+    flx_tensor_release(y);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(api_log_shows_that_feeds_are_checked_before_compiling)
+{
+    check_refused_before_compiling("graph f(x: f32[3], y: f32[3]) { return add(x, y) }", 3, 4);
+    check_refused_before_compiling("graph f(x: f32[N], y: f32[N]) { return add(x, y) }", 3, 4);
+    check_refused_before_compiling("graph f(x: f32[N], y: f32[N * N]) { return x, y }", 3, 8);
+    check_refused_before_compiling("graph f(x: f32[N], y: f32[N / 2]) { return x, y }", 3, 1);
+}
+
 TEST(api_log_gives_the_reason_for_a_slower_way)
 {
     events e = {0};

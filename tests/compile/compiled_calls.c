@@ -166,12 +166,12 @@ static const struct {
     /* subgroups; outside of a buffer a load gives zero and a store does nothing */
     {"graph main(x: f32[64]) { return kernel_call(x, kernel=\"kernel k(workgroup = [64, 1, 1]) {"
      " buffer x: f32[64] read; buffer out: f32[64] output; let i = invocation_id(0);"
-     " out[i + 60] = subgroup_add(x[i]); out[i - 3] = x[i + 1]; }\") }",
+     " out[i + 60] = subgroup_add(x[i]); out[i - 3] = x[i + 1]; }\", grid=[1]) }",
      NO_GRAD | NO_JVP | NO_VMAP},
     /* in the bodies of a loop and of a branch */
     {"graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, kernel=\"kernel product() { buffer x: f64[] read;"
      " buffer out: f64[1] output; let p = 1.0f64; for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\","
-     " outputs=[f64[1]])\n  return add(mul(c, 0.5), p), p }\n"
+     " outputs=[f64[1]], grid=[1])\n  return add(mul(c, 0.5), p), p }\n"
      "graph main(x: f64[5, 3]) { c, ys = scan(full(f64[1], 0), x, body=@step)\n  return c, ys }",
      0},
     {"graph yes(x: f32[8]) { return kernel_call(x, kernel=\"kernel k() { buffer x: f32[8] read;"

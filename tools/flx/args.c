@@ -32,10 +32,24 @@ static int unknown_option(const command *c, const char *name, size_t n)
     return status;
 }
 
+/* An option that repeats is given once for each name. */
+static int check_new_name(const args *a, const option *o, const char *value)
+{
+    const char *other;
+    size_t n = strcspn(value, "=");
+    for (size_t at = 0; (other = args_next(a, o->name, &at)) != NULL;)
+        if (value[n] && strncmp(other, value, n + 1) == 0)
+            return fail(FLX_E_USAGE, "%s names '%.*s' twice", o->name, (int)(n < 100 ? n : 100), value);
+    return STATUS_OK;
+}
+
 static int keep_option(args *a, const option *o, const char *value)
 {
     if (o->use != MAY_REPEAT && args_value(a, o->name))
         return fail(FLX_E_USAGE, "%s is given twice", o->name);
+    int status = o->use == MAY_REPEAT ? check_new_name(a, o, value) : STATUS_OK;
+    if (status)
+        return status;
     a->given[a->num_given++] = (given_option){o, value};
     return STATUS_OK;
 }

@@ -8,7 +8,7 @@ struct args;
 
 typedef enum {
     MAY_BE_GIVEN,
-    MAY_REPEAT,    /* given any number of times */
+    MAY_REPEAT,    /* NAME=VALUE, given once for each name */
     MUST_BE_GIVEN, /* the command reports when it is not */
 } option_use;
 

@@ -13,6 +13,9 @@ static flx_context *ctx;
 static flx_stop *volatile stop; /* read by the handler */
 static volatile sig_atomic_t caught;
 
+/* Those that are sent to end a process, the limit of its processor time among them. */
+static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
+
 static void handle(int number)
 {
     flx_stop *now = stop;
@@ -21,10 +24,11 @@ static void handle(int number)
         flx_stop_request(now);
 }
 
-/* Not for signals that are ignored, as in a background job of a shell without job control. */
+/* Not for signals that are ignored, as in a background job of a shell without job control. A second signal has its
+   usual effect; but after the first write to a closed pipe others follow, and they must not end the process early. */
 static void catch_signal(int number)
 {
-    struct sigaction before, action = {.sa_handler = handle, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before, action = {.sa_handler = handle, .sa_flags = number == SIGPIPE ? 0 : (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
@@ -39,9 +43,13 @@ void interrupt_begin(void)
     if (!stop)
         return;
     flx_stop_use(stop);
-    catch_signal(SIGINT);
-    catch_signal(SIGTERM);
-    catch_signal(SIGHUP);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        catch_signal(ending[i]);
+}
+
+bool interrupt_has_no_reader(void)
+{
+    return caught == SIGPIPE;
 }
 
 int interrupt_limit(double seconds)

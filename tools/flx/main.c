@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 {
     interrupt_begin();
     int status = dispatch(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout))
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !interrupt_has_no_reader())
         status = fail_write("standard output", strerror(errno));
     interrupt_end();
     return status;

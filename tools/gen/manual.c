@@ -87,10 +87,14 @@ void write_error_manual(FILE *f)
           "Every failure is a value: a code, a message that names the thing, the position, and where it helps a hint. "
           "The "
           "library\n"
-          "never aborts, exits or prints. The last column is the exit status of `flx`.\n\n"
+          "never aborts, exits or prints. The last column is the exit status of `flx`; a file that it cannot write is "
+          "3,\n"
+          "one that it cannot read is 2.\n\n"
           "| code | number | meaning | exit status |\n|---|---|---|---|\n",
           f);
-#define ERROR_ROW(name, value, status, text) fprintf(f, "| `FLX_E_%s` | %d | %s | %d |\n", #name, value, text, status);
+#define ERROR_ROW(name, value, status, text)                                    \
+    fprintf(f, "| `FLX_E_%s` | %d | %s | %d%s |\n", #name, value, text, status, \
+            FLX_E_##name == FLX_E_IO ? " or 3" : "");
     FLX_ERROR_MAP(ERROR_ROW)
 }
 
@@ -108,12 +112,14 @@ void write_foreign_manual(FILE *f)
           "What functions of PyTorch, NumPy, JAX and ONNX are called here: an op ([ops.md](ops.md)), or a function of\n"
           "`fluxion/nn.h` ([nn.md](nn.md)). Case, underscores and the module do not matter: the error message for\n"
           "`torch.nn.MaxPool2d(x)` gives the same answer, and so does `flx ops MaxPool2d`. Names that are the same\n"
-          "everywhere (`exp`, `softmax` …) are left out.\n\n"
-          "| there | in | here | note |\n|---|---|---|---|\n",
+          "everywhere (`exp`, `softmax` …) are left out. Where the last column is empty, the op takes the same "
+          "operands.\n\n"
+          "| there | in | here | how |\n|---|---|---|---|\n",
           f);
     for (size_t i = 0; flx_foreign_name(i, &row) == FLX_OK; i++) {
         int is_function = strncmp(row.ours, "flx_", 4) == 0;
-        fprintf(f, "| `%s` | %s | `%s%s` | ", row.name, row.frameworks, row.ours, is_function ? "()" : "");
+        fprintf(f, row.ours[0] ? "| `%s` | %s | `%s%s` | " : "| `%s` | %s | %s%s | ", row.name, row.frameworks,
+                row.ours[0] ? row.ours : "–", is_function ? "()" : "");
         write_cell(f, row.note);
         fputs(" |\n", f);
     }

@@ -57,7 +57,7 @@ static flx_code hold(flxi_run *r, uint32_t id)
     size_t nbytes = 0;
     flxi_static_bytes(flxi_type_at(r->g, id), &nbytes);
     if (limit_of(r) && (nbytes > limit_of(r) || r->held > limit_of(r) - nbytes))
-        return flxi_fail_hint(r->err, FLX_E_SIZE, "raise flx_run_options.memory_limit",
+        return flxi_fail_hint(r->err, FLX_E_SIZE, "raise --memory-limit (flx_run_options.memory_limit)",
                               "the run needs more than its limit of %zu bytes", limit_of(r));
     r->held += nbytes;
     return FLX_OK;

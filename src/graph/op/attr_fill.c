@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attr_fill.c: what a builder, a file or a text gives for an attribute, checked and put into the op's struct. */
 #include "graph/op/attr_kinds.h"
+#include "graph/op/foreign_names.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,8 +22,16 @@ static flx_code wrong_kind(flxi_filling *s)
     char hint[120] = "";
     char found[60];
     const flx_attr *given = s->given;
+    const char *dtype = s->attr->kind == ATTR_DTYPE && given->kind == FLX_ATTR_WORD && given->as.s
+                            ? flxi_foreign_dtype(given->as.s, strlen(given->as.s))
+                            : NULL;
     if (s->attr->words)
         snprintf(hint, sizeof hint, "one of: %s", s->attr->words);
+    else if (dtype)
+        snprintf(hint, sizeof hint, "write %s=%s", s->attr->name, dtype);
+    else if (s->attr->kind == ATTR_GRAPH && given->kind == FLX_ATTR_WORD && given->as.s)
+        snprintf(hint, sizeof hint, "write %s=@%s", s->attr->name,
+                 flxi_printable(found, sizeof found, given->as.s, strlen(given->as.s)));
     else if (flxi_attr_is_list(s->attr->kind) && given->kind == FLX_ATTR_INT && flxi_dim_is_number(given->as.i))
         snprintf(hint, sizeof hint, "write %s=[%lld]", s->attr->name, (long long)given->as.i);
     else if (s->attr->kind == ATTR_INT && given->kind == FLX_ATTR_INTS && given->as.ints.n == 1 &&

@@ -36,16 +36,20 @@ int64_t flxi_word_find(const char *words, const char *s, size_t n)
 
 /* ---- Filling ---- */
 
-static void hint_known(const flxi_op *op, flx_error *err)
+/* "first" comes before the list, unless it is "". */
+static void hint_known(const flxi_op *op, const char *first, flx_error *err)
 {
-    char known[100] = "";
+    char known[120] = "";
     size_t at = 0;
+    const char *meaning = flxi_foreign_meaning(op->name);
     for (const flxi_attr *a = op->rules->schema; a && a->name && at < sizeof known - 1; a++)
         at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", a->name);
-    if (at)
-        flxi_hint(err, "known attributes: %s", known);
+    if (meaning && !first[0])
+        flxi_hint(err, "%s", meaning);
+    else if (at)
+        flxi_hint(err, "%s%sknown attributes: %.*s", first, first[0] ? "; " : "", first[0] ? 80 : 100, known);
     else
-        flxi_hint(err, "%s has no attributes", op->name);
+        flxi_hint(err, "%s has no attributes: %s", op->name, flxi_op_signature(op, known, sizeof known));
 }
 
 /* How the value of an attribute is written: lists in brackets. */
@@ -62,13 +66,11 @@ flx_code flxi_unknown_attr(const flxi_op *op, const char *key, flx_error *err)
     char name[40];
     flxi_printable(name, sizeof name, key, strlen(key));
     flxi_fail(err, FLX_E_ATTRIBUTE, "%s: unknown attribute '%s'", op->name, name);
-    hint_known(op, err);
     const char *ours = flxi_foreign_attr(op, key);
-    char known[sizeof err->hint];
-    if (ours && err) {
-        snprintf(known, sizeof known, "%s", err->hint);
-        flxi_hint(err, "write %s=%s; %.80s", ours, value_form(op, ours), known);
-    }
+    char instead[80] = "";
+    if (ours)
+        snprintf(instead, sizeof instead, "write %s=%s", ours, value_form(op, ours));
+    hint_known(op, instead, err);
     return FLX_E_ATTRIBUTE;
 }
 
@@ -76,7 +78,12 @@ static flx_code missing_attr(const flxi_op *op, const flxi_attr *a, flx_error *e
 {
     flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' must be given: %s", op->name, a->name,
               flxi_attr_kinds[a->kind].text);
-    hint_known(op, err);
+    char instead[80];
+    snprintf(instead, sizeof instead, "write %s=%s", a->name, value_form(op, a->name));
+    if (a->note)
+        flxi_hint(err, "%s", a->note);
+    else
+        hint_known(op, instead, err);
     return FLX_E_ATTRIBUTE;
 }
 
@@ -117,7 +124,7 @@ static flx_code fill_own(flx_graph *g, const flxi_op *op, const flxi_attr *own, 
 static bool is_none(const flxi_attr *attr, const flx_attr *given)
 {
     return given->kind == FLX_ATTR_WORD && given->as.s && strcmp(given->as.s, "none") == 0 && attr->note &&
-           (!attr->words || flxi_word_find(attr->words, "none", 4) < 0);
+           !(attr->flags & ATTR_REQUIRED) && (!attr->words || flxi_word_find(attr->words, "none", 4) < 0);
 }
 
 flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given, size_t n, void **out, flx_error *err)

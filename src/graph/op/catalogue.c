@@ -101,7 +101,7 @@ flx_code flx_op_attr(const char *op, uint32_t i, flx_attr_view *out)
                            .words = a->words ? a->words : "",
                            .positional = (a->flags & ATTR_POSITIONAL) != 0,
                            .required = (a->flags & ATTR_REQUIRED) != 0};
-    if (a->note)
+    if (a->note && !out->required)
         snprintf(out->fallback, sizeof out->fallback, "%s", a->note);
     else if (!out->required)
         flxi_attr_kinds[a->kind].write_default(a, out->fallback, sizeof out->fallback);

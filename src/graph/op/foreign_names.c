@@ -62,13 +62,45 @@ bool flxi_foreign_hint(const char *name, size_t n, char *hint, size_t size)
     make_plain(name, n, plain);
     const flx_foreign_view *row = find_row(plain);
     const char *own = row ? NULL : find_own(plain);
-    bool is_function = row && strncmp(row->ours, "flx_", 4) == 0;
-    if (row)
-        snprintf(hint, size, "%s %s%s%s%s", is_function ? "use" : "write", row->ours,
-                 is_function ? "() of fluxion/nn.h" : "", row->note[0] ? ": " : "", row->note);
-    else if (own)
-        snprintf(hint, size, "write %s", own);
+    if (row && row->note[0])
+        snprintf(hint, size, "%s", row->note);
+    else if (row || own)
+        snprintf(hint, size, "write %s", row ? row->ours : own);
     return row || own;
+}
+
+const char *flxi_foreign_meaning(const char *op)
+{
+    char plain[PLAIN_SIZE];
+    make_plain(op, strlen(op), plain);
+    const flx_foreign_view *row = find_row(plain);
+    return row && strcmp(row->name, op) == 0 ? row->note : NULL;
+}
+
+/* ---- Dtypes ---- */
+
+const char *flxi_foreign_dtype(const char *name, size_t n)
+{
+    static const struct {
+        const char *name;
+        flx_dtype dtype;
+    } dtypes[] = {
+        {"float", FLX_F32},  {"float32", FLX_F32},     {"single", FLX_F32},    {"float64", FLX_F64},
+        {"double", FLX_F64}, {"float16", FLX_F16},     {"half", FLX_F16},      {"bfloat16", FLX_BF16},
+        {"int", FLX_I32},    {"int32", FLX_I32},       {"int64", FLX_I64},     {"long", FLX_I64},
+        {"int16", FLX_I16},  {"short", FLX_I16},       {"int8", FLX_I8},       {"char", FLX_I8},
+        {"uint8", FLX_U8},   {"byte", FLX_U8},         {"uint16", FLX_U16},    {"uint32", FLX_U32},
+        {"uint", FLX_U32},   {"uint64", FLX_U64},      {"complex64", FLX_C64}, {"complex", FLX_C64},
+        {"cfloat", FLX_C64}, {"complex128", FLX_C128}, {"cdouble", FLX_C128},  {"boolean", FLX_BOOL},
+        {"i1", FLX_BOOL},
+    };
+    char plain[PLAIN_SIZE];
+    make_plain(name, n, plain);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(plain, dtypes[i].name) == 0)
+            return flx_dtype_name(dtypes[i].dtype);
+    flx_dtype own = flx_dtype_parse(plain); /* F32, torch.bool */
+    return own == FLX_DTYPE_NONE ? NULL : flx_dtype_name(own);
 }
 
 /* ---- Attributes ---- */
@@ -103,6 +135,7 @@ static const struct {
     {"num_classes", "n"},
     {"num_groups", "groups"},
     {"ord", "p"},
+    {"p", "rate ord"},
     {"output_size", "shape"},
     {"pad", "padding low"},
     {"pads", "padding low"},

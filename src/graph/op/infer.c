@@ -3,6 +3,7 @@
 #include "graph/op/infer.h"
 
 #include "graph/graph.h"
+#include "graph/op/foreign_names.h"
 #include "graph/op/origin.h"
 
 #include <stdio.h>
@@ -280,7 +281,8 @@ static flx_code check_arity(flxi_infer *f, const flxi_operands *o)
         snprintf(wanted, sizeof wanted, "%d to %d operands", o->required, o->count);
     flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %s, got %u", wanted, f->nin);
     char signature[sizeof f->err->hint];
-    flxi_hint(f->err, "%s", flxi_op_signature(f->op, signature, sizeof signature));
+    const char *meaning = flxi_foreign_meaning(f->op->name);
+    flxi_hint(f->err, "%s", meaning ? meaning : flxi_op_signature(f->op, signature, sizeof signature));
     return FLX_E_ARITY;
 }
 

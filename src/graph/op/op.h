@@ -98,7 +98,8 @@ typedef struct {
     int64_t fallback;  /* default of INT BOOL WORD DTYPE DIM */
     double real;       /* default of REAL */
     const char *words; /* WORD, COMBINE: the words, separated by spaces */
-    const char *note;  /* optional without a fixed default: how the manual states the default ("all", "none") */
+    const char *note;  /* optional without a fixed default: how the manual states the default ("all", "none");
+                          required: what to give, as a hint */
 } flxi_attr;
 
 /* Rows of a schema. T is the op's struct, f its field; the name in text is the field's unless _AS says otherwise. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: reading a file of graphs and kernels. A first pass finds where each begins; then each graph is read, and a
-   graph that it refers to by @name is read first. Kernels stay text, which goes to the ops that name them. A graph that
+/* parse.c: reading a file of graphs and kernels. A first pass finds where each begins; then each kernel is checked and
+   each graph is read, and a graph that it refers to by @name is read first. Kernels stay text, which goes to the ops
+   that name them; checking them here covers those that no op names, and gives positions in the file. A graph that
    is reached again while it is being read calls itself, which is an error; so the recursion is as deep as graphs nest,
    which FLXI_MAX_NESTING bounds. */
 #include "graph/text/parse.h"
 
 #include "graph/module.h"
+#include "graph/op/foreign_names.h"
+#include "kernel/text/kernel_parse.h"
 
-#include <ctype.h>
 #include <fluxion/text.h>
 #include <stdio.h>
 
@@ -38,6 +40,11 @@ flx_error *flxi_parse_error(flxi_reader *r)
     return r->p->err;
 }
 
+const char *flxi_parse_text(const flxi_reader *r)
+{
+    return r->p->text;
+}
+
 static void set_position(flxi_parser *p, const char *at)
 {
     flxi_lexer x = {.text = p->text, .end = p->end};
@@ -66,44 +73,6 @@ flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)
     return (flx_code)err->code;
 }
 
-/* The word that ends before `at`, for a hint; 0 when there is none. */
-static size_t word_before(const flxi_reader *r, const char *at, const char **word)
-{
-    while (at > r->p->text && (at[-1] == ' ' || at[-1] == '\t'))
-        at--;
-    const char *end = at;
-    while (at > r->p->text && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '.'))
-        at--;
-    *word = at;
-    return (size_t)(end - at);
-}
-
-/* Habits of other languages: infix operators, and a semicolon after each statement. */
-static void hint_habit(flxi_reader *r, const flxi_token *t)
-{
-    static const struct {
-        char mark;
-        const char *op;
-    } infix[] = {{'+', "add"}, {'-', "sub"}, {'*', "mul"}, {'/', "div"}, {'@', "matmul"}, {'%', "rem"},
-                 {'^', "pow"}, {'<', "lt"},  {'>', "gt"},  {'&', "and"}, {'|', "or"}};
-    const char *left;
-    size_t n = word_before(r, t->s, &left);
-    if (*t->s == ';')
-        flxi_hint(r->p->err, "no ';' is needed: a statement ends where the next one begins");
-    for (size_t i = 0; n && n < 40 && i < sizeof infix / sizeof *infix; i++) {
-        if (infix[i].mark != *t->s)
-            continue;
-        flxi_lexer ahead = r->x;
-        flxi_lex_next(&ahead);
-        bool is_value = ahead.token.kind == TOKEN_NAME || ahead.token.kind == TOKEN_NUMBER;
-        bool is_call = is_value && ahead.at < ahead.end && *ahead.at == '(';
-        if (!is_value || ahead.token.n >= 40)
-            continue;
-        flxi_hint(r->p->err, "there are no infix operators: write %s(%.*s, %.*s%s)", infix[i].op, (int)n, left,
-                  (int)ahead.token.n, ahead.token.s, is_call ? "(…)" : "");
-    }
-}
-
 static flx_code expected_token(flxi_reader *r, const char *what);
 
 flx_code flxi_expected(flxi_reader *r, const char *what)
@@ -111,7 +80,9 @@ flx_code flxi_expected(flxi_reader *r, const char *what)
     flx_code code = expected_token(r, what);
     const flxi_token *t = &r->x.token;
     if (t->kind == TOKEN_MARK || t->kind == TOKEN_BAD)
-        hint_habit(r, t);
+        flxi_hint_mark(r);
+    else if (t->kind == TOKEN_NAME)
+        flxi_hint_word(r);
     return code;
 }
 
@@ -160,7 +131,8 @@ static flx_code check_new_name(flxi_reader *r, const flxi_token *t)
     if (!flxi_is_name(t->s, t->n))
         return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
     if (flxi_find_value(r, t->s, t->n))
-        return flxi_fail_at(r, t->s, FLX_E_DUP_NAME, NULL, "the name '%s' is defined twice", text);
+        return flxi_fail_at(r, t->s, FLX_E_DUP_NAME, "each name is defined once: give the new value a name of its own",
+                            "the name '%s' is defined twice", text);
     return FLX_OK;
 }
 
@@ -187,7 +159,12 @@ static flx_code parse_decl(flxi_reader *r)
     flxi_token name = r->x.token;
     FLXI_TRY(check_new_name(r, &name));
     flxi_lex_next(&r->x);
-    FLXI_TRY(flxi_expect_mark(r, ':'));
+    if (!flxi_is_mark(&r->x.token, ':')) {
+        flx_code code = flxi_expect_mark(r, ':');
+        flxi_hint(r->p->err, "an input has a type, as in x: f32[2, 3]; f32[] is a scalar");
+        return code;
+    }
+    flxi_lex_next(&r->x);
     FLXI_TRY(flxi_parse_type(r, &type));
     const char *text = flxi_arena_text(&r->scratch, name.s, name.n);
     uint32_t id = text ? flxi_add_leaf(r->g, flxi_leaf_op(is_param), text, &type) : 0;
@@ -227,12 +204,21 @@ static flx_code parse_names(flxi_reader *r, token_list *names)
     }
 }
 
+/* The op may mean something else elsewhere, with other results. */
+static flx_code wrong_count(flxi_reader *r, const token_list *names, uint32_t count, bool alias)
+{
+    const flxi_node *n = alias || !r->g->node_count ? NULL : flxi_node_at(r->g, r->g->node_count - 1);
+    const char *meaning = n ? flxi_foreign_meaning(flxi_ops[n->op].name) : NULL;
+    const char *usual = names->n < count ? "give each result a name; _ discards one" : NULL;
+    return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, meaning ? meaning : usual, "%zu name%s for %u result%s",
+                        names->n, names->n == 1 ? "" : "s", count, count == 1 ? "" : "s");
+}
+
 static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t first, uint32_t count, bool alias,
                            bool pinned)
 {
     if (names->n != count)
-        return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, "_ discards a result", "%zu name%s for %u result%s",
-                            names->n, names->n == 1 ? "" : "s", count, count == 1 ? "" : "s");
+        return wrong_count(r, names, count, alias);
     for (uint32_t i = 0; i < count; i++) {
         flxi_token t = names->at[i];
         if (pinned)
@@ -498,6 +484,14 @@ flx_code flxi_dim_read(flx_graph *g, const char *text, flx_dim *out, flx_error *
     return code;
 }
 
+static flx_code check_kernel(const flxi_parser *p, const entry *e)
+{
+    flx_kernel *k = flxi_kernel_parse_part(p->ctx, p->text, (size_t)(e->kernel - p->text),
+                                           (size_t)(e->kernel_end - p->text), p->file, p->err);
+    flx_kernel_release(k);
+    return k ? FLX_OK : (flx_code)p->err->code;
+}
+
 static flx_code read_all(flxi_parser *p, flx_module *m)
 {
     flxi_reader r = {.p = p};
@@ -507,7 +501,13 @@ static flx_code read_all(flxi_parser *p, flx_module *m)
     for (size_t i = 0; i < p->entries.n; i++)
         graphs += !p->entries.at[i].kernel;
     if (graphs == 0)
-        return flxi_fail_at(&r, p->text, FLX_E_SYNTAX, NULL, "the text holds no graph");
+        return flxi_fail_at(&r, p->text, FLX_E_SYNTAX,
+                            p->entries.n ? "it holds a kernel: flx kernel check reads it, in C flx_kernel_parse()"
+                                         : NULL,
+                            "the text holds no graph");
+    for (size_t i = 0; i < p->entries.n; i++)
+        if (p->entries.at[i].kernel)
+            FLXI_TRY(check_kernel(p, &p->entries.at[i]));
     for (size_t i = 0; i < p->entries.n; i++) {
         entry *e = &p->entries.at[i];
         if (e->kernel)

@@ -45,11 +45,24 @@ flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **o
 /* The value a name stands for, 0 when undefined. */
 uint32_t flxi_find_value(const flxi_reader *r, const char *s, size_t n);
 flx_error *flxi_parse_error(flxi_reader *r);
+const char *flxi_parse_text(const flxi_reader *r); /* the whole text */
 
 /* ---- parse_expr.c ---- */
 
 /* Reads an expression. *first is the id of its first result and *count their number; *is_name: it is a bare name. */
 flx_code flxi_parse_expr(flxi_reader *r, const char *label, uint32_t *first, uint32_t *count, bool *is_name);
+
+/* ---- habits.c ---- */
+
+/* Each may replace the hint of the error that was just reported. At the current token, a mark or a word: */
+void flxi_hint_mark(flxi_reader *r);
+void flxi_hint_word(flxi_reader *r);
+/* a name after a minus sign, something else than a type, */
+void flxi_hint_negative(flxi_reader *r);
+void flxi_hint_type(flxi_reader *r);
+/* or an operand of `op`, NULL outside of calls, that is not a value, and a name that is not defined. */
+void flxi_hint_operand(flxi_reader *r, const flxi_op *op);
+void flxi_hint_undefined(flxi_reader *r, const flxi_token *t, const flxi_op *op);
 
 /* ---- parse_value.c ---- */
 

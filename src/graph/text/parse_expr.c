@@ -268,8 +268,13 @@ static flx_code read_atom(calls *c, operand *out, bool *opened)
     *opened = false;
     if (flxi_at_number(r))
         return flxi_parse_number(r, &out->number);
-    if (t.kind != TOKEN_NAME)
-        return flxi_expected(r, "a value: a name, a number or a call");
+    const flxi_op *op = c->frames.n ? &flxi_ops[c->frames.at[c->frames.n - 1].op] : NULL;
+    if (t.kind != TOKEN_NAME) {
+        flx_code code = flxi_expected(r, "a value: a name, a number or a call");
+        if (flxi_is_mark(&t, '@') || flxi_is_mark(&t, '['))
+            flxi_hint_operand(r, op);
+        return code;
+    }
     if (mark_follows(r, '(')) {
         *opened = true;
         flxi_lex_next(&r->x);
@@ -279,8 +284,10 @@ static flx_code read_atom(calls *c, operand *out, bool *opened)
     out->id = flxi_find_value(r, t.s, t.n);
     if (!out->id) {
         char text[60];
-        return flxi_fail_at(r, t.s, FLX_E_NAME, NULL, "the name '%s' is not defined here",
-                            flxi_printable(text, sizeof text, t.s, t.n));
+        flx_code code = flxi_fail_at(r, t.s, FLX_E_NAME, NULL, "the name '%s' is not defined here",
+                                     flxi_printable(text, sizeof text, t.s, t.n));
+        flxi_hint_undefined(r, &t, op);
+        return code;
     }
     flxi_lex_next(&r->x);
     return FLX_OK;

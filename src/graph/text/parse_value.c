@@ -130,11 +130,18 @@ flx_code flxi_parse_type(flxi_reader *r, flx_type *out)
     *out = (flx_type){.dtype = dtype_of(&r->x.token)};
     if (!out->dtype) {
         flx_code code = flxi_expected(r, "a type such as f32[2, 3]");
-        flxi_hint(flxi_parse_error(r), "dtypes: f64 f32 f16 bf16 c64 c128 i64 i32 i16 i8 u64 u32 u16 u8 bool");
+        flxi_hint_type(r);
+        return code;
+    }
+    flxi_token dtype = r->x.token;
+    flxi_lex_next(&r->x);
+    if (!flxi_is_mark(&r->x.token, '[')) {
+        flx_code code = flxi_expect_mark(r, '[');
+        flxi_hint(flxi_parse_error(r), "a scalar is %.*s[], a vector %.*s[3]", (int)dtype.n, dtype.s, (int)dtype.n,
+                  dtype.s);
         return code;
     }
     flxi_lex_next(&r->x);
-    FLXI_TRY(flxi_expect_mark(r, '['));
     while (!flxi_is_mark(&r->x.token, ']')) {
         if (out->rank == FLX_MAX_RANK)
             return flxi_fail_at(r, r->x.token.s, FLX_E_SIZE, NULL, "a tensor has at most %d dimensions", FLX_MAX_RANK);
@@ -174,8 +181,12 @@ flx_code flxi_parse_number(flxi_reader *r, flxi_literal *out)
     bool fits = out->token.kind == TOKEN_NUMBER ? flxi_read_double(out->token.s, out->token.n, &ignored)
                                                 : is_number_word(&out->token);
     bool truth = flxi_is_word(&out->token, "true") || flxi_is_word(&out->token, "false");
-    if (!fits || (truth && out->negative))
-        return flxi_expected(r, "a number");
+    if (!fits || (truth && out->negative)) {
+        flx_code code = flxi_expected(r, "a number");
+        if (out->negative)
+            flxi_hint_negative(r);
+        return code;
+    }
     flxi_lex_next(&r->x);
     return FLX_OK;
 }

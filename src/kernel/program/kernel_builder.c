@@ -465,8 +465,9 @@ static bool resolve(flxi_kb *b, flxi_kopaque *o)
     if (!o->id)
         return true;
     if (!o->known) {
-        flxi_kernel_fail(&b->err, "K60", "register it: flx_kernel_register_extension", "there is no extension 0x%x",
-                         (unsigned)o->id);
+        flxi_kernel_fail(&b->err, "K60",
+                         "programs in C add extensions with flx_kernel_register_extension(); flx has none",
+                         "there is no extension 0x%x", (unsigned)o->id);
         return false;
     }
     o->extension = o->known->is.name;

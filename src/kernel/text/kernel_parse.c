@@ -532,9 +532,10 @@ static flx_code parse_kernel(flxi_kparser *p)
     return FLX_OK;
 }
 
-/* The kernel and the notes about unknown names in it. */
-static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, const char *file, flxi_knotes *notes,
-                             flx_error *err)
+/* The kernel that begins at an offset of the text and ends where the text does, and the notes about unknown names in
+   it. */
+static flx_kernel *read_text(flx_context *ctx, const char *text, size_t begin, size_t length, const char *file,
+                             flxi_knotes *notes, flx_error *err)
 {
     flx_error own = {0};
     flxi_kparser p = {.ctx = ctx, .file = file, .err = &own, .notes = *notes};
@@ -545,7 +546,7 @@ static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, 
     }
     p.mem = flxi_context_mem(ctx);
     text = text ? text : "";
-    flxi_klex_start(&p.x, text, text + length, text);
+    flxi_klex_start(&p.x, text, text + length, text + begin);
     flx_code code = length < UINT32_MAX ? parse_kernel(&p)
                                         : flxi_kfail_at(&p, text, NULL, "the text is too long: %zu bytes", length);
     if (code == FLX_OK)
@@ -562,7 +563,7 @@ static flx_kernel *read_text(flx_context *ctx, const char *text, size_t length, 
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
 {
     flxi_knotes none = {0};
-    return read_text(ctx, text, length, file, &none, err);
+    return read_text(ctx, text, 0, length, file, &none, err);
 }
 
 void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t position)
@@ -613,7 +614,7 @@ flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t
     flxi_knotes list = {.at = notes, .room = MAX_NOTES};
     flx_error own = {0};
     size_t count = 0;
-    flx_kernel *k = read_text(ctx, text, length, file, &list, &own);
+    flx_kernel *k = read_text(ctx, text, 0, length, file, &list, &own);
     flx_code code = k ? check(k, text, file, &list, &own) : (flx_code)own.code;
     if (k && (code == FLX_OK || code == FLX_E_KERNEL)) {
         flx_error again = {0};
@@ -634,12 +635,13 @@ flx_kernel *flx_kernel_parse_findings(flx_context *ctx, const char *text, size_t
     return NULL;
 }
 
-flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
+flx_kernel *flxi_kernel_parse_part(flx_context *ctx, const char *text, size_t begin, size_t end, const char *file,
+                                   flx_error *err)
 {
     flxi_knote first;
     flxi_knotes notes = {.at = &first, .room = 1};
     flx_error own = {0};
-    flx_kernel *k = read_text(ctx, text, length, file, &notes, &own);
+    flx_kernel *k = read_text(ctx, text, begin, end, file, &notes, &own);
     if (k && check(k, text, file, &notes, &own) != FLX_OK) {
         flx_kernel_release(k);
         k = NULL;
@@ -647,4 +649,9 @@ flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, 
     if (err && !k)
         *err = own;
     return k;
+}
+
+flx_kernel *flx_kernel_parse(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
+{
+    return flxi_kernel_parse_part(ctx, text, 0, length, file, err);
 }

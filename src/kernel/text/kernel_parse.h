@@ -9,6 +9,11 @@
    0, and statements keep their source positions. */
 flx_kernel *flxi_kernel_parse_only(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err);
 
+/* Reads and validates the kernel that a longer text holds between two offsets.
+   Positions are those in the whole text. */
+flx_kernel *flxi_kernel_parse_part(flx_context *ctx, const char *text, size_t begin, size_t end, const char *file,
+                                   flx_error *err);
+
 /* Writes FILE:LINE:COL of a source position (offset + 1, as in a finding or a statement) to err->where. */
 void flxi_kernel_set_position(flx_error *err, const char *text, const char *file, uint32_t position);
 

@@ -47,7 +47,7 @@ flx_code flxi_kfail_memory(flxi_kparser *p)
 flx_code flxi_kexpected(flxi_kparser *p, const char *what)
 {
     flxi_ktoken t = p->x.token;
-    char found[60];
+    char found[60], hint[120];
     flxi_printable(found, sizeof found, t.s, t.n < 40 ? t.n : 40);
     if (t.kind == KT_END)
         return flxi_kfail_at(p, t.s, NULL, "expected %s, found the end of the text", what);
@@ -56,9 +56,9 @@ flx_code flxi_kexpected(flxi_kparser *p, const char *what)
     if (t.kind == KT_BAD && *t.s == '/')
         return flxi_kfail_at(p, t.s, "end it with */", "unterminated comment");
     if (t.kind == KT_BAD)
-        return flxi_kfail_at(p, t.s, NULL, "unexpected character '%s'", found);
-    return flxi_kfail_at(p, t.s, NULL, t.kind == KT_STRING ? "expected %s, found %s" : "expected %s, found '%s'", what,
-                         found);
+        return flxi_kfail_at(p, t.s, flxi_khabit(p, what, hint, sizeof hint), "unexpected character '%s'", found);
+    return flxi_kfail_at(p, t.s, flxi_khabit(p, what, hint, sizeof hint),
+                         t.kind == KT_STRING ? "expected %s, found %s" : "expected %s, found '%s'", what, found);
 }
 
 flx_code flxi_kcheck_builder(flxi_kparser *p, const char *at)
@@ -153,6 +153,8 @@ void flxi_kunknown_name(flxi_kparser *p, const char *at, size_t symbol, flxi_kun
     flxi_kernel_fail(&note->err, rules[what], hints[what], "%s '%s'", nouns[what], name);
     if (what == UNKNOWN_VAR && p->symbols.at[symbol].buffer)
         flxi_hint(&note->err, "%.60s is a buffer: an element is %.40s[i]", name, name);
+    else if (what == UNKNOWN_FUNCTION && flxi_khabit_function(text))
+        flxi_hint(&note->err, "%s", flxi_khabit_function(text));
     else if (s.best)
         flxi_hint(&note->err, "did you mean %.60s?", s.best);
     flxi_kset_where(&note->err, p->x.text, p->file, at);

@@ -91,6 +91,10 @@ flx_code flxi_kfail_rule(flxi_kparser *p, const char *at, const char *rule, cons
 flx_code flxi_kfail_memory(flxi_kparser *p);
 /* "expected …, found …" at the current token. */
 flx_code flxi_kexpected(flxi_kparser *p, const char *what);
+/* A hint for what is found instead of `what`, or for a function that does not exist, where other languages have it;
+   NULL if there is none. The hint may be in the buffer. */
+const char *flxi_khabit(const flxi_kparser *p, const char *what, char *buffer, size_t size);
+const char *flxi_khabit_function(const char *name);
 /* Passes on the error of the builder. */
 flx_code flxi_kcheck_builder(flxi_kparser *p, const char *at);
 /* Writes FILE:LINE:COL to err->where. */

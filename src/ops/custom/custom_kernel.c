@@ -24,7 +24,11 @@ static const flxi_attr kernel_call_schema[] = {
     A_STRING(flxi_kernel_call, inputs),
     A_STRING(flxi_kernel_call, results),
     A_LIST(flxi_kernel_call, outputs, ATTR_TYPES, "from the counts of the results"),
-    A_DIMS(flxi_kernel_call, grid, "[1, 1, 1]"),
+    {.name = "grid",
+     .kind = ATTR_DIMS,
+     .offset = offsetof(flxi_kernel_call, grid),
+     .flags = ATTR_REQUIRED,
+     .note = "the number of workgroups along each axis; grid=[16] runs 1024 invocations in workgroups of 64"},
     {.name = "backward", .kind = ATTR_STRING, .offset = offsetof(flxi_kernel_call, backward), .flags = ATTR_KERNEL},
     A_INT(flxi_kernel_call, max_trips, 0),
     A_STRING(flxi_kernel_call, scratch),
@@ -239,8 +243,8 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
             return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "declare it as output, or name it in inputs or results",
                                    "buffer '%.60s' is neither an input nor an output", m->k->buffers[b].name);
     }
-    if (a->grid.n > 3)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "grid has %zu extents, at most 3 are allowed", a->grid.n);
+    if (a->grid.n < 1 || a->grid.n > 3)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "grid has %zu extents, but must have 1, 2 or 3", a->grid.n);
     if (a->max_trips < 0 || a->max_trips > UINT32_MAX)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "max_trips=%lld is out of range", (long long)a->max_trips);
     return infer_results(f, m, a);
@@ -486,17 +490,21 @@ static flx_code eval_kernel_call(flxi_eval *e)
     "buffer out: f64[4] output; let i = invocation_id(0); out[i] = x[i] * x[i] * sin(w[3 - i]); }\", grid=[2]"
 #define PRODUCT                                                                               \
     "kernel=\"kernel k() { buffer x: f64[] read; buffer out: f64[1] output; let p = 1.0f64; " \
-    "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", outputs=[f64[1]], max_trips=8"
+    "for (j in 0..buf_len(x)) { p = p * x[j]; } out[0] = p; }\", outputs=[f64[1]], grid=[1], max_trips=8"
 
 #define PRODUCTS                                                                                      \
     "kernel=\"kernel k() { buffer x: f32[3] read; buffer w: f32[3] read; buffer out: f32[3] output; " \
     "let i = invocation_id(0); out[i] = x[i] * w[i]; }\", grid=[3]"
 
 static const flxi_sample kernel_call_samples[] = {
-    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},          {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
-    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},         {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
-    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},      {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
-    {"f64[4]", "kernel=\"kernel\"", NULL, FLX_E_SYNTAX}, {0},
+    {"f32[3], f32[3]", PRODUCTS, NULL, FLX_OK},
+    {"f64[4], f64[2, 2]", SQUARES, NULL, FLX_OK},
+    {"f64[5]{0.5..1.5}", PRODUCT, NULL, FLX_OK},
+    {"f64[4]", SQUARES, NULL, FLX_E_ARITY},
+    {"f64[4], f64[3]", SQUARES, NULL, FLX_E_SHAPE},
+    {"f64[4], f32[4]", SQUARES, NULL, FLX_E_DTYPE},
+    {"f64[4]", "kernel=\"kernel\", grid=[1]", NULL, FLX_E_SYNTAX},
+    {0},
 };
 
 const flxi_rules flxi_rules_kernel_call = {

@@ -166,9 +166,10 @@ static flx_code read_attrs(flx_custom_call *c, const call_attrs *a, flxi_arena *
 static flx_code unknown_op(flxi_infer *f, const char *name)
 {
     char shown[80];
-    return flxi_infer_fail(f, FLX_E_NAME, "flx_register_custom() adds operations to a context before they are used",
-                           "there is no operation '%s' in this context",
-                           flxi_printable(shown, sizeof shown, name, strlen(name)));
+    return flxi_infer_fail(
+        f, FLX_E_NAME,
+        "programs in C add operations with flx_register_custom(), before they read the graph; flx has none",
+        "there is no operation '%s' in this context", flxi_printable(shown, sizeof shown, name, strlen(name)));
 }
 
 static flx_code infer_custom(flxi_infer *f)

@@ -136,8 +136,9 @@ static flx_code step_graph(stage *s, flx_error *err)
     "x[i]; }\""
 #define BACK \
     "backward=\"kernel b() { buffer x: f64[4] read; buffer grad_y: f64[4] read; buffer grad_x: f64[4] output; }\""
-    static const char text[] = "graph g(x: f64[4]) { a = kernel_call(x, " KERNEL
-                               ", grid=[4])  b = kernel_call(a, " KERNEL ", " BACK ")  return reduce_sum(b) }";
+    static const char text[] =
+        "graph g(x: f64[4]) { a = kernel_call(x, " KERNEL ", grid=[4])  b = kernel_call(a, " KERNEL ", grid=[1], " BACK
+        ")  return reduce_sum(b) }";
     static const char *const wrt[] = {"x"};
     flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);
     flx_graph *g = m ? flx_grad(flx_module_main(m), wrt, 1, NULL, err) : NULL;
@@ -169,8 +170,8 @@ static flx_code step_batched_graph(stage *s, flx_error *err)
     static const char text[] =
         "kernel p() { buffer x: f64[4] read; buffer n: u32[1] read; buffer y: f64[1] output; let p = 1.0f64; "
         "for (j in 0..n[0]) { p = p * x[j]; } y[0] = p; }"
-        "graph g(x: f64[4], n: u32[1]) { a = kernel_call(x, " KERNEL ", grid=[4])  b = kernel_call(a, " KERNEL ", " BACK
-        ")  return reduce_sum(kernel_call(b, n, kernel=@p)) }";
+        "graph g(x: f64[4], n: u32[1]) { a = kernel_call(x, " KERNEL ", grid=[4])  b = kernel_call(a, " KERNEL
+        ", grid=[1], " BACK ")  return reduce_sum(kernel_call(b, n, kernel=@p, grid=[1])) }";
     static const char *const wrt[] = {"x"};
     static const flx_vmap_axis axes[] = {{"x", 0}};
     flx_module *m = flx_parse(s->ctx, text, sizeof text - 1, "t", err);

@@ -98,7 +98,7 @@ TEST(kernel_call_has_no_effect_without_workgroups)
 TEST(kernel_call_works_in_bodies)
 {
     text_run r = text_begin(
-        "graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]])\n"
+        "graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, kernel=" PRODUCT ", grid=[1], outputs=[f64[1]])\n"
         "  s = add(c, p)  return s, p }\n"
         "graph same(x: f64[4]) { return stop_gradient(x) }\n"
         "graph squared(x: f64[4]) { return kernel_call(x, kernel=" SQUARE ", grid=[2]) }\n"
@@ -163,10 +163,12 @@ TEST(kernel_call_differentiates)
                    ", inputs=\"x\", results=\"x\", grid=[4]) }",
                    OF(cube));
     static const gradient_row product[] = {{"x", {2, 3, 4}, {12, 8, 6}}};
-    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]], max_trips=8) }",
+    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT
+                   ", grid=[1], outputs=[f64[1]], max_trips=8) }",
                    OF(product));
     static const gradient_row zero[] = {{"x", {2, 0, 4}, {0, 8, 0}}};
-    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]], max_trips=3) }",
+    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT
+                   ", grid=[1], outputs=[f64[1]], max_trips=3) }",
                    OF(zero));
 }
 
@@ -205,7 +207,7 @@ TEST(kernel_call_differentiates_in_bodies)
 {
     static const gradient_row rows[] = {{"xs", {1, 2, 3, 4, 5, 6}, {6, 3, 2, 30, 24, 20}}};
     check_gradient("graph step(c: f64[1], x: f64[3]) { p = kernel_call(x, kernel=" PRODUCT
-                   ", outputs=[f64[1]], max_trips=3)\n"
+                   ", grid=[1], outputs=[f64[1]], max_trips=3)\n"
                    "  return add(c, p) }\n"
                    "graph main(xs: f64[2, 3]) { return scan(full(f64[1], 0), xs, body=@step) }",
                    OF(rows));
@@ -224,14 +226,14 @@ TEST(kernel_call_has_second_derivatives)
                           OF(cube));
     static const gradient_row product[] = {{"x", {2, 3, 4}, {7, 6, 5}}};
     check_hessian_of_ones("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT
-                          ", outputs=[f64[1]], max_trips=4) }",
+                          ", grid=[1], outputs=[f64[1]], max_trips=4) }",
                           OF(product));
 }
 
 static void check_jacobian(uint32_t mode)
 {
     static const char text[] =
-        "graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]], max_trips=4) }";
+        "graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", grid=[1], outputs=[f64[1]], max_trips=4) }";
     static const gradient_row rows[] = {{"x", {2, 3, 4}, {12, 8, 6}}};
     flx_error err = {0};
     flx_tensor *out[1] = {0};
@@ -255,8 +257,8 @@ TEST(kernel_call_batches)
 {
     static const batch_row rows[] = {{"x", {1, 2, 3, 4, 5, 6}, true}};
     static const double want[] = {6, 120};
-    check_batched("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]]) }", 2, OF(rows),
-                  want, 2);
+    check_batched("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", grid=[1], outputs=[f64[1]]) }", 2,
+                  OF(rows), want, 2);
     static const batch_row one_of_two[] = {{"x", {1, 2, 3, 4}, true}, {"w", {3, 5}, false}};
     static const double products[] = {3, 10, 9, 20};
     check_batched("graph main(x: f64[2], w: f64[2]) { a, b = kernel_call(x, w, kernel=" TWO_RESULTS
@@ -330,7 +332,7 @@ TEST(kernel_call_reports_what_does_not_fit)
          "outputs must give the type of result 'out'"},
         {FOUR, "kernel=\"kernel k() { buffer x: f64[4] read; buffer s: f64[4] read_write; }\", inputs=\"x\"",
          FLX_E_ATTRIBUTE, "buffer 's' is neither an input nor an output"},
-        {FOUR, "kernel=" SQUARE ", grid=[1, 1, 1, 1]", FLX_E_ATTRIBUTE, "grid has 4 extents, at most 3 are allowed"},
+        {FOUR, "kernel=" SQUARE ", grid=[1, 1, 1, 1]", FLX_E_ATTRIBUTE, "grid has 4 extents, but must have 1, 2 or 3"},
         {FOUR, "kernel=" SQUARE ", grid=[-1]", FLX_E_SIZE, "a grid of -1 workgroups is out of range"},
         {FOUR, "kernel=" SQUARE ", max_trips=-1", FLX_E_ATTRIBUTE, "max_trips=-1 is out of range"},
         {FOUR, "kernel=\"kernel k() {\"", FLX_E_SYNTAX,
@@ -344,14 +346,17 @@ TEST(kernel_call_reports_what_does_not_fit)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[1000], message[240];
-        snprintf(text, sizeof text, "graph main() { y = kernel_call(%s, %s)  return y }", rows[i].operands,
-                 rows[i].rest);
+        const char *grid = strstr(rows[i].rest, "grid=") ? "" : ", grid=[1]";
+        snprintf(text, sizeof text, "graph main() { y = kernel_call(%s, %s%s)  return y }", rows[i].operands,
+                 rows[i].rest, grid);
         snprintf(message, sizeof message, "kernel_call 'y': %s", rows[i].message);
         test_fail_context("%s", text);
         check_text_fails(text, rows[i].code, message);
     }
     check_text_fails("graph main() { y = kernel_call(" FOUR ", grid=[1])  return y }", FLX_E_ATTRIBUTE,
                      "kernel_call: attribute 'kernel' must be given: a string");
+    check_text_fails("graph main() { y = kernel_call(" FOUR ", kernel=" SQUARE ")  return y }", FLX_E_ATTRIBUTE,
+                     "kernel_call: attribute 'grid' must be given: a list of integers or dimensions");
 }
 
 /* Reverse mode of the text with respect to x. */
@@ -375,10 +380,11 @@ static void check_no_gradient(const char *text, flx_code code, const char *messa
 TEST(kernel_call_knows_trips_from_shapes)
 {
     static const gradient_row rows[] = {{"x", {2, 3, 4}, {12, 8, 6}}};
-    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]]) }", OF(rows));
+    check_gradient("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", grid=[1], outputs=[f64[1]]) }",
+                   OF(rows));
     static const gradient_row second[] = {{"x", {2, 3, 4}, {7, 6, 5}}};
-    check_hessian_of_ones("graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", outputs=[f64[1]]) }",
-                          OF(second));
+    check_hessian_of_ones(
+        "graph main(x: f64[3]) { return kernel_call(x, kernel=" PRODUCT ", grid=[1], outputs=[f64[1]]) }", OF(second));
 }
 
 /* x^n with n from data: the graph counts trips before it makes the tape. */
@@ -474,7 +480,7 @@ TEST(kernel_call_takes_kernels_of_the_file)
 
 TEST(kernels_of_a_file_are_reported_where_they_are_wrong)
 {
-#define USE "graph main(x: f64[4]) { return kernel_call(x, kernel=@k) }"
+#define USE "graph main(x: f64[4]) { return kernel_call(x, kernel=@k, grid=[1]) }"
     check_text_fails(USE, FLX_E_NAME, "there is no kernel called 'k'");
     check_text_fails("graph k() { return 1.0 }\n" USE, FLX_E_NAME, "there is no kernel called 'k'");
     check_text_fails("kernel k() { }\nkernel k() { }\n" USE, FLX_E_DUP_NAME, "the kernel 'k' is defined twice");
@@ -493,12 +499,12 @@ TEST(kernels_of_a_file_are_reported_where_they_are_wrong)
 TEST(kernel_call_tells_why_it_has_no_derivative)
 {
     check_no_gradient("graph main(x: f32[1]) { return kernel_call(x, kernel=\"kernel bits() { buffer x: f32[1] read; "
-                      "buffer out: f32[1] output; out[0] = bitcast<f32>(bitcast<u32>(x[0]) ^ 1); }\") }",
+                      "buffer out: f32[1] output; out[0] = bitcast<f32>(bitcast<u32>(x[0]) ^ 1); }\", grid=[1]) }",
                       FLX_E_KERNEL,
                       "kernel_call: kernel 'bits': not differentiable bitcast has no derivative at body/0",
                       "wrap it in stop_gradient, or give its function an adjoint");
     check_no_gradient("graph main(x: f64[4]) { return kernel_call(x, kernel=" FORWARD
-                      ", backward=\"kernel back() { buffer y: f64[4] read; }\") }",
+                      ", backward=\"kernel back() { buffer y: f64[4] read; }\", grid=[4]) }",
                       FLX_E_NAME, "kernel_call: backward: buffer 'y' matches no buffer of the kernel",
                       "its buffers are the kernel's own, grad_<output> and output grad_<input>");
 }

@@ -11,7 +11,7 @@ enum { MAX_FEEDS = 6, MAX_STEPS = 4 };
 /* y[i] = x[i]² w[i]. */
 #define PAIR                                                                                \
     "\"kernel pair(workgroup = [2, 1, 1]) { buffer x: f64[2] read; buffer w: f64[2] read; " \
-    "buffer y: f64[2] output; let i = invocation_id(0); y[i] = x[i] * x[i] * w[i]; }\""
+    "buffer y: f64[2] output; let i = invocation_id(0); y[i] = x[i] * x[i] * w[i]; }\", grid=[1]"
 #define OPEN                                                                                 \
     "\"kernel open() { buffer x: f64[] read; buffer w: f64[] read; buffer y: f64[] output; " \
     "let i = invocation_id(0); if (i < buf_len(x)) { y[i] = x[i] * x[i] * w[i]; } }\""
@@ -298,7 +298,7 @@ TEST(kernel_call_falls_back_to_a_loop)
     static const batch_row row = {
         .text = MAIN("kernel=\"kernel copy() { buffer x: f64[2] read; buffer w: f64[2] read; buffer y: f64[2] output; "
                      "buffer t: f64[2] workgroup; async_load(x, t, 0, 16, c); async_wait(c); "
-                     "y[0] = t[1] * w[0]; y[1] = t[0] * w[1]; }\""),
+                     "y[0] = t[1] * w[0]; y[1] = t[0] * w[1]; }\", grid=[1]"),
         .steps = {"vmap x"},
         .feeds = {X22, W2},
         .want = {10, 7, 20, 21},

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_compare.c: `flx compare`: the same inputs on two devices.
+/* cmd_compare.c: `flx compare`: the same inputs on two devices, or on all of them and on ref.
 
    Two floats differ by |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones. Equal values,
    infinities included, and two NaNs do not differ; a NaN or infinity against anything else differs without limit.
    Complex numbers are measured by their absolute values. Integers and bools must be equal. */
 #include "args.h"
+#include "check/rounding.h"
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "io/elements.h"
@@ -19,21 +20,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_DEVICES = 16 };
+
 typedef struct {
-    char *names; /* "ref,cpu" cut into two strings */
-    const char *device[2];
+    char *names;                     /* "ref,cpu" cut into two strings */
+    const char *device[MAX_DEVICES]; /* each is compared with the last one */
+    size_t num_devices;
     double tolerance;
+    bool is_given; /* the tolerance; otherwise rounding may explain more */
 } request;
 
 /* ---- Options ---- */
 
+/* Every device that runs graphs, and ref. */
+static int choose_all(request *q)
+{
+    const char *name;
+    char detail[200];
+    for (size_t i = 0; q->num_devices < MAX_DEVICES - 1; i++) {
+        flx_code code = flx_device(i, &name, detail, sizeof detail);
+        if (code == FLX_E_NAME)
+            break;
+        if (code == FLX_OK && strcmp(name, "ref") != 0 && flx_device_check(name, NULL) == FLX_OK)
+            q->device[q->num_devices++] = name;
+    }
+    q->device[q->num_devices++] = "ref";
+    return STATUS_OK;
+}
+
 static int read_devices(request *q, const char *text)
 {
-    if (!text) {
-        int status = fail(FLX_E_USAGE, "flx compare needs --devices A,B");
-        hint("flx devices lists what there is");
-        return status;
-    }
+    if (!text)
+        return choose_all(q);
     q->names = strdup(text);
     if (!q->names)
         return fail_memory();
@@ -41,6 +59,7 @@ static int read_devices(request *q, const char *text)
     if (!comma || strchr(comma + 1, ','))
         return fail(FLX_E_USAGE, "--devices must have the form A,B, got '%s'", text);
     *comma = 0;
+    q->num_devices = 2;
     int status = device_choose(q->names, &q->device[0]);
     return status ? status : device_choose(comma + 1, &q->device[1]);
 }
@@ -49,6 +68,7 @@ static int read_request(request *q, const args *a)
 {
     const char *tolerance = args_value(a, "--tol");
     q->tolerance = 1e-5;
+    q->is_given = tolerance;
     if (tolerance && (!read_number(tolerance, &q->tolerance) || !(q->tolerance >= 0)))
         return fail(FLX_E_USAGE, "--tol must be a nonnegative number, got '%s'", tolerance);
     return read_devices(q, args_value(a, "--devices"));
@@ -58,7 +78,9 @@ static int read_request(request *q, const args *a)
 
 typedef struct {
     double worst;
-    int64_t at; /* element with the worst difference */
+    int64_t at;      /* element with the worst difference; where one differs too much, the one that does so most */
+    double rounding; /* what rounding explains there, scaled like the difference */
+    bool differs;
 } difference;
 
 static double scaled(double distance, double a, double b)
@@ -79,14 +101,30 @@ static double element_difference(const flx_tensor *x, const flx_tensor *y, int64
     return scaled(hypot(d[0], d[1]), hypot(a[0], a[1]), hypot(b[0], b[1]));
 }
 
-static difference compare_tensors(const flx_tensor *x, const flx_tensor *y)
+/* How much of the difference rounding explains. */
+static double explained(const flx_tensor *x, const double *bounds, int64_t i)
+{
+    double size = hypot(flx_tensor_get(x, i), element_imaginary(x, i));
+    return bounds ? scaled(bounds[i], size, size) : 0;
+}
+
+/* `bounds` is NULL where rounding explains nothing. */
+static difference compare_tensors(const flx_tensor *x, const flx_tensor *y, double tolerance, const double *bounds)
 {
     difference d = {0};
+    double most = 0; /* times the difference that is allowed */
     int64_t count = flx_tensor_count(x);
     for (int64_t i = 0; i < count; i++) {
         double e = element_difference(x, y, i);
-        if (e > d.worst)
-            d = (difference){e, i};
+        if (!(e > 0))
+            continue;
+        double rounding = e > tolerance ? explained(y, bounds, i) : 0;
+        double allowed = fmax(tolerance, rounding), times = allowed > 0 ? e / allowed : INFINITY;
+        bool differs = e > allowed;
+        if (differs > d.differs || (differs == d.differs && (differs ? times > most : e > d.worst))) {
+            d = (difference){e, i, rounding, differs};
+            most = times;
+        }
     }
     return d;
 }
@@ -106,7 +144,8 @@ static void print_position(const flx_type *type, int64_t i)
     putchar(']');
 }
 
-static void print_text(const model *m, const request *q, size_t i, flx_tensor **const outputs[2], difference d)
+static void print_text(const model *m, const char *const device[2], size_t i, flx_tensor **const outputs[2],
+                       difference d)
 {
     const flx_tensor *x = outputs[0][i];
     const flx_type *type = flx_tensor_type(x);
@@ -119,44 +158,53 @@ static void print_text(const model *m, const request *q, size_t i, flx_tensor **
         for (int k = 0; k < 2; k++) {
             fputs(k ? ", " : ": ", stdout);
             element_text(stdout, outputs[k][i], d.at);
-            printf(" on %s", q->device[k]);
+            printf(" on %s", device[k]);
         }
     }
-    puts(d.worst > q->tolerance ? " DIFFERS" : "");
+    if (d.rounding > 0)
+        printf(d.differs ? "; rounding explains %.3g" : "; rounding explains up to %.3g", d.rounding);
+    puts(d.differs ? " DIFFERS" : "");
 }
 
-static void print_json(const model *m, const request *q, size_t i, const flx_tensor *x, difference d)
+static void print_json(const model *m, const request *q, const char *const device[2], size_t i, const flx_tensor *x,
+                       difference d)
 {
     json j = {0};
     json_object_begin(&j, NULL);
     json_text(&j, "name", flx_graph_output_name(m->graph, i));
     type_json(&j, m->ctx, flx_tensor_type(x));
     json_array_begin(&j, "devices");
-    json_text(&j, NULL, q->device[0]);
-    json_text(&j, NULL, q->device[1]);
+    json_text(&j, NULL, device[0]);
+    json_text(&j, NULL, device[1]);
     json_array_end(&j);
     json_number(&j, "max_difference", d.worst, 53);
     json_integer(&j, "element", d.at);
     json_number(&j, "tolerance", q->tolerance, 53);
-    json_bool(&j, "agree", d.worst <= q->tolerance);
+    if (d.rounding > 0)
+        json_number(&j, "rounding", d.rounding, 53);
+    json_bool(&j, "agree", !d.differs);
     json_object_end(&j);
 }
 
-static int tell(const model *m, const request *q, const args *a, flx_tensor **const outputs[2])
+/* `r` is NULL where rounding explains nothing. */
+static int tell(const model *m, const request *q, const args *a, const char *const device[2],
+                flx_tensor **const outputs[2], const rounding_effect *r)
 {
     size_t n = flx_graph_output_count(m->graph);
     size_t differing = 0;
+    bool is_explained = false;
     for (size_t i = 0; i < n; i++) {
-        difference d = compare_tensors(outputs[0][i], outputs[1][i]);
-        differing += d.worst > q->tolerance;
+        difference d = compare_tensors(outputs[0][i], outputs[1][i], q->tolerance, r ? r->bounds[i] : NULL);
+        differing += d.differs;
+        is_explained |= !d.differs && d.worst > q->tolerance;
         if (args_has(a, "--json"))
-            print_json(m, q, i, outputs[0][i], d);
+            print_json(m, q, device, i, outputs[0][i], d);
         else
-            print_text(m, q, i, outputs, d);
+            print_text(m, device, i, outputs, d);
     }
     if (!args_has(a, "--json"))
-        printf("%s and %s %s: %zu of %zu outputs within %g\n", q->device[0], q->device[1],
-               differing ? "differ" : "agree", n - differing, n, q->tolerance);
+        printf("%s and %s %s: %zu of %zu outputs within %g%s\n", device[0], device[1], differing ? "differ" : "agree",
+               n - differing, n, q->tolerance, is_explained ? " or the effect of rounding" : "");
     return differing ? STATUS_DIFFERS : STATUS_OK;
 }
 
@@ -172,23 +220,63 @@ static int run_on(const model *m, const inputs *in, const char *device, flx_tens
     return code ? report(&err, NULL) : STATUS_OK;
 }
 
+static bool exceeds(const model *m, const request *q, flx_tensor **const outputs[2])
+{
+    for (size_t i = 0; i < flx_graph_output_count(m->graph); i++)
+        if (compare_tensors(outputs[0][i], outputs[1][i], q->tolerance, NULL).differs)
+            return true;
+    return false;
+}
+
+/* The effect of rounding is measured only where it decides: that takes several runs on ref. */
+static int compare_outputs(const model *m, const request *q, const args *a, const inputs *in,
+                           const char *const device[2], flx_tensor **const outputs[2])
+{
+    rounding_effect r = {0};
+    bool measures = !q->is_given && strcmp(device[1], "ref") == 0 && exceeds(m, q, outputs);
+    int status = measures ? rounding_measure(&r, m, in, outputs[1]) : STATUS_OK;
+    if (!status)
+        status = tell(m, q, a, device, outputs, measures ? &r : NULL);
+    rounding_free(&r);
+    return status;
+}
+
+static void release_outputs(flx_tensor **outputs, size_t n)
+{
+    for (size_t i = 0; outputs && i < n; i++)
+        flx_tensor_release(outputs[i]);
+    free(outputs);
+}
+
+static int compare_with(const model *m, const request *q, const args *a, const inputs *in, const char *device,
+                        flx_tensor **last)
+{
+    size_t n = flx_graph_output_count(m->graph);
+    const char *const devices[2] = {device, q->device[q->num_devices - 1]};
+    flx_tensor **outputs = calloc(n + 1, sizeof *outputs);
+    int status = outputs ? run_on(m, in, device, outputs) : fail_memory();
+    if (!status)
+        status = compare_outputs(m, q, a, in, devices, (flx_tensor * *const[2]){outputs, last});
+    release_outputs(outputs, n);
+    return status;
+}
+
 static int compare_model(const model *m, const request *q, const args *a)
 {
     size_t n = flx_graph_output_count(m->graph);
-    flx_tensor **outputs[2] = {calloc(n + 1, sizeof **outputs), calloc(n + 1, sizeof **outputs)};
+    flx_tensor **last = calloc(n + 1, sizeof *last);
     inputs in = {0};
-    int status = outputs[0] && outputs[1] ? inputs_read(&in, m, a, MISSING_IS_FILLED) : fail_memory();
-    for (int k = 0; !status && k < 2; k++)
-        status = run_on(m, &in, q->device[k], outputs[k]);
+    int status = last ? inputs_read(&in, m, a, MISSING_IS_FILLED) : fail_memory();
     if (!status)
-        status = tell(m, q, a, outputs);
-    for (int k = 0; k < 2; k++) {
-        for (size_t i = 0; outputs[k] && i < n; i++)
-            flx_tensor_release(outputs[k][i]);
-        free(outputs[k]);
+        status = run_on(m, &in, q->device[q->num_devices - 1], last);
+    int worst = status;
+    for (size_t i = 0; status <= STATUS_DIFFERS && i + 1 < q->num_devices; i++) {
+        status = compare_with(m, q, a, &in, q->device[i], last);
+        worst = status > worst ? status : worst;
     }
+    release_outputs(last, n);
     inputs_free(&in);
-    return status;
+    return worst;
 }
 
 static int run_compare(const args *a)
@@ -198,6 +286,8 @@ static int run_compare(const args *a)
     if (!status) {
         model m;
         status = model_open(&m, a->operand);
+        if (!status && !q.is_given)
+            q.tolerance = fmax(q.tolerance, 16 * coarsest_spacing(m.graph));
         if (!status)
             status = compare_model(&m, &q, a);
         model_close(&m);
@@ -207,16 +297,19 @@ static int run_compare(const args *a)
 }
 
 static const option options[] = {
-    {"--devices", "A,B", "the two devices; must be given", MUST_BE_GIVEN},
+    {"--devices", "A,B", "the two devices; all that run graphs, each with ref, unless given", MAY_BE_GIVEN},
     OPTION_IN,
     OPTION_SET,
-    {"--tol", "T", "the largest difference allowed; 1e-5 unless given", MAY_BE_GIVEN},
+    {"--tol", "T",
+     "the largest difference allowed; unless given 1e-5, for f16 0.016, for bf16\n0.125, or what rounding explains",
+     MAY_BE_GIVEN},
     OPTION_JSON,
     {0},
 };
 
 static const char *const examples[] = {
-    "flx compare examples/mlp.flx --devices cpu,ref --set N=4",
+    "flx compare examples/mlp.flx --set N=4",
+    "flx compare examples/mlp.flx --devices cpu,ref --set N=4 --tol 1e-4",
     "flx compare examples/newton.flx --devices ref,ref --in x=2 --tol 0",
     NULL,
 };
@@ -225,10 +318,15 @@ const command command_compare = {
     .name = "compare",
     .operand = "FILE",
     .summary = "run a graph on two devices and compare the results",
-    .about = "Runs the main graph of the file on both devices with the same inputs and prints for each output the\n"
+    .about = "Runs the main graph of the file on the devices with the same inputs and prints for each output the\n"
              "largest difference. Two floats differ by |a - b| / max(1, |a|, |b|); integers and bools must be\n"
              "equal. The exit status is 1 if an output differs by more than the tolerance. Inputs that are not\n"
              "given are filled: floating ones are normal, others zeros.\n"
+             "\n"
+             "Without --tol an element may also differ by what rounding explains: device ref runs the graph four\n"
+             "more times with every floating input moved to a neighbouring number, and 16 times what that\n"
+             "changes is allowed, at most half of the digits. The tolerance is that of the coarsest floating\n"
+             "dtype in the graph: 1e-5, but 16 units in the last place of f16 (0.016) or bf16 (0.125).\n"
              "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,

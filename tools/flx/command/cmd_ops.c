@@ -144,8 +144,7 @@ static void print_other_names(const flx_op_view *op)
         bool is_ours = strcmp(other.ours, op->name) == 0;
         if ((!is_ours && !is_own_name) || !other.note[0])
             continue;
-        printf("%s    %s (%s)%s%s: %s\n", between, other.name, other.frameworks, is_ours ? "" : " is ",
-               is_ours ? "" : other.ours, other.note);
+        printf("%s    %s (%s): %s\n", between, other.name, other.frameworks, other.note);
         between = "";
     }
 }
@@ -303,9 +302,7 @@ static int unknown_op(const char *name)
     int status = fail(FLX_E_NAME, "there is no op '%s'", name);
     flx_foreign_view other;
     if (flx_foreign_find(name, &other) == FLX_OK) {
-        bool is_function = strncmp(other.ours, "flx_", 4) == 0;
-        hint("%s %s%s%s%s", is_function ? "use" : "write", other.ours, is_function ? "() of fluxion/nn.h" : "",
-             other.note[0] ? ": " : "", other.note);
+        hint("%s%s", other.note[0] ? "" : "write ", other.note[0] ? other.note : other.ours);
         return status;
     }
     suggestion s = suggest_begin(name);

@@ -4,9 +4,8 @@
    1. --set and --in are matched with the names of the graph.
    2. Parameters without a value are looked up in m.safetensors beside m.flx.
    3. Files are read. They show the extents of symbolic dimensions.
-   4. The rest is filled, in shapes that these extents and --set make static.
-
-   What a file cannot tell alone stays unknown; that the shapes fit the graph in every way, flx_run() checks. */
+   4. The rest is filled, in shapes that these extents and --set make static, and files are checked against those
+      shapes: nothing is compiled for inputs that do not fit. */
 #include "io/inputs.h"
 
 #include "io/elements.h"
@@ -200,8 +199,6 @@ static int apply_in(reading *r, const char *name, const char *spec)
         s++;
     if (s == r->slots + r->num_slots)
         return unknown_input(r, name);
-    if (s->spec)
-        return fail(FLX_E_USAGE, "input '%s' is given twice", name);
     s->spec = spec;
     return STATUS_OK;
 }
@@ -426,6 +423,22 @@ static int specialise_types(const reading *r, flx_graph **out)
     return *out ? STATUS_OK : report(&err, NULL);
 }
 
+/* Whether a value that was read fits the declared type, in which the extents that are known are numbers. */
+static int check_value(const reading *r, const slot *s, const flx_type *type)
+{
+    const flx_type *found = flx_tensor_type(s->value);
+    bool fits = true;
+    for (int32_t k = 0; k < type->rank; k++)
+        fits &= !flx_dim_is_static(type->dims[k]) || type->dims[k] == found->dims[k];
+    if (fits)
+        return STATUS_OK;
+    int status = shape_differs(r, s, s->spec ? s->spec : r->beside);
+    char *text = type_text(r->model->ctx, type);
+    hint("the other inputs and --set make it %s", text ? text : "another type");
+    free(text);
+    return status;
+}
+
 static int fill_rest(reading *r)
 {
     flx_graph *g = NULL;
@@ -433,8 +446,10 @@ static int fill_rest(reading *r)
     for (size_t i = 0; !status && i < r->num_slots; i++) {
         slot *s = &r->slots[i];
         const flx_type *type = flx_val_type(g, flx_graph_input(g, i));
-        if (s->value)
+        if (s->value) {
+            status = check_value(r, s, type);
             continue;
+        }
         for (int32_t k = 0; !status && k < type->rank; k++)
             if (!flx_dim_is_static(type->dims[k]))
                 status = unbound(r, s);

@@ -17,7 +17,10 @@
 /* A device file or a pipe may never end. Weights, which could be larger, have files of their own. */
 static const size_t max_file_bytes = (size_t)1 << 30;
 
-static const char binary_magic[4] = {'F', 'L', 'X', 'B'};
+bool begins_with(const file_bytes *bytes, const char magic[4])
+{
+    return bytes->size >= 4 && memcmp(bytes->data, magic, 4) == 0;
+}
 
 static int read_stream(FILE *f, const char *name, file_bytes *out)
 {
@@ -171,7 +174,12 @@ static bool is_stablehlo(const char *path, const file_bytes *bytes)
 static int read_module(model *m, const file_bytes *bytes)
 {
     flx_error err = {0};
-    if (bytes->size >= sizeof binary_magic && memcmp(bytes->data, binary_magic, sizeof binary_magic) == 0)
+    if (begins_with(bytes, KERNEL_MAGIC)) {
+        int status = fail(FLX_E_SYNTAX, "%s is a kernel in its wire form", m->name);
+        hint("flx kernel check and flx kernel run read it");
+        return status;
+    }
+    if (begins_with(bytes, GRAPH_MAGIC))
         m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
     else if (is_stablehlo(m->path, bytes))
         m->module = flx_import_stablehlo(m->ctx, bytes->data, bytes->size, "file", &err);

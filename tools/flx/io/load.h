@@ -4,6 +4,7 @@
 #define FLX_LOAD_H
 
 #include <fluxion/text.h>
+#include <stdbool.h>
 
 /* The bytes of a file, or of standard input for "-". The caller frees data. */
 typedef struct {
@@ -11,7 +12,12 @@ typedef struct {
     size_t size;
 } file_bytes;
 
+/* Their binary forms begin with these four bytes. */
+#define GRAPH_MAGIC "FLXB"
+#define KERNEL_MAGIC "FLXK"
+
 int file_read(const char *path, file_bytes *out);
+bool begins_with(const file_bytes *bytes, const char magic[4]);
 const char *file_name(const char *path); /* for messages */
 
 /* Where the parameters of a graph file are kept: m.safetensors for m.flx, allocated; NULL when memory is exhausted. */

@@ -43,7 +43,11 @@ static int complete(buffer_values *v, const kernel_file *f)
 
 static flx_kernel_run_options run_options(const args *a)
 {
-    return (flx_kernel_run_options){.struct_size = sizeof(flx_kernel_run_options), .device = args_value(a, "--device")};
+    uint32_t flags = args_has(a, "--check-races") ? FLX_KERNEL_DETECT_RACES : 0;
+    if (args_has(a, "--check-arithmetic"))
+        flags |= FLX_KERNEL_CHECKED;
+    return (flx_kernel_run_options){
+        .struct_size = sizeof(flx_kernel_run_options), .flags = flags, .device = args_value(a, "--device")};
 }
 
 static int dispatch(buffer_values *v, const kernel_file *f, const args *a, const uint32_t grid[3])
@@ -82,12 +86,13 @@ static int run_run(const args *a)
     return status;
 }
 
-static const option run_rows[] = {OPTION_GRID,       OPTION_KERNEL_IN,     OPTION_LENGTH,
-                                  OPTION_KERNEL_OUT, OPTION_KERNEL_DEVICE, {0}};
+static const option run_rows[] = {OPTION_GRID,          OPTION_KERNEL_IN,   OPTION_LENGTH,           OPTION_KERNEL_OUT,
+                                  OPTION_KERNEL_DEVICE, OPTION_CHECK_RACES, OPTION_CHECK_ARITHMETIC, {0}};
 
 static const char *const run_examples[] = {
     "flx kernel run examples/saxpy.flk --grid 16 --in x=iota --in y=ones",
     "flx kernel run examples/histogram.flk --grid 4 --in x=uniform:1 --out bins",
+    "flx kernel run examples/histogram.flk --grid 4 --in x=uniform:1 --check-races",
     NULL,
 };
 
@@ -97,6 +102,10 @@ const command command_kernel_run = {
     .summary = "dispatch a kernel once",
     .about = "Runs the kernel over the grid. Outputs start at zero; they and other buffers that the kernel may\n"
              "write are printed in short, or written to files.\n"
+             "\n"
+             "Two invocations that access one element, one of them writing, must be separated by a barrier, or both\n"
+             "must use atomics. --check-races finds those that are not, in this dispatch: other data, or another\n"
+             "grid, may have others.\n"
              "\n" ABOUT_KERNEL_SPEC,
     .options = run_rows,
     .examples = run_examples,
@@ -114,7 +123,11 @@ int kernel_names_read(const args *a, text_list *outputs, text_list *inputs)
         return status;
     }
     int status = list_read(outputs, "--outputs", out, "A,B,...");
-    return status ? status : list_read(inputs, "--inputs", in, "A,B,...");
+    if (!status)
+        status = list_read(inputs, "--inputs", in, "A,B,...");
+    if (!status)
+        status = list_check_unique(outputs, "--outputs");
+    return status ? status : list_check_unique(inputs, "--inputs");
 }
 
 static void tell_warnings(const flx_kernel_derived *d)
@@ -218,6 +231,8 @@ static const option vjp_rows[] = {
     OPTION_LENGTH,
     OPTION_KERNEL_OUT,
     OPTION_KERNEL_DEVICE,
+    OPTION_CHECK_RACES,
+    OPTION_CHECK_ARITHMETIC,
     {0},
 };
 

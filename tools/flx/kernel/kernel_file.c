@@ -13,8 +13,6 @@
 
 /* ---- The kernel ---- */
 
-static const char wire_magic[4] = {'F', 'L', 'X', 'K'};
-
 /* The wire form does not promise validity; text is validated when it is read. */
 static int check_valid(const kernel_file *f)
 {
@@ -34,8 +32,12 @@ static int read_bytes(kernel_file *f, const char *path, bool *is_wire)
     int status = file_read(path, &f->bytes);
     if (status)
         return status;
-    *is_wire = f->bytes.size >= sizeof wire_magic && memcmp(f->bytes.data, wire_magic, sizeof wire_magic) == 0;
-    return STATUS_OK;
+    *is_wire = begins_with(&f->bytes, KERNEL_MAGIC);
+    if (!begins_with(&f->bytes, GRAPH_MAGIC))
+        return STATUS_OK;
+    status = fail(FLX_E_SYNTAX, "%s is a graph in binary form", f->name);
+    hint("flx check and flx run read it");
+    return status;
 }
 
 int kernel_open(kernel_file *f, const char *path)
@@ -290,8 +292,6 @@ static int read_contents(buffer_values *v, const kernel_file *f, const args *a)
         buffer_value *b = status ? NULL : values_find(v, name);
         if (!status && !b)
             status = unknown_name(v, "--in", name);
-        else if (!status && b->value)
-            status = fail(FLX_E_USAGE, "--in names '%s' twice", name);
         if (!status)
             status = fill(f, b, spec);
         if (!status)

@@ -94,6 +94,14 @@ int value_tell(const kernel_file *f, const args *a, const buffer_value *b);
     {                                                                                                       \
         "--device", "NAME", "where to run: cpu unless given, ref (the interpreter) or opencl", MAY_BE_GIVEN \
     }
+#define OPTION_CHECK_RACES                                                                                          \
+    {                                                                                                               \
+        "--check-races", NULL, "fail at the first data race; the interpreter runs the kernel, slowly", MAY_BE_GIVEN \
+    }
+#define OPTION_CHECK_ARITHMETIC                                                                                  \
+    {                                                                                                            \
+        "--check-arithmetic", NULL, "fail at a division by zero or an overflow of signed integers", MAY_BE_GIVEN \
+    }
 #define ABOUT_KERNEL_SPEC                                                                             \
     "SPEC is path.npy, path.npz:key, path.safetensors:key, a number that fills, zeros, ones, iota,\n" \
     "normal[:SEED] or uniform[:SEED]. A file is flattened; its dtype must fit."

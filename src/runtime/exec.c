@@ -26,12 +26,10 @@ static flx_code check_shares(const char *function, const flx_graph *g, const flx
 flx_code flxi_compile_options_read(const char *function, const flx_graph *g, const flx_compile_options *given,
                                    flx_compile_options *o, flx_error *err)
 {
-    const uint32_t known = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                           FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_compile_options, stop, o, given, err));
-    if (o->flags & ~known)
+    if (o->flags & ~(uint32_t)FLXI_COMPILE_FLAGS)
         return flxi_fail_hint(err, FLX_E_USAGE, "flags: 0 or a sum of FLX_COMPILE_...", "%s: unknown flags 0x%x",
-                              function, (unsigned)(o->flags & ~known));
+                              function, (unsigned)(o->flags & ~(uint32_t)FLXI_COMPILE_FLAGS));
     if (o->threads < 0 || o->threads > 64 || o->optimisation < 0 || o->optimisation > 4 || o->cache < 0 ||
         o->cache > 2 || o->reserved)
         return flxi_fail_hint(err, FLX_E_USAGE, "threads 0 to 64, optimisation 0 to 4, cache 0 to 2, reserved 0",

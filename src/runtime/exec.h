@@ -82,6 +82,12 @@ size_t flxi_exec_held_bytes(const flx_exec *e);
 
 /* ---- Options (exec.c) ---- */
 
+/* All flags of flx_compile_options. */
+enum {
+    FLXI_COMPILE_FLAGS = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
+                         FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL
+};
+
 /* Reads and checks the options of compiling `g` that a user gave to `function`. */
 flx_code flxi_compile_options_read(const char *function, const flx_graph *g, const flx_compile_options *given,
                                    flx_compile_options *o, flx_error *err);

@@ -101,10 +101,8 @@ static bool read_within(char **rest, int64_t low, int64_t high, int64_t *out)
 
 static bool read_compile(flx_recording *r, char *rest)
 {
-    const int64_t known =
-        FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND | FLX_COMPILE_FLUSH;
     int64_t flags, threads, level;
-    if (!read_within(&rest, 0, known, &flags) || !read_within(&rest, 0, 64, &threads) ||
+    if (!read_within(&rest, 0, FLXI_COMPILE_FLAGS, &flags) || !read_within(&rest, 0, 64, &threads) ||
         !read_within(&rest, 0, 4, &level))
         return false;
     r->compile_flags = (uint32_t)flags & ~(uint32_t)FLX_COMPILE_BACKGROUND; /* one run has nothing of it */

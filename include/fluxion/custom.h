@@ -41,7 +41,9 @@ enum {
     FLX_CUSTOM_EFFECT = 1 /* evaluating it does something else too: it is never moved, merged, repeated or left out */
 };
 
-/** Functions return FLX_OK or a code, with a message in err. Threads may call them at the same time. */
+/** Functions return FLX_OK or a code, with a message in err. Threads may call them at the same time. Those that are
+    given a graph append nodes to it and must not declare inputs or outputs of it or release it. What they return is
+    checked; a function that breaks these rules makes the transform fail with USAGE. */
 typedef struct flx_custom_op {
     uint32_t struct_size; /* sizeof(flx_custom_op); 0: the layout of version 0.2 */
     uint32_t flags;       /* FLX_CUSTOM_… */
@@ -52,11 +54,12 @@ typedef struct flx_custom_op {
     /** Elements, dense and in row-major order; all types are static. Results come zeroed. */
     flx_code (*eval)(void *user, const flx_custom_call *c, const void *const *inputs, void *const *results,
                      flx_error *err);
-    /** Cotangents of results (FLX_NONE: zero) to cotangents of operands, appended to g; those left alone are zero. Or
-        NULL. */
+    /** Cotangents of results (FLX_NONE: zero) to cotangents of operands, each of the operand's type, appended to g;
+        those left alone are zero. Or NULL. */
     flx_code (*vjp)(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *inputs, const flx_val *results,
                     const flx_val *cotangents, flx_val *out, flx_error *err);
-    /** Tangents of operands (FLX_NONE: zero) to tangents of results. Or NULL. */
+    /** Tangents of operands (FLX_NONE: zero) to tangents of results, each of the result's type; those left alone are
+        zero. Or NULL. */
     flx_code (*jvp)(void *user, const flx_custom_call *c, flx_graph *g, const flx_val *inputs, const flx_val *results,
                     const flx_val *tangents, flx_val *out, flx_error *err);
     /** Inputs i with batched[i] have a leading axis of extent `size`; all results must have it. Or NULL. */

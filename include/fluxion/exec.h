@@ -89,7 +89,9 @@ FLX_API flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const
 /** Runs on memory of the caller, by position: inputs and parameters in the order of their declaration, then outputs.
     Symbolic dimensions must have extents, from flx_compile_options.dims or the options of the run. Nothing is copied
     and nothing is allocated after the first run, except by ops that only the reference evaluator knows. Elements are
-    dense, row-major and aligned to their size. A parameter that was set may be NULL. */
+    dense, row-major and aligned as in an array of their C type. Outputs overlap neither inputs nor each other, unless
+    flx_exec_may_share() allows it. Memory that breaks these rules is USAGE; overlaps are found where the number of
+    outputs times that of inputs and outputs is at most 512. A parameter that was set may be NULL. */
 FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *const *outputs, flx_error *err);
 
 /** The same with options: flags, print, dims, status, stop, time_limit and memory_limit are used. Where dims are given,

@@ -3,11 +3,10 @@
    graph: what is not linear would be transposed at zero, and constant terms would be dropped, both in silence.
 
    Every value is independent of these inputs, zero, linear in them, or neither. Ops that are linear in their operands
-   together take linear values and zeros; bodies are followed; any other op is linear in an operand if its derivative
-   with respect to that operand does not depend on it. */
+   together take linear values and zeros; bodies are followed; any other op is linear in operands if its derivative with
+   respect to them does not depend on them and its results scale with them, which its rule or its decomposition says.
+   */
 #include "autodiff/autodiff.h"
-
-#include "ops/opcode.h"
 
 #include <fluxion/catalogue.h>
 
@@ -58,50 +57,76 @@ static bool reaches(const flx_graph *g, uint32_t id, const bool *leaf, bool *see
     return false;
 }
 
-/* The op alone, with the derivatives along tangents of the dependent operands, simplified. Outputs: a tangent for each
-   result. */
-static flx_graph *derivative_of(const walk *w, const flxi_node *n)
+/* A graph of its own for the op, in `s`, with its operands as inputs. NULL with the error. */
+static flx_graph *open_alone(const walk *w, const flxi_node *n, flxi_site *s)
 {
-    const flx_graph *g = w->g;
-    flx_graph *t = flx_graph_new(g->ctx, "alone");
-    flxi_site s = t ? flxi_plain_site(t) : (flxi_site){0};
+    flx_graph *t = flx_graph_new(w->g->ctx, "alone");
     if (!t) {
         flxi_oom(w->err, "transposing");
         return NULL;
     }
-    flx_val *x = flxi_rule_new(&s, flx_val, n->nin);
+    *s = flxi_plain_site(t);
+    s->op = &flxi_ops[n->op];
+    s->attrs = n->attrs;
+    s->nin = n->nin;
+    s->nout = n->nout;
+    s->bodies = &flxi_bodies;
+    flx_val *x = flxi_rule_new(s, flx_val, n->nin);
+    for (uint32_t k = 0; x && k < n->nin; k++)
+        x[k] = flxi_new_leaf(t, "x", "", flxi_type_at(w->g, n->in[k]));
+    s->x = x;
+    return t;
+}
+
+/* The op with the derivatives along tangents of the dependent operands, simplified. Outputs: a tangent for each result;
+   NEITHER in `kinds` for a result whose derivative is zero: it depends on the operands, but in steps. */
+static flx_graph *derivative_of(const walk *w, const flxi_node *n, kind *kinds)
+{
+    flxi_site s;
+    flx_graph *t = open_alone(w, n, &s);
+    if (!t)
+        return NULL;
     flx_val *y = flxi_rule_new(&s, flx_val, n->nout);
     flx_val *tx = flxi_rule_new(&s, flx_val, n->nin);
     flx_val *ty = flxi_rule_new(&s, flx_val, n->nout);
     flx_val *new_y = flxi_rule_new(&s, flx_val, n->nout);
-    if (x && y && tx && ty && new_y) {
-        for (uint32_t k = 0; k < n->nin; k++)
-            x[k] = flxi_new_leaf(t, "x", "", flxi_type_at(g, n->in[k]));
+    if (y && tx && ty && new_y) {
         for (uint32_t k = 0; k < n->nin; k++)
             if (depends(w->of[n->in[k]]))
-                tx[k] = flxi_new_leaf(t, "t", "", flxi_type_at(g, n->in[k]));
-        s.op = &flxi_ops[n->op];
-        s.attrs = n->attrs;
-        s.nin = n->nin;
-        s.nout = n->nout;
-        s.bodies = &flxi_bodies;
-        flxi_append(&s, NULL, x, n->nin, y);
-        s.x = x;
+                tx[k] = flxi_new_leaf(t, "t", "", flxi_type_at(w->g, n->in[k]));
+        flxi_append(&s, NULL, s.x, n->nin, y);
         s.y = y;
         s.new_y = new_y;
         if (!t->error.code && !flxi_append_jvp(&s, tx, ty))
             flxi_graph_failf(t, FLX_E_NO_RULE, NULL, "%s has no derivative in forward mode", s.op->name);
-        for (uint32_t k = 0; k < n->nout && !t->error.code; k++)
+        for (uint32_t k = 0; k < n->nout && !t->error.code; k++) {
+            kinds[k] = flxi_is_none(ty[k]) ? NEITHER : LINEAR;
             flx_output(t, flxi_or_zeros(&s, ty[k], y[k]), NULL);
+        }
     }
     return flxi_finish(&t, w->err) == FLX_OK ? t : NULL;
 }
 
-/* Linear in the operands that depend if the derivative does not depend on them. */
-static flx_code try_derivative(const walk *w, const flxi_node *n, bool *linear)
+/* What the op means in terms of others. */
+static flx_graph *decomposition_of(const walk *w, const flxi_node *n)
+{
+    flxi_site s;
+    flx_graph *t = open_alone(w, n, &s);
+    if (!t)
+        return NULL;
+    flx_val *y = flxi_rule_new(&s, flx_val, n->nout);
+    if (y)
+        s.op->rules->decompose(&s, y);
+    for (uint32_t k = 0; k < n->nout && !t->error.code; k++)
+        flx_output(t, y[k], NULL);
+    return flxi_finish(&t, w->err) == FLX_OK ? t : NULL;
+}
+
+/* A result is linear in the operands that depend if its derivative does not depend on them. */
+static flx_code try_derivative(const walk *w, const flxi_node *n, kind *y)
 {
     const flxi_allocator *mem = &w->g->ctx->mem;
-    flx_graph *t = derivative_of(w, n);
+    flx_graph *t = derivative_of(w, n, y);
     if (!t)
         return (flx_code)w->err->code;
     size_t ids = (size_t)t->value_count + 1;
@@ -110,9 +135,11 @@ static flx_code try_derivative(const walk *w, const flxi_node *n, bool *linear)
     flx_code code = leaf && seen ? FLX_OK : flxi_oom(w->err, "transposing");
     for (uint32_t k = 0; code == FLX_OK && k < n->nin; k++) /* leaves keep their order */
         leaf[t->leaves.at[k]] = depends(w->of[n->in[k]]);
-    *linear = code == FLX_OK;
-    for (size_t k = 0; code == FLX_OK && k < t->outputs.n; k++)
-        *linear &= !reaches(t, t->outputs.at[k].val, leaf, seen);
+    for (size_t k = 0; code == FLX_OK && k < t->outputs.n; k++) {
+        memset(seen, 0, ids * sizeof *seen);
+        if (reaches(t, t->outputs.at[k].val, leaf, seen))
+            y[k] = NEITHER;
+    }
     flxi_free(mem, leaf, ids, sizeof *leaf);
     flxi_free(mem, seen, ids, sizeof *seen);
     flx_graph_release(t);
@@ -265,11 +292,22 @@ static kind jointly_linear(const walk *w, const flxi_node *n)
     return y;
 }
 
-/* fma and scatter_nd add an operand to something that depends on the others. */
-static bool has_constant_term(const walk *w, const flxi_node *n)
+/* Whether the results scale with the operands that depend. Zeros scale with anything. */
+static flx_code try_scaling(const walk *w, const flxi_node *n, bool *scales)
 {
-    uint32_t term = n->op == OP_fma ? 2 : n->op == OP_scatter_nd ? 0 : UINT32_MAX;
-    return term != UINT32_MAX && w->of[n->in[term]] == INDEPENDENT;
+    const flxi_allocator *mem = &w->g->ctx->mem;
+    const flxi_rules *rules = flxi_ops[n->op].rules;
+    *scales = true;
+    if (!rules->scales)
+        return FLX_OK;
+    bool *in = flxi_alloc(mem, n->nin, sizeof *in);
+    if (!in)
+        return flxi_oom(w->err, "transposing");
+    for (uint32_t k = 0; k < n->nin; k++)
+        in[k] = w->of[n->in[k]] != INDEPENDENT;
+    *scales = rules->scales(n, in);
+    flxi_free(mem, in, n->nin, sizeof *in);
+    return FLX_OK;
 }
 
 static bool has_bodies(const walk *w, const flxi_node *n, flxi_body_role *role)
@@ -285,6 +323,50 @@ static bool has_bodies(const walk *w, const flxi_node *n, flxi_body_role *role)
             found = b.graph->leaves.n <= MOST && b.graph->outputs.n <= MOST;
         }
     return found;
+}
+
+/* A derivative that does not depend on the operands leaves constant terms open: the decomposition decides. */
+static flx_code try_decomposition(const walk *w, const flxi_node *n, kind *y)
+{
+    const flxi_allocator *mem = &w->g->ctx->mem;
+    flx_graph *t = decomposition_of(w, n);
+    if (!t)
+        return (flx_code)w->err->code;
+    kind *in = flxi_alloc(mem, n->nin, sizeof *in);
+    kind *out = flxi_alloc(mem, n->nout, sizeof *out);
+    flx_code code = in && out ? FLX_OK : flxi_oom(w->err, "transposing");
+    for (uint32_t k = 0; code == FLX_OK && k < n->nin; k++)
+        in[k] = w->of[n->in[k]];
+    if (code == FLX_OK)
+        code = walk_body(w, t, in, out);
+    for (uint32_t k = 0; code == FLX_OK && k < n->nout; k++)
+        if (out[k] == NEITHER || out[k] == INDEPENDENT)
+            y[k] = NEITHER;
+    flxi_free(mem, in, n->nin, sizeof *in);
+    flxi_free(mem, out, n->nout, sizeof *out);
+    flx_graph_release(t);
+    return code;
+}
+
+/* An op without bodies, of which some operands are linear and the others independent or zero. */
+static flx_code judge_plain(const walk *w, const flxi_node *n, kind *y)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    bool scales = false;
+    bool linear = false;
+    for (uint32_t k = 0; k < n->nout; k++)
+        y[k] = op->traits & TRAIT_LINEAR ? jointly_linear(w, n) : NEITHER;
+    if (!(op->traits & TRAIT_LINEAR) && flxi_rule_kind(op, MODE_JVP) != FLX_RULE_ZERO)
+        FLXI_TRY(try_scaling(w, n, &scales));
+    if (scales)
+        FLXI_TRY(try_derivative(w, n, y));
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (!flxi_gives_derivative(op, flxi_type_at(w->g, n->first + k)->dtype, false))
+            y[k] = NEITHER;
+        linear |= y[k] == LINEAR;
+    }
+    bool is_known = op->rules->scales || (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR));
+    return linear && !is_known && op->rules->decompose ? try_decomposition(w, n, y) : FLX_OK;
 }
 
 static flx_code judge(walk *w, const flxi_node *n, kind *y)
@@ -307,26 +389,13 @@ static flx_code judge(walk *w, const flxi_node *n, kind *y)
                                                            : INDEPENDENT;
         return FLX_OK;
     }
-    if (n->op == OP_dim_size)
-        return FLX_OK; /* of the shape alone */
+    if (op->traits & TRAIT_SHAPE_ONLY)
+        return FLX_OK;
     if (has_bodies(w, n, &role) && (role == BODY_BRANCH || role == BODY_FUNCTION))
         return follow_branches(w, n, &kinds, y);
     if (has_bodies(w, n, &role) && role == BODY_ROUND)
         return follow_loop(w, n, &kinds, y);
-    bool linear = false;
-    kind joint = LINEAR;
-    if (op->traits & TRAIT_LINEAR)
-        joint = jointly_linear(w, n);
-    else if (flxi_rule_kind(op, MODE_JVP) == FLX_RULE_ZERO || has_constant_term(w, n))
-        joint = NEITHER;
-    else
-        FLXI_TRY(try_derivative(w, n, &linear));
-    bool quantised = false;
-    for (uint32_t k = 0; k < n->nout; k++) {
-        bool can = flxi_gives_derivative(op, flxi_type_at(w->g, n->first + k)->dtype, quantised);
-        y[k] = !can ? NEITHER : (op->traits & TRAIT_LINEAR) ? joint : linear ? LINEAR : NEITHER;
-    }
-    return FLX_OK;
+    return judge_plain(w, n, y);
 }
 
 static flx_code follow(walk *w)

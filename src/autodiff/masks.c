@@ -3,7 +3,6 @@
    loops and branches are followed through their bodies. */
 #include "autodiff/masks.h"
 
-#include "ops/opcode.h"
 #include "ops/rule/link.h"
 
 #include <fluxion/catalogue.h>
@@ -66,24 +65,22 @@ static int axis_before(const flxi_use *u, int to)
     return LOST;
 }
 
-/* A predicate that only repeats or reshapes another one says the same as that, so that facts from several places are
-   recognised as one. */
+/* A predicate that only copies another one says the same as that, so that facts from several places are recognised as
+   one. Where every axis of the operand becomes an axis of the predicate, the predicate is constant along its others. */
 static bool look_through(flxi_site *s, flxi_fact *f)
 {
     const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, f->cond.id)->node);
-    bool repeats = n->op == OP_expand || n->op == OP_broadcast_in_dim;
-    if (!repeats && n->op != OP_reshape && n->op != OP_unsqueeze && n->op != OP_squeeze && n->op != OP_not)
+    int traits = flxi_ops[n->op].traits;
+    if (!(traits & (TRAIT_COPIES | TRAIT_INVERTS)))
         return false;
-    const flx_type *from = flxi_type_at(s->g, n->in[0]);
-    const flx_type *to = flxi_typeof(s, f->cond);
-    flxi_fact root = {.cond = {n->in[0], s->g->serial}, .when = f->when != (n->op == OP_not)};
+    const flxi_use use = {s->g, n, 0, f->cond.id - n->first};
+    const flx_type *from = flxi_link_operand(&use);
+    flxi_fact root = {.cond = {n->in[0], s->g->serial}, .when = f->when != ((traits & TRAIT_INVERTS) != 0)};
     memset(root.axis, -1, sizeof root.axis);
-    for (int q = 0; q < to->rank; q++) {
-        int p = f->axis[q] < 0 ? LOST : axis_before(&(flxi_use){s->g, n, 0, 0}, q);
+    for (int q = 0; q < flxi_link_result(&use)->rank; q++) {
+        int p = f->axis[q] < 0 ? LOST : axis_before(&use, q);
         if (p >= 0)
             root.axis[p] = f->axis[q];
-        else if (f->axis[q] >= 0 && !repeats)
-            return false; /* what repeats is constant along this axis */
     }
     for (int p = 0; p < from->rank; p++)
         if (root.axis[p] < 0 && from->dims[p] != 1)

@@ -38,7 +38,7 @@ flx_val flxi_restore_zeros(flxi_site *s, flx_val v, const flxi_facts *facts, con
 /* What is in both. */
 const flxi_facts *flxi_common_facts(flx_graph *g, const flxi_facts *a, const flxi_facts *b);
 
-/* The facts about the result of a `where` node, whose operands are in s, and what selecting operand `k` adds. */
+/* The facts about the result of a node that selects, whose operands are in s, and what selecting operand `k` adds. */
 const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_t k);
 
 /* What is known about the cotangents of a node's operands from what is known about those of its results: `dy` by

@@ -9,10 +9,7 @@
    before elements or contributions meet. */
 #include "autodiff/masks.h"
 
-#include "ops/opcode.h"
-
 #include <fluxion/catalogue.h>
-#include <math.h>
 
 typedef struct {
     flxi_cotangent d;
@@ -181,30 +178,13 @@ static void clean(sweep *w, flxi_cotangent *d)
     d->dirty = false;
 }
 
-/* A constant whose elements are all finite and no smaller than `least`. */
-static bool is_tame_constant(const flx_graph *g, uint32_t id, double least)
-{
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
-    if (n->op == OP_expand || n->op == OP_broadcast_in_dim || n->op == OP_reshape)
-        return is_tame_constant(g, n->in[0], least);
-    const flx_tensor *t = n->nin ? NULL : flxi_held_tensor(n);
-    bool is_tame = t && t->count <= 64 && !flxi_is_complex(t->type.dtype);
-    for (int64_t i = 0; is_tame && i < t->count; i++)
-        is_tame = isfinite(flx_tensor_get(t, i)) && fabs(flx_tensor_get(t, i)) >= least;
-    return is_tame;
-}
-
 /* Whether the rule multiplies by something that need not be finite. */
 static bool may_spoil(const flxi_reverse *r, const flxi_node *n, uint32_t operand)
 {
     const flxi_op *op = &flxi_ops[n->op];
-    if (op->rules->mask || (op->traits & TRAIT_LINEAR) || n->op == OP_cast)
+    if (op->rules->mask || (op->traits & TRAIT_LINEAR))
         return false;
-    if (n->op == OP_mul)
-        return !is_tame_constant(r->src, n->in[1 - operand], 0.0);
-    if (n->op == OP_div && operand == 0)
-        return !is_tame_constant(r->src, n->in[1], 0x1p-14); /* whose reciprocal overflows in no dtype */
-    return true;
+    return !op->rules->is_tame || !op->rules->is_tame(r->src, n, operand);
 }
 
 /* A complex cotangent of a real operand keeps its real part; a real one of a complex operand is widened. */
@@ -316,7 +296,7 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
             continue;
-        if (n->op == OP_where) {
+        if (s.op->traits & TRAIT_SELECTS) {
             const flxi_cotangent chosen = {dy[0].v, flxi_add_choice(&s, facts, k), dy[0].dirty};
             FLXI_TRY(flxi_pass_facts(g, w->r->src, n, &chosen, known, w->err));
         }

@@ -86,13 +86,19 @@ static const code_row codes[] = {{FLX_OK, 0, "OK", "no error"},
 #undef CODE_ROW
 };
 
+static const code_row unknown = {0, 3, "UNKNOWN", "unknown error code"};
+
 static const code_row *find_code(int32_t code)
 {
-    static const code_row unknown = {0, 3, "UNKNOWN", "unknown error code"};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].code == code)
             return &codes[i];
     return &unknown;
+}
+
+bool flxi_is_code(int32_t code)
+{
+    return find_code(code) != &unknown;
 }
 
 const char *flx_code_name(int32_t code)

@@ -5,6 +5,7 @@
 
 #include <fluxion/types.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 /* Sets code and message, clears where and hint; returns the code, so `return flxi_fail(…)` reads well. */
 flx_code flxi_fail(flx_error *err, flx_code code, const char *fmt, ...) FLX_PRINTF(3, 4);
@@ -18,6 +19,9 @@ void flxi_hint(flx_error *err, const char *fmt, ...) FLX_PRINTF(2, 3);
 
 /* Copies untrusted text for use in a message: control bytes become '?', at most size-1 bytes. */
 const char *flxi_printable(char *buffer, size_t size, const char *s, size_t n);
+
+/* Whether it is FLX_OK or a code of FLX_ERROR_MAP: functions of the program return what they want. */
+bool flxi_is_code(int32_t code);
 
 /* The most common error. */
 flx_code flxi_oom(flx_error *err, const char *what);

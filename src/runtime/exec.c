@@ -6,6 +6,7 @@
 #include "base/host/float_mode.h"
 #include "base/host/stop.h"
 #include "base/options.h"
+#include "runtime/caller_memory.h"
 #include "runtime/recording.h"
 
 /* ---- Options ---- */
@@ -426,6 +427,7 @@ static flx_code run_variant_at(flxi_variant *v, const flx_run_options *o, const 
     bool has_params = false;
     for (size_t i = 0; i < e->g->leaves.n; i++)
         has_params |= !inputs[i];
+    FLXI_TRY(flxi_check_caller_memory(v, inputs, outputs, err));
     FLXI_TRY(check_memory(v, o, err));
     flxi_run_setup setup = flxi_exec_setup(e, o);
     if (!has_params)

@@ -22,10 +22,17 @@ typedef struct {
     FLXI_VEC(flxi_state *) states; /* that no run uses; guarded by the executable's lock */
 } flxi_tier;
 
+/* Memory that a caller gives to a run (caller_memory.h). */
+typedef struct {
+    size_t nbytes;
+    uintptr_t low_bits; /* of an address: zero where it is aligned */
+} flxi_span;
+
 typedef struct {
     flx_exec *exec;
     int64_t *extents; /* by symbol of the graph */
     flx_graph *g;     /* with these extents: what inputs must be */
+    flxi_span *spans; /* by leaf of g, then by output */
     flxi_tier first;  /* what runs at once */
     flxi_tier later;  /* what `thread` compiles meanwhile: FLX_COMPILE_BACKGROUND, or code for these extents alone */
     pthread_t thread;

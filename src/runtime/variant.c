@@ -9,6 +9,7 @@
    take long enough in total, a second tier for it alone is made in the background, which computes the same bits. */
 #include "base/host/quiet_thread.h"
 #include "compile/log_program.h"
+#include "runtime/caller_memory.h"
 #include "runtime/exec.h"
 
 /* ---- Making ---- */
@@ -140,7 +141,8 @@ static flx_code make_variant(flxi_variant *v, const flx_dim_binding *b, size_t n
         FLXI_TRY(flxi_specialise(e->g, b, n, &v->g, NULL, err));
     else
         FLXI_TRY(flxi_pass_dce(e->g, &v->g, NULL, err));
-    return make_tiers(v, err);
+    v->spans = flxi_spans_of(v->g, e->mem);
+    return v->spans ? make_tiers(v, err) : flxi_oom(err, "an executable");
 }
 
 /* ---- Few enough; all of these with the lock held ---- */
@@ -258,6 +260,8 @@ void flxi_variant_free(flxi_variant *v)
         pthread_join(v->thread, NULL);
     free_tier(e, &v->first);
     free_tier(e, &v->later);
+    if (v->spans)
+        flxi_free(e->mem, v->spans, v->g->leaves.n + v->g->outputs.n, sizeof *v->spans);
     flx_graph_release(v->g);
     if (v->extents)
         flxi_free(e->mem, v->extents, e->g->symbols.n, sizeof *v->extents);

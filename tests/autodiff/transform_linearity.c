@@ -70,6 +70,16 @@ TEST(jvp_bodies_that_are_linear_are_transposed)
     accepted("return cast(cast(t, to=f64), to=f64)", "");
     accepted("return fma(t, x, 0)", "");
     accepted("return fma(t, x, t)", "");
+    accepted("return fma(0, x, t)", "");
+    accepted("return scatter_nd(t, const(i64[1, 1], [[1]]), const(f64[1], [5]), start_index_map=[0], "
+             "collapsed_axes=[0], combine=mul)",
+             "");
+    accepted("return scatter_nd(t, const(i64[1, 1], [[1]]), const(f64[1], [0]), start_index_map=[0], "
+             "collapsed_axes=[0], combine=set)",
+             "");
+    accepted("return reduce_window(t, 0, window=[2], pad_low=[1], combine=add)", "");
+    accepted("return select_and_scatter(x, narrow(t, axis=0, start=0, len=1), 0, window=[3], strides=[3])", "");
+    accepted("return mul(t, cast(dim_size(t, axis=0), to=f64))", "");
     accepted("return real(mul(complex(t, t), complex(x, y)))", "");
     accepted("return full(f64[3], 0)", "");
     accepted("return cumsum(t, axis=0)", "");
@@ -101,6 +111,17 @@ TEST(jvp_bodies_that_are_not_linear_are_rejected)
     rejected("return where(gt(x, 0), t, x)", "", "where");
     rejected("return stop_gradient(t)", "", "stop_gradient");
     rejected("return fma(t, x, x)", "", "fma");
+    rejected("return fma(x, y, t)", "", "fma");
+    rejected("return rem(t, 3)", "", "rem");
+    rejected("return round(t)", "", "round");
+    rejected("return sign(t)", "", "sign");
+    rejected("return reduce_window(t, 1, window=[2], pad_low=[1], combine=add)", "", "reduce_window");
+    rejected("return select_and_scatter(x, narrow(t, axis=0, start=0, len=1), 1, window=[3], strides=[3])", "",
+             "select_and_scatter");
+    rejected("return prelu(x, t)", "", "prelu");
+    rejected("return scatter_nd(t, const(i64[1, 1], [[1]]), const(f64[1], [5]), start_index_map=[0], "
+             "collapsed_axes=[0], combine=set)",
+             "", "scatter_nd");
     rejected("return x", "", "an output does not depend on them and is not zero");
     rejected("return sort(t, axis=0)", "", "sort");
 }

@@ -336,6 +336,13 @@ typedef struct {
     flxi_expansion (*pair)(const flx_graph *g, uint32_t node);
     flxi_series series; /* how Taylor mode gets the orders of the result from those of the operands; see flxi_series */
     const char *undefined; /* why there is no derivative */
+    /* Whether doubling the operands i with in[i], and no others, doubles the results. Asked where the derivative does
+       not depend on these operands: the op is then linear in them if it does. Absent: its decomposition says it, or
+       else yes. */
+    bool (*scales)(const flxi_node *n, const bool *in);
+    /* Whether the derivative with respect to the operand is finite at every element, by what is known of the others
+       (ops/rule/tame.h). Absent: only where the op is linear or has masks. */
+    bool (*is_tame)(const flx_graph *g, const flxi_node *n, uint32_t operand);
 
     /* What cost models, sparsity and passes over bodies ask. tests/ops/completeness.c says who must answer. */
     /* The cost of the node; `w` comes with no flops and with the bytes of all operands and results. Absent: by the
@@ -368,17 +375,21 @@ typedef struct {
 
 enum { /* traits */
        TRAIT_COMMUTES = 1,
-       TRAIT_LINEAR = 2,       /* in all its operands without a role together */
-       TRAIT_ZERO_GRAD = 4,    /* the derivative is zero by definition */
-       TRAIT_DECLARED = 8,     /* input and param: made by declarations, not by calls */
-       TRAIT_EFFECT = 16,      /* may fail or have effects at run time: never removed, merged or folded */
-       TRAIT_OPAQUE = 32,      /* never merged or folded, but removed when its results are unused */
-       TRAIT_MULTILINEAR = 64, /* in each of its operands without a role, the others fixed */
-       TRAIT_COMPOSITE = 128,  /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
-       TRAIT_QUANTISES = 256,  /* its integer results have derivatives: those of the numbers they stand for */
-       TRAIT_SHADOW = 512,     /* and they keep them through this op */
-       TRAIT_PARAM = 1024,     /* of a declared one: it persists between runs */
-       TRAIT_CONST = 2048      /* its value is its attribute of kind ATTR_DATA */
+       TRAIT_LINEAR = 2,        /* in all its operands without a role together */
+       TRAIT_ZERO_GRAD = 4,     /* the derivative is zero by definition */
+       TRAIT_DECLARED = 8,      /* input and param: made by declarations, not by calls */
+       TRAIT_EFFECT = 16,       /* may fail or have effects at run time: never removed, merged or folded */
+       TRAIT_OPAQUE = 32,       /* never merged or folded, but removed when its results are unused */
+       TRAIT_MULTILINEAR = 64,  /* in each of its operands without a role, the others fixed */
+       TRAIT_COMPOSITE = 128,   /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
+       TRAIT_QUANTISES = 256,   /* its integer results have derivatives: those of the numbers they stand for */
+       TRAIT_SHADOW = 512,      /* and they keep them through this op */
+       TRAIT_PARAM = 1024,      /* of a declared one: it persists between runs */
+       TRAIT_CONST = 2048,      /* its value is its attribute of kind ATTR_DATA */
+       TRAIT_COPIES = 4096,     /* every element of its results is an element of its only operand */
+       TRAIT_SELECTS = 8192,    /* an element of operand 1 where operand 0 is true, of operand 2 elsewhere */
+       TRAIT_INVERTS = 16384,   /* true where its only operand is false, and false where it is true */
+       TRAIT_SHAPE_ONLY = 32768 /* its results depend on the shapes of its operands, not on their elements */
 };
 
 typedef struct {

@@ -161,6 +161,19 @@ static flx_code read_attrs(flx_custom_call *c, const call_attrs *a, flxi_arena *
     return FLX_OK;
 }
 
+/* ---- What functions of the program return ---- */
+
+/* The outcome of a call. A code that does not exist is an error of the function; texts end inside their arrays. */
+static flx_code outcome(const char *function, flx_code code, flx_error *why)
+{
+    why->message[sizeof why->message - 1] = 0;
+    why->hint[sizeof why->hint - 1] = 0;
+    if (flxi_is_code(code))
+        return code;
+    return flxi_fail_hint(why, FLX_E_USAGE, "return FLX_OK or one of the FLX_E_ codes",
+                          "%s returned %d, which is not a code", function, (int)code);
+}
+
 /* ---- Inference ---- */
 
 static flx_code unknown_op(flxi_infer *f, const char *name)
@@ -184,13 +197,17 @@ static flx_code infer_custom(flxi_infer *f)
     flx_type results[MAX_RESULTS] = {0};
     size_t n = 0;
     flx_error why = {0};
-    flx_code code = op->infer(op->user, &c, results, &n, &why);
+    flx_code code = outcome("infer", op->infer(op->user, &c, results, &n, &why), &why);
     if (code != FLX_OK)
         return flxi_infer_fail(f, code, why.hint[0] ? why.hint : NULL, "%s: %s", op->name,
                                why.message[0] ? why.message : "its operands are not valid");
     if (n == 0 || n > MAX_RESULTS)
         return flxi_infer_fail(f, FLX_E_USAGE, NULL, "%s: an operation has 1 to %d results, not %zu", op->name,
                                MAX_RESULTS, n);
+    for (size_t i = 0; i < n; i++)
+        if (flxi_type_check(f->ctx, &results[i], &why) != FLX_OK)
+            return flxi_infer_fail(f, FLX_E_USAGE, "infer must give a valid type for every result",
+                                   "%s: infer gave a wrong type to result %zu: %s", op->name, i, why.message);
     FLXI_TRY(flxi_results(f, n));
     memcpy(f->out, results, n * sizeof *results);
     return FLX_OK;
@@ -217,7 +234,7 @@ static flx_code call_eval(flxi_eval *e, const flx_custom_op *op, flxi_arena *are
     flx_custom_call c = {.num_inputs = e->nin, .inputs = types, .num_results = e->nout, .results = types + e->nin};
     FLXI_TRY(read_attrs(&c, e->attrs, arena, e->err));
     flx_error why = {0};
-    flx_code code = op->eval(op->user, &c, in, out, &why);
+    flx_code code = outcome("eval", op->eval(op->user, &c, in, out, &why), &why);
     if (code == FLX_OK)
         return FLX_OK;
     return flxi_eval_fail(e, code, why.hint[0] ? why.hint : NULL, "%s: %s", op->name,
@@ -261,11 +278,80 @@ static bool open_call(flxi_site *s, flx_custom_call *c, const flx_custom_op **op
     return code == FLX_OK;
 }
 
-static void close_call(flxi_site *s, const flx_custom_op *op, flx_code code, const flx_error *why)
+/* A function of the program while it appends to a graph: what it must leave as it was. */
+typedef struct {
+    flxi_site *s;
+    const flx_custom_op *op;
+    const char *function; /* vjp, jvp or batch */
+    size_t leaves, outputs;
+    unsigned holders;
+    flx_error why;
+} appending;
+
+/* The graph is held meanwhile, so that a function that releases it does not end it. */
+static appending begin_appending(flxi_site *s, const flx_custom_op *op, const char *function)
 {
-    if (code != FLX_OK && flx_graph_error(s->g, NULL) == FLX_OK)
-        flxi_site_fail(s, code, why->hint[0] ? why->hint : NULL, "%s: %s", op->name,
-                       why->message[0] ? why->message : "its rule failed");
+    appending a = {.s = s, .op = op, .function = function, .leaves = s->g->leaves.n, .outputs = s->g->outputs.n};
+    flx_graph_retain(s->g);
+    a.holders = atomic_load(&s->g->refs);
+    return a;
+}
+
+/* What the function did to the graph that it must not do; NULL: nothing. */
+static const char *damage_of(const appending *a)
+{
+    const flx_graph *g = a->s->g;
+    if (g->leaves.n != a->leaves)
+        return "added an input to the graph";
+    return g->outputs.n != a->outputs ? "added an output to the graph" : NULL;
+}
+
+static bool end_appending(appending *a, flx_code returned)
+{
+    flxi_site *s = a->s;
+    bool is_released = atomic_load(&s->g->refs) < a->holders;
+    flx_code code = outcome(a->function, returned, &a->why);
+    const char *damage = is_released ? "released the graph" : damage_of(a);
+    if (!is_released)
+        flx_graph_release(s->g);
+    if (s->g->error.code)
+        return false;
+    if (code != FLX_OK)
+        flxi_site_fail(s, code, a->why.hint[0] ? a->why.hint : NULL, "%s: %s", a->op->name,
+                       a->why.message[0] ? a->why.message : "its rule failed");
+    else if (damage)
+        flxi_site_fail(s, FLX_E_USAGE, "append nodes and hand over values in `out`; leave the graph's interface alone",
+                       "%s: %s %s", a->op->name, a->function, damage);
+    return code == FLX_OK && !damage;
+}
+
+/* Whether a value that the function gave is one of the graph and has the type. */
+static bool check_given(const appending *a, flx_val v, const flx_type *want, const char *what, uint32_t k)
+{
+    flxi_type_text made_text, want_text;
+    const flx_type *made = flx_val_type(a->s->g, v);
+    if (made && flxi_type_equal(made, want))
+        return true;
+    if (made)
+        flxi_site_fail(a->s, FLX_E_USAGE, "see fluxion/custom.h for the types that it must have",
+                       "%s: %s gave a %s for %s %u, expected %s", a->op->name, a->function,
+                       flxi_type_str(a->s->ctx, made, &made_text), what, k, flxi_type_str(a->s->ctx, want, &want_text));
+    else
+        flxi_site_fail(a->s, FLX_E_USAGE, "values belong to the graph that the function was given",
+                       "%s: %s gave no value of the graph for %s %u", a->op->name, a->function, what, k);
+    return false;
+}
+
+/* Derivatives of values: those that are absent are zero, and those of integers do not count. */
+static void check_derivatives(const appending *a, const flx_val *values, const flx_val *given, const bool *wanted,
+                              uint32_t n, const char *what)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        const flx_type *t = flxi_typeof(a->s, values[k]);
+        bool counts = flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype) && (!wanted || wanted[k]);
+        if (counts && !flxi_is_none(given[k]) && !check_given(a, given[k], t, what, k))
+            return;
+    }
 }
 
 static void no_rule(flxi_site *s, const flx_custom_op *op, const char *what)
@@ -277,30 +363,81 @@ static void vjp_custom(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     flx_custom_call c;
     const flx_custom_op *op;
-    flx_error why = {0};
     if (!open_call(s, &c, &op))
         return;
-    if (op->vjp)
-        close_call(s, op, op->vjp(op->user, &c, s->g, s->x, s->y, dy, dx, &why), &why);
-    else if (op->jvp)
+    if (op->vjp) {
+        appending a = begin_appending(s, op, "vjp");
+        if (end_appending(&a, op->vjp(op->user, &c, s->g, s->x, s->y, dy, dx, &a.why)))
+            check_derivatives(&a, s->x, dx, s->wanted, s->nin, "the cotangent of operand");
+    } else if (op->jvp) {
         s->bodies->vjp_from_jvp(s, dy, dx);
-    else
+    } else {
         no_rule(s, op, "vjp");
+    }
 }
 
 static void jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     flx_custom_call c;
     const flx_custom_op *op;
-    flx_error why = {0};
     if (!open_call(s, &c, &op))
         return;
-    if (op->jvp)
-        close_call(s, op, op->jvp(op->user, &c, s->g, s->x, s->y, tx, ty, &why), &why);
-    else if (op->vjp)
+    if (op->jvp) {
+        appending a = begin_appending(s, op, "jvp");
+        if (end_appending(&a, op->jvp(op->user, &c, s->g, s->x, s->y, tx, ty, &a.why)))
+            check_derivatives(&a, s->y, ty, NULL, s->nout, "the tangent of result");
+    } else if (op->vjp) {
         s->bodies->jvp_from_vjp(s, tx, ty);
-    else
+    } else {
         no_rule(s, op, "jvp");
+    }
+}
+
+/* The types of the results for one example. False: the graph being built has the error. */
+static bool infer_example(flxi_site *s, const flx_custom_op *op, const flx_custom_call *c, flx_type *results, size_t *n)
+{
+    flx_type *one = flxi_rule_new(s, flx_type, s->nin);
+    const flx_type **in = flxi_rule_new(s, const flx_type *, s->nin);
+    flx_error why = {0};
+    if (!one || !in)
+        return false;
+    for (uint32_t i = 0; i < s->nin; i++) {
+        const flx_type *t = flxi_typeof(s, s->x[i]);
+        one[i] = s->batched[i] ? flx_type_make((flx_dtype)t->dtype, t->rank - 1, t->dims + 1) : *t;
+        in[i] = &one[i];
+    }
+    flx_custom_call example = *c;
+    example.inputs = in;
+    flx_code code = outcome("infer", op->infer(op->user, &example, results, n, &why), &why);
+    if (code == FLX_OK && *n != s->nout)
+        code = flxi_fail(&why, FLX_E_USAGE, "the number of results differs");
+    for (size_t k = 0; code == FLX_OK && k < *n; k++)
+        code = flxi_type_check(s->ctx, &results[k], &why);
+    if (code != FLX_OK)
+        flxi_site_fail(s, code == FLX_E_OOM ? code : FLX_E_USAGE,
+                       "infer must give the same results for the same operands",
+                       "%s: infer fails for operands that it accepted: %s", op->name, why.message);
+    return code == FLX_OK;
+}
+
+/* Every result has the leading axis. */
+static void check_batched(const appending *a, const flx_custom_call *c, const flx_val *by)
+{
+    flxi_site *s = a->s;
+    flx_type results[MAX_RESULTS] = {0};
+    size_t n = 0;
+    if (!infer_example(s, a->op, c, results, &n))
+        return;
+    for (uint32_t k = 0; k < s->nout; k++) {
+        flx_type want = results[k];
+        if (want.rank == FLX_MAX_RANK) /* no value has one more */
+            return;
+        memmove(want.dims + 1, want.dims, (size_t)want.rank * sizeof *want.dims);
+        want.dims[0] = s->size;
+        want.rank++;
+        if (!check_given(a, by[k], &want, "result", k))
+            return;
+    }
 }
 
 /* Without a rule nothing is set, and the examples are computed in a loop, which effects forbid. */
@@ -308,7 +445,6 @@ static void batch_custom(flxi_site *s, flx_val *by)
 {
     flx_custom_call c;
     const flx_custom_op *op;
-    flx_error why = {0};
     if (!open_call(s, &c, &op))
         return;
     if (!op->batch && (op->flags & FLX_CUSTOM_EFFECT))
@@ -318,8 +454,11 @@ static void batch_custom(flxi_site *s, flx_val *by)
     int32_t *batched = flxi_rule_new(s, int32_t, s->nin);
     for (uint32_t i = 0; batched && i < s->nin; i++)
         batched[i] = s->batched[i];
-    if (batched)
-        close_call(s, op, op->batch(op->user, &c, s->g, s->x, batched, s->size, by, &why), &why);
+    if (!batched)
+        return;
+    appending a = begin_appending(s, op, "batch");
+    if (end_appending(&a, op->batch(op->user, &c, s->g, s->x, batched, s->size, by, &a.why)))
+        check_batched(&a, &c, by);
 }
 
 static const flxi_sample samples[] = {

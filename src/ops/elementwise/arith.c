@@ -7,6 +7,7 @@
 #include "ops/express/express_formula.h"
 #include "ops/rule/broadcast.h"
 #include "ops/rule/element.h"
+#include "ops/rule/tame.h"
 #include "ops/rule/wide.h"
 
 /* ---- Samples ---- */
@@ -492,6 +493,32 @@ static flx_val partial_fma(flxi_site *s, uint32_t i)
     return i == 2 ? flxi_number(s, s->x[2], 1.0) : s->x[1 - i];
 }
 
+/* The product must scale, and so must the term. */
+static bool scales_fma(const flxi_node *n, const bool *in)
+{
+    (void)n;
+    return in[2] && (in[0] || in[1]);
+}
+
+/* a - b n with a whole number n: the derivative 1 holds piece by piece. */
+static bool scales_remainder(const flxi_node *n, const bool *in)
+{
+    (void)n;
+    return in[0] && in[1];
+}
+
+/* ---- Derivatives that are finite ---- */
+
+static bool is_tame_product(const flx_graph *g, const flxi_node *n, uint32_t operand)
+{
+    return operand > 1 || flxi_is_tame_constant(g, n->in[1 - operand], 0.0);
+}
+
+static bool is_tame_quotient(const flx_graph *g, const flxi_node *n, uint32_t operand)
+{
+    return operand == 0 && flxi_is_tame_constant(g, n->in[1], 0x1p-14); /* whose reciprocal overflows in no dtype */
+}
+
 /* ---- Kernel expressions ---- */
 
 static bool is_bool(const flxi_express *e)
@@ -607,15 +634,18 @@ ELEMENT_KERNEL_2(atan2, F2(atan2, x, y))
 
 ARITH(add, samples_any, .scalar = add_f, .scalar_c = add_c, .scalar_i = add_i, .vjp = vjp_add, .jvp = jvp_add);
 ARITH(sub, samples_number, .scalar = sub_f, .scalar_c = sub_c, .scalar_i = sub_i, .vjp = vjp_sub, .jvp = jvp_sub);
-ARITH(mul, samples_any, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .partial = partial_mul);
+ARITH(mul, samples_any, .scalar = mul_f, .scalar_c = mul_c, .scalar_i = mul_i, .partial = partial_mul,
+      .is_tame = is_tame_product);
 ARITH(div, samples_quotient, .scalar = div_f, .scalar_c = div_c, .scalar_i = quotient, .vjp = vjp_div, .jvp = jvp_div,
-      .series = SERIES_QUOTIENT);
+      .series = SERIES_QUOTIENT, .is_tame = is_tame_quotient);
 ARITH(max, samples_ordered, .scalar = max_f, .scalar_i = larger_i, .vjp = vjp_max, .jvp = jvp_max);
 ARITH(min, samples_ordered, .scalar = min_f, .scalar_i = smaller_i, .vjp = vjp_min, .jvp = jvp_min);
 ARITH(pow, samples_power, .scalar = pow_f, .scalar_c = pow_c, .scalar_i = power_i, .partial = partial_pow,
       .expresses = flxi_expresses_reals);
-ARITH(rem, samples_remainder, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder, .jvp = jvp_remainder);
-ARITH(mod, samples_remainder, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder, .jvp = jvp_remainder);
+ARITH(rem, samples_remainder, .scalar = rem_f, .scalar_i = remainder_i, .vjp = vjp_remainder, .jvp = jvp_remainder,
+      .scales = scales_remainder);
+ARITH(mod, samples_remainder, .scalar = mod_f, .scalar_i = modulus_i, .vjp = vjp_remainder, .jvp = jvp_remainder,
+      .scales = scales_remainder);
 ARITH(atan2, samples_float, .scalar = atan2_f, .partial = partial_atan2);
 ARITH(clamp, samples_clamp, .scalar = clamp_f, .scalar_i = clamp_i, .decompose = decompose_clamp);
 
@@ -628,6 +658,8 @@ const flxi_rules flxi_rules_fma = {
     .scalar = fma_f,
     .scalar_i = fma_i,
     .partial = partial_fma,
+    .scales = scales_fma,
+    .is_tame = is_tame_product,
     .samples = samples_fma,
 };
 const flxi_rules flxi_rules_add_n = {

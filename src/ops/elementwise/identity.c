@@ -7,6 +7,7 @@
 #include "ops/rule/element.h"
 #include "ops/rule/extent.h"
 #include "ops/rule/link.h"
+#include "ops/rule/tame.h"
 
 #include <stdio.h>
 
@@ -140,6 +141,7 @@ const flxi_rules flxi_rules_cast = {
     .element = element_cast,
     .vjp = vjp_cast,
     .jvp = jvp_cast,
+    .is_tame = flxi_always_tame,
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
     .samples = samples_cast,

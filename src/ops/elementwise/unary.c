@@ -325,6 +325,13 @@ static void derive_round(flxi_site *s, const flx_val *d, flx_val *out)
     out[0] = a->ste == STE_IDENTITY ? d[0] : FLX_NONE;
 }
 
+static bool scales_round(const flxi_node *n, const bool *in)
+{
+    (void)n;
+    (void)in;
+    return false; /* whatever its derivative is set to */
+}
+
 /* Zero for reals. y = z/|z| has ∂y/∂z = 1/(2|z|) and ∂y/∂z̄ = -y²/(2|z|); at 0 both are taken as 0. */
 static void derive_sign(flxi_site *s, const flx_val *d, flx_val *out)
 {
@@ -544,7 +551,7 @@ UNARY(ceil, samples_steps, .scalar = ceil_f);
 UNARY(trunc, samples_steps, .scalar = trunc_f);
 UNARY(round_away, samples_steps, .scalar = round_away_f);
 UNARY(round, samples_round, .scalar = round_f, .schema = round_schema, .attrs_size = sizeof(round_attrs),
-      .vjp = derive_round, .jvp = derive_round);
+      .vjp = derive_round, .jvp = derive_round, .scales = scales_round);
 
 const flxi_rules flxi_rules_abs = {
     .infer = infer_abs,

@@ -725,11 +725,21 @@ static bool bodies_scatter_nd(const flx_graph *g, const flxi_node *n, uint32_t i
     return i == 0 && body;
 }
 
+/* Elements that no update reaches are those of x, others may be those of updates. A product scales with x alone. */
+static bool scales_scatter_nd(const flxi_node *n, const bool *in)
+{
+    const flxi_combine *c = &((const nd_attrs *)n->attrs)->combine;
+    if (!c->graph && c->word == FLXI_SCATTER_MUL)
+        return in[0];
+    return in[0] && in[2] && (!c->graph || flxi_scatter_adds(c));
+}
+
 const flxi_rules flxi_rules_scatter_nd = {
     .infer = infer_scatter_nd,
     .eval = eval_scatter_nd,
     .vjp = flxi_vjp_scatter_nd,
     .jvp = flxi_jvp_scatter_nd,
+    .scales = scales_scatter_nd,
     .batch = flxi_batch_scatter_nd,
     .schema = scatter_schema,
     .attrs_size = sizeof(nd_attrs),

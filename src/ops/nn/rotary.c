@@ -276,9 +276,16 @@ static const flxi_sample samples_rope[] = {
     {0},
 };
 
+/* Elements that are not rotated are those of x. */
+static bool scales_rope(const flxi_node *n, const bool *in)
+{
+    (void)n;
+    return in[0];
+}
+
 #define ROPE_RULES                                                                                     \
     .infer = infer_rope, .batch = batch_rope, .schema = rope_schema, .attrs_size = sizeof(rope_attrs), \
-    .samples = samples_rope
+    .samples = samples_rope, .scales = scales_rope
 
 const flxi_rules flxi_rules_rope = {
     ROPE_RULES,      .eval = eval_rope,      .pull = pull_rope, .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,

@@ -103,8 +103,9 @@ static bool is_half(int32_t dtype)
 }
 
 /* The word `add` sums wide numbers; a graph that adds rounds at each step. */
-static bool sums_halves(const flxi_route_node *n, const flxi_nd_attrs *a)
+static bool sums_halves(const flxi_route_node *n)
 {
+    const flxi_nd_attrs *a = n->attrs;
     return is_half(n->out_types[0]->dtype) && !a->combine.graph && a->combine.word == FLXI_SCATTER_ADD;
 }
 
@@ -115,7 +116,7 @@ static void choose_row(scattering *s)
     s->arith = flxi_arith_of(dtype);
     switch (word) {
     case FLXI_SCATTER_ADD:
-        s->row = is_half(dtype) && !sums_halves(s->n, s->a) ? NULL : add_row(dtype);
+        s->row = is_half(dtype) && !sums_halves(s->n) ? NULL : add_row(dtype);
         s->fold = s->arith->add;
         break;
     case FLXI_SCATTER_SET: s->row = set_row(dtype); break;
@@ -225,7 +226,7 @@ const char *flxi_windows_applies(const flxi_route_node *n)
 size_t flxi_windows_scratch(const flxi_route_node *n, int threads)
 {
     (void)threads;
-    return sums_halves(n, n->attrs) ? (size_t)flxi_route_count(n->out_types[0]) * sizeof(float) : 0;
+    return sums_halves(n) ? (size_t)flxi_route_count(n->out_types[0]) * sizeof(float) : 0;
 }
 
 /* ---- Starts ---- */
@@ -409,7 +410,7 @@ static void round_part(void *user, int64_t begin, int64_t end)
 flx_code flxi_windows_route(const flxi_route_node *n)
 {
     scattering s = scattering_of(n);
-    bool is_wide = sums_halves(n, n->attrs);
+    bool is_wide = sums_halves(n);
     int64_t count = flxi_route_count(n->out_types[0]), chunk = flxi_route_chunk(count, (int64_t)s.y_size);
     FLXI_TRY(check_starts(&s));
     choose_row(&s);

@@ -26,6 +26,9 @@ typedef struct {
     int64_t oob;
 } flxi_nd_attrs;
 
+/* The attributes of one of the two ops. */
+const flxi_nd_attrs *flxi_nd_view(flxi_opcode op, const void *attrs);
+
 /* Whether updates are added: by the word `add`, or by a graph that is just an add, which rounds at each step. */
 bool flxi_scatter_adds(const flxi_combine *c);
 

@@ -51,11 +51,6 @@ static const flxi_attr scatter_schema[] = {
     A_END,
 };
 
-const flxi_nd_attrs *flxi_nd_view(flxi_opcode op, const void *attrs)
-{
-    return op == OP_gather_nd || op == OP_scatter_nd ? attrs : NULL;
-}
-
 /* ---- Geometry ---- */
 
 /* An axis of x that the window has no axis for. */

@@ -4,6 +4,7 @@
 #ifndef FLXI_GATHER_ND_H
 #define FLXI_GATHER_ND_H
 
+#include "graph/op/attr_access.h"
 #include "graph/op/site.h"
 
 typedef enum {
@@ -26,8 +27,7 @@ typedef struct {
     int64_t oob;
 } flxi_nd_attrs;
 
-/* The attributes of one of the two ops. */
-const flxi_nd_attrs *flxi_nd_view(flxi_opcode op, const void *attrs);
+FLXI_ATTRS_VIEW_OF(flxi_scatter_nd_attrs_of, flxi_nd_attrs, scatter_nd)
 
 /* Whether updates are added: by the word `add`, or by a graph that is just an add, which rounds at each step. */
 bool flxi_scatter_adds(const flxi_combine *c);

@@ -7,7 +7,6 @@
 #include "backend/cpu/routes/route_index.h"
 #include "base/half.h"
 #include "base/host/stop.h"
-#include "graph/op/attr_access.h"
 #include "ops/index/gather_nd.h"
 
 /* Combines n updates into elements of y; both have a distance between neighbours. */
@@ -105,7 +104,7 @@ static bool is_half(int32_t dtype)
 /* The word `add` sums wide numbers; a graph that adds rounds at each step. */
 static bool sums_halves(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_nd_view(n->op, n->attrs);
+    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
     return is_half(n->out_types[0]->dtype) && !a->combine.graph && a->combine.word == FLXI_SCATTER_ADD;
 }
 
@@ -162,7 +161,7 @@ static void strides_of(const flx_type *t, int64_t *strides)
 
 static scattering scattering_of(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_nd_view(n->op, n->attrs);
+    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
     const flx_type *x = n->in_types[0], *indices = n->in_types[1], *updates = n->in_types[2];
     scattering s = {.n = n, .a = a, .y_size = flx_dtype_size(x->dtype)};
     flxi_nd_layout l = flxi_nd_layout_of(a, x->rank, indices->rank);
@@ -198,7 +197,7 @@ static scattering scattering_of(const flxi_route_node *n)
    indices, or have one place in all windows. */
 static bool keeps_order(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_nd_view(n->op, n->attrs);
+    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
     flxi_nd_layout l = flxi_nd_layout_of(a, n->in_types[0]->rank, n->in_types[1]->rank);
     bool is_moved_before = false;
     for (int k = 0; k < l.rank; k++) {
@@ -212,7 +211,7 @@ static bool keeps_order(const flxi_route_node *n)
 
 const char *flxi_windows_applies(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_nd_view(n->op, n->attrs);
+    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
     for (uint32_t i = 0; i < 3; i++)
         if (flxi_route_count(n->in_types[i]) == 0)
             return flxi_route_too_small;

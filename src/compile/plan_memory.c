@@ -12,6 +12,14 @@ static size_t rounded(size_t n)
 
 /* ---- Scratch ---- */
 
+size_t flxi_step_body_bytes(const flxi_step *s)
+{
+    size_t most = 0;
+    for (uint32_t k = 0; k < s->num_bodies; k++)
+        most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
+    return rounded(most);
+}
+
 /* Carries are kept twice: a step of the loop reads one and writes the other. */
 static size_t carries_bytes(const flxi_routine *l, const flxi_step *s, size_t carries, size_t parts)
 {
@@ -28,16 +36,12 @@ static size_t carries_of(const flxi_routine *l, const flxi_step *s)
 
 static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flxi_step *s)
 {
-    size_t sum = 0, most = 0;
-    for (uint32_t k = 0; k < s->num_bodies; k++) {
-        sum += rounded(s->bodies[k]->arena_bytes);
-        most = s->bodies[k]->arena_bytes > most ? s->bodies[k]->arena_bytes : most;
-    }
+    size_t most = flxi_step_body_bytes(s);
     switch (s->kind) {
     case STEP_KERNEL: return m->compiled ? m->compiled[s->kernel].scratch : 0;
     case STEP_DISPATCH: return rounded(m->compiled ? m->compiled[s->kernel].scratch : 0) + s->call->own_bytes;
-    case STEP_SCAN: return s->parts * (sum + carries_bytes(l, s, carries_of(l, s), s->parts));
-    case STEP_WHILE: return sum + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
+    case STEP_SCAN: return s->parts * (most + carries_bytes(l, s, carries_of(l, s), s->parts));
+    case STEP_WHILE: return most + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
     case STEP_BRANCH:
     case STEP_CALL: return most;
     default: return s->scratch; /* what a route asked for */

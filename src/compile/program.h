@@ -184,6 +184,9 @@ bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
    where the device prefers it. */
 bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s);
 
+/* Memory that the bodies of a step share: no two of them run at the same time. */
+size_t flxi_step_body_bytes(const flxi_step *s);
+
 /* Whether the step's k-th slot is written. */
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k);
 /* NUMERIC when something that the step wrote to its k-th slot is not finite; `data`: a host address of it. */

@@ -435,16 +435,12 @@ static uint32_t parts_of(const flxi_step *s)
     return s->parts ? s->parts : 1;
 }
 
-/* The block of body k, or of a part of the examples, with its memory: bodies follow each other in the step's scratch,
-   those of which one runs share a range, and each part has a range of its own. */
+/* The block of body k, or of a part of the examples, with its memory, the first in the step's scratch: bodies run one
+   after the other and share it, and each part has a range of its own. */
 static block *body_at(const block *b, const flxi_step *s, const step_state *t, uint32_t k, uint32_t part)
 {
-    bool is_one_of = s->kind == STEP_BRANCH || s->kind == STEP_CALL;
-    unsigned char *base = b->base + s->scratch_offset + part * (s->scratch / parts_of(s));
-    for (uint32_t j = 0; j < k && !is_one_of; j++)
-        base += rounded(s->bodies[j]->arena_bytes);
     block *body = t->bodies[k + part];
-    place_block(body, base);
+    place_block(body, b->base + s->scratch_offset + part * (s->scratch / parts_of(s)));
     return body;
 }
 
@@ -452,9 +448,7 @@ static block *body_at(const block *b, const flxi_step *s, const step_state *t, u
 static unsigned char *carry_buffer(const block *b, const flxi_step *s, uint32_t k, uint32_t which, uint32_t part)
 {
     size_t parts = parts_of(s);
-    unsigned char *p = b->base + s->scratch_offset + part * (s->scratch / parts);
-    for (uint32_t j = 0; j < s->num_bodies; j++)
-        p += rounded(s->bodies[j]->arena_bytes);
+    unsigned char *p = b->base + s->scratch_offset + part * (s->scratch / parts) + flxi_step_body_bytes(s);
     for (uint32_t j = 0; j < k; j++)
         p += 2 * rounded(operand_bytes(b, s, j) / parts);
     return p + which * rounded(operand_bytes(b, s, k) / parts);

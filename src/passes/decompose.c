@@ -5,7 +5,8 @@
 
 #include <fluxion/catalogue.h>
 
-enum { MAX_ROUNDS = 16 }; /* decompositions are a few levels deep; more is a cycle among them */
+/* Decompositions are a few levels deep, and bodies nest; more is a cycle among them. */
+enum { MAX_ROUNDS = 16 + FLXI_MAX_NESTING };
 
 /* ---- Sites ---- */
 

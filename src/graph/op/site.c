@@ -126,6 +126,32 @@ void flxi_inline(flx_graph *g, const flx_graph *body, const flx_val *in, flx_val
     flxi_free(&g->ctx->mem, map, ids, sizeof *map);
 }
 
+/* Subtracts the nodes of a body from `left`, with those of bodies inside of it as often as they are used; false when
+   there are more. */
+static bool takes_at_most(const flx_graph *body, size_t *left)
+{
+    if (body->node_count > *left)
+        return false;
+    *left -= body->node_count;
+    for (uint32_t i = 0; i < body->node_count; i++) {
+        const flxi_node *n = flxi_node_at(body, i);
+        const flxi_rules *r = flxi_ops[n->op].rules;
+        flxi_body inner;
+        for (uint32_t k = 0; r->bodies && r->bodies(body, n, k, &inner); k++)
+            if (inner.role != BODY_RULE && !takes_at_most(inner.graph, left))
+                return false;
+    }
+    return true;
+}
+
+void flxi_inline_or_call(flx_graph *g, const flx_graph *body, size_t most, const flx_val *in, flx_val *out)
+{
+    if (takes_at_most(body, &most))
+        flxi_inline(g, body, in, out);
+    else
+        flx_call(g, in, body->leaves.n, out, body->outputs.n, body);
+}
+
 /* ---- Values ---- */
 
 flx_val flxi_number(flxi_site *s, flx_val like, double x)

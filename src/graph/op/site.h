@@ -104,6 +104,10 @@ flx_code flxi_graft(flx_graph *g, const flx_graph *src, uint32_t i, uint32_t *ma
 /* Inlines a graph: its inputs become `in`, its outputs are returned in `out`. */
 void flxi_inline(flx_graph *g, const flx_graph *body, const flx_val *in, flx_val *out);
 
+/* The same, but a body of more than `most` nodes, with those of bodies inside of it, is called: bodies that use
+   bodies twice would otherwise double at every level. */
+void flxi_inline_or_call(flx_graph *g, const flx_graph *body, size_t most, const flx_val *in, flx_val *out);
+
 /* Room for n entries, zeroed, that lives as long as the graph being built; NULL with the error in it. */
 #define flxi_rule_new(s, T, n) ((T *)flxi_rule_alloc((s), (size_t)(n), sizeof(T)))
 void *flxi_rule_alloc(flxi_site *s, size_t n, size_t size);

@@ -242,10 +242,8 @@ static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
             return;
         if (list.n > 1 && !is_simple(body))
             run_guarded(s, body, taken(s, list, i), out);
-        else if (body->node_count <= FLXI_INLINE_EACH)
-            flxi_inline(s->g, body, s->x + 1, out);
-        else /* branches of branches would double at every level */
-            flx_call(s->g, s->x + 1, s->nin - 1, out, s->nout, body);
+        else
+            flxi_inline_or_call(s->g, body, FLXI_INLINE_EACH, s->x + 1, out);
         flx_graph_release(body);
         flx_val mask = i + 1 < list.n ? chosen(s, i) : FLX_NONE;
         for (uint32_t k = 0; k < s->nout; k++)

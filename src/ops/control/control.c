@@ -454,7 +454,7 @@ static void decompose_custom(flxi_site *s, flx_val *y)
         flxi_graph_failf(s->g, FLX_E_OOM, NULL, "out of memory: custom_fn");
         return;
     }
-    flxi_inline(s->g, a->fwd_body, s->x, out);
+    flxi_inline_or_call(s->g, a->fwd_body, FLXI_INLINE_TOGETHER, s->x, out);
     memcpy(y, out, s->nout * sizeof *y);
 }
 

@@ -32,15 +32,10 @@ static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, c
     flx_custom_fn_with(s->g, in, n, out, nout, &made);
 }
 
-/* The body's nodes, or a call of it where there are very many: functions of functions would otherwise double at every
-   level. */
+/* Inlined, the forward part and its derivative share what both compute; called, the derivative computes it again. */
 static void use_body(flxi_site *s, const flx_graph *body, const flx_val *in, flx_val *out)
 {
-    enum { MOST_INLINE = 1000 };
-    if (body->node_count <= MOST_INLINE)
-        flxi_inline(s->g, body, in, out);
-    else
-        flx_call(s->g, in, body->leaves.n, out, body->outputs.n, body);
+    flxi_inline_or_call(s->g, body, FLXI_INLINE_TOGETHER, in, out);
 }
 
 static bool keeps_rule(const custom_attrs *a)
@@ -95,7 +90,7 @@ static void by_vjp_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, 
         in[n++] = s->saved[k];
     for (uint32_t k = 0; k < s->nout; k++)
         in[n++] = flxi_or_zeros(s, dy[k], s->y[k]);
-    flxi_inline(s->g, a->vjp_body, in, out);
+    use_body(s, a->vjp_body, in, out);
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->nin; i++)
         if (!has_zero_grad(a, i) && flxi_can_vary(flxi_typeof(s, s->x[i])))
@@ -134,7 +129,7 @@ static void by_transposed_jvp(flxi_site *s, const custom_attrs *a, const flx_val
     flx_graph *transposed = s->bodies->vjp(s, a->jvp_body, seeded, wanted);
     if (!transposed)
         return;
-    flxi_inline(s->g, transposed, in, out);
+    use_body(s, transposed, in, out);
     flx_graph_release(transposed);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
@@ -209,7 +204,7 @@ static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const fl
     if (keeps_rule(a))
         flxi_append(&inner, NULL, x, s->nin, y);
     else
-        flxi_inline(g, a->fwd_body, x, y);
+        use_body(&inner, a->fwd_body, x, y);
     by_rule(&inner, a, d, dx);
     for (uint32_t i = 0; i < s->nin; i++)
         if (!flxi_is_none(dx[i]))
@@ -266,7 +261,7 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
             in[n++] = flxi_or_zeros(s, tx[i], s->x[i]);
         for (uint32_t k = 0; k < s->nout; k++)
             in[n++] = s->y[k];
-        flxi_inline(s->g, a->jvp_body, in, ty);
+        use_body(s, a->jvp_body, in, ty);
         return;
     }
     for (uint32_t i = 0; i < s->nin; i++) {

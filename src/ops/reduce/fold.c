@@ -295,14 +295,14 @@ static const flxi_sample samples_map[] = {
     {0},
 };
 
-/* The body on all elements at once, inlined. */
+/* The body on all elements at once. */
 static void decompose_map(flxi_site *s, flx_val *y)
 {
     const map_attrs *a = s->attrs;
     flx_type shape = common_shape(s, s->x, s->nin);
     flx_dim count = flxi_extents_product(s->ctx, shape.dims, shape.rank);
     if (shape.rank == 0) {
-        flxi_inline(s->g, a->body, s->x, y);
+        flxi_inline_or_call(s->g, a->body, FLXI_INLINE_TOGETHER, s->x, y);
         return;
     }
     flx_val *row = new_values(s, s->nin);
@@ -310,7 +310,7 @@ static void decompose_map(flxi_site *s, flx_val *y)
     for (uint32_t i = 0; rows && i < s->nin; i++)
         row[i] = flxi_reshape_to(s, s->x[i], 1, &count);
     if (rows)
-        flxi_inline(s->g, rows, row, y);
+        flxi_inline_or_call(s->g, rows, FLXI_INLINE_TOGETHER, row, y);
     for (uint32_t i = 0; rows && i < s->nout; i++)
         y[i] = flxi_reshape_to(s, y[i], shape.rank, shape.dims);
     flx_graph_release(rows);

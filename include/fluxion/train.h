@@ -24,7 +24,7 @@ enum {
     FLX_TRAIN_RATE_INPUT = 2, /* the rate is a scalar input `lr`, given in each step */
     FLX_TRAIN_MISSING_ZERO =
         4,                  /* a parameter that the loss does not depend on has the gradient zero, not NO_GRAD_PATH */
-    FLX_TRAIN_UNGUARDED = 8 /* a trainer takes steps with gradients that are not finite */
+    FLX_TRAIN_UNGUARDED = 8 /* a trainer takes steps with a loss or gradients that are not finite */
 };
 
 /* Numbers may not be negative; 0 means the default. */
@@ -72,8 +72,8 @@ FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, fl
 /** One step on these values of the inputs; *loss (may be NULL) receives the loss before the update. Allocates nothing
     after the first step with the same extents, unless there are ops that only the reference evaluator knows. A step
     that fails changes no parameter and no state: MISSING_INPUT, NAME, DUP_NAME, DTYPE, SHAPE for wrong values, NUMERIC
-    if the norm of all gradients is not finite (unless FLX_TRAIN_UNGUARDED), what an op fails with. One thread at a
-    time. */
+    if the loss or the norm of all gradients is not finite (unless FLX_TRAIN_UNGUARDED), what an op fails with. One
+    thread at a time. */
 FLX_API flx_code flx_trainer_step(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, double *loss,
                                   flx_error *err);
 /** The same with options of the run: FLX_RUN_CHECK_FINITE (of all but the update), print, dims, status, stop,

@@ -23,7 +23,7 @@ typedef struct {
     size_t num_trained;
     flx_dtype widest; /* of the arithmetic: f64 if some parameter is, else f32 */
     flx_val rate, step;
-    flx_val norm;  /* of all gradients; or none */
+    flx_val norm;  /* of all gradients, or a loss that is not finite; or none */
     flx_val scale; /* of the gradients, from clipping; or none */
     bool for_trainer;
     flx_val *next; /* by position in t->updated */
@@ -161,6 +161,14 @@ static void find_norm(training_work *w)
     w->norm = flx_sqrt(w->g, sum);
 }
 
+/* The norm, or the loss where that is not finite: a loss may be NaN although its gradients are not. The update waits
+   for it, whether it is clipped or not. */
+static void guard_loss(training_work *w)
+{
+    flx_val loss = flx_graph_output(w->g, 0);
+    w->norm = flx_where(w->g, flx_is_finite(w->g, loss), w->norm, as(w, loss, w->widest));
+}
+
 /* min(1, clip_norm / norm), as clip_norm / max(norm, clip_norm): exactly 1 where nothing is clipped. */
 static void clip(training_work *w)
 {
@@ -245,7 +253,7 @@ static flx_code choose_outputs(training_work *w)
         choices[t->num_results + j].output = first_new + j;
     }
     if (t->is_guarded) {
-        flx_output(w->g, w->norm, "gradient_norm");
+        flx_output(w->g, w->norm, "loss_or_gradient_norm");
         choices[n - 1].output = first_new + t->num_updated;
     }
     FLXI_TRY(flxi_built(w->g, w->err));
@@ -293,6 +301,8 @@ static flx_code make(training_work *w)
     t->is_guarded = w->for_trainer && !(w->o.flags & FLX_TRAIN_UNGUARDED);
     if (w->o.clip_norm > 0 || t->is_guarded)
         find_norm(w);
+    if (t->is_guarded)
+        guard_loss(w);
     if (w->o.clip_norm > 0)
         clip(w);
     else if (t->is_guarded)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* training_faults.c: a training step happens, or leaves every parameter and state as it was: with gradients that are
-   not finite, ops that fail, memory that runs out, and steps that are stopped at any point. */
+/* training_faults.c: a training step happens, or leaves every parameter and state as it was: with a loss or
+   gradients that are not finite, ops that fail, memory that runs out, and steps that are stopped at any point. */
 #include "fault.h"
 #include "trainee.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <time.h>
 
-/* The embedding is an op that fails; `big` makes gradients as large as is wanted. */
-static const char network[] = "graph net(x: f32[64, 24], i: i32[64], big: f32[], param e: f32[16, 24], param w1: "
-                              "f32[24, 40], param b1: f32[40],\n"
+/* The embedding is an op that fails; `big` makes gradients as large as is wanted, and `shift` the loss alone. */
+static const char network[] = "graph net(x: f32[64, 24], i: i32[64], big: f32[], shift: f32[], param e: f32[16, 24], "
+                              "param w1: f32[24, 40], param b1: f32[40],\n"
                               "          param w2: f32[40, 24], param w3: f32[24, 20]) {\n"
                               "  h = tanh(add(matmul(add(x, gather(e, i, axis=0)), w1), b1))\n"
                               "  y = matmul(tanh(matmul(h, w2)), w3)\n"
-                              "  return mul(big, reduce_mean(square(y)))\n}\n";
+                              "  return add(mul(big, reduce_mean(square(y))), shift)\n}\n";
 
 static const char *const names[] = {"e",          "w1",         "b1",         "w2",         "w3",        "state_e_m",
                                     "state_w1_v", "state_b1_m", "state_w2_m", "state_w3_v", "state_step"};
@@ -27,7 +27,7 @@ typedef struct {
     flx_context *ctx;
     flx_graph *g;
     flx_trainer *t;
-    flx_tensor *x, *i, *big, *kept[NAMES];
+    flx_tensor *x, *i, *big, *shift, *kept[NAMES];
     flx_error err;
 } training;
 
@@ -49,8 +49,8 @@ static void set_number(flx_tensor *x, double value)
 
 static flx_code step(training *w, const flx_run_options *o)
 {
-    flx_feed feeds[] = {{"x", w->x}, {"i", w->i}, {"big", w->big}};
-    return flx_trainer_step_with(w->t, o, feeds, 3, NULL, &w->err);
+    flx_feed feeds[] = {{"x", w->x}, {"i", w->i}, {"big", w->big}, {"shift", w->shift}};
+    return flx_trainer_step_with(w->t, o, feeds, 4, NULL, &w->err);
 }
 
 static void begin(training *w, uint32_t compile_flags, flx_train_options o, int32_t threads)
@@ -66,6 +66,7 @@ static void begin(training *w, uint32_t compile_flags, flx_train_options o, int3
     w->x = filled(w, flx_type_make(FLX_F32, 2, (flx_dim[]){64, 24}), 1);
     w->i = filled(w, flx_type_make(FLX_I32, 1, (flx_dim[]){64}), 1);
     w->big = filled(w, flx_type_make(FLX_F32, 0, NULL), 0);
+    w->shift = filled(w, flx_type_make(FLX_F32, 0, NULL), 0);
     set_number(w->big, 1);
     for (int k = 0; k < PARAMS; k++) {
         flx_tensor *p = filled(w, *flx_val_type(w->g, flx_graph_find(w->g, names[k])), 0.3);
@@ -89,6 +90,7 @@ static void end(training *w)
     flx_tensor_release(w->x);
     flx_tensor_release(w->i);
     flx_tensor_release(w->big);
+    flx_tensor_release(w->shift);
     flx_trainer_free(w->t);
     flx_graph_release(w->g);
     flx_context_free(w->ctx);
@@ -132,6 +134,27 @@ TEST(training_step_that_is_not_finite_changes_nothing)
             CHECK_CODE(step(&w, NULL), FLX_E_NUMERIC, &w.err);
             CHECK_EQ_U64(count_changes(&w), 0);
             set_number(w.big, 1);
+            CHECK_OK(step(&w, NULL), &w.err);
+            CHECK_EQ_U64(count_changes(&w), NAMES);
+        }
+        end(&w);
+    }
+}
+
+/* A constant that is not finite spoils the loss, but no gradient. */
+TEST(training_step_whose_loss_is_not_finite_changes_nothing)
+{
+    for (int way = 0; way < 6; way++) {
+        training w;
+        begin(&w, ways[way / 2], way % 2 ? clipped : plain, 1 + way % 2);
+        static const double bad[] = {NAN, INFINITY, -INFINITY};
+        for (int k = 0; k < 3; k++) {
+            keep(&w);
+            set_number(w.shift, bad[k]);
+            CHECK_CODE(step(&w, NULL), FLX_E_NUMERIC, &w.err);
+            CHECK_EQ_STR(w.err.message, "'loss_or_gradient_norm' is not finite");
+            CHECK_EQ_U64(count_changes(&w), 0);
+            set_number(w.shift, -1e38);
             CHECK_OK(step(&w, NULL), &w.err);
             CHECK_EQ_U64(count_changes(&w), NAMES);
         }

@@ -99,6 +99,10 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
         s.work += count_of(b->g, r->values[i]);
         FLXI_TRY(list_slot(b, r->values[i], r->kernel->buffers[i + 1].access != FLX_KERNEL_READ));
     }
+    for (uint32_t i = 0; i < group->num_nodes; i++) { /* what is reduced in the kernel may be far larger */
+        int64_t inside = count_of(b->g, flxi_node_at(b->g, group->nodes[i])->first);
+        s.work = inside > s.work ? inside : s.work;
+    }
     FLXI_TRY(flxi_program_keep(b->m, r, &s.kernel, b->err));
     return add_step(b, &s);
 }

@@ -58,7 +58,7 @@ typedef struct {
     uint32_t num_slots, num_reads; /* kernels: buffers are in the order of the program, so num_reads means nothing */
     uint32_t kernel;               /* number in the program */
     uint32_t grid[3], lanes;
-    int64_t work;                      /* elements it touches: whether threads are worth it */
+    int64_t work;                      /* elements it touches or computes: whether threads are worth it */
     size_t scratch, scratch_offset;    /* memory for the step alone: of kernels, routes and bodies */
     const flxi_device_node *described; /* of a node that was offered to the device */
     const flxi_node_way *way;          /* … and its answer */

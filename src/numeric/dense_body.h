@@ -5,14 +5,14 @@
 static void NAME(fill)(void *to, int64_t count, double value)
 {
     NUM *x = to;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && !flxi_stopped_by_now(); i++)
         x[i] = value;
 }
 
 static void NAME(conjugate)(void *to, int64_t count)
 {
     NUM *x = to;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && !flxi_stopped_by_now(); i++)
         x[i] = CONJ(x[i]);
 }
 
@@ -93,7 +93,7 @@ static bool NAME(lu)(void *matrix, int64_t m, int64_t n, int64_t *pivots)
 static void NAME(exchange_rows)(void *sides, int64_t k, const int64_t *pivots, int64_t count)
 {
     NUM *b = sides;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && !flxi_stopped(); i++)
         if (pivots[i] != i)
             NAME(exchange)(b + i * k, b + pivots[i] * k, k);
 }
@@ -129,11 +129,11 @@ static bool NAME(triangular)(const void *triangle, const flxi_triangle *how, voi
 static bool NAME(cholesky)(void *matrix, int64_t n)
 {
     NUM *a = matrix;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
         for (int64_t j = 0; j <= i; j++)
             a[i * n + j] = (a[i * n + j] + CONJ(a[j * n + i])) * 0.5;
     for (int64_t j = 0; j < n && !flxi_stopped(); j++) {
-        for (int64_t i = j; i < n; i++) {
+        for (int64_t i = j; i < n && !flxi_stopped_by_now(); i++) {
             NUM sum = a[i * n + j];
             for (int64_t k = 0; k < j; k++)
                 sum -= MUL(a[i * n + k], CONJ(a[j * n + k]));
@@ -221,7 +221,7 @@ static void NAME(qr)(void *matrix, int64_t m, int64_t n, void *orthogonal)
         for (int64_t i = 0; i < m; i++)
             q[i * steps + k] = MUL(q[i * steps + k], phase);
     }
-    for (int64_t i = 1; i < m; i++)
+    for (int64_t i = 1; i < m && !flxi_stopped(); i++)
         NAME(fill)(a + i * n, i < n ? i : n, 0.0);
 }
 
@@ -246,7 +246,7 @@ static void NAME(determinant)(const void *factors, int64_t n, const int64_t *piv
    and N[i, j] = -Σ u_ik (u_i+1,i+1 … u_k-1,k-1) N[k, j], and the other diagonal elements make it complete. */
 static void NAME(triangle_adjugate)(const NUM *u, int64_t n, NUM *w)
 {
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !flxi_stopped(); j++) {
         for (int64_t i = j; i >= 0 && !flxi_stopped(); i--) {
             NUM sum = i == j ? (NUM)1.0 : (NUM)0.0;
             NUM between = 1.0;
@@ -259,13 +259,13 @@ static void NAME(triangle_adjugate)(const NUM *u, int64_t n, NUM *w)
         NAME(fill)(w + j * n, j, 0.0);
     }
     NUM before = 1.0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
         for (int64_t j = i; j < n; j++)
             w[i * n + j] = MUL(before, w[i * n + j]);
         before = MUL(before, u[i * n + i]);
     }
     NUM behind = 1.0;
-    for (int64_t j = n; j-- > 0;) {
+    for (int64_t j = n; j-- > 0 && !flxi_stopped();) {
         for (int64_t i = 0; i <= j; i++)
             w[i * n + j] = MUL(w[i * n + j], behind);
         behind = MUL(behind, u[j * n + j]);
@@ -281,7 +281,7 @@ static void NAME(adjugate)(const void *factors, int64_t n, const int64_t *pivots
     NAME(triangle_adjugate)(lu, n, w);
     for (int64_t row = 0; row < n && !flxi_stopped(); row++) {
         NUM *x = w + row * n;
-        for (int64_t i = n; i-- > 0;)
+        for (int64_t i = n; i-- > 0 && !flxi_stopped_by_now();)
             NAME(subtract)(x, x[i], lu + i * n, i);
         for (int64_t k = n; k-- > 0;)
             NAME(exchange)(x + k, x + pivots[k], 1);

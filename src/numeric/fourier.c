@@ -103,7 +103,7 @@ enum { PASS_LANES = 1 << 14 };
 /* Between groups of that many lanes. */
 static inline bool is_stopped_at(int64_t lanes)
 {
-    return lanes < 256 ? flxi_stopped_by_now() : flxi_stopped();
+    return lanes < 32 ? flxi_stopped_by_now() : flxi_stopped();
 }
 
 typedef float narrow_f32 __attribute__((vector_size(16)));
@@ -185,7 +185,7 @@ static void fill_chirp(const flxi_fourier *plan, const double *passes, double *f
     }
     if (flxi_stopped())
         return;
-    memset(work, 0, 2 * (size_t)inner * sizeof *work);
+    flxi_stop_clear(work, 2 * (size_t)inner * sizeof *work);
     for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         int64_t mirror = k ? inner - k : 0;
         re[k] = re[mirror] = c[2 * k];
@@ -210,7 +210,7 @@ flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table,
     double *filter = fill_passes(plan, t);
     if (plan->is_chirp)
         fill_chirp(plan, t, filter, room);
-    for (size_t i = 0; i < own; i++)
+    for (size_t i = 0; i < own && !flxi_stopped_by_now(); i++)
         ((float *)table)[i] = (float)t[i];
     flxi_free(mem, room, scratch + own, sizeof *room);
     return FLX_OK;

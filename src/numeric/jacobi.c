@@ -29,7 +29,7 @@ bool flxi_matrix_scale(int64_t n, const cplx *a, int *exponent)
 {
     double largest = 0.0;
     *exponent = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
         if (!isfinite(creal(a[i])) || !isfinite(cimag(a[i])))
             return false;
         largest = fmax(largest, fmax(fabs(creal(a[i])), fabs(cimag(a[i]))));
@@ -40,13 +40,13 @@ bool flxi_matrix_scale(int64_t n, const cplx *a, int *exponent)
 
 static void scale(int64_t n, cplx *a, int exponent)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
         a[i] = flxi_cmake(ldexp(creal(a[i]), exponent), ldexp(cimag(a[i]), exponent));
 }
 
 static void fill(int64_t n, cplx *a, double x)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
         a[i] = x;
 }
 
@@ -146,7 +146,7 @@ static bool is_negligible(const cplx *a, int64_t n, int64_t p, int64_t q)
 static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
 {
     bool moved = false;
-    for (int64_t p = 0; p < n; p++)
+    for (int64_t p = 0; p < n && !flxi_stopped(); p++)
         for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             cplx apq = a[q * n + p];
             double g = cabs(apq);
@@ -174,7 +174,7 @@ static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
 static void sort_columns(int64_t n, double *w, bool descending, int64_t rows, cplx *a, int64_t rows2, cplx *b)
 {
     for (int64_t i = 1; i < n && !flxi_stopped(); i++)
-        for (int64_t k = i; k > 0 && (descending ? w[k - 1] < w[k] : w[k - 1] > w[k]); k--) {
+        for (int64_t k = i; k > 0 && (descending ? w[k - 1] < w[k] : w[k - 1] > w[k]) && !flxi_stopped(); k--) {
             double t = w[k];
             w[k] = w[k - 1];
             w[k - 1] = t;
@@ -186,7 +186,7 @@ static void sort_columns(int64_t n, double *w, bool descending, int64_t rows, cp
 
 static void make_hermitian(int64_t n, cplx *a)
 {
-    for (int64_t p = 0; p < n; p++)
+    for (int64_t p = 0; p < n && !flxi_stopped(); p++)
         for (int64_t q = 0; q <= p; q++) {
             cplx x = 0.5 * a[q * n + p] + 0.5 * conj(a[p * n + q]);
             a[q * n + p] = x;
@@ -212,7 +212,7 @@ void flxi_jacobi_eigh(int64_t n, cplx *a, double *w, cplx *v)
     for (int64_t k = 0; k < n; k++)
         w[k] = ldexp(creal(a[k * n + k]), exponent);
     sort_columns(n, w, false, n, v, 0, NULL);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         multiply(n, v + k * n, anchor_phase(n, v + k * n));
         straighten_anchor(n, v + k * n);
     }
@@ -223,7 +223,7 @@ void flxi_jacobi_eigh(int64_t n, cplx *a, double *w, cplx *v)
 static bool sweep_columns(int64_t m, int64_t n, cplx *a, cplx *v)
 {
     bool moved = false;
-    for (int64_t p = 0; p < n; p++)
+    for (int64_t p = 0; p < n && !flxi_stopped(); p++)
         for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             double alpha = creal(dot(m, a + p * m, a + p * m));
             double beta = creal(dot(m, a + q * m, a + q * m));
@@ -251,7 +251,7 @@ static double norm(int64_t n, const cplx *column)
 static void orthogonalise(int64_t m, cplx *u, int64_t k)
 {
     for (int pass = 0; pass < 2; pass++)
-        for (int64_t j = 0; j < k; j++) {
+        for (int64_t j = 0; j < k && !flxi_stopped(); j++) {
             cplx part = dot(m, u + j * m, u + k * m);
             for (int64_t i = 0; i < m; i++)
                 u[k * m + i] -= flxi_cmul(part, u[j * m + i]);
@@ -276,7 +276,7 @@ static void complete_column(int64_t m, cplx *u, int64_t k)
 
 static void normalise_columns(int64_t m, int64_t n, cplx *u, const double *s)
 {
-    for (int64_t k = 0; k < n; k++)
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++)
         if (s[k] > DBL_EPSILON * s[0])
             multiply(m, u + k * m, 1.0 / s[k]);
     for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
@@ -309,11 +309,11 @@ void flxi_jacobi_svd(int64_t m, int64_t n, cplx *a, double *s, cplx *v, bool anc
         continue;
     if (flxi_stopped())
         return;
-    for (int64_t k = 0; k < n; k++)
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++)
         s[k] = norm(m, a + k * m);
     sort_columns(n, s, true, m, a, n, v);
     normalise_columns(m, n, a, s);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         cplx phase = anchor_v ? anchor_phase(n, v + k * n) : anchor_phase(m, a + k * m);
         s[k] = ldexp(s[k], exponent);
         multiply(m, a + k * m, phase);

@@ -48,7 +48,7 @@ static bool find_reflection(int64_t n, const cplx *a, int64_t k, cplx *x)
 /* m becomes m - 2 (m x) x^H: from the right. */
 static void reflect_columns(int64_t n, cplx *m, int64_t k, const cplx *x)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
         cplx sum = 0.0;
         for (int64_t j = k + 1; j < n; j++)
             sum += flxi_cmul(AT(m, i, j), x[j]);
@@ -62,7 +62,7 @@ static void reduce_to_hessenberg(int64_t n, cplx *a, cplx *z, cplx *x)
     for (int64_t k = 0; k + 2 < n && !flxi_stopped(); k++) {
         if (!find_reflection(n, a, k, x))
             continue;
-        for (int64_t j = 0; j < n; j++) {
+        for (int64_t j = 0; j < n && !flxi_stopped(); j++) {
             cplx sum = 0.0;
             for (int64_t i = k + 1; i < n; i++)
                 sum += flxi_cmul(conj(x[i]), AT(a, i, j));
@@ -191,7 +191,7 @@ static void back_substitute(int64_t n, const cplx *t, int64_t k, double small, c
 {
     for (int64_t i = 0; i < n; i++)
         x[i] = i == k ? 1.0 : 0.0;
-    for (int64_t i = k - 1; i >= 0; i--) {
+    for (int64_t i = k - 1; i >= 0 && !flxi_stopped(); i--) {
         cplx sum = 0.0;
         for (int64_t j = i + 1; j <= k; j++)
             sum += flxi_cmul(AT(t, i, j), x[j]);
@@ -237,7 +237,7 @@ static bool comes_first(cplx a, cplx b)
 static void sort_pairs(int64_t n, cplx *w, cplx *v)
 {
     for (int64_t i = 1; i < n && !flxi_stopped(); i++)
-        for (int64_t k = i; k > 0 && comes_first(w[k], w[k - 1]); k--) {
+        for (int64_t k = i; k > 0 && comes_first(w[k], w[k - 1]) && !flxi_stopped(); k--) {
             cplx t = w[k];
             w[k] = w[k - 1];
             w[k - 1] = t;
@@ -262,7 +262,7 @@ static int64_t partner_of(int64_t n, const cplx *w, int64_t k, const cplx *taken
 
 static void make_conjugate(int64_t n, cplx *w, cplx *v, double small, cplx *taken)
 {
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         taken[k] = 0.0;
         if (fabs(cimag(w[k])) <= small) {
             w[k] = creal(w[k]);
@@ -283,7 +283,7 @@ static void make_conjugate(int64_t n, cplx *w, cplx *v, double small, cplx *take
 
 static void scale_all(int64_t n, cplx *a, int exponent)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
         a[i] = flxi_cmake(ldexp(creal(a[i]), exponent), ldexp(cimag(a[i]), exponent));
 }
 
@@ -294,7 +294,7 @@ void flxi_schur_eig(int64_t n, cplx *a, cplx *w, cplx *v, cplx *room, bool is_re
     double norm = 0.0;
     if (fine) {
         scale_all(n * n, a, -exponent);
-        for (int64_t i = 0; i < n * n; i++) {
+        for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++) {
             norm = hypot(norm, cabs(a[i]));
             room[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
         }
@@ -308,7 +308,7 @@ void flxi_schur_eig(int64_t n, cplx *a, cplx *w, cplx *v, cplx *room, bool is_re
     }
     double small = fmax(DBL_EPSILON * norm, DBL_MIN);
     find_vectors(n, a, room, small, v, w);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++) {
         w[k] = AT(a, k, k);
         scale_to_anchor(n, v + k * n);
     }

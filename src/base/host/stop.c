@@ -41,12 +41,21 @@ bool flxi_stop_poll_again(void)
     return stopped;
 }
 
+enum { STOP_PIECE = 4 << 20 }; /* bytes between two looks */
+
 void flxi_stop_copy(void *to, const void *from, size_t n)
 {
-    static const size_t piece = (size_t)4 << 20;
-    for (size_t done = 0, m; done < n && (n <= piece || !flxi_stopped()); done += m) {
-        m = n - done < piece ? n - done : piece;
+    for (size_t done = 0, m; done < n && (n <= STOP_PIECE || !flxi_stopped()); done += m) {
+        m = n - done < STOP_PIECE ? n - done : STOP_PIECE;
         memcpy((char *)to + done, (const char *)from + done, m);
+    }
+}
+
+void flxi_stop_clear(void *to, size_t n)
+{
+    for (size_t done = 0, m; done < n && (n <= STOP_PIECE || !flxi_stopped()); done += m) {
+        m = n - done < STOP_PIECE ? n - done : STOP_PIECE;
+        memset((char *)to + done, 0, m);
     }
 }
 

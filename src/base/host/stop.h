@@ -45,8 +45,9 @@ static inline bool flxi_stopped_by_now(void)
     return flxi_current_stop && (++flxi_stop_count & 1023) == 0 && flxi_stop_poll_again();
 }
 
-/* memcpy() that can be stopped. */
+/* memcpy(), and memset() to zero, that can be stopped. */
 void flxi_stop_copy(void *to, const void *from, size_t n);
+void flxi_stop_clear(void *to, size_t n);
 
 /* The error of what was stopped; FLX_OK when nothing was. */
 flx_code flxi_stop_check(flx_error *err);

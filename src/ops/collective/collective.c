@@ -5,6 +5,7 @@
 
    The convention assumes a loss of which every process has a copy (the losses are equal, and one is differentiated):
    the cotangent of a sum over processes is the sum of the cotangents. */
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
 #include "graph/op/site.h"
@@ -96,7 +97,7 @@ static flx_code eval_alone(flxi_eval *e)
         return flxi_eval_fail(e, FLX_E_CHECK, "the program runs alone: its only process is 0",
                               "axis '%s' of the mesh has no process %lld", a->axis_name, (long long)a->process);
     for (uint32_t k = 0; k < e->nin; k++)
-        memcpy(e->out[k]->data, e->in[k]->data, e->out[k]->nbytes);
+        flxi_stop_copy(e->out[k]->data, e->in[k]->data, e->out[k]->nbytes);
     return FLX_OK;
 }
 

@@ -3,6 +3,7 @@
    which bind to the operands by position. Only the branch that is taken runs; a predicate holds when it is nonzero and
    not NaN. */
 #include "ops/control/control.h"
+#include "base/host/stop.h"
 #include "ops/rule/body/bodies.h"
 #include "ops/rule/link.h"
 
@@ -250,7 +251,7 @@ static flx_code eval_while(flxi_eval *e)
     flx_code code = loop_while(e, carries, carries + e->nin);
     for (uint32_t k = 0; code == FLX_OK && k < e->nin; k++)
         if (e->out[k]->nbytes)
-            memcpy(e->out[k]->data, carries[k]->data, e->out[k]->nbytes);
+            flxi_stop_copy(e->out[k]->data, carries[k]->data, e->out[k]->nbytes);
     for (size_t k = 0; k < 2 * (size_t)e->nin; k++)
         flx_tensor_release(carries[k]);
     flxi_free(e->mem, carries, 2 * (size_t)e->nin, sizeof *carries);

@@ -6,6 +6,7 @@
    carry's result is the stack of its values after each step. num_checkpoints = K then thins it to K rows: counted in
    walking order, the values after steps ⌈(k+1)L/K⌉ − 1, the last one being the final carry; rows are stacked in order
    of t. Without save_trajectory num_checkpoints does not change any value: it is a hint for differentiation. */
+#include "base/host/stop.h"
 #include "ops/control/control.h"
 #include "ops/rule/body/bodies.h"
 #include "ops/rule/extent.h"
@@ -167,7 +168,7 @@ int64_t flxi_trajectory_row(const scan_attrs *a, int64_t length, int64_t step)
 static void copy_row(flx_tensor *stack, int64_t row, const flx_tensor *value)
 {
     if (value->nbytes)
-        memcpy((char *)stack->data + (size_t)row * value->nbytes, value->data, value->nbytes);
+        flxi_stop_copy((char *)stack->data + (size_t)row * value->nbytes, value->data, value->nbytes);
 }
 
 static flx_code slice_rows(scanning *s, int64_t t)

@@ -7,6 +7,7 @@
    + r, s) ≥ L: the optimum. At most s checkpoints, the start and the current carries are alive at any time. The
    values are those of the plain backward scan, which is also this op's decomposition for derivatives of higher order
    and for batching. */
+#include "base/host/stop.h"
 #include "ops/control/control.h"
 #include "ops/rule/body/bodies.h"
 
@@ -237,7 +238,7 @@ static void deliver(replaying *r, uint32_t input, uint32_t result, int64_t t, co
     const flxi_arith *ar = flxi_arith_of(y->type.dtype);
     if (has_rows(r->a, input)) {
         if (value->nbytes)
-            memcpy((char *)y->data + (size_t)t * value->nbytes, value->data, value->nbytes);
+            flxi_stop_copy((char *)y->data + (size_t)t * value->nbytes, value->data, value->nbytes);
         return;
     }
     for (int64_t i = 0; i < y->count; i++)
@@ -345,7 +346,7 @@ static flx_code replay(replaying *r)
         reverse_range(r, 0, r->length, (flx_tensor *const *)(uintptr_t)r->e->in, r->a->scan.num_checkpoints);
     for (uint32_t i = 0; i < varying; i++) {
         if (code == FLX_OK && r->e->out[i]->nbytes)
-            memcpy(r->e->out[i]->data, r->d[i]->data, r->e->out[i]->nbytes);
+            flxi_stop_copy(r->e->out[i]->data, r->d[i]->data, r->e->out[i]->nbytes);
         flx_tensor_release(r->d[i]);
     }
     return code;

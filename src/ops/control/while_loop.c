@@ -5,6 +5,7 @@
    loop again, keeps the carries of every iteration (the tape grows with the iterations that actually happen), and
    applies the body's vjp from the last to the first. Its decomposition, for derivatives of higher order and for
    batching, consists of while loops only: count the iterations, then go backwards, recomputing the carries of each. */
+#include "base/host/stop.h"
 #include "ops/control/control.h"
 #include "ops/rule/body/bodies.h"
 
@@ -232,7 +233,7 @@ static flx_code eval_backward(flxi_eval *e)
         code = walk_back(e, a, carries, &t, d, d + e->nout);
     for (uint32_t k = 0; d && k < e->nout; k++) {
         if (code == FLX_OK && e->out[k]->nbytes)
-            memcpy(e->out[k]->data, d[k]->data, e->out[k]->nbytes);
+            flxi_stop_copy(e->out[k]->data, d[k]->data, e->out[k]->nbytes);
         flx_tensor_release(d[k]);
     }
     for (size_t i = 0; i < t.n; i++)

@@ -15,10 +15,16 @@ typedef double _Complex cplx;
 
 /* ---- Evaluation ---- */
 
+/* Between sums of that many terms. */
+static bool is_stopped_at(int64_t terms)
+{
+    return terms < 256 ? flxi_stopped_by_now() : flxi_stopped();
+}
+
 static void multiply(int64_t n, const cplx *a, const cplx *b, cplx *y)
 {
-    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
-        for (int64_t j = 0; j < n && !flxi_stopped_by_now(); j++) {
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
+        for (int64_t j = 0; j < n && !is_stopped_at(n); j++) {
             cplx sum = 0.0;
             for (int64_t k = 0; k < n; k++)
                 sum += flxi_cmul(a[i * n + k], b[k * n + j]);
@@ -29,7 +35,7 @@ static void multiply(int64_t n, const cplx *a, const cplx *b, cplx *y)
 /* c6 a6 + c4 a4 + c2 a2 + c0 I, the constant only where the caller requests it. */
 static void combine(int64_t n, cplx *const powers[3], const double c[4], cplx *y)
 {
-    for (int64_t i = 0; i < n * n; i++) {
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++) {
         y[i] = c[3] * powers[2][i] + c[2] * powers[1][i] + c[1] * powers[0][i];
         if (i % (n + 1) == 0)
             y[i] += c[0];
@@ -60,13 +66,13 @@ static void pade_parts(int64_t n, const cplx *a, cplx *const powers[3], cplx *u,
     combine(n, powers, odd_high, v);
     multiply(n, powers[2], v, u);
     combine(n, powers, odd_low, v);
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         room[i] = u[i] + v[i];
     multiply(n, a, room, u);
     combine(n, powers, even_high, room);
     multiply(n, powers[2], room, v);
     combine(n, powers, even_low, room);
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         v[i] += room[i];
 }
 
@@ -75,7 +81,7 @@ static void solve(int64_t n, cplx *a, cplx *b, int64_t *pivots)
 {
     const flxi_dense *d = flxi_dense_of(true);
     d->lu(a, n, n, pivots);
-    for (int64_t k = 0; k < n; k++)
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++)
         for (int64_t j = 0; pivots[k] != k && j < n; j++) {
             cplx t = b[k * n + j];
             b[k * n + j] = b[pivots[k] * n + j];
@@ -92,7 +98,7 @@ static int halvings(int64_t n, const cplx *a)
     enum { SMALLER = 128 };
     double most = 0.0;
     int exponent = 0;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !flxi_stopped(); j++) {
         double sum = 0.0;
         for (int64_t i = 0; i < n; i++) {
             cplx x = a[i * n + j];
@@ -146,8 +152,8 @@ static wide sum_of(wide a, wide b)
 
 static void square_wide(int64_t n, const wide *a, wide *y)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++) {
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
+        for (int64_t j = 0; j < n && !is_stopped_at(n); j++) {
             wide sum = {0.0, 0};
             for (int64_t k = 0; k < n; k++) {
                 const wide *l = &a[i * n + k], *r = &a[k * n + j];
@@ -167,22 +173,22 @@ static double as_double(double x, int64_t e)
 static void square_often(int64_t n, cplx *m, int times, wide *room)
 {
     wide *now = room, *next = room + n * n;
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         now[i] = normalised(m[i], 0);
-    for (int k = 0; k < times; k++) {
+    for (int k = 0; k < times && !flxi_stopped(); k++) {
         square_wide(n, now, next);
         wide *t = now;
         now = next;
         next = t;
     }
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         m[i] = flxi_cmake(as_double(creal(now[i].x), now[i].e), as_double(cimag(now[i].x), now[i].e));
 }
 
 static bool is_finite(int64_t n, const cplx *m)
 {
     bool is = true;
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         is = is && isfinite(creal(m[i])) && isfinite(cimag(m[i]));
     return is;
 }
@@ -196,7 +202,7 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
     for (int i = 0; i < MATRICES; i++)
         at[i] = m + i * n * n;
     int times = halvings(n, m);
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         m[i] = times < 0 ? flxi_cmake(NAN, NAN) : flxi_cmake(ldexp(creal(m[i]), -times), ldexp(cimag(m[i]), -times));
     if (times < 0)
         return;
@@ -206,21 +212,21 @@ static void exponential(int64_t n, cplx *m, int64_t *pivots)
     pade_parts(n, m, at + 1, at[4], at[5], at[6]);
     if (flxi_stopped())
         return;
-    for (int64_t i = 0; i < n * n; i++) {
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++) {
         m[i] = at[5][i] + at[4][i];
         at[1][i] = at[5][i] - at[4][i];
     }
     solve(n, at[1], m, pivots);
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         at[2][i] = m[i];
     for (int k = 0; k < times && !flxi_stopped(); k++) {
         multiply(n, m, m, at[1]);
-        for (int64_t i = 0; i < n * n; i++)
+        for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
             m[i] = at[1][i];
     }
     if (is_finite(n, m))
         return;
-    for (int64_t i = 0; i < n * n; i++)
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
         m[i] = at[2][i];
     square_often(n, m, times, (wide *)(void *)at[3]);
 }
@@ -236,10 +242,10 @@ static flx_code eval_expm(flxi_eval *e)
     int64_t *pivots = flxi_alloc(e->mem, (size_t)n, sizeof *pivots);
     flx_code code = m && pivots ? FLX_OK : flxi_oom(e->err, e->op->name);
     for (int64_t b = 0; code == FLX_OK && b < flxi_matrix_count(t) && !flxi_stopped(); b++) {
-        for (int64_t i = 0; i < n * n; i++)
+        for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
             m[i] = flxi_load_complex(t->dtype, e->in[0]->data, b * n * n + i);
         exponential(n, m, pivots);
-        for (int64_t i = 0; i < n * n; i++)
+        for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
             flxi_store_complex(t->dtype, e->out[0]->data, b * n * n + i, m[i]);
     }
     flxi_free(e->mem, m, room, sizeof *m);

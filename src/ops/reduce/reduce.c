@@ -119,7 +119,7 @@ static flx_code eval_prod(flxi_eval *e)
     const reduce_attrs *a = e->attrs;
     if (a->axes.n == 0) {
         if (e->in[0]->nbytes)
-            memcpy(e->out[0]->data, e->in[0]->data, e->in[0]->nbytes);
+            flxi_stop_copy(e->out[0]->data, e->in[0]->data, e->in[0]->nbytes);
         return FLX_OK;
     }
     const flxi_arith *t = flxi_arith_of(e->in[0]->type.dtype);

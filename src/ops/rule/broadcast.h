@@ -9,6 +9,7 @@
 #ifndef FLXI_BROADCAST_H
 #define FLXI_BROADCAST_H
 
+#include "base/host/stop.h"
 #include "graph/op/eval.h"
 
 enum { FLXI_LANES_MAX = 3 }; /* operands walked at once */
@@ -35,9 +36,10 @@ static inline flxi_lanes flxi_lanes_begin(const flxi_eval *e)
     return flxi_lanes_of(e->in, e->nin, e->out[0]);
 }
 
+/* The last element comes early when the work is stopped. */
 static inline void flxi_lanes_next(flxi_lanes *z)
 {
-    z->i++;
+    z->i = flxi_stopped_by_now() ? z->count : z->i + 1;
     flxi_next(z->index, z->to->dims, z->to->rank);
     for (uint32_t k = 0; k < z->operands; k++)
         z->at[k] = flxi_offset(z->index, z->stride[k], z->to->rank);

@@ -3,6 +3,8 @@
 #ifndef FLXI_COPY_H
 #define FLXI_COPY_H
 
+#include "base/host/stop.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ static inline void flxi_copy_element(void *to, int64_t i, const void *from, int6
 /* n elements of `to` become the one at `from`. */
 static inline void flxi_fill_elements(void *to, int64_t n, const void *from, size_t size)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
         flxi_copy_element(to, i, from, 0, size);
 }
 

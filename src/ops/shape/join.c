@@ -52,7 +52,7 @@ static void copy_blocks(unsigned char *dst, size_t dst_step, const unsigned char
                         int64_t outer)
 {
     for (int64_t o = 0; o < outer && !flxi_stopped_by_now(); o++)
-        memcpy(dst + (size_t)o * dst_step, src + (size_t)o * src_step, nbytes);
+        flxi_stop_copy(dst + (size_t)o * dst_step, src + (size_t)o * src_step, nbytes);
 }
 
 /* Joins the operands along the result's axis. Each takes as many positions there as its count says: one in a stack. */

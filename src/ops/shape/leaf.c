@@ -70,7 +70,7 @@ static flx_code infer_const(flxi_infer *f)
 static flx_code eval_const(flxi_eval *e)
 {
     const data_attrs *a = e->attrs;
-    memcpy(e->out[0]->data, a->data->data, e->out[0]->nbytes);
+    flxi_stop_copy(e->out[0]->data, a->data->data, e->out[0]->nbytes);
     return FLX_OK;
 }
 

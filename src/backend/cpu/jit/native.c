@@ -245,8 +245,8 @@ static void run_piece(void *user, int64_t begin, int64_t end)
         atomic_fetch_or_explicit(&d->free_parts, UINT64_C(1) << part, memory_order_release);
 }
 
-/* Elements of a piece: a few milliseconds at most. */
-static const int64_t piece_work = (int64_t)1 << 20;
+/* Elements of a piece: some milliseconds at most, also where an element takes long. */
+static const int64_t piece_work = (int64_t)1 << 18;
 
 void flxi_native_run(const flxi_native *k, const flxi_native_args *args, int64_t work, flxi_pool *pool,
                      unsigned char *scratch)

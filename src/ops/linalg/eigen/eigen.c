@@ -49,14 +49,14 @@ static flx_code scratch_begin(flxi_eval *e, scratch *m)
 
 static void load_columns(const flx_tensor *x, int64_t first, int64_t n, double _Complex *a)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
         for (int64_t j = 0; j < n; j++)
             a[j * n + i] = flxi_load_complex(x->type.dtype, x->data, first + i * n + j);
 }
 
 static void store_columns(const flx_tensor *y, int64_t first, int64_t n, const double _Complex *a)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
         for (int64_t j = 0; j < n; j++)
             flxi_store_complex(y->type.dtype, y->data, first + i * n + j, a[j * n + i]);
 }

@@ -44,7 +44,7 @@ void flxi_singular_find(flxi_eval *e, flxi_singular *d, int64_t b)
     const flx_tensor *a = e->in[0];
     bool wide = d->m < d->n;
     double _Complex *columns = wide ? d->v : d->u;
-    for (int64_t i = 0; i < d->m; i++)
+    for (int64_t i = 0; i < d->m && !flxi_stopped(); i++)
         for (int64_t j = 0; j < d->n; j++) {
             double _Complex x = flxi_load_complex(a->type.dtype, a->data, (b * d->m + i) * d->n + j);
             columns[wide ? i * d->n + j : j * d->m + i] = wide ? conj(x) : x;
@@ -64,7 +64,7 @@ static flx_code eval_svd(flxi_eval *e)
     FLXI_TRY(flxi_singular_begin(e, &d));
     for (int64_t b = 0; b < flxi_matrix_count(&e->in[0]->type) && !flxi_stopped(); b++) {
         flxi_singular_find(e, &d, b);
-        for (int64_t j = 0; j < d.k; j++) {
+        for (int64_t j = 0; j < d.k && !flxi_stopped(); j++) {
             flxi_store_double(e->out[1]->type.dtype, e->out[1]->data, b * d.k + j, d.s[j]);
             for (int64_t i = 0; i < d.m; i++)
                 flxi_store_complex(dtype, e->out[0]->data, (b * d.m + i) * d.k + j, d.u[j * d.m + i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bodies.c: see bodies.h. */
 #include "ops/rule/body/bodies.h"
+#include "base/host/stop.h"
 
 flx_code flxi_body_results(flxi_infer *f, const flx_graph *body, size_t from, size_t n)
 {
@@ -38,7 +39,7 @@ flx_code flxi_eval_body(flxi_eval *e, const flx_graph *body, const flx_tensor *c
     flx_code code = e->run_body(e, body, in, out);
     for (size_t i = 0; i < n; i++) {
         if (code == FLX_OK && i < e->nout && e->out[i]->nbytes)
-            memcpy(e->out[i]->data, out[i]->data, e->out[i]->nbytes);
+            flxi_stop_copy(e->out[i]->data, out[i]->data, e->out[i]->nbytes);
         flx_tensor_release(out[i]);
     }
     flxi_free(e->mem, out, n, sizeof *out);

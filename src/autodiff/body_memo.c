@@ -61,6 +61,9 @@ bool flxi_memo_keep(flxi_body_memo *m, const flxi_allocator *mem, const flxi_que
     kept.question.inputs = keep_flags(&m->arena, q->inputs, leaves, &ok);
     kept.question.outputs = keep_flags(&m->arena, q->outputs, outputs, &ok);
     kept.out = keep_flags(&m->arena, a->out, outputs, &ok);
+    kept.status = a->status ? flxi_dup(&m->arena, uint8_t, a->status, leaves) : NULL;
+    kept.flags = a->flags && a->made ? flxi_dup(&m->arena, flxi_flag, a->flags, a->made->outputs.n) : NULL;
+    ok &= (!a->status || kept.status) && (!a->flags || !a->made || kept.flags);
     if (!ok || !flxi_reserve(mem, &m->answers) || !flxi_index_add(mem, &m->index, hash_of(q), (uint32_t)m->answers.n))
         return false;
     flx_graph_retain((flx_graph *)(uintptr_t)q->body);

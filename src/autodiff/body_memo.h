@@ -6,7 +6,7 @@
 
 #include "passes/decompose.h"
 
-typedef enum { ASKED_VJP, ASKED_JVP, ASKED_VMAP, ASKED_SPLIT } flxi_asked;
+typedef enum { ASKED_VJP, ASKED_JVP, ASKED_VMAP, ASKED_SPLIT, ASKED_NEEDS } flxi_asked;
 
 /* A question: which transform of which body, with these flags by input and output. */
 typedef struct {
@@ -17,12 +17,21 @@ typedef struct {
     const bool *inputs, *outputs; /* NULL: not part of the question */
 } flxi_question;
 
+/* Of needs.c: where a boolean tensor, whose axes go along these axes of an input (-1: extent 1), is false, that input
+   gets no cotangent. */
+typedef struct {
+    uint32_t input;
+    int8_t axis[FLX_MAX_RANK];
+} flxi_flag;
+
 typedef struct {
     flxi_question question;
-    flx_graph *made;   /* held */
-    flx_graph *second; /* of a split: the backward part; held */
-    uint32_t kept;     /* of a split */
-    const bool *out;   /* of a vmap: which outputs are batched */
+    flx_graph *made;        /* held */
+    flx_graph *second;      /* of a split: the backward part; held */
+    uint32_t kept;          /* of a split */
+    const bool *out;        /* of a vmap: which outputs are batched */
+    const uint8_t *status;  /* of needs.c: by input */
+    const flxi_flag *flags; /* of needs.c: by output of `made` */
 } flxi_answer;
 
 struct flxi_body_memo {

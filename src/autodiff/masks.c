@@ -89,7 +89,8 @@ static bool look_through(flxi_site *s, flxi_fact *f)
     return true;
 }
 
-const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_t k)
+/* The facts and one more, about no axis yet; NULL when memory is exhausted. */
+static flxi_facts *with_fact(flxi_site *s, const flxi_facts *facts, flx_val cond, bool when)
 {
     flxi_facts *more = flxi_rule_new(s, flxi_facts, 1);
     if (!more)
@@ -98,16 +99,121 @@ const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_
         *more = *facts;
     if (more->n == FLXI_MAX_FACTS) /* the oldest has done most of its work */
         memmove(more->v, more->v + 1, --more->n * sizeof *more->v);
+    flxi_fact *f = &more->v[more->n++];
+    *f = (flxi_fact){.cond = cond, .when = when};
+    memset(f->axis, -1, sizeof f->axis);
+    return more;
+}
+
+const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_t k)
+{
+    flxi_facts *more = with_fact(s, facts, s->x[0], k == 1);
+    if (!more)
+        return NULL;
     const flx_type *c = flxi_typeof(s, s->x[0]);
     int rank = flxi_typeof(s, s->y[0])->rank;
-    flxi_fact *f = &more->v[more->n++];
-    *f = (flxi_fact){.cond = s->x[0], .when = k == 1};
-    memset(f->axis, -1, sizeof f->axis);
+    flxi_fact *f = &more->v[more->n - 1];
     for (int q = 0; q < c->rank; q++)
         f->axis[q] = (int8_t)(c->dims[q] == 1 ? -1 : rank - c->rank + q);
     while (look_through(s, f))
         continue;
     return more;
+}
+
+const flxi_facts *flxi_add_flag(flxi_site *s, const flxi_facts *facts, flx_val flag, const int8_t *axis)
+{
+    flxi_facts *more = with_fact(s, facts, flag, true);
+    if (!more)
+        return NULL;
+    flxi_fact *f = &more->v[more->n - 1];
+    memcpy(f->axis, axis, sizeof f->axis);
+    while (look_through(s, f))
+        continue;
+    return more;
+}
+
+const flxi_facts *flxi_with_facts(flxi_site *s, const flxi_facts *facts, const flxi_facts *more)
+{
+    for (uint32_t i = 0; more && i < more->n; i++) {
+        flxi_facts *sum = with_fact(s, facts, more->v[i].cond, more->v[i].when);
+        if (!sum)
+            return NULL;
+        sum->v[sum->n - 1] = more->v[i];
+        facts = sum;
+    }
+    return facts;
+}
+
+static bool is_comparable(flx_graph *g, const flxi_fact *a, const flxi_fact *b)
+{
+    const flx_type *s = flx_val_type(g, a->cond), *t = flx_val_type(g, b->cond);
+    return s && t && s->dtype == FLX_BOOL && flxi_type_equal(s, t) && memcmp(a->axis, b->axis, sizeof a->axis) == 0;
+}
+
+/* All that the facts say along the same axes as `like`, as one boolean; FLX_NONE: nothing. */
+static flx_val conjunction(flx_graph *g, const flxi_facts *facts, const flxi_fact *like)
+{
+    flx_val all = FLX_NONE;
+    for (uint32_t i = 0; facts && i < facts->n; i++) {
+        const flxi_fact *f = &facts->v[i];
+        if (!is_comparable(g, f, like))
+            continue;
+        flx_val holds = f->when ? f->cond : flx_not(g, f->cond);
+        all = flxi_is_none(all) ? holds : flx_and(g, all, holds);
+    }
+    return all;
+}
+
+static bool is_in_all(flx_graph *g, const flxi_facts *const *facts, size_t n, const flxi_fact *like)
+{
+    for (size_t k = 0; k < n; k++) {
+        bool has = false;
+        for (uint32_t i = 0; i < facts[k]->n; i++)
+            has |= is_comparable(g, &facts[k]->v[i], like);
+        if (!has)
+            return false;
+    }
+    return true;
+}
+
+/* Two that say the opposite of each other: one of the two always holds. */
+static bool are_opposite(const flxi_facts *a, const flxi_facts *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t j = 0; j < b->n; j++)
+            if (a->v[i].cond.id == b->v[j].cond.id && a->v[i].when != b->v[j].when)
+                return true;
+    return false;
+}
+
+const flxi_facts *flxi_joined_facts(flx_graph *g, const flxi_facts *const *facts, size_t n)
+{
+    enum { MOST = 16 };
+    flxi_facts *out = NULL;
+    if (n > MOST)
+        return NULL;
+    for (size_t k = 0; k < n; k++)
+        if (!facts[k])
+            return NULL;
+    for (size_t k = 0; k < n; k++)
+        for (size_t m = 0; m < k; m++)
+            if (are_opposite(facts[k], facts[m]))
+                return NULL;
+    for (uint32_t i = 0; i < facts[0]->n && !out; i++) {
+        const flxi_fact *like = &facts[0]->v[i];
+        if (!is_in_all(g, facts, n, like) || !(out = flxi_new(&g->arena, flxi_facts, 1)))
+            continue;
+        flx_val any = FLX_NONE;
+        for (size_t k = 0; k < n; k++) {
+            flx_val holds = conjunction(g, facts[k], like);
+            any = flxi_is_none(any) ? holds : flx_or(g, any, holds);
+        }
+        out->n = 1;
+        out->v[0] = *like;
+        out->v[0].cond = any;
+        out->v[0].when = true;
+    }
+    return out;
 }
 
 /* The predicate with its axes where the value has them. */

@@ -41,6 +41,16 @@ const flxi_facts *flxi_common_facts(flx_graph *g, const flxi_facts *a, const flx
 /* The facts about the result of a node that selects, whose operands are in s, and what selecting operand `k` adds. */
 const flxi_facts *flxi_add_choice(flxi_site *s, const flxi_facts *facts, uint32_t k);
 
+/* And what a boolean adds that is true where there is a cotangent, along these axes of the value. */
+const flxi_facts *flxi_add_flag(flxi_site *s, const flxi_facts *facts, flx_val flag, const int8_t *axis);
+
+/* All of both. */
+const flxi_facts *flxi_with_facts(flxi_site *s, const flxi_facts *facts, const flxi_facts *more);
+
+/* What is known about a sum of contributions that have different facts: a new fact that holds for all of them, or
+   NULL. */
+const flxi_facts *flxi_joined_facts(flx_graph *g, const flxi_facts *const *facts, size_t n);
+
 /* What is known about the cotangents of a node's operands from what is known about those of its results: `dy` by
    result (those without a cotangent do not count), `dx` by operand. Facts that hold for the operand are kept. */
 flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n, const flxi_cotangent *dy,

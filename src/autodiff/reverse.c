@@ -8,6 +8,7 @@
    infinite derivative (masks.h). Pointwise rules may do so, since every element stays by itself; the zeros are restored
    before elements or contributions meet. */
 #include "autodiff/masks.h"
+#include "autodiff/needs.h"
 
 #include <fluxion/catalogue.h>
 
@@ -159,12 +160,18 @@ static flx_code gather(sweep *w, uint32_t id, flxi_cotangent *out)
     if (n == 0)
         return FLX_OK;
     flx_val *terms = flxi_new(&g->arena, flx_val, n);
-    if (!terms)
+    const flxi_facts **each = flxi_new(&g->arena, const flxi_facts *, n);
+    if (!terms || !each)
         return flxi_oom(w->err, "cotangents");
     size_t at = 0;
     for (uint32_t k = w->head[id]; k; k = w->parts.at[k - 1].next) {
         const flxi_cotangent *d = &w->parts.at[k - 1].d;
+        each[at] = d->facts;
         terms[at++] = d->dirty ? flxi_restore_zeros(&s, d->v, d->facts, out->facts) : d->v;
+    }
+    if (n > 1 && !out->facts) { /* all contributions are exact zeros there: restored above, or never spoiled */
+        out->facts = flxi_joined_facts(g, each, n);
+        out->dirty = false;
     }
     out->v = n == 1 ? terms[0] : n == 2 ? flx_add(g, terms[0], terms[1]) : flx_add_n(g, terms, n);
     return flxi_built(g, w->err);
@@ -267,6 +274,40 @@ static flx_code put(sweep *w, flxi_site *s, const flxi_node *n, uint32_t k, flxi
     return contribute(w, n->in[k], d);
 }
 
+/* An operand that comes from another node: zeros that it gets must stay zeros there. */
+static bool may_spoil_zeros(const sweep *w, const flxi_node *n, const flx_val *dx)
+{
+    for (uint32_t k = 0; k < n->nin; k++) {
+        const flxi_node *from = flxi_node_at(w->r->src, flxi_value_at(w->r->src, n->in[k])->node);
+        if (!flxi_is_none(dx[k]) && wants(w->r, n, k) && !(flxi_ops[from->op].traits & TRAIT_DECLARED))
+            return true;
+    }
+    return false;
+}
+
+/* What the bodies of a node say about its operands: which get a cotangent when it runs. */
+static flx_code apply_needs(sweep *w, flxi_site *s, const flxi_node *n, const flxi_cotangent *dy, flx_val *dx,
+                            const flxi_facts **known, bool *is_exact)
+{
+    flx_graph *g = w->r->g;
+    flxi_need *need = flxi_new(&g->arena, flxi_need, n->nin);
+    if (!need)
+        return flxi_oom(w->err, "a rule");
+    if (!flxi_node_needs(s, w->r->src, n, dy, need))
+        return flxi_built(g, w->err);
+    for (uint32_t k = 0; k < n->nin; k++) {
+        if (flxi_is_none(dx[k]) || !wants(w->r, n, k))
+            continue;
+        if (!need[k].arrives)
+            dx[k] = FLX_NONE;
+        if (!need[k].arrives || !need[k].facts)
+            continue;
+        is_exact[k] = !known[k];
+        known[k] = flxi_with_facts(s, known[k], need[k].facts);
+    }
+    return flxi_built(g, w->err);
+}
+
 static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotangent *dy, flx_val *dx)
 {
     flx_graph *g = w->r->g;
@@ -275,7 +316,8 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
     const bool *wanted = wanted_operands(w->r, n);
     flx_val *given = flxi_new(&g->arena, flx_val, n->nout);
     const flxi_facts **known = flxi_new(&g->arena, const flxi_facts *, n->nin);
-    if (!wanted || !given || !known)
+    bool *is_exact = flxi_new(&g->arena, bool, n->nin);
+    if (!wanted || !given || !known || !is_exact)
         return flxi_oom(w->err, "a rule");
     s.wanted = wanted;
     s.saved = w->r->saved[i];
@@ -293,6 +335,8 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
     if (!append_vjp(w, n, &s, given, dx))
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(g, w->err));
+    if (s.op->rules->bodies && may_spoil_zeros(w, n, dx))
+        FLXI_TRY(apply_needs(w, &s, n, dy, dx, known, is_exact));
     for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */
         if (!wanted[k] || flxi_is_none(dx[k]))
             continue;
@@ -300,7 +344,7 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
             const flxi_cotangent chosen = {dy[0].v, flxi_add_choice(&s, facts, k), dy[0].dirty};
             FLXI_TRY(flxi_pass_facts(g, w->r->src, n, &chosen, known, w->err));
         }
-        flxi_cotangent d = {dx[k], known[k], dy[0].dirty || may_spoil(w->r, n, k)};
+        flxi_cotangent d = {dx[k], known[k], !is_exact[k] && (dy[0].dirty || may_spoil(w->r, n, k))};
         FLXI_TRY(put(w, &s, n, k, d, is_pointwise ? facts : NULL));
     }
     return FLX_OK;

@@ -228,6 +228,15 @@ static flx_val taken(flxi_site *s, branch_list list, size_t i)
     return list.n > 1 ? flx_not(s->g, other) : FLX_NONE;
 }
 
+flx_val flxi_branch_taken(flxi_site *s, size_t i)
+{
+    const flx_graph *two[2];
+    branch_list list = branches_of(s, two);
+    if (list.n == 1)
+        return flx_scalar(s->g, FLX_BOOL, 1);
+    return flxi_reshape_to(s, taken(s, list, i), 0, NULL);
+}
+
 static void batch_own_selectors(flxi_site *s, branch_list list, flx_val *by)
 {
     bool *all = flxi_rule_new(s, bool, s->nout);

@@ -300,6 +300,32 @@ const flxi_rules flxi_rules_while = {.infer = infer_while,
                                      .bodies = bodies_while,
                                      .link = flxi_link_dense};
 
+/* ---- Loops with other bodies ---- */
+
+bool flxi_can_loop_again(const flxi_node *n)
+{
+    return flxi_scan_attrs(n) || flxi_while_attrs(n);
+}
+
+void flxi_loop_again(flxi_site *s, const flx_graph *round, const flx_graph *test, uint32_t carries, const flx_val *in,
+                     uint32_t nin, flx_val *out, uint32_t nout)
+{
+    if (test) {
+        const while_attrs *w = s->attrs;
+        int64_t most = w->max_iterations == FLXI_ABSENT ? FLX_DEFAULT : w->max_iterations;
+        flx_while(s->g, in, nin, out, nout, test, round, most);
+        return;
+    }
+    const scan_attrs *a = s->attrs;
+    flx_scan_attrs again = FLX_SCAN_ATTRS;
+    again.body = round;
+    again.num_carry = carries;
+    again.num_bcast = a->num_bcast;
+    again.length = a->length == FLXI_ABSENT ? FLX_DEFAULT : a->length;
+    again.reverse = (int)a->reverse;
+    flx_scan_with(s->g, in, nin, out, nout, &again);
+}
+
 /* ---- custom_fn ---- */
 
 static const flxi_attr custom_schema[] = {

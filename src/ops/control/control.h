@@ -105,6 +105,16 @@ void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_
    receives the types that one step sees. */
 flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
 
+/* ---- For reverse mode (autodiff/needs.c) ---- */
+
+/* Of an `if` or `case`: whether it takes branch i, as a boolean scalar. */
+flx_val flxi_branch_taken(flxi_site *s, size_t i);
+/* Whether flxi_loop_again() knows the op. */
+bool flxi_can_loop_again(const flxi_node *n);
+/* The scan or while loop of the site once more, with other bodies (test: of a while loop) and operands. */
+void flxi_loop_again(flxi_site *s, const flx_graph *round, const flx_graph *test, uint32_t carries, const flx_val *in,
+                     uint32_t nin, flx_val *out, uint32_t nout);
+
 /* ---- Shared by these rules (body_work.c) ---- */
 
 bool flxi_can_vary(const flx_type *t); /* floating or complex: has derivatives */

@@ -11,8 +11,8 @@
 
 enum { NEVER, SOMETIMES, ALWAYS };
 
-/* The answer for a body: a status for each input, and the graph that returns the flags of those with SOMETIMES, borrowed
-   from the memo; NULL: there are none. */
+/* The answer for a body: a status for each input, and the graph that returns the flags of those with SOMETIMES,
+   borrowed from the memo; NULL: there are none. */
 typedef struct {
     uint8_t *status;
     const flx_graph *flags;

@@ -13,8 +13,8 @@ typedef struct {
 } flxi_need;
 
 /* Whether the node has bodies that can be followed. Then need[i] is known for each operand of it. dy: by result, a
-   value that is not FLX_NONE where there is a cotangent, and what is known about it. `s` is the node's site in the graph
-   being built. */
+   value that is not FLX_NONE where there is a cotangent, and what is known about it. `s` is the node's site in the
+   graph being built. */
 bool flxi_node_needs(flxi_site *s, const flx_graph *src, const flxi_node *n, const flxi_cotangent *dy, flxi_need *need);
 
 #endif

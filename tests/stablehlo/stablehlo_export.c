@@ -213,7 +213,7 @@ static void compare_trip(trip *t)
 
 /* What StableHLO cannot express: docs/stablehlo.md says why. */
 static const char *const without_counterpart[] = {
-    "eig_pairs", "eig", "gaussian_splat_prepare", "gaussian_splat_rasterize", "kernel_call", "zeta_derivative", NULL};
+    "eig_pairs", "eig", "gaussian_splat_prepare", "gaussian_splat_rasterize", "kernel_call", NULL};
 
 static bool has_no_counterpart(const char *op)
 {

@@ -488,6 +488,117 @@ static flx_val partial_zeta_derivative(flxi_site *s, uint32_t i)
     return flx_neg(g, flx_add(g, flx_mul(g, K((double)order), lower), same));
 }
 
+/* ---- Derivatives of zeta in terms of other ops ----
+
+   The formula of hurwitz_derivative() on whole tensors, in f64: series have tensors as coefficients. Numbers outside of
+   its domain are replaced at the end. */
+
+enum { ZETA_TERMS = 24 };
+
+typedef struct {
+    flxi_site *s;
+    flx_graph *g;
+    int64_t order;
+    flx_val x, q; /* f64, of the shape of the result */
+} zeta_work;
+
+typedef struct {
+    flx_val c[MAX_ORDER + 1];
+} value_series;
+
+static flx_val number(const zeta_work *w, double x)
+{
+    return flx_scalar(w->g, FLX_F64, x);
+}
+
+static value_series power_values(const zeta_work *w, flx_val a)
+{
+    value_series y = {.c = {flx_pow(w->g, a, flx_neg(w->g, w->x))}};
+    flx_val slope = flx_neg(w->g, flx_log(w->g, a));
+    for (int64_t k = 1; k <= w->order; k++)
+        y.c[k] = flx_div(w->g, flx_mul(w->g, y.c[k - 1], slope), number(w, (double)k));
+    return y;
+}
+
+/* a·(c0 + c1·ε), where a has coefficients up to ε^degree */
+static void times_linear_values(const zeta_work *w, value_series *a, int64_t *degree, flx_val c0, flx_val c1)
+{
+    int64_t most = *degree < w->order ? *degree + 1 : w->order;
+    for (int64_t k = most; k >= 0; k--) {
+        flx_val low = k ? flx_mul(w->g, c1, a->c[k - 1]) : FLX_NONE;
+        flx_val high = k <= *degree ? flx_mul(w->g, c0, a->c[k]) : FLX_NONE;
+        a->c[k] = flxi_sum(w->s, high, low);
+    }
+    *degree = most;
+}
+
+/* (x + n) / (m a) and 1 / (m a) */
+static void times_fraction(const zeta_work *w, value_series *f, int64_t *degree, flx_val a, int n, int m)
+{
+    flx_val below = flx_mul(w->g, a, number(w, m));
+    times_linear_values(w, f, degree, flx_div(w->g, flx_add(w->g, w->x, number(w, n)), below),
+                        flx_reciprocal(w->g, below));
+}
+
+/* a / (x - 1 + ε), and the Bernoulli terms */
+static value_series rest_values(const zeta_work *w, flx_val a)
+{
+    value_series tail = {.c = {flx_mul(w->g, number(w, 0.5), flxi_full(w->s, flxi_typeof(w->s, a), 1.0))}};
+    value_series factor = {.c = {number(w, 0.5)}};
+    int64_t degree = 0;
+    flx_val less = flx_sub(w->g, w->x, number(w, 1)), pole = flx_div(w->g, a, less);
+    times_fraction(w, &factor, &degree, a, 0, 1);
+    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
+        for (int64_t k = 0; k <= degree; k++)
+            tail.c[k] = flxi_sum(w->s, tail.c[k], flx_mul(w->g, number(w, bernoulli[j - 1]), factor.c[k]));
+        times_fraction(w, &factor, &degree, a, 2 * j - 1, 2 * j + 1);
+        times_fraction(w, &factor, &degree, a, 2 * j, 2 * j + 2);
+    }
+    for (int64_t k = 0; k <= w->order; k++) {
+        tail.c[k] = flxi_sum(w->s, pole, tail.c[k]);
+        pole = flx_neg(w->g, flx_div(w->g, pole, less));
+    }
+    return tail;
+}
+
+static flx_val hurwitz_values(const zeta_work *w)
+{
+    flx_val sum = FLX_NONE;
+    for (int k = 0; k < ZETA_TERMS; k++)
+        sum = flxi_sum(w->s, sum, power_values(w, flx_add(w->g, w->q, number(w, k))).c[w->order]);
+    flx_val a = flx_add(w->g, w->q, number(w, ZETA_TERMS));
+    value_series power = power_values(w, a), rest = rest_values(w, a);
+    for (int64_t i = 0; i <= w->order; i++)
+        sum = flx_add(w->g, sum, flx_mul(w->g, power.c[i], rest.c[w->order - i]));
+    return flx_mul(w->g, sum, number(w, tgamma((double)w->order + 1)));
+}
+
+/* zeta_derivative() outside of the domain of the formula. */
+static flx_val with_limits(const zeta_work *w, flx_val y)
+{
+    flx_graph *g = w->g;
+    flx_val infinity = number(w, INFINITY), zero = number(w, 0), one = number(w, 1);
+    flx_val at_one = number(w, w->order % 2 ? -INFINITY : INFINITY);
+    y = flx_where(g, flx_eq(g, w->x, infinity), flx_where(g, flx_lt(g, w->q, one), infinity, zero), y);
+    y = flx_where(g, flx_eq(g, w->q, infinity), zero, y);
+    y = flx_where(g, flx_eq(g, w->x, one), at_one, y);
+    y = flx_where(g, flx_eq(g, w->q, zero), infinity, y);
+    flx_val is_inside = flx_and(g, flx_ge(g, w->x, one), flx_ge(g, w->q, zero));
+    return flx_where(g, is_inside, y, number(w, NAN));
+}
+
+static void decompose_zeta_derivative(flxi_site *s, flx_val *y)
+{
+    zeta_work w = {.s = s, .g = s->g, .order = ((const order_attrs *)s->attrs)->order};
+    flx_dtype dtype = (flx_dtype)flxi_typeof(s, s->x[0])->dtype;
+    w.x = flx_cast(s->g, s->x[0], FLX_F64);
+    w.q = flx_cast(s->g, s->x[1], FLX_F64);
+    flx_type shape = *flxi_typeof(s, flx_add(s->g, w.x, w.q));
+    w.x = flxi_expand_like(s, w.x, &shape);
+    w.q = flxi_expand_like(s, w.q, &shape);
+    y[0] = flx_cast(s->g, with_limits(&w, hurwitz_values(&w)), dtype);
+}
+
 /* Kernels have functions for these two only; the evaluator computes the others. */
 ELEMENT_KERNEL_1(erf, F1(erf, x))
 ELEMENT_KERNEL_1(erfc, F1(erfc, x))
@@ -510,6 +621,7 @@ const flxi_rules flxi_rules_zeta_derivative = {
     .partial = partial_zeta_derivative,
     .schema = order_schema,
     .attrs_size = sizeof(order_attrs),
+    .decompose = decompose_zeta_derivative,
     .samples = samples_zeta_derivative,
 };
 SPECIAL(bessel_i0e, samples_wide, .element = NULL);

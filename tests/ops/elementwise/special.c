@@ -3,6 +3,7 @@
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
+#include <fluxion/stablehlo.h>
 #include <math.h>
 
 /* lgamma() of the C library writes the global signgam; many threads may run one graph. */
@@ -164,6 +165,53 @@ TEST(zeta_derivatives_have_defined_values_at_the_ends)
             CHECK_NEAR(flx_tensor_get(r.out[k], i), want[k][i], 1e-15);
         }
     text_end(&r);
+}
+
+/* The program that StableHLO gets, read back, and compiled code both have the formula as plain ops. */
+static void check_as_ops(flx_context *ctx, const char *text, bool exported)
+{
+    flx_error err = {0};
+    flx_buffer hlo = {0};
+    flx_tensor *want[1] = {0}, *found[1] = {0};
+    flx_module *m = flx_parse(ctx, text, strlen(text), "t", &err), *back = NULL;
+    CHECK_MADE(m, &err);
+    CHECK_OK(flx_run(flx_module_main(m), ON_REF, NULL, 0, want, &err), &err);
+    if (exported) {
+        CHECK_OK(flx_export_stablehlo(flx_module_main(m), &hlo, &err), &err);
+        back = flx_import_stablehlo(ctx, hlo.data, hlo.size, "t", &err);
+        CHECK_MADE(back, &err);
+    }
+    flx_run_options o = {.device = exported ? "ref" : "cpu"};
+    CHECK_OK(flx_run(flx_module_main(back ? back : m), &o, NULL, 0, found, &err), &err);
+    for (int64_t i = 0; i < flx_tensor_count(want[0]); i++) {
+        double x = flx_tensor_get(found[0], i), y = flx_tensor_get(want[0], i);
+        bool same = isfinite(y) ? fabs(x - y) <= 1e-12 * fabs(y) : isnan(y) ? isnan(x) : x == y;
+        EXPECT_MSG(same, "%s%s: element %lld is %.17g, not %.17g", exported ? "exported " : "", text, (long long)i, x,
+                   y);
+    }
+    test_count_case();
+    flx_tensor_release(want[0]);
+    flx_tensor_release(found[0]);
+    flx_buffer_free(&hlo);
+    flx_module_free(back);
+    flx_module_free(m);
+}
+
+TEST(zeta_derivatives_are_a_formula_of_other_ops)
+{
+    static const int orders[] = {1, 2, 5, 16};
+    flx_context *ctx = flx_context_new(NULL);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        for (int exported = 0; exported < 2; exported++) {
+            char text[300];
+            snprintf(text, sizeof text,
+                     "graph g() { x = const(f64[10, 1], [[1.01], [1.5], [2], [3.25], [7], [30], [0.5], [1], [inf], "
+                     "[nan]]) q = const(f64[9], [0.125, 1, 2.5, 10, 1000, 0, -0.5, inf, nan]) "
+                     "return zeta_derivative(x, q, order=%d) }",
+                     orders[i]);
+            check_as_ops(ctx, text, exported);
+        }
+    flx_context_free(ctx);
 }
 
 /* The order of polygamma is an integer: requesting its derivative is an error, not a zero, unless stop_gradient

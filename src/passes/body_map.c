@@ -16,6 +16,7 @@ static flx_graph *map_body(void *user, const flx_graph *body, flx_error *err)
         flxi_oom(err, "mapping bodies");
         return NULL;
     }
+    flx_graph_retain((flx_graph *)(uintptr_t)body); /* another graph must not get its address meanwhile */
     return made.to;
 }
 
@@ -31,7 +32,9 @@ flx_code flxi_map_bodies(flxi_body_map *b, const flx_graph *in, flx_graph **out,
 
 void flxi_body_map_free(flxi_body_map *b)
 {
-    for (size_t i = 0; i < b->done.n; i++)
+    for (size_t i = 0; i < b->done.n; i++) {
+        flx_graph_release((flx_graph *)(uintptr_t)b->done.at[i].from);
         flx_graph_release(b->done.at[i].to);
+    }
     flxi_vec_free(b->mem, &b->done);
 }

@@ -6,8 +6,8 @@
 #include "passes/pass.h"
 
 typedef struct {
-    const flx_graph *from;
-    flx_graph *to; /* held */
+    const flx_graph *from; /* held */
+    flx_graph *to;         /* held */
 } flxi_mapped_body;
 
 typedef struct {

@@ -173,6 +173,24 @@ TEST(calls_of_bodies_nested_deeply_decompose)
     }
 }
 
+/* Bodies that decompositions make come and go while those of other bodies are lowered. */
+TEST(calls_of_solvers_inside_of_solvers_are_lowered)
+{
+    static const char level[] =
+        "graph f%d(x: f64[3], t: f64[]) { a = gather(odeint(x, const(f64[2], [0, 1]), body=@f%d), const(i32[], 1), "
+        "axis=0) return gather(odeint(a, const(f64[2], [0, 1]), body=@f%d), const(i32[], 1), axis=0) }\n";
+    char text[TEXT_SIZE];
+    const kind k = {"graph f0(x: f64[3], t: f64[]) { return mul(sin(x), 0.5) }\n", level,
+                    "graph main(x: f64[3]) { y = call(x, full(f64[], 0), body=@f%d) return reduce_sum(y) }\n"};
+    write_program(text, &k, 6);
+    text_bench b = bench_open(text, NULL);
+    flx_graph *g = flx_lower(b.g, FLX_POLICY_FOR_AUTODIFF, &b.err);
+    CHECK_MSG(g, "%s", b.err.message);
+    EXPECT_MSG(total_nodes(g) <= 200000, "%zu nodes", total_nodes(g));
+    flx_graph_release(g);
+    bench_close(&b);
+}
+
 /* ---- Meaning: a program with calls is the program with its calls inlined ---- */
 
 static const char with_calls[] =

@@ -120,7 +120,7 @@ static flx_val slope_at(stage *w, flx_val y, flx_val t, const flx_val *params)
     w->args[1] = t;
     for (uint32_t i = 2; i < w->in.nin; i++)
         w->args[i] = params[i - 2];
-    flxi_inline(w->in.g, a->body, w->args, &out);
+    flxi_inline_or_call(w->in.g, a->body, FLXI_INLINE_EACH, w->args, &out); /* for each stage */
     return out;
 }
 

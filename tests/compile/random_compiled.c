@@ -3,6 +3,8 @@
    evaluator.
 
    Efforts: compiled_graphs of them; compiled_all: in all ways. FLX_TEST_CASE=SEED: only the graph of this seed. */
+#include "compile/random_compiled.h"
+
 #include "compile/bundle.h"
 #include "graph/graph.h"
 #include "random/plain_subject.h"
@@ -39,12 +41,13 @@ static void add_graph(bundle_spread *b, const flx_graph *g, const subject *s, co
     CHECK_MSG(bundle_spread_copy(b, g, find_input, s, about), "%s: does not run", about);
 }
 
+/* Every third is of nested control flow. */
 static void add_subject(bundle_spread *b, uint64_t seed)
 {
     subject s;
     flx_module *module;
     flx_error err = {0};
-    if (!random_subject(&s, seed, &module))
+    if (!(seed % 3 ? random_subject : random_control_subject)(&s, seed, &module))
         return;
     flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
     CHECK_MSG(bound, "%s", err.message);
@@ -108,12 +111,17 @@ TEST(random_integers_compiled_are_exact)
     flx_context_free(ctx);
 }
 
-TEST(random_graphs_compiled_agree_with_the_reference)
+void random_compiled_try(uint64_t first, uint64_t n)
 {
-    uint64_t first = test_seed() % 1000000;
-    uint64_t n = test_case_seed(&first) ? 1 : (uint64_t)effort(EFFORT_compiled_graphs);
     bundle_spread b = {.most = 12, .check = bundle_check};
     for (uint64_t i = 0; i < n; i++)
         add_subject(&b, first + i);
     bundle_spread_end(&b);
+}
+
+TEST(random_graphs_compiled_agree_with_the_reference)
+{
+    uint64_t first = test_seed() % 1000000;
+    uint64_t n = test_case_seed(&first) ? 1 : (uint64_t)effort(EFFORT_compiled_graphs);
+    random_compiled_try(first, n);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again,
-   and pass through the binary form; small graphs without loops also go through the passes and are run. */
+   and pass through the binary form; small graphs also go through the passes and transforms and are run. */
 #include "fuzz_checks.h"
 #include "token_mutator.h"
+#include "transform_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
@@ -66,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_passes(flx_module_main(m));
             run_on_awkward_values(flx_module_main(m));
         }
+        check_uses(flx_module_main(m));
     }
     flx_module_free(m);
     flx_context_free(ctx);

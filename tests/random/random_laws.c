@@ -75,12 +75,12 @@ static void report(const subject *s, const law *l, const char *found)
     flx_graph_release(small);
 }
 
-static bool try_seed(uint64_t seed, bool every_law)
+bool random_laws_try(uint64_t seed, bool every_law, bool control)
 {
     subject s;
     flx_module *module;
     test_fail_context("FLX_TEST_CASE=%llu", (unsigned long long)seed);
-    if (!random_subject(&s, seed, &module))
+    if (!(control ? random_control_subject : random_subject)(&s, seed, &module))
         return false;
     uint64_t state = seed;
     for (size_t i = 0; i < num_laws; i++) {
@@ -100,13 +100,29 @@ TEST(random_graphs_obey_the_laws)
     int64_t made = 0;
     uint64_t only;
     if (test_case_seed(&only)) {
-        CHECK(try_seed(only, true));
+        CHECK(random_laws_try(only, true, false));
         return;
     }
     for (int64_t i = 0; i < wanted; i++)
-        made += try_seed(test_seed() + (uint64_t)i, false);
+        made += random_laws_try(test_seed() + (uint64_t)i, false, false);
     test_fail_context("all seeds");
     CHECK_MSG(made * 20 >= wanted * 19, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
+}
+
+/* One in eight as many: a graph has many levels. */
+TEST(random_control_flow_obeys_the_laws)
+{
+    int64_t wanted = 1 + effort(EFFORT_random_graphs) / 8;
+    int64_t made = 0;
+    uint64_t only;
+    if (test_case_seed(&only)) {
+        CHECK(random_laws_try(only, true, true));
+        return;
+    }
+    for (int64_t i = 0; i < wanted; i++)
+        made += random_laws_try(test_seed() + (uint64_t)i, false, true);
+    test_fail_context("all seeds");
+    CHECK_MSG(made * 20 >= wanted * 18, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
 }
 
 /* ---- The test itself ---- */

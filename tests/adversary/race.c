@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* race.c: several processes compile the same and different graphs in one object cache at once, and some are killed. The
+   others print what they should, and what a killed one leaves is removed by later runs. */
+#include "adversary.h"
+#include "exact_graph.h"
+#include "mutate.h"
+#include "process.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GRAPHS = 3, PROCESSES = 6 };
+
+typedef struct {
+    char dir[800]; /* with g.flx */
+    char expected[OUTPUT_ROOM];
+} place;
+
+typedef struct {
+    pid_t pid;
+    const place *at;
+    char name[20];
+    bool is_killed;
+} racer;
+
+static void check_racer(const racer *x)
+{
+    static process_result r;
+    end_flx(x->pid, x->at->dir, x->name, &r);
+    if (x->is_killed && r.status == 128 + SIGKILL)
+        return;
+    need_sane(&r, x->name);
+    CHECK_MSG(r.status == 0 && strcmp(r.out, x->at->expected) == 0, "status %d, printed\n%s\ninstead of\n%s\n%s",
+              r.status, r.out, x->at->expected, r.err);
+}
+
+static void race(const place *places, const char *const *env, bool may_kill)
+{
+    racer x[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) {
+        x[i] = (racer){.at = &places[pick_below(GRAPHS)]};
+        snprintf(x[i].name, sizeof x[i].name, "racer%d", i);
+        x[i].pid = start_flx(x[i].at->dir, x[i].name, exact_run, env);
+    }
+    for (int i = 0; may_kill && i < PROCESSES; i++)
+        if (pick_below(3) == 0) {
+            nanosleep(&(struct timespec){.tv_nsec = (long)pick_below(120) * 1000000}, NULL);
+            kill(x[i].pid, SIGKILL);
+            x[i].is_killed = true;
+        }
+    for (int i = 0; i < PROCESSES; i++)
+        check_racer(&x[i]);
+}
+
+/* What remains of killed processes is removed when it is an hour old. */
+static void make_old(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (strncmp(e->d_name, ".tmp-", 5) == 0) {
+            char path[1200];
+            struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+            utimensat(AT_FDCWD, path, old, AT_SYMLINK_NOFOLLOW);
+        }
+    if (d)
+        closedir(d);
+}
+
+void attack_race(uint64_t seed)
+{
+    static place places[GRAPHS];
+    mutate_begin(seed);
+    char cache[800], tmp[800], setting[900], tmp_setting[900];
+    snprintf(cache, sizeof cache, "%s/cache", case_folder());
+    snprintf(tmp, sizeof tmp, "%s/tmp", case_folder());
+    snprintf(setting, sizeof setting, "FLX_CACHE_DIR=%s", cache);
+    snprintf(tmp_setting, sizeof tmp_setting, "TMPDIR=%s", tmp);
+    const char *const env[] = {setting, tmp_setting, NULL};
+    CHECK(mkdir(tmp, 0700) == 0);
+    for (int i = 0; i < GRAPHS; i++) {
+        char path[900];
+        snprintf(places[i].dir, sizeof places[i].dir, "%s/graph%d", case_folder(), i);
+        CHECK(mkdir(places[i].dir, 0700) == 0);
+        snprintf(path, sizeof path, "%s/g.flx", places[i].dir);
+        write_exact_graph(path);
+        expect_exact(places[i].dir, places[i].expected);
+    }
+    bool may_kill = pick_below(2);
+    for (int round = 0; round < 3; round++)
+        race(places, env, may_kill && round < 2);
+    if (may_kill) {
+        make_old(cache);
+        char path[900];
+        snprintf(path, sizeof path, "%s/g.flx", places[0].dir);
+        write_exact_graph(path); /* a new object is stored, so the cache is looked through */
+        expect_exact(places[0].dir, places[0].expected);
+        race(places, env, false);
+    }
+    CHECK_MSG(count_names(cache, ".tmp-") == 0, "%zu temporary files are left in the cache",
+              count_names(cache, ".tmp-"));
+    CHECK_MSG(count_names(tmp, "") == 0, "%zu names are left in the folder of temporary files", count_names(tmp, ""));
+    case_accepted();
+}

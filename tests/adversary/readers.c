@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* readers.c: attacks on everything that reads bytes from outside: valid files are changed, and given to the checks of
+   the fuzz targets. */
+#include "adversary.h"
+#include "base/hash.h"
+#include "mutate.h"
+#include "targets.h"
+#include "test.h"
+
+#include <fluxion/fluxion.h>
+#include <fluxion/kernel.h>
+#include <fluxion/recording.h>
+#include <fluxion/stablehlo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint8_t input[MUTATE_ROOM];
+
+/* A file that was given instead of the seed's input. */
+static bool read_given(size_t *size)
+{
+    const char *path = case_given_input();
+    if (!path)
+        return false;
+    FILE *f = fopen(path, "rb");
+    CHECK_MSG(f != NULL, "%s cannot be read", path);
+    *size = fread(input, 1, sizeof input, f);
+    fclose(f);
+    return true;
+}
+
+/* The input in memory of exactly its size, so that a sanitizer sees a read past its end. */
+static void check(target_check target, size_t size)
+{
+    read_given(&size);
+    case_input(input, size);
+    uint8_t *exact = malloc(size ? size : 1);
+    CHECK(exact);
+    memcpy(exact, input, size);
+    target(exact, size);
+    free(exact);
+}
+
+/* The seed's own input, of at most half of the room: changes may make it longer. */
+static size_t begin_with(const void *bytes, size_t size)
+{
+    size = size < sizeof input / 2 ? size : sizeof input / 2;
+    memcpy(input, bytes, size);
+    return size;
+}
+
+/* ---- Texts ---- */
+
+static const char *const graph_folders[] = {"tests/golden", "tests/errors", "tests/regress", "examples", NULL};
+static const char *const graph_corpus[] = {"tests/fuzz/corpus/text", NULL};
+static const char *const kernel_corpus[] = {"tests/fuzz/corpus/kernel_text", NULL};
+static const char *const mlir_corpus[] = {"tests/fuzz/corpus/stablehlo", NULL};
+
+static seed_list joined(seed_list a, seed_list b)
+{
+    a.files = realloc(a.files, (a.n + b.n) * sizeof *a.files);
+    CHECK(a.files);
+    memcpy(a.files + a.n, b.files, b.n * sizeof *b.files);
+    a.n += b.n;
+    free(b.files);
+    return a;
+}
+
+typedef struct {
+    const char *suffix, *comment, *words;
+    const char *const *corpus;
+    bool (*accepts)(const char *text, size_t size);
+    language l; /* loaded when it is first used */
+    seed_list seeds;
+    word_list dictionary;
+} text_form;
+
+static bool is_graph(const char *text, size_t size)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_module *m = flx_parse(ctx, text, size, "text", NULL);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    return m != NULL;
+}
+
+static bool is_kernel(const char *text, size_t size)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_kernel *k = flx_kernel_parse(ctx, text, size, "text", NULL);
+    flx_kernel_release(k);
+    flx_context_free(ctx);
+    return k != NULL;
+}
+
+static bool is_stablehlo(const char *text, size_t size)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_module *m = flx_import_stablehlo(ctx, text, size, "text", NULL);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    return m != NULL;
+}
+
+static text_form graph_form = {
+    .suffix = ".flx", .comment = "#", .words = "text.dict", .corpus = graph_corpus, .accepts = is_graph};
+static text_form kernel_form = {
+    .suffix = ".flk", .comment = "#", .words = "kernel_text.dict", .corpus = kernel_corpus, .accepts = is_kernel};
+static text_form mlir_form = {
+    .suffix = ".mlir", .comment = "//", .words = "stablehlo.dict", .corpus = mlir_corpus, .accepts = is_stablehlo};
+
+static const language *language_of(text_form *f)
+{
+    if (!f->l.seeds) {
+        f->seeds = joined(load_seeds(graph_folders, f->suffix, f->comment), load_seeds(f->corpus, "", NULL));
+        f->dictionary = load_words(f->words);
+        f->l = (language){&f->dictionary, &f->seeds, f->accepts};
+    }
+    return &f->l;
+}
+
+/* One of the files, changed. */
+static size_t changed_text(text_form *f)
+{
+    const language *l = language_of(f);
+    const seed_file *from = pick_text(l);
+    return mutate_text(l, from->bytes, from->size, (char *)input, sizeof input);
+}
+
+static void note_accepted(bool accepted)
+{
+    if (accepted)
+        case_accepted();
+}
+
+void attack_text(uint64_t seed)
+{
+    mutate_begin(seed);
+    size_t n = changed_text(&graph_form);
+    if (pick_below(3) == 0) /* the mutator of the fuzz target knows the attributes of ops */
+        n = mutate_text_input(input, n, sizeof input, (unsigned)pick_bits());
+    note_accepted(is_graph((char *)input, n));
+    check(check_text_input, n);
+}
+
+void attack_kernel_text(uint64_t seed)
+{
+    mutate_begin(seed);
+    size_t n = changed_text(&kernel_form);
+    if (pick_below(3) == 0)
+        n = mutate_kernel_text_input(input, n, sizeof input, (unsigned)pick_bits());
+    note_accepted(is_kernel((char *)input, n));
+    check(check_kernel_text_input, n);
+}
+
+void attack_stablehlo(uint64_t seed)
+{
+    mutate_begin(seed);
+    size_t n = changed_text(&mlir_form);
+    note_accepted(is_stablehlo((char *)input, n));
+    check(check_stablehlo_input, n);
+}
+
+/* ---- Graphs as bytes ---- */
+
+enum { BINARY_HEADER = 24 };
+
+/* The payload of a graph: of a file, or of a changed one that is still valid. */
+static size_t encoded_graph(uint8_t *out, size_t room)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_module *m = NULL;
+    flx_buffer bytes = {0};
+    size_t n = 0;
+    for (int tries = 0; !m && tries < 200; tries++) {
+        const seed_file *f = pick_text(language_of(&graph_form));
+        size_t size = pick_below(2) ? changed_text(&graph_form) : begin_with(f->bytes, f->size);
+        m = flx_parse(ctx, (char *)input, size, "text", NULL);
+        if (m && flx_graph_encode(flx_module_main(m), &bytes, NULL) == FLX_OK && bytes.size <= room / 2) {
+            n = bytes.size - BINARY_HEADER;
+            memcpy(out, bytes.data + BINARY_HEADER, n);
+        }
+        flx_buffer_free(&bytes);
+    }
+    flx_module_free(m);
+    flx_context_free(ctx);
+    return n;
+}
+
+static bool decodes_as_graph(const uint8_t *payload, size_t size)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_module *m = NULL;
+    uint8_t *file = malloc(BINARY_HEADER + size);
+    CHECK(file);
+    uint64_t sum = flxi_hash_bytes(FLXI_HASH_SEED, payload, size);
+    memcpy(file, "FLXB\1\0\0\0", 8);
+    for (int i = 0; i < 8; i++) {
+        file[8 + i] = (uint8_t)((uint64_t)size >> (8 * i));
+        file[16 + i] = (uint8_t)(sum >> (8 * i));
+    }
+    if (size)
+        memcpy(file + BINARY_HEADER, payload, size);
+    m = flx_decode(ctx, file, BINARY_HEADER + size, "bytes", NULL);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free(file);
+    return m != NULL;
+}
+
+void attack_binary(uint64_t seed)
+{
+    mutate_begin(seed);
+    static uint8_t payload[MUTATE_ROOM];
+    size_t n = encoded_graph(payload, sizeof payload - 1);
+    n = mutate_graph_payload(payload, n, sizeof payload - 1);
+    note_accepted(decodes_as_graph(payload, n));
+    input[0] = 1; /* the target adds a header */
+    memcpy(input + 1, payload, n);
+    check(check_binary_input, n + 1);
+}
+
+/* ---- Kernels as bytes ---- */
+
+void attack_kernel_wire(uint64_t seed)
+{
+    mutate_begin(seed);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_kernel *k = NULL;
+    flx_buffer bytes = {0};
+    size_t n = 1;
+    for (int tries = 0; !k && tries < 200; tries++) {
+        const seed_file *f = pick_text(language_of(&kernel_form));
+        size_t size = pick_below(2) ? changed_text(&kernel_form) : begin_with(f->bytes, f->size);
+        k = flx_kernel_parse(ctx, (char *)input, size, "text", NULL);
+    }
+    if (k && flx_kernel_encode(k, &bytes, NULL) == FLX_OK && bytes.size < sizeof input / 2) {
+        memcpy(input + 1, bytes.data, bytes.size);
+        n = 1 + bytes.size;
+    }
+    flx_buffer_free(&bytes);
+    flx_kernel_release(k);
+    flx_context_free(ctx);
+    input[0] = pick_below(8) != 0; /* 1: length and checksum are corrected */
+    for (size_t changes = 1 + pick_below(3); changes > 0; changes--)
+        n = mutate_kernel_wire_input(input, n, sizeof input, (unsigned)pick_bits());
+    check(check_kernel_wire_input, n);
+}
+
+/* ---- Arrays ---- */
+
+static text_form array_form = {.suffix = ".flx", .comment = "#", .words = "npy.dict", .corpus = graph_corpus};
+static const char *const array_corpus[] = {"tests/fuzz/corpus/npy", NULL};
+
+static uint8_t *read_file(const char *path, size_t *size)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK_MSG(f != NULL, "%s cannot be read", path);
+    uint8_t *bytes = malloc(MUTATE_ROOM);
+    CHECK(bytes);
+    *size = fread(bytes, 1, MUTATE_ROOM / 2, f);
+    fclose(f);
+    return bytes;
+}
+
+/* A tensor of any dtype and a small shape. */
+static flx_tensor *some_tensor(flx_context *ctx)
+{
+    flx_type t = {.dtype = (int32_t)(1 + pick_below(FLX_DTYPE_COUNT - 1)), .rank = (int32_t)pick_below(4)};
+    for (int i = 0; i < t.rank; i++)
+        t.dims[i] = (int64_t)pick_below(4);
+    flx_tensor *x = flx_tensor_new(ctx, &t, NULL, NULL);
+    CHECK(x);
+    for (size_t i = 0; t.dtype != FLX_BOOL && i < flx_tensor_nbytes(x); i++)
+        ((uint8_t *)flx_tensor_data(x))[i] = (uint8_t)pick_bits();
+    return x;
+}
+
+/* A file of arrays written by the library: npy, npz or safetensors (0, 1, 2). */
+static size_t written_arrays(int kind)
+{
+    static const char *const keys[] = {"a", "b/c", "d.e"};
+    char path[700];
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_tensor *x[3];
+    size_t size, n = 1 + pick_below(3);
+    for (size_t i = 0; i < 3; i++)
+        x[i] = some_tensor(ctx);
+    snprintf(path, sizeof path, "%s/arrays", case_folder());
+    flx_code code = kind == 0   ? flx_npy_write(x[0], path, &err)
+                    : kind == 1 ? flx_npz_write(path, keys, (const flx_tensor *const *)x, n, &err)
+                                : flx_safetensors_write(path, keys, (const flx_tensor *const *)x, n, &err);
+    uint8_t *bytes = NULL;
+    if (code == FLX_OK) {
+        bytes = read_file(path, &size);
+        size = begin_with(bytes, size);
+    } else { /* a dtype that the format does not have */
+        CHECK_MSG(code == FLX_E_DTYPE || code == FLX_E_UNSUPPORTED, "%s", err.message);
+        size = 0;
+    }
+    free(bytes);
+    for (size_t i = 0; i < 3; i++)
+        flx_tensor_release(x[i]);
+    flx_context_free(ctx);
+    return size;
+}
+
+static bool reads_as_array(int kind, const uint8_t *data, size_t size)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_tensor *t = kind == 0   ? flx_npy_decode(ctx, data, size, NULL)
+                    : kind == 1 ? flx_npz_decode(ctx, data, size, "a", NULL)
+                                : flx_safetensors_decode(ctx, data, size, "a", NULL);
+    flx_tensor_release(t);
+    flx_context_free(ctx);
+    return t != NULL;
+}
+
+void attack_arrays(uint64_t seed)
+{
+    static seed_list corpus;
+    mutate_begin(seed);
+    if (!corpus.n)
+        corpus = load_seeds(array_corpus, "", NULL);
+    const language *l = language_of(&array_form);
+    const seed_file *f = pick_seed(&corpus);
+    int kind = (int)((uint8_t)f->bytes[0] % 5); /* as the target selects it */
+    size_t n = 0;
+    if (pick_below(2)) {
+        kind = (int)pick_below(3);
+        n = written_arrays(kind);
+    }
+    if (n == 0)
+        n = begin_with(f->bytes + 1, f->size - 1);
+    switch (kind) {
+    case 0: n = mutate_npy(input, n, sizeof input / 2, l); break;
+    case 1: n = mutate_zip(input, n, sizeof input / 2, l); break;
+    case 2: n = mutate_safetensors(input, n, sizeof input / 2, l); break;
+    default: n = LLVMFuzzerMutate(input, n, sizeof input / 2); break;
+    }
+    if (kind < 3)
+        note_accepted(reads_as_array(kind, input, n));
+    memmove(input + 1, input, n);
+    input[0] = (uint8_t)kind;
+    check(check_npy_input, n + 1);
+}
+
+/* ---- Recordings ---- */
+
+/* A recording that the library writes of one of a few graphs. */
+static size_t written_recording(void)
+{
+    static const char *const graphs[] = {
+        "graph f(x: f32[2, 3], param w: f32[3]) { return reduce_sum(mul(x, w), axes=[1]) }\n",
+        "graph f(x: f64[4]) { return sort(x) }\n",
+        "graph s(c: f32[], x: f32[]) { return add(c, x), mul(c, x) }\n"
+        "graph f(x: f32[N]) { c, ys = scan(full(f32[], 0), x, body=@s) return c, ys }\n",
+        "graph f(i: i32[3], b: bool[3], z: c64[2]) { return where(b, i, neg(i)), real(z) }\n"};
+    char path[700];
+    flx_error err = {0};
+    flx_feed feeds[4];
+    flx_tensor *x[4];
+    size_t size;
+    const char *text = graphs[pick_below(sizeof graphs / sizeof *graphs)];
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "graph", &err);
+    CHECK_MADE(m, &err);
+    flx_graph *g = flx_module_main(m);
+    flx_exec *e = flx_compile(g, &(flx_compile_options){.flags = FLX_COMPILE_INTERPRET, .threads = 1}, &err);
+    CHECK_MADE(e, &err);
+    size_t n = flx_graph_input_count(g);
+    for (size_t i = 0; i < n; i++) {
+        flx_type t = *flx_val_type(g, flx_graph_input(g, i));
+        for (int k = 0; k < t.rank; k++)
+            t.dims[k] = flx_dim_is_static(t.dims[k]) ? t.dims[k] : 3;
+        x[i] = flx_tensor_new(ctx, &t, NULL, &err);
+        CHECK_MADE(x[i], &err);
+        feeds[i] = (flx_feed){flx_val_name(g, flx_graph_input(g, i)), x[i]};
+    }
+    snprintf(path, sizeof path, "%s/recording", case_folder());
+    CHECK_OK(flx_exec_record(e, NULL, feeds, n, path, &err), &err);
+    uint8_t *bytes = read_file(path, &size);
+    size = begin_with(bytes, size);
+    free(bytes);
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release(x[i]);
+    flx_exec_free(e);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    return size;
+}
+
+void attack_recordings(uint64_t seed)
+{
+    mutate_begin(seed);
+    const language *l = language_of(&array_form);
+    size_t n;
+    switch (pick_below(6)) {
+    case 0:
+        n = written_arrays(1);
+        n = mutate_zip(input, n, sizeof input / 2, l);
+        break;
+    case 1:
+        n = written_arrays(2);
+        n = mutate_safetensors(input, n, sizeof input / 2, l);
+        break;
+    default:
+        n = written_recording();
+        n = mutate_zip(input, n, sizeof input / 2, l);
+        break;
+    }
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_recording *r = flx_recording_decode(ctx, input, n, NULL);
+    note_accepted(r != NULL);
+    flx_recording_free(r);
+    flx_context_free(ctx);
+    check(check_recording_input, n);
+}
+
+/* ---- Calls ---- */
+
+/* The target reads its input as calls of the building functions; bytes of any value are calls. */
+void attack_calls(uint64_t seed)
+{
+    mutate_begin(seed);
+    size_t n = 20 + pick_below(600);
+    for (size_t i = 0; i < n; i++) /* mostly small numbers, which mean ordinary things */
+        input[i] = (uint8_t)(pick_below(8) ? pick_below(64) : pick_bits());
+    check(check_graph_input, n);
+}

@@ -71,7 +71,7 @@ static const char *damage_entry(const cache_file *f, const cache_file *other, co
     memcpy(copy, f->bytes, f->size);
     const char *what = "";
     unlink(f->path);
-    switch (pick_below(14)) {
+    switch (pick_below(13)) {
     case 0:
         write_file(f->path, copy, pick_below(f->size), 0600);
         what = "cut off";
@@ -91,40 +91,36 @@ static const char *damage_entry(const cache_file *f, const cache_file *other, co
         what = "of another key";
         break;
     case 4:
-        write_sealed(f, other->bytes + HEADER, other->size - HEADER);
-        what = "with the object of another key";
-        break;
-    case 5:
         memset(copy, (int)pick_below(256), f->size);
         write_sealed(f, copy, pick_below(f->size));
         what = "with garbage as its object";
         break;
-    case 6:
+    case 5:
         write_file(f->path, copy, f->size, 0);
         what = "that may not be read";
         break;
-    case 7:
+    case 6:
         write_file(f->path, copy, f->size, 0666);
         what = "that others may write";
         break;
-    case 8:
+    case 7:
         write_file(aside, copy, f->size, 0600);
         CHECK(symlink(aside, f->path) == 0);
         what = "that is a link";
         break;
-    case 9:
+    case 8:
         CHECK(symlink("nowhere", f->path) == 0);
         what = "that is a link to nothing";
         break;
-    case 10:
+    case 9:
         CHECK(mkdir(f->path, 0700) == 0);
         what = "that is a folder";
         break;
-    case 11:
+    case 10:
         CHECK(mkfifo(f->path, 0600) == 0);
         what = "that is a pipe";
         break;
-    case 12:
+    case 11:
         write_file(f->path, copy, f->size, 0600);
         CHECK(truncate(f->path, (off_t)1 << 32) == 0);
         what = "of 4 GiB";

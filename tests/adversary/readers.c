@@ -3,6 +3,7 @@
    the fuzz targets. */
 #include "adversary.h"
 #include "base/hash.h"
+#include "kernel/wire/kernel_wire.h"
 #include "mutate.h"
 #include "targets.h"
 #include "test.h"
@@ -76,8 +77,10 @@ typedef struct {
     word_list dictionary;
 } text_form;
 
+/* Readers may fail here already: each text is the input of the case for the time being. */
 static bool is_graph(const char *text, size_t size)
 {
+    case_input(text, size);
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
     flx_module *m = flx_parse(ctx, text, size, "text", NULL);
     flx_module_free(m);
@@ -87,6 +90,7 @@ static bool is_graph(const char *text, size_t size)
 
 static bool is_kernel(const char *text, size_t size)
 {
+    case_input(text, size);
     flx_context *ctx = flx_context_new(NULL);
     flx_kernel *k = flx_kernel_parse(ctx, text, size, "text", NULL);
     flx_kernel_release(k);
@@ -96,6 +100,7 @@ static bool is_kernel(const char *text, size_t size)
 
 static bool is_stablehlo(const char *text, size_t size)
 {
+    case_input(text, size);
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
     flx_module *m = flx_import_stablehlo(ctx, text, size, "text", NULL);
     flx_module_free(m);
@@ -190,6 +195,7 @@ static size_t encoded_graph(uint8_t *out, size_t room)
 
 static bool decodes_as_graph(const uint8_t *payload, size_t size)
 {
+    case_input(payload, size);
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
     flx_module *m = NULL;
     uint8_t *file = malloc(BINARY_HEADER + size);
@@ -223,6 +229,30 @@ void attack_binary(uint64_t seed)
 
 /* ---- Kernels as bytes ---- */
 
+/* Whether it is a kernel once length and checksum are correct. */
+static bool is_wire(const uint8_t *data, size_t size)
+{
+    size &= ~(size_t)3;
+    if (size < WIRE_HEADER_BYTES)
+        return false;
+    uint8_t *file = malloc(size);
+    CHECK(file);
+    memcpy(file, data, size);
+    uint64_t sum = flxi_hash_bytes(FLXI_HASH_SEED, file + WIRE_HEADER_BYTES, size - WIRE_HEADER_BYTES);
+    memcpy(file, "FLXK\1\0\0\0\0\0\0\0", 12);
+    for (int i = 0; i < 8; i++) {
+        file[16 + i] = (uint8_t)(sum >> (8 * i));
+        if (i < 4)
+            file[12 + i] = (uint8_t)(size / 4 >> (8 * i));
+    }
+    flx_context *ctx = flx_context_new(NULL);
+    flx_kernel *k = flx_kernel_decode(ctx, file, size, NULL);
+    flx_kernel_release(k);
+    flx_context_free(ctx);
+    free(file);
+    return k != NULL;
+}
+
 void attack_kernel_wire(uint64_t seed)
 {
     mutate_begin(seed);
@@ -245,6 +275,8 @@ void attack_kernel_wire(uint64_t seed)
     input[0] = pick_below(8) != 0; /* 1: length and checksum are corrected */
     for (size_t changes = 1 + pick_below(3); changes > 0; changes--)
         n = mutate_kernel_wire_input(input, n, sizeof input, (unsigned)pick_bits());
+    case_input(input, n);
+    note_accepted(n > 0 && input[0] % 2 && is_wire(input + 1, n - 1));
     check(check_kernel_wire_input, n);
 }
 
@@ -309,6 +341,7 @@ static size_t written_arrays(int kind)
 
 static bool reads_as_array(int kind, const uint8_t *data, size_t size)
 {
+    case_input(data, size);
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
     flx_tensor *t = kind == 0   ? flx_npy_decode(ctx, data, size, NULL)
                     : kind == 1 ? flx_npz_decode(ctx, data, size, "a", NULL)
@@ -412,6 +445,7 @@ void attack_recordings(uint64_t seed)
         break;
     }
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    case_input(input, n);
     flx_recording *r = flx_recording_decode(ctx, input, n, NULL);
     note_accepted(r != NULL);
     flx_recording_free(r);

@@ -190,7 +190,7 @@ void attack_command(uint64_t seed)
     const golden_command *c = &golden.at[pick_below(golden.n)];
     for (size_t i = 0; i < c->n; i++)
         put_word(&w, i, c->words[i]);
-    for (size_t n = 1 + pick_below(4); n > 0 && w.n > 0; n--)
+    for (size_t n = pick_below(pick_below(2) ? 2 : 5); n > 0 && w.n > 0; n--)
         change_words(&w);
     keep_inside(&w);
     w.words[w.n] = NULL;

@@ -210,7 +210,7 @@ static size_t change_node(uint8_t *data, size_t size, size_t room)
 
 size_t mutate_graph_payload(uint8_t *data, size_t size, size_t room)
 {
-    for (size_t n = 1 + pick_below(4); n > 0; n--) {
+    for (size_t n = 1 + pick_below(2); n > 0; n--) {
         find_texts(data, size);
         size_t k = pick_below(8);
         if (texts.n == 0 || size == 0 || k == 0)

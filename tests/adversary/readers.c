@@ -167,6 +167,29 @@ void attack_stablehlo(uint64_t seed)
     check(check_stablehlo_input, n);
 }
 
+/* ---- Guided changes to bytes ---- */
+
+typedef size_t (*byte_change)(uint8_t *data, size_t size, size_t room);
+typedef bool (*byte_check)(const uint8_t *data, size_t size);
+
+/* Several changes, most of which the reader accepts; then perhaps one that it may not. */
+static size_t change_bytes(uint8_t *data, size_t size, size_t room, byte_change change, byte_check accepts)
+{
+    static uint8_t before[MUTATE_ROOM];
+    for (size_t n = pick_below(5); n > 0; n--) {
+        size_t old = size;
+        memcpy(before, data, old);
+        for (int tries = 0; tries < 6; tries++) {
+            size = change(data, size, room);
+            if (accepts(data, size))
+                break;
+            memcpy(data, before, old);
+            size = old;
+        }
+    }
+    return pick_below(2) ? change(data, size, room) : size;
+}
+
 /* ---- Graphs as bytes ---- */
 
 enum { BINARY_HEADER = 24 };
@@ -220,7 +243,7 @@ void attack_binary(uint64_t seed)
     mutate_begin(seed);
     static uint8_t payload[MUTATE_ROOM];
     size_t n = encoded_graph(payload, sizeof payload - 1);
-    n = mutate_graph_payload(payload, n, sizeof payload - 1);
+    n = change_bytes(payload, n, sizeof payload - 1, mutate_graph_payload, decodes_as_graph);
     note_accepted(decodes_as_graph(payload, n));
     input[0] = 1; /* the target adds a header */
     memcpy(input + 1, payload, n);
@@ -253,6 +276,18 @@ static bool is_wire(const uint8_t *data, size_t size)
     return k != NULL;
 }
 
+/* The same with the mark of the target before it. */
+static bool is_marked_wire(const uint8_t *data, size_t size)
+{
+    case_input(data, size);
+    return size > 0 && data[0] % 2 && is_wire(data + 1, size - 1);
+}
+
+static size_t change_wire(uint8_t *data, size_t size, size_t room)
+{
+    return mutate_kernel_wire_input(data, size, room, (unsigned)pick_bits());
+}
+
 void attack_kernel_wire(uint64_t seed)
 {
     mutate_begin(seed);
@@ -273,10 +308,8 @@ void attack_kernel_wire(uint64_t seed)
     flx_kernel_release(k);
     flx_context_free(ctx);
     input[0] = pick_below(8) != 0; /* 1: length and checksum are corrected */
-    for (size_t changes = 1 + pick_below(3); changes > 0; changes--)
-        n = mutate_kernel_wire_input(input, n, sizeof input, (unsigned)pick_bits());
-    case_input(input, n);
-    note_accepted(n > 0 && input[0] % 2 && is_wire(input + 1, n - 1));
+    n = change_bytes(input, n, sizeof input, change_wire, is_marked_wire);
+    note_accepted(is_marked_wire(input, n));
     check(check_kernel_wire_input, n);
 }
 

@@ -196,6 +196,37 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
               c.single, c.complex, c.stopped, c.symbolic);
 }
 
+static int depth_of(const flx_graph *g)
+{
+    int most = 0;
+    for (size_t i = 0; i < g->bodies.n; i++) {
+        int d = 1 + depth_of(g->bodies.at[i]);
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+TEST(random_control_flow_is_nested_and_of_all_kinds)
+{
+    enum { SEEDS = 100 };
+    static const flxi_opcode kinds[] = {OP_if, OP_case, OP_while, OP_scan, OP_call, OP_map, OP_custom_fn};
+    bool seen[OP_COUNT] = {0};
+    int deep = 0, made = 0;
+    for (uint64_t i = 0; i < SEEDS; i++) {
+        subject s;
+        flx_module *module;
+        if (!random_control_subject(&s, test_seed() + i, &module))
+            continue;
+        made++;
+        deep += depth_of(s.g) >= 3;
+        note_ops(s.g, seen);
+        random_subject_free(&s, module);
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        EXPECT_MSG(seen[kinds[k]], "there is no %s", flxi_ops[kinds[k]].name);
+    CHECK_MSG(deep * 4 >= made && made * 10 >= SEEDS * 9, "of %d graphs %d have three levels", made, deep);
+}
+
 /* Custom functions whose reverse rules lack something, in the middle of other things: a factor, where values are
    doubles, singles and of symbolic shape, and a conjugate. The laws detect it, and shrinking leaves little more than
    the call. */

@@ -191,6 +191,7 @@ void run_batch(const part *p, slot *s, uint64_t seed, int64_t n, int64_t deadlin
     atomic_store(&s->started, now_ms());
     if (has_leaks())
         _exit(BATCH_LEAKED);
+    atomic_store(&s->is_finished, true);
 }
 
 /* ---- test.h ---- */

@@ -2,6 +2,7 @@
 /* random_parts.c: the laws of the random tests, for seed after seed. */
 #include "adversary.h"
 
+#include "compile/compiled_ways.h"
 #include "compile/random_compiled.h"
 #include "random/laws.h"
 
@@ -24,10 +25,10 @@ void attack_kernels(uint64_t seed)
     case_accepted();
 }
 
-/* One call of the compiler for several graphs. */
+/* One call of the compiler for several graphs; each case in the next way of compiling. */
 void attack_compiled(uint64_t seed)
 {
     enum { GRAPHS = 6 };
-    random_compiled_try(seed * GRAPHS, GRAPHS);
+    random_compiled_try(seed * GRAPHS, GRAPHS, (size_t)(seed % WAY_COUNT));
     case_accepted();
 }

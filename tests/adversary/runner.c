@@ -103,11 +103,13 @@ static void record(crew *c, const worker *w, int status)
         copy_log(w, f, 1 << 16);
         fclose(f);
     }
+    c->totals.failed++;
+    if (c->o->is_quiet)
+        return;
     printf("FAILED %s, seed %" PRIu64 ": %s\n", c->p->name, seed, end);
     copy_log(w, stdout, 3000);
     printf("\n    rerun: %s\n    kept: %s\n", rerun, path);
     fflush(stdout);
-    c->totals.failed++;
 }
 
 /* ---- Processes ---- */
@@ -119,6 +121,7 @@ static void start(crew *c, worker *w)
     atomic_store(&w->s->done, 0);
     atomic_store(&w->s->accepted, 0);
     atomic_store(&w->s->input_size, 0);
+    atomic_store(&w->s->is_finished, false);
     atomic_store(&w->s->started, now_ms());
     w->is_late = false;
     w->pid = fork();
@@ -155,7 +158,7 @@ static void give_batch(crew *c, worker *w)
 
 static void take_end(crew *c, worker *w, int status)
 {
-    bool is_good = !w->is_late && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    bool is_good = !w->is_late && WIFEXITED(status) && WEXITSTATUS(status) == 0 && atomic_load(&w->s->is_finished);
     kill(-w->pid, SIGKILL); /* what it started and did not wait for */
     w->pid = 0;
     c->totals.done += atomic_load(&w->s->done);

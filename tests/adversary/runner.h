@@ -14,7 +14,8 @@ enum { INPUT_ROOM = 1 << 20 };
 typedef struct {
     _Atomic uint64_t seed; /* of the current case */
     _Atomic int64_t done, accepted;
-    _Atomic int64_t started; /* milliseconds; when the current case began */
+    _Atomic int64_t started;  /* milliseconds; when the current case began */
+    _Atomic bool is_finished; /* all cases were run: the process did not end on the way */
     _Atomic size_t input_size;
     unsigned char input[INPUT_ROOM];
 } slot;
@@ -30,6 +31,7 @@ typedef struct {
     const char *program;  /* as it was called: for the command that runs a case again */
     double limit_factor;  /* of the time limits of cases: slow builds */
     int64_t memory_mib;   /* of a process */
+    bool is_quiet;        /* failures are counted and kept, not printed */
     const char *input;    /* a file that is the input of the case, or NULL */
 } run_options;
 
@@ -39,6 +41,9 @@ typedef struct {
 } run_totals;
 
 run_totals run_part(const part *p, const run_options *o);
+
+/* Whether failing cases of every kind are noticed and recorded (self_test.c); prints what is not. */
+bool runner_works(const run_options *o);
 
 /* ---- In the process of a batch (harness.c) ---- */
 

@@ -3,9 +3,11 @@
 #ifndef FLX_RANDOM_COMPILED_H
 #define FLX_RANDOM_COMPILED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* The graphs of n seeds and their gradients, each in a way of compiling; a difference is a failed expectation. */
-void random_compiled_try(uint64_t first, uint64_t n);
+/* The graphs of n seeds and their gradients, compiled together in a way of compiled_ways.h; a difference is a failed
+   expectation. */
+void random_compiled_try(uint64_t first, uint64_t n, size_t way);
 
 #endif

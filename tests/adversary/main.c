@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,8 +188,8 @@ int main(int argc, char **argv)
     if (!r.is_seeded)
         r.run.seed = r.quick || r.run.input ? 1 : (uint64_t)time(NULL) * 1000000;
     snprintf(work, sizeof work, "%s/flx_adversary.XXXXXX", base && base[0] ? base : "/tmp");
-    if ((mkdir(r.run.found, 0777) != 0 && errno != EEXIST) || !mkdtemp(work)) {
-        perror("flx_adversary: cannot make its folders");
+    if (!mkdtemp(work)) {
+        perror("flx_adversary: cannot make a folder for temporary files");
         return 2;
     }
     r.run.work = work;
@@ -198,6 +197,5 @@ int main(int argc, char **argv)
     bool works = !r.quick || runner_works(&r.run);
     int status = works ? run_all(&r) : 2;
     remove_folder(work);
-    rmdir(r.run.found); /* empty unless something failed */
     return status;
 }

@@ -5,15 +5,24 @@
 #include "compile/compiled_ways.h"
 #include "compile/random_compiled.h"
 #include "random/laws.h"
+#include "recycle.h"
+
+/* Every second graph lives in memory that is used again at once. */
+static void choose_allocator(uint64_t seed)
+{
+    random_context_options.alloc = seed % 2 ? recycle_alloc : NULL;
+}
 
 void attack_graphs(uint64_t seed)
 {
+    choose_allocator(seed);
     if (random_laws_try(seed, false, false))
         case_accepted();
 }
 
 void attack_control(uint64_t seed)
 {
+    choose_allocator(seed);
     if (random_laws_try(seed, false, true))
         case_accepted();
 }

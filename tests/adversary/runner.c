@@ -58,18 +58,24 @@ static void write_input(const crew *c, const worker *w, uint64_t seed)
     fclose(f);
 }
 
-/* Copies the end of the log, to standard output only its last lines. */
+/* Copies the log, of a long one the beginning and the end: a crash is at the end, the law that is broken at the
+   beginning. */
 static void copy_log(const worker *w, FILE *to, long most)
 {
-    char buffer[4096];
     FILE *f = fopen(w->log, "rb");
     if (!f)
         return;
     fseek(f, 0, SEEK_END);
-    long size = ftell(f);
-    fseek(f, size > most ? size - most : 0, SEEK_SET);
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;)
-        fwrite(buffer, 1, n, to);
+    long size = ftell(f), at = 0;
+    rewind(f);
+    for (int c; (c = getc(f)) != EOF; at++) {
+        if (at == most / 2 && size > most) {
+            fputs("\n    ...\n", to);
+            fseek(f, at = size - most / 2, SEEK_SET);
+            continue;
+        }
+        putc(c, to);
+    }
     fclose(f);
 }
 
@@ -92,6 +98,7 @@ static void record(crew *c, const worker *w, int status)
     bool leaked = !w->is_late && WIFEXITED(status) && WEXITSTATUS(status) == BATCH_LEAKED;
     uint64_t seed = leaked ? w->first : atomic_load(&w->s->seed);
     char end[200], path[1024], rerun[1200];
+    mkdir(c->o->found, 0777); /* it is there when something was found before */
     describe_end(w, status, end, sizeof end);
     snprintf(rerun, sizeof rerun, "%s %s --seed=%" PRIu64 " --cases=%" PRIu64, c->o->program, c->p->name, seed,
              leaked ? w->end - w->first : 1);
@@ -100,7 +107,7 @@ static void record(crew *c, const worker *w, int status)
     FILE *f = fopen(path, "w");
     if (f) {
         fprintf(f, "%s, seed %" PRIu64 ": %s\nrerun: %s\n\n", c->p->name, seed, end, rerun);
-        copy_log(w, f, 1 << 16);
+        copy_log(w, f, 1 << 18);
         fclose(f);
     }
     c->totals.failed++;

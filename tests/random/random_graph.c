@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+flx_context_options random_context_options;
+
 #define STEP 1e-3
 const double random_steps[RANDOM_POINTS] = {0.0, STEP, -STEP, STEP / 2, -STEP / 2};
 
@@ -464,7 +466,7 @@ static bool make_subject(subject *s, uint64_t seed, bool control, flx_module **m
     CHECK(m != NULL);
     m->state = seed;
     m->prefers_control = control;
-    *s = (subject){.ctx = flx_context_new(NULL), .seed = seed};
+    *s = (subject){.ctx = flx_context_new(&random_context_options), .seed = seed};
     m->ctx = s->ctx;
     m->graphs = open_memstream(&graphs, &graphs_size);
     m->statements = open_memstream(&statements, &statements_size);

@@ -38,6 +38,9 @@ typedef struct {
     uint64_t seed; /* for whatever a law chooses at random */
 } subject;
 
+/* Of the contexts of subjects: all zero unless a program sets it. */
+extern flx_context_options random_context_options;
+
 /* A new context with the graph of the seed; false when the seed gives none. */
 bool random_subject(subject *s, uint64_t seed, flx_module **module);
 /* The same with few statements, most of them nested control flow. */

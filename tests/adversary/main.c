@@ -28,10 +28,11 @@ const part parts[] = {
     {"command", "arguments of flx", 6, 20, 120, attack_command},
     {"graphs", "laws of random graphs", 10, 50, 120, attack_graphs},
     {"control", "laws of random nested control flow", 10, 50, 120, attack_control},
-    {"kernels", "laws of random kernels", 4, 50, 120, attack_kernels},
+    {"kernels", "laws of random kernels", 2, 50, 120, attack_kernels},
+    {"emitted", "random kernels as C and as vectors", 1, 10, 600, attack_emitted},
     {"compiled", "random graphs compiled in all ways", 1, 10, 600, attack_compiled},
     {"memory", "failing allocations in random programs", 2, 20, 300, attack_memory},
-    {"cache", "damaged entries of the object cache", 2, 10, 300, attack_cache},
+    {"cache", "damaged entries of the object cache", 1, 10, 300, attack_cache},
     {"race", "processes that share an object cache", 1, 5, 300, attack_race},
     {"compilers", "C compilers that misbehave", 2, 10, 300, attack_compilers},
 };

@@ -7,6 +7,8 @@
 #include "random/laws.h"
 #include "recycle.h"
 
+#include <stdlib.h>
+
 /* Every second graph lives in memory that is used again at once. */
 static void choose_allocator(uint64_t seed)
 {
@@ -27,10 +29,23 @@ void attack_control(uint64_t seed)
         case_accepted();
 }
 
+/* The tests take the seed of the case. */
 void attack_kernels(uint64_t seed)
 {
-    (void)seed; /* the test asks for it */
-    run_test("kernel_random_laws");
+    static const char *const tests[] = {"kernel_random_laws", "kernel_random_laws", "kernel_optimise_random_kernels",
+                                        "kernel_text_random_programs_survive"};
+    run_test(tests[seed / 2 % 4]);
+    case_accepted();
+}
+
+/* Kernels of all types and statements as scalar C and as vectors, bit for bit as they are interpreted. */
+void attack_emitted(uint64_t seed)
+{
+    static const char *const tests[] = {"kernel_emit_c_random_kernels", "kernel_vector_random_kernels",
+                                        "kernel_vector_random_kernels_that_fit"};
+    setenv("FLX_TEST_EFFORT", "full,emitted_kernels=20", 1); /* one file for the compiler */
+    run_test(tests[seed % 3]);
+    unsetenv("FLX_TEST_EFFORT");
     case_accepted();
 }
 

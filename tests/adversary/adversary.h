@@ -2,7 +2,7 @@
 /* adversary.h: the parts of flx_adversary, a program that attacks the library and the command line for as long as it is
    given. A part is an endless sequence of cases, each made from a number, its seed: `flx_adversary PART --seed=N
    --cases=1` runs one again. Cases run in processes of their own, a batch in each (runner.h), so a crash, a hang or a
-   memory that grows is the failure of one case, and the run goes on.
+   memory that grows is the failure of one case, and the run continues.
 
    This program has its own implementation of test.h (harness.c): a CHECK that fails ends the case. So the generators
    and laws of the tests are used here as they are. */

@@ -44,7 +44,7 @@ static void read_command(const char *line, const seed_file *file)
             break;
         c.words[c.n++] = word;
     }
-    bool is_long = c.n > 0 && strcmp(c.words[0], "bench") == 0; /* as long as it is told to: no case for a time limit */
+    bool is_long = c.n > 0 && strcmp(c.words[0], "bench") == 0; /* takes as long as its options say */
     if (c.n > 0 && !is_long && golden.n < MAX_COMMANDS)
         golden.at[golden.n++] = c; /* the words are in the text */
     else

@@ -49,7 +49,7 @@ static const compiler compilers[] = {
     {"writes an object of zeros", "V$real \"$@\"\nn=$(wc -c <\"$out\")\nhead -c $n /dev/zero >\"$out\"\n", false},
     {"writes nothing", "Vexit 0\n", false},
     {"writes an empty file", "V: >\"$out\"\n", false},
-    {"writes text", "Vecho 'this is no object' >\"$out\"\n", false},
+    {"writes text", "Vecho 'words' >\"$out\"\n", false},
     {"makes a folder", "Vmkdir \"$out\"\n", false},
     {"makes a link to nothing", "Vln -s /nowhere/at/all \"$out\"\n", false},
     {"makes a pipe", "Vmkfifo \"$out\"\n", false},

@@ -65,7 +65,7 @@ static bool has_leaks(void)
 }
 #endif
 
-/* With a sanitizer, whose shadow is larger than any limit on the address space, the resident memory is looked at after
+/* With a sanitizer, whose shadow is larger than any limit on the address space, the resident memory is checked after
    each case instead. */
 static void limit_memory(const run_options *o)
 {
@@ -90,7 +90,7 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     (void)st;
     (void)where;
     (void)kind;
-    remove(path); /* what cannot be removed is noticed by whoever looks for leftovers */
+    remove(path); /* a failure shows in the search for leftovers */
     return 0;
 }
 

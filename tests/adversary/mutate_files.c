@@ -111,7 +111,7 @@ static void archive_free(archive *a)
     a->n = 0;
 }
 
-/* False when it is no archive. */
+/* False when it is not an archive. */
 static bool archive_read(archive *a, const uint8_t *data, size_t size)
 {
     const flxi_allocator mem = {flxi_default_alloc, NULL};

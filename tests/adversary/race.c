@@ -101,7 +101,7 @@ void attack_race(uint64_t seed)
         make_old(cache);
         char path[900];
         snprintf(path, sizeof path, "%s/g.flx", places[0].dir);
-        write_exact_graph(path); /* a new object is stored, so the cache is looked through */
+        write_exact_graph(path); /* a new object is stored, so the cache is searched */
         expect_exact(places[0].dir, places[0].expected);
         race(places, env, false);
     }

@@ -10,7 +10,7 @@
 
 enum { INPUT_ROOM = 1 << 20 };
 
-/* What a process tells the program while it works, in memory that they share. */
+/* What a process reports while it works, in memory that it shares with the program. */
 typedef struct {
     _Atomic uint64_t seed; /* of the current case */
     _Atomic int64_t done, accepted;

@@ -130,7 +130,7 @@ static run_totals run_one(const request *r, size_t i)
     run_options o = r->run;
     if (r->quick && !o.cases)
         o.cases = parts[i].quick;
-    else if (!o.cases && !o.seconds)
+    else if (!o.cases && o.seconds <= 0)
         o.seconds = 60.0 * (double)r->num_chosen;
     o.seconds /= (double)r->num_chosen;
     run_totals t = run_part(&parts[i], &o);

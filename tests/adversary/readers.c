@@ -418,11 +418,11 @@ void attack_arrays(uint64_t seed)
 /* A recording that the library writes of one of a few graphs. */
 static size_t written_recording(void)
 {
+    static const char loop[] = "graph s(c: f32[], x: f32[]) { return add(c, x), mul(c, x) }\n"
+                               "graph f(x: f32[N]) { c, ys = scan(full(f32[], 0), x, body=@s) return c, ys }\n";
     static const char *const graphs[] = {
         "graph f(x: f32[2, 3], param w: f32[3]) { return reduce_sum(mul(x, w), axes=[1]) }\n",
-        "graph f(x: f64[4]) { return sort(x) }\n",
-        "graph s(c: f32[], x: f32[]) { return add(c, x), mul(c, x) }\n"
-        "graph f(x: f32[N]) { c, ys = scan(full(f32[], 0), x, body=@s) return c, ys }\n",
+        "graph f(x: f64[4]) { return sort(x) }\n", loop,
         "graph f(i: i32[3], b: bool[3], z: c64[2]) { return where(b, i, neg(i)), real(z) }\n"};
     char path[700];
     flx_error err = {0};

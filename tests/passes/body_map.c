@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* body_map.c: passes remember what they made of a body. A body that is gone must not be taken for a new one that has
+/* body_map.c: passes remember what they made of a body. A new body must not be mistaken for one that is gone and had
    its address: lowering maps the bodies of graphs that live only as long as the pass works on them. */
 #include "passes/body_map.h"
 

@@ -102,7 +102,7 @@ static void say_while(random_maker *m, const level_type *t, int depth, random_li
     random_say(l, ")\n");
 }
 
-/* Carries a and b, the captured value for all steps, and a sequence made of it where it is a scalar. */
+/* Carries a and b, the captured value for all steps, and a sequence made from it where it is a scalar. */
 static void say_scan(random_maker *m, const level_type *t, int depth, random_line *l)
 {
     int inner = say_level(m, t, depth), n = m->bodies++;

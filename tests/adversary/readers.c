@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "kernel/wire/kernel_wire.h"
 #include "mutate.h"
+#include "random/random_graph.h"
 #include "targets.h"
 #include "test.h"
 
@@ -125,10 +126,43 @@ static const language *language_of(text_form *f)
     return &f->l;
 }
 
-/* One of the files, changed. */
+/* A random graph as text, or as StableHLO; NULL when the seed gives none, or it cannot be exported. */
+static char *random_text(bool as_stablehlo, size_t *size)
+{
+    subject s;
+    flx_module *module;
+    flx_buffer text = {0};
+    char *copy = NULL;
+    bool control = pick_below(3) == 0;
+    if (!(control ? random_control_subject : random_subject)(&s, pick_bits(), &module))
+        return NULL;
+    flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, NULL);
+    flx_code code = !as_stablehlo ? flx_module_print(module, &text, NULL)
+                    : bound       ? flx_export_stablehlo(bound, &text, NULL)
+                                  : FLX_E_UNBOUND_DIM;
+    if (code == FLX_OK) {
+        copy = malloc(text.size + 1);
+        CHECK(copy);
+        memcpy(copy, text.data, text.size);
+        *size = text.size;
+        flx_buffer_free(&text);
+    }
+    flx_graph_release(bound);
+    random_subject_free(&s, module);
+    return copy;
+}
+
+/* One of the files, or a random graph, changed. */
 static size_t changed_text(text_form *f)
 {
     const language *l = language_of(f);
+    size_t size, n;
+    char *made = f != &kernel_form && pick_below(4) == 0 ? random_text(f == &mlir_form, &size) : NULL;
+    if (made) {
+        n = mutate_text(l, made, size, (char *)input, sizeof input);
+        free(made);
+        return n;
+    }
     const seed_file *from = pick_text(l);
     return mutate_text(l, from->bytes, from->size, (char *)input, sizeof input);
 }

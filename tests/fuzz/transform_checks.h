@@ -433,6 +433,12 @@ static inline void check_runs_of(const flx_graph *g)
 
 /* ---- All of it ---- */
 
+/* 2 to 5, by the name alone. */
+static inline int64_t extent_of(const char *symbol)
+{
+    return 2 + (symbol[0] + (int64_t)strlen(symbol)) % 4;
+}
+
 /* The graph with small extents for its symbols; NULL when that is refused. The caller releases it. */
 static inline flx_graph *with_small_extents(const flx_graph *g)
 {
@@ -440,11 +446,40 @@ static inline flx_graph *with_small_extents(const flx_graph *g)
     flx_error err = {0};
     size_t n = 0;
     for (; n < MAX_WRT && flx_graph_symbol(g, n); n++)
-        dims[n] = (flx_dim_binding){flx_graph_symbol(g, n), (int64_t)(2 + n)};
+        dims[n] = (flx_dim_binding){flx_graph_symbol(g, n), extent_of(flx_graph_symbol(g, n))};
     flx_graph *bound = flx_specialise(g, dims, n, &err);
     if (!bound)
         check_refusal(&err);
     return bound;
+}
+
+/* Binding symbols and differentiating commute. */
+static inline void check_bound_gradient(const flx_graph *g, const flx_graph *bound)
+{
+    const char *wrt[MAX_WRT];
+    known_run k = {0};
+    flx_grad_options seeded = {.flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_MISSING_ZERO};
+    size_t n = float_inputs(g, wrt);
+    flx_graph *symbolic = n && flx_graph_symbol(g, 0) ? flx_grad(g, wrt, n, &seeded, NULL) : NULL;
+    flx_graph *late = symbolic ? with_small_extents(symbolic) : NULL;
+    flx_graph *early = late ? flx_grad(bound, wrt, n, &seeded, NULL) : NULL;
+    if (early && has_small_inputs(early)) {
+        k = (known_run){.g = early, .num_in = flx_graph_input_count(early), .num_out = flx_graph_output_count(early)};
+        for (size_t i = 0; i < k.num_in; i++) {
+            flx_val v = flx_graph_input(early, i);
+            k.in[i] = tame(flx_graph_context(g), flx_val_type(early, v), (unsigned)i);
+            k.feeds[i] = (flx_feed){flx_val_name(early, v), k.in[i]};
+        }
+        k.code = run_by_definition(early, k.feeds, k.num_in, k.out);
+        if (k.code == FLX_OK) {
+            check_same_values(&k, flx_graph_retain(late), "differentiated before its symbols are bound");
+            release_all(k.out, k.num_out);
+        }
+        release_all(k.in, k.num_in);
+    }
+    flx_graph_release(symbolic);
+    flx_graph_release(late);
+    flx_graph_release(early);
 }
 
 static inline void check_uses(const flx_graph *g)
@@ -463,6 +498,7 @@ static inline void check_uses(const flx_graph *g)
         check_export_of(bound);
         check_runs_of(bound);
         check_modes_of(bound);
+        check_bound_gradient(g, bound);
     }
     flx_graph_release(bound);
     flx_stop_use(NULL);

@@ -62,81 +62,118 @@ static void write_sealed(const cache_file *f, const void *object, size_t n)
     free(entry);
 }
 
-static const char *damage_entry(const cache_file *f, const cache_file *other, const char *dir)
+/* ---- Damage ---- */
+
+typedef struct {
+    const cache_file *entry, *other;
+    unsigned char *copy; /* of the entry */
+    const char *dir;
+} damage;
+
+static void cut_off(damage *d)
 {
-    char aside[900];
-    snprintf(aside, sizeof aside, "%s/aside", dir);
-    unsigned char *copy = malloc(1 << 20);
-    CHECK(copy);
-    memcpy(copy, f->bytes, f->size);
-    const char *what = "";
-    unlink(f->path);
-    switch (pick_below(13)) {
-    case 0:
-        write_file(f->path, copy, pick_below(f->size), 0600);
-        what = "cut off";
-        break;
-    case 1:
-        copy[pick_below(f->size)] ^= (unsigned char)(1 << pick_below(8));
-        write_file(f->path, copy, f->size, 0600);
-        what = "with another bit";
-        break;
-    case 2:
-        copy[pick_below(HEADER)] ^= (unsigned char)(1 + pick_below(255));
-        write_file(f->path, copy, f->size, 0600);
-        what = "with another header";
-        break;
-    case 3:
-        write_file(f->path, other->bytes, other->size, 0600);
-        what = "of another key";
-        break;
-    case 4:
-        memset(copy, (int)pick_below(256), f->size);
-        write_sealed(f, copy, pick_below(f->size));
-        what = "with garbage as its object";
-        break;
-    case 5:
-        write_file(f->path, copy, f->size, 0);
-        what = "that may not be read";
-        break;
-    case 6:
-        write_file(f->path, copy, f->size, 0666);
-        what = "that others may write";
-        break;
-    case 7:
-        write_file(aside, copy, f->size, 0600);
-        CHECK(symlink(aside, f->path) == 0);
-        what = "that is a link";
-        break;
-    case 8:
-        CHECK(symlink("nowhere", f->path) == 0);
-        what = "that is a link to nothing";
-        break;
-    case 9:
-        CHECK(mkdir(f->path, 0700) == 0);
-        what = "that is a folder";
-        break;
-    case 10:
-        CHECK(mkfifo(f->path, 0600) == 0);
-        what = "that is a pipe";
-        break;
-    case 11:
-        write_file(f->path, copy, f->size, 0600);
-        CHECK(truncate(f->path, (off_t)1 << 32) == 0);
-        what = "of 4 GiB";
-        break;
-    default:
-        write_file(f->path, copy, f->size, 0600);
-        memset(copy, 0, HEADER);
-        write_file(f->path, copy, f->size + pick_below(100), 0600);
-        what = "with bytes after its end, and no header";
-        break;
-    }
-    free(copy);
-    return what;
+    write_file(d->entry->path, d->copy, pick_below(d->entry->size), 0600);
 }
 
-/* The folder itself; false when it stays as it is. */
+static void change_bit(damage *d)
+{
+    d->copy[pick_below(d->entry->size)] ^= (unsigned char)(1 << pick_below(8));
+    write_file(d->entry->path, d->copy, d->entry->size, 0600);
+}
+
+static void change_header(damage *d)
+{
+    d->copy[pick_below(HEADER)] ^= (unsigned char)(1 + pick_below(255));
+    write_file(d->entry->path, d->copy, d->entry->size, 0600);
+}
+
+static void take_another(damage *d)
+{
+    write_file(d->entry->path, d->other->bytes, d->other->size, 0600);
+}
+
+static void seal_garbage(damage *d)
+{
+    memset(d->copy, (int)pick_below(256), d->entry->size);
+    write_sealed(d->entry, d->copy, pick_below(d->entry->size));
+}
+
+static void forbid_reading(damage *d)
+{
+    write_file(d->entry->path, d->copy, d->entry->size, 0);
+}
+
+static void allow_writing(damage *d)
+{
+    write_file(d->entry->path, d->copy, d->entry->size, 0666);
+}
+
+static void link_aside(damage *d)
+{
+    char aside[900];
+    snprintf(aside, sizeof aside, "%s/aside", d->dir);
+    write_file(aside, d->copy, d->entry->size, 0600);
+    CHECK(symlink(aside, d->entry->path) == 0);
+}
+
+static void link_to_nothing(damage *d)
+{
+    CHECK(symlink("nowhere", d->entry->path) == 0);
+}
+
+static void make_folder(damage *d)
+{
+    CHECK(mkdir(d->entry->path, 0700) == 0);
+}
+
+static void make_pipe(damage *d)
+{
+    CHECK(mkfifo(d->entry->path, 0600) == 0);
+}
+
+static void make_huge(damage *d)
+{
+    write_file(d->entry->path, d->copy, d->entry->size, 0600);
+    CHECK(truncate(d->entry->path, (off_t)1 << 32) == 0);
+}
+
+static void clear_header(damage *d)
+{
+    memset(d->copy, 0, HEADER);
+    write_file(d->entry->path, d->copy, d->entry->size + pick_below(100), 0600);
+}
+
+static const struct {
+    const char *what;
+    void (*make)(damage *d);
+} damages[] = {{"cut off", cut_off},
+               {"with another bit", change_bit},
+               {"with another header", change_header},
+               {"of another key", take_another},
+               {"with garbage as its object", seal_garbage},
+               {"that may not be read", forbid_reading},
+               {"that others may write", allow_writing},
+               {"that is a link", link_aside},
+               {"that is a link to nothing", link_to_nothing},
+               {"that is a folder", make_folder},
+               {"that is a pipe", make_pipe},
+               {"of 4 GiB", make_huge},
+               {"with bytes after its end, and no header", clear_header}};
+
+static const char *damage_entry(const cache_file *f, const cache_file *other, const char *dir)
+{
+    damage d = {f, other, malloc(1 << 20), dir};
+    size_t kind = pick_below(sizeof damages / sizeof *damages);
+    CHECK(d.copy);
+    memset(d.copy, 0, 1 << 20);
+    memcpy(d.copy, f->bytes, f->size);
+    unlink(f->path);
+    damages[kind].make(&d);
+    free(d.copy);
+    return damages[kind].what;
+}
+
+/* The folder itself. */
 static const char *damage_folder(const char *cache, const char *dir)
 {
     char aside[900];
@@ -162,48 +199,54 @@ static void run_and_compare(const char *dir, const char *const *env, const char 
               r.status, r.out, expected, r.err);
 }
 
-void attack_cache(uint64_t seed)
+/* Every entry, or sometimes the folder, is damaged; `what` says how. True for the folder. */
+static bool damage_all(const scene *s, const cache_file *found, size_t n, bool may_be_folder, char *what, size_t size)
 {
-    static char expected[OUTPUT_ROOM], other_expected[OUTPUT_ROOM];
-    mutate_begin(seed);
-    const char *dir = case_folder();
-    char cache[800], setting[900], graph[800], tmp[800], tmp_setting[900];
-    snprintf(cache, sizeof cache, "%s/cache", dir);
-    snprintf(setting, sizeof setting, "FLX_CACHE_DIR=%s", cache);
-    snprintf(graph, sizeof graph, "%s/g.flx", dir);
-    snprintf(tmp, sizeof tmp, "%s/tmp", dir);
-    snprintf(tmp_setting, sizeof tmp_setting, "TMPDIR=%s", tmp);
-    CHECK(mkdir(tmp, 0700) == 0);
-    const char *const env[] = {setting, tmp_setting, NULL};
+    what[0] = 0;
+    if (may_be_folder && pick_below(2)) {
+        snprintf(what, size, "%s", damage_folder(s->cache, s->dir));
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *one = damage_entry(&found[i], &found[pick_below(n)], s->dir);
+        size_t used = strlen(what);
+        snprintf(what + used, size - used, "%san entry %s", used ? ", " : "", one);
+    }
+    return false;
+}
 
-    write_exact_graph(graph); /* another one, whose entry is foreign to the first */
-    expect_exact(dir, other_expected);
-    run_and_compare(dir, env, other_expected, "another graph");
-    write_exact_graph(graph);
-    expect_exact(dir, expected);
-    run_and_compare(dir, env, expected, "an empty cache");
-    static cache_file found[MAX_FOUND];
-    size_t n = list_entries(cache, found);
+/* Two graphs: entries of one are foreign to the other. */
+static size_t fill_cache(const scene *s, cache_file *found, char *expected)
+{
+    for (int i = 0; i < 2; i++) {
+        write_exact_graph(s->dir);
+        expect_exact(s->dir, expected);
+        run_and_compare(s->dir, s->env, expected, "a cache without damage");
+    }
+    size_t n = list_entries(s->cache, found);
     CHECK_MSG(n >= 1, "nothing is in the cache");
     for (size_t i = 0; i < n; i++)
         load(&found[i]);
+    return n;
+}
+
+void attack_cache(uint64_t seed)
+{
+    static char expected[OUTPUT_ROOM];
+    static cache_file found[MAX_FOUND];
+    scene s;
+    mutate_begin(seed);
+    scene_begin(&s);
+    size_t n = fill_cache(&s, found, expected);
     for (int round = 0; round < 3; round++) {
-        char what[300] = "";
-        bool is_folder = round == 2 && pick_below(2);
-        if (is_folder)
-            snprintf(what, sizeof what, "%s", damage_folder(cache, dir));
-        for (size_t i = 0; i < n && !is_folder; i++) {
-            const char *one = damage_entry(&found[i], &found[pick_below(n)], dir);
-            size_t used = strlen(what);
-            snprintf(what + used, sizeof what - used, "%san entry %s", used ? ", " : "", one);
-        }
-        run_and_compare(dir, env, expected, what);
-        run_and_compare(dir, env, expected, "the run after it");
+        char what[600];
+        bool is_folder = damage_all(&s, found, n, round == 2, what, sizeof what);
+        run_and_compare(s.dir, s.env, expected, what);
+        run_and_compare(s.dir, s.env, expected, "the run after it");
         for (size_t i = 0; i < n && !is_folder; i++) /* what the library could not replace */
             if (rmdir(found[i].path) != 0)
                 unlink(found[i].path);
-        CHECK_MSG(count_names(cache, ".tmp-") == 0, "%s: a temporary file is left in the cache", what);
-        CHECK_MSG(count_names(tmp, "") == 0, "%s: something is left in the folder of temporary files", what);
+        need_no_leftovers(&s, what);
     }
     for (size_t i = 0; i < n; i++)
         free(found[i].bytes);

@@ -114,36 +114,30 @@ void attack_compilers(uint64_t seed)
 {
     static char expected[OUTPUT_ROOM];
     static process_result r;
+    static const char *const limited[] = {"run", "g.flx", "--in", "v0=iota", "--timeout", "2", NULL};
+    scene s;
+    char path[800], cc[900], pids[900];
     mutate_begin(seed);
+    scene_begin(&s);
     const compiler *c = &compilers[seed % COMPILERS];
-    const char *dir = case_folder();
-    char path[800], cc[900], pids[900], tmp[800], tmp_setting[900], cache[800], cache_setting[900];
-    snprintf(path, sizeof path, "%s/g.flx", dir);
-    write_exact_graph(path);
-    expect_exact(dir, expected);
-    snprintf(path, sizeof path, "%s/compiler", dir);
+    write_exact_graph(s.dir);
+    expect_exact(s.dir, expected);
+    snprintf(path, sizeof path, "%s/compiler", s.dir);
     write_compiler(path, c);
     snprintf(cc, sizeof cc, "FLX_CC=%s", path);
-    snprintf(path, sizeof path, "%s/pids", dir);
+    snprintf(path, sizeof path, "%s/pids", s.dir);
     snprintf(pids, sizeof pids, "FLX_ADVERSARY_PIDS=%s", path);
-    snprintf(tmp, sizeof tmp, "%s/tmp", dir);
-    snprintf(tmp_setting, sizeof tmp_setting, "TMPDIR=%s", tmp);
-    snprintf(cache, sizeof cache, "%s/cache", dir);
-    snprintf(cache_setting, sizeof cache_setting, "FLX_CACHE_DIR=%s", cache);
-    CHECK(mkdir(tmp, 0700) == 0);
-    const char *const env[] = {cc, pids, tmp_setting, cache_setting, NULL};
-    static const char *const limited[] = {"run", "g.flx", "--in", "v0=iota", "--timeout", "2", NULL};
+    scene_add(&s, cc);
+    scene_add(&s, pids);
     for (int round = 0; round < 2; round++) { /* the second with what the first left in the cache */
-        run_flx(dir, c->ends_late ? limited : exact_run, env, &r);
+        run_flx(s.dir, c->ends_late ? limited : exact_run, s.env, &r);
         test_fail_context("a compiler that %s, round %d", c->what, round);
         need_sane(&r, c->what);
         if (r.status == 0)
             CHECK_MSG(strcmp(r.out, expected) == 0, "printed\n%s\ninstead of\n%s\n%s", r.out, expected, r.err);
         else
             CHECK_MSG(c->ends_late && strstr(r.err, "[TIMEOUT]"), "status %d: %s", r.status, r.err);
-        CHECK_MSG(count_names(tmp, "") == 0, "%zu names are left in the folder of temporary files",
-                  count_names(tmp, ""));
-        CHECK_MSG(count_names(cache, ".tmp-") == 0, "temporary files are left in the cache");
+        need_no_leftovers(&s, c->what);
         check_processes(path, c->what);
     }
     case_accepted();

@@ -24,9 +24,9 @@ static void say_line(FILE *f, size_t i)
     }
 }
 
-void write_exact_graph(const char *path)
+void write_exact_graph(const char *dir)
 {
-    char *text = NULL;
+    char *text = NULL, path[900];
     size_t size = 0, n = 2 + pick_below(6);
     FILE *f = open_memstream(&text, &size);
     CHECK(f);
@@ -36,6 +36,7 @@ void write_exact_graph(const char *path)
     fprintf(f, "  return v%zu, reduce_sum(v%zu, axes=[%zu]), reduce_max(v%zu)\n}\n", n, pick_below(n + 1),
             pick_below(2), pick_below(n + 1));
     fclose(f);
+    snprintf(path, sizeof path, "%s/g.flx", dir);
     write_file(path, text, size, 0600);
     free(text);
 }

@@ -3,8 +3,8 @@
 #ifndef FLX_ADVERSARY_EXACT_GRAPH_H
 #define FLX_ADVERSARY_EXACT_GRAPH_H
 
-/* A graph f(v0) as a file, from the random numbers of mutate.h. */
-void write_exact_graph(const char *path);
+/* Writes a graph f(v0) to DIR/g.flx, from the random numbers of mutate.h. */
+void write_exact_graph(const char *dir);
 
 /* The arguments of flx that run DIR/g.flx. */
 extern const char *const exact_run[];

@@ -96,3 +96,30 @@ void need_sane(const process_result *r, const char *what)
     CHECK_MSG(is_sane, "%s: status %d\n%s\n%s", what, r->status, r->err, r->out);
     CHECK_MSG(r->status == 0 || r->err[0] || r->out[0], "%s: status %d without a message", what, r->status);
 }
+
+void scene_begin(scene *s)
+{
+    s->dir = case_folder();
+    s->num_env = 0;
+    snprintf(s->cache, sizeof s->cache, "%s/cache", s->dir);
+    snprintf(s->tmp, sizeof s->tmp, "%s/tmp", s->dir);
+    snprintf(s->cache_setting, sizeof s->cache_setting, "FLX_CACHE_DIR=%s", s->cache);
+    snprintf(s->tmp_setting, sizeof s->tmp_setting, "TMPDIR=%s", s->tmp);
+    CHECK(mkdir(s->tmp, 0700) == 0);
+    scene_add(s, s->cache_setting);
+    scene_add(s, s->tmp_setting);
+}
+
+void scene_add(scene *s, const char *setting)
+{
+    CHECK(s->num_env + 1 < MAX_ENV);
+    s->env[s->num_env++] = setting;
+    s->env[s->num_env] = NULL;
+}
+
+void need_no_leftovers(const scene *s, const char *what)
+{
+    size_t in_cache = count_names(s->cache, ".tmp-"), in_tmp = count_names(s->tmp, "");
+    CHECK_MSG(in_cache == 0, "%s: %zu temporary files are left in the cache", what, in_cache);
+    CHECK_MSG(in_tmp == 0, "%s: %zu names are left in the folder of temporary files", what, in_tmp);
+}

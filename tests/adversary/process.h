@@ -29,6 +29,25 @@ void write_file(const char *path, const void *bytes, size_t size, unsigned mode)
 /* Names in a folder that begin with `prefix` ("" for all); 0 when there is no such folder. */
 size_t count_names(const char *folder, const char *prefix);
 
+/* ---- A place of its own for flx ---- */
+
+/* The folder of the case with an object cache and a folder for temporary files, and the settings that name them. */
+typedef struct {
+    const char *dir;
+    char cache[800], tmp[800];
+    char cache_setting[900], tmp_setting[900];
+    const char *env[MAX_ENV]; /* ends with NULL; more may be added */
+    size_t num_env;
+} scene;
+
+void scene_begin(scene *s);
+void scene_add(scene *s, const char *setting);
+
+/* Fails the case if temporary files are left. */
+void need_no_leftovers(const scene *s, const char *what);
+
+/* ---- Answers ---- */
+
 /* Whether it ended with one of the statuses of the command line, and without a bug: no sanitizer's report, no code
    INTERNAL. Fails the case otherwise. */
 void need_sane(const process_result *r, const char *what);

@@ -75,38 +75,31 @@ static void make_old(const char *folder)
         closedir(d);
 }
 
+static void new_graph(place *p)
+{
+    write_exact_graph(p->dir);
+    expect_exact(p->dir, p->expected);
+}
+
 void attack_race(uint64_t seed)
 {
     static place places[GRAPHS];
+    scene s;
     mutate_begin(seed);
-    char cache[800], tmp[800], setting[900], tmp_setting[900];
-    snprintf(cache, sizeof cache, "%s/cache", case_folder());
-    snprintf(tmp, sizeof tmp, "%s/tmp", case_folder());
-    snprintf(setting, sizeof setting, "FLX_CACHE_DIR=%s", cache);
-    snprintf(tmp_setting, sizeof tmp_setting, "TMPDIR=%s", tmp);
-    const char *const env[] = {setting, tmp_setting, NULL};
-    CHECK(mkdir(tmp, 0700) == 0);
+    scene_begin(&s);
     for (int i = 0; i < GRAPHS; i++) {
-        char path[900];
-        snprintf(places[i].dir, sizeof places[i].dir, "%s/graph%d", case_folder(), i);
+        snprintf(places[i].dir, sizeof places[i].dir, "%s/graph%d", s.dir, i);
         CHECK(mkdir(places[i].dir, 0700) == 0);
-        snprintf(path, sizeof path, "%s/g.flx", places[i].dir);
-        write_exact_graph(path);
-        expect_exact(places[i].dir, places[i].expected);
+        new_graph(&places[i]);
     }
     bool may_kill = pick_below(2);
     for (int round = 0; round < 3; round++)
-        race(places, env, may_kill && round < 2);
+        race(places, s.env, may_kill && round < 2);
     if (may_kill) {
-        make_old(cache);
-        char path[900];
-        snprintf(path, sizeof path, "%s/g.flx", places[0].dir);
-        write_exact_graph(path); /* a new object is stored, so the cache is searched */
-        expect_exact(places[0].dir, places[0].expected);
-        race(places, env, false);
+        make_old(s.cache);
+        new_graph(&places[0]); /* a new object is stored, so the cache is searched */
+        race(places, s.env, false);
     }
-    CHECK_MSG(count_names(cache, ".tmp-") == 0, "%zu temporary files are left in the cache",
-              count_names(cache, ".tmp-"));
-    CHECK_MSG(count_names(tmp, "") == 0, "%zu names are left in the folder of temporary files", count_names(tmp, ""));
+    need_no_leftovers(&s, may_kill ? "after kills" : "without kills");
     case_accepted();
 }

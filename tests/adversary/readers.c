@@ -418,13 +418,42 @@ static bool reads_as_array(int kind, const uint8_t *data, size_t size)
     return t != NULL;
 }
 
+static bool is_npy(const uint8_t *data, size_t size)
+{
+    return reads_as_array(0, data, size);
+}
+
+static bool is_npz(const uint8_t *data, size_t size)
+{
+    return reads_as_array(1, data, size);
+}
+
+static bool is_safetensors(const uint8_t *data, size_t size)
+{
+    return reads_as_array(2, data, size);
+}
+
+static size_t change_npy(uint8_t *data, size_t size, size_t room)
+{
+    return mutate_npy(data, size, room, language_of(&array_form));
+}
+
+static size_t change_zip(uint8_t *data, size_t size, size_t room)
+{
+    return mutate_zip(data, size, room, language_of(&array_form));
+}
+
+static size_t change_safetensors(uint8_t *data, size_t size, size_t room)
+{
+    return mutate_safetensors(data, size, room, language_of(&array_form));
+}
+
 void attack_arrays(uint64_t seed)
 {
     static seed_list corpus;
     mutate_begin(seed);
     if (!corpus.n)
         corpus = load_seeds(array_corpus, "", NULL);
-    const language *l = language_of(&array_form);
     const seed_file *f = pick_seed(&corpus);
     int kind = (int)((uint8_t)f->bytes[0] % 5); /* as the target selects it */
     size_t n = 0;
@@ -435,9 +464,9 @@ void attack_arrays(uint64_t seed)
     if (n == 0)
         n = begin_with(f->bytes + 1, f->size - 1);
     switch (kind) {
-    case 0: n = mutate_npy(input, n, sizeof input / 2, l); break;
-    case 1: n = mutate_zip(input, n, sizeof input / 2, l); break;
-    case 2: n = mutate_safetensors(input, n, sizeof input / 2, l); break;
+    case 0: n = change_bytes(input, n, sizeof input / 2, change_npy, is_npy); break;
+    case 1: n = change_bytes(input, n, sizeof input / 2, change_zip, is_npz); break;
+    case 2: n = change_bytes(input, n, sizeof input / 2, change_safetensors, is_safetensors); break;
     default: n = LLVMFuzzerMutate(input, n, sizeof input / 2); break;
     }
     if (kind < 3)
@@ -492,31 +521,38 @@ static size_t written_recording(void)
     return size;
 }
 
+static bool is_recording(const uint8_t *data, size_t size)
+{
+    case_input(data, size);
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_recording *r = flx_recording_decode(ctx, data, size, NULL);
+    flx_recording_free(r);
+    flx_context_free(ctx);
+    return r != NULL;
+}
+
+static bool has_names(const uint8_t *data, size_t size)
+{
+    case_input(data, size);
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_keys *keys = flx_keys_decode(ctx, data, size, NULL);
+    flx_keys_free(keys);
+    flx_context_free(ctx);
+    return keys != NULL;
+}
+
 void attack_recordings(uint64_t seed)
 {
     mutate_begin(seed);
-    const language *l = language_of(&array_form);
-    size_t n;
-    switch (pick_below(6)) {
-    case 0:
-        n = written_arrays(1);
-        n = mutate_zip(input, n, sizeof input / 2, l);
-        break;
-    case 1:
-        n = written_arrays(2);
-        n = mutate_safetensors(input, n, sizeof input / 2, l);
-        break;
-    default:
-        n = written_recording();
-        n = mutate_zip(input, n, sizeof input / 2, l);
-        break;
-    }
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
-    case_input(input, n);
-    flx_recording *r = flx_recording_decode(ctx, input, n, NULL);
-    note_accepted(r != NULL);
-    flx_recording_free(r);
-    flx_context_free(ctx);
+    size_t n, kind = pick_below(6);
+    byte_check accepts = kind < 2 ? has_names : is_recording;
+    if (kind == 0)
+        n = change_bytes(input, written_arrays(1), sizeof input / 2, change_zip, accepts);
+    else if (kind == 1)
+        n = change_bytes(input, written_arrays(2), sizeof input / 2, change_safetensors, accepts);
+    else
+        n = change_bytes(input, written_recording(), sizeof input / 2, change_zip, accepts);
+    note_accepted(accepts(input, n));
     check(check_recording_input, n);
 }
 

@@ -3,6 +3,7 @@
    flx_tests. A check that fails prints what it found to the log of the process and ends it: the process may hold
    anything at that point. */
 #include "runner.h"
+#include "sanitizer.h"
 #include "test.h"
 
 #include <errno.h>
@@ -19,17 +20,6 @@
 
 #ifndef FLX_SOURCE_DIR
 #define FLX_SOURCE_DIR "."
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_ASAN 1
-#endif
-#endif
-#ifndef HAS_ASAN
-#define HAS_ASAN 0
 #endif
 
 static struct {

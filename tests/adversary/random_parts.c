@@ -5,14 +5,16 @@
 #include "compile/compiled_ways.h"
 #include "compile/random_compiled.h"
 #include "random/laws.h"
-#include "recycle.h"
+#include "sanitizer.h"
 
 #include <stdlib.h>
 
 /* Every second graph lives in memory that is used again at once. */
 static void choose_allocator(uint64_t seed)
 {
-    random_context_options.alloc = seed % 2 ? recycle_alloc : NULL;
+    random_context_options.alloc = NULL;
+    if (seed % 2)
+        random_context_options.alloc = ATTACK_ALLOC;
 }
 
 void attack_graphs(uint64_t seed)

@@ -31,7 +31,7 @@ static uint8_t *with_header(const uint8_t *payload, size_t size)
 static void decode(const uint8_t *data, size_t size)
 {
     flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
     flx_module *m = flx_decode(ctx, data, size, "fuzz", &err);
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0] && strcmp(err.where, "fuzz") == 0);

@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The allocator of contexts; NULL: the C library's. */
+#ifndef FUZZ_ALLOC
+#define FUZZ_ALLOC NULL
+#endif
+
 #define need(condition) need_at((condition), #condition, __FILE__, __LINE__)
 
 static inline void need_at(int holds, const char *condition, const char *file, int line)

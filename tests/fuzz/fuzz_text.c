@@ -54,7 +54,7 @@ static void check_module(flx_context *ctx, const flx_module *m)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
     flx_module *m = flx_parse(ctx, (const char *)data, size, "fuzz", &err);
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0] && strncmp(err.where, "fuzz:", 5) == 0);

@@ -64,6 +64,7 @@ void attack_control(uint64_t seed);
 void attack_kernels(uint64_t seed);
 void attack_emitted(uint64_t seed);
 void attack_compiled(uint64_t seed);
+void attack_extents(uint64_t seed);
 void attack_memory(uint64_t seed);
 void attack_cache(uint64_t seed);
 void attack_race(uint64_t seed);

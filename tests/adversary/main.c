@@ -31,6 +31,7 @@ const part parts[] = {
     {"kernels", "laws of random kernels", 2, 50, 120, attack_kernels},
     {"emitted", "random kernels as C and as vectors", 1, 10, 600, attack_emitted},
     {"compiled", "random graphs compiled in all ways", 1, 10, 600, attack_compiled},
+    {"extents", "symbolic graphs, compiled once for several extents", 1, 10, 600, attack_extents},
     {"memory", "failing allocations in random programs", 2, 20, 300, attack_memory},
     {"cache", "damaged entries of the object cache", 1, 10, 300, attack_cache},
     {"race", "processes that share an object cache", 1, 5, 300, attack_race},

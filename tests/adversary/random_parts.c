@@ -54,7 +54,7 @@ void attack_emitted(uint64_t seed)
 /* One call of the compiler for several graphs; each case in the next way of compiling. */
 void attack_compiled(uint64_t seed)
 {
-    enum { GRAPHS = 6 };
+    enum { GRAPHS = 4 };
     random_compiled_try(seed * GRAPHS, GRAPHS, (size_t)(seed % WAY_COUNT));
     case_accepted();
 }

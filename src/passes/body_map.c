@@ -5,7 +5,7 @@
 static flx_graph *map_body(void *user, const flx_graph *body, flx_error *err)
 {
     flxi_body_map *b = user;
-    flxi_mapped_body made = {.from = body};
+    flxi_mapped_body made = {.from = (flx_graph *)(uintptr_t)body}; /* only the count changes */
     for (size_t i = 0; i < b->done.n; i++)
         if (b->done.at[i].from == body)
             return b->done.at[i].to;
@@ -16,7 +16,7 @@ static flx_graph *map_body(void *user, const flx_graph *body, flx_error *err)
         flxi_oom(err, "mapping bodies");
         return NULL;
     }
-    flx_graph_retain((flx_graph *)(uintptr_t)body); /* another graph must not get its address meanwhile */
+    flx_graph_retain(made.from);
     return made.to;
 }
 
@@ -33,7 +33,7 @@ flx_code flxi_map_bodies(flxi_body_map *b, const flx_graph *in, flx_graph **out,
 void flxi_body_map_free(flxi_body_map *b)
 {
     for (size_t i = 0; i < b->done.n; i++) {
-        flx_graph_release((flx_graph *)(uintptr_t)b->done.at[i].from);
+        flx_graph_release(b->done.at[i].from);
         flx_graph_release(b->done.at[i].to);
     }
     flxi_vec_free(b->mem, &b->done);

@@ -5,9 +5,10 @@
 
 #include "passes/pass.h"
 
+/* Both are held: `from` may belong to a graph that is gone before the pass ends, and a new body could get its
+   address. */
 typedef struct {
-    const flx_graph *from; /* held */
-    flx_graph *to;         /* held */
+    flx_graph *from, *to;
 } flxi_mapped_body;
 
 typedef struct {

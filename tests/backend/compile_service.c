@@ -254,6 +254,9 @@ TEST(compile_service_survives_bad_compilers)
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 9999 /dev/urandom >$1\n",
                        "not a complete shared object");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "mkdir $1; rmdir $1; ln -s /bin/sh $1\n", "cannot load what");
+    check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "mkdir $1; echo >$1/left\n", "cannot load what");
+    check_bad_compiler(&f, "#!/bin/sh\n" VERSION "mkdir -p $TMPDIR/a/b; echo >$TMPDIR/a/b/left; echo no >&2; exit 3\n",
+                       "failed: no");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION OBJECT "head -c 100001 /dev/zero >$1\n", "100000 are the limit");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "sleep 0.1; ulimit -v >&2; exit 1\n", "failed: 1048576");
     check_bad_compiler(&f, "#!/bin/sh\n" VERSION "sleep 0.1\n" OBJECT "exec head -c 1700000 /dev/zero >$1\n", "signal");

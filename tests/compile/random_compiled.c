@@ -3,6 +3,8 @@
    evaluator.
 
    Efforts: compiled_graphs of them; compiled_all: in all ways. FLX_TEST_CASE=SEED: only the graph of this seed. */
+#include "compile/random_compiled.h"
+
 #include "compile/bundle.h"
 #include "graph/graph.h"
 #include "random/plain_subject.h"
@@ -34,27 +36,36 @@ static flx_graph *gradient_of(const flx_graph *g, const subject *s)
     return flx_grad(g, wrt, n, &o, &err);
 }
 
-static void add_graph(bundle_spread *b, const flx_graph *g, const subject *s, const char *about)
+/* Where graphs go: all to one bundle, or each to that of its way. */
+typedef struct {
+    bundle *one; /* or NULL */
+    bundle_spread *spread;
+} destination;
+
+static void add_graph(const destination *to, const flx_graph *g, const subject *s, const char *about)
 {
-    CHECK_MSG(bundle_spread_copy(b, g, find_input, s, about), "%s: does not run", about);
+    bool runs = to->one ? bundle_add_copy(to->one, g, find_input, s, about)
+                        : bundle_spread_copy(to->spread, g, find_input, s, about);
+    CHECK_MSG(runs, "%s: does not run", about);
 }
 
-static void add_subject(bundle_spread *b, uint64_t seed)
+/* Every third is of nested control flow. */
+static void add_subject(const destination *to, uint64_t seed)
 {
     subject s;
     flx_module *module;
     flx_error err = {0};
-    if (!random_subject(&s, seed, &module))
+    if (!(seed % 3 ? random_subject : random_control_subject)(&s, seed, &module))
         return;
     flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
     CHECK_MSG(bound, "%s", err.message);
     char about[80];
     snprintf(about, sizeof about, "FLX_TEST_CASE=%llu", (unsigned long long)seed);
-    add_graph(b, bound, &s, about);
+    add_graph(to, bound, &s, about);
     flx_graph *grad = gradient_of(bound, &s);
     if (grad) {
         snprintf(about, sizeof about, "FLX_TEST_CASE=%llu, gradient", (unsigned long long)seed);
-        add_graph(b, grad, &s, about);
+        add_graph(to, grad, &s, about);
         flx_graph_release(grad);
     }
     flx_graph_release(bound);
@@ -108,12 +119,24 @@ TEST(random_integers_compiled_are_exact)
     flx_context_free(ctx);
 }
 
+void random_compiled_try(uint64_t first, uint64_t n, size_t way)
+{
+    flx_context *ctx = bundle_context();
+    bundle *b = bundle_new(ctx);
+    for (uint64_t i = 0; i < n; i++)
+        add_subject(&(destination){.one = b}, first + i);
+    if (bundle_size(b) > 0)
+        bundle_check(b, way);
+    bundle_free(b);
+    flx_context_free(ctx);
+}
+
 TEST(random_graphs_compiled_agree_with_the_reference)
 {
     uint64_t first = test_seed() % 1000000;
     uint64_t n = test_case_seed(&first) ? 1 : (uint64_t)effort(EFFORT_compiled_graphs);
     bundle_spread b = {.most = 12, .check = bundle_check};
     for (uint64_t i = 0; i < n; i++)
-        add_subject(&b, first + i);
+        add_subject(&(destination){.spread = &b}, first + i);
     bundle_spread_end(&b);
 }

@@ -25,7 +25,7 @@ void device_pair_put(uint32_t element, void *data, size_t index, uint64_t bits)
     unsigned w = memory_bits(element);
     if (w == 4) {
         unsigned shift = index % 2 * 4;
-        at[index / 2] = (unsigned char)((at[index / 2] & (0xf0 >> shift)) | (bits & 15) << shift);
+        at[index / 2] = (unsigned char)((at[index / 2] & (0xf0u >> shift)) | (bits & 15) << shift);
         return;
     }
     memcpy(at + index * (w / 8), &bits, w / 8);

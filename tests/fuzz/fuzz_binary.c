@@ -3,6 +3,7 @@
    gets a correct header, so that the code after the checksum is explored. What decodes must verify, encode to bytes
    that decode to the same graph, and print as text that does too. */
 #include "fuzz_checks.h"
+#include "transform_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,12 +31,14 @@ static uint8_t *with_header(const uint8_t *payload, size_t size)
 static void decode(const uint8_t *data, size_t size)
 {
     flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
     flx_module *m = flx_decode(ctx, data, size, "fuzz", &err);
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0] && strcmp(err.where, "fuzz") == 0);
     for (size_t i = 0; i < flx_module_count(m); i++)
         check_graph(flx_module_graph(m, i));
+    if (m)
+        check_uses(flx_module_main(m));
     flx_module_free(m);
     flx_context_free(ctx);
 }

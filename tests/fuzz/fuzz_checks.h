@@ -8,13 +8,23 @@
 
 #include <fluxion/fluxion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static inline void need(int condition)
+/* The allocator of contexts; NULL: the C library's. */
+#ifndef FUZZ_ALLOC
+#define FUZZ_ALLOC NULL
+#endif
+
+#define need(condition) need_at((condition), #condition, __FILE__, __LINE__)
+
+static inline void need_at(int holds, const char *condition, const char *file, int line)
 {
-    if (!condition)
-        abort();
+    if (holds)
+        return;
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+    abort();
 }
 
 /* ---- Reading back ---- */

@@ -4,6 +4,7 @@
    the graph and later calls do nothing; a graph without an error must be consistent. */
 #include "fuzz_checks.h"
 #include "ops/opcode.h"
+#include "transform_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -228,6 +229,7 @@ static void end(script *s)
             check_passes(s->g);
             run_on_awkward_values(s->g);
         }
+        check_uses(s->g);
     } else {
         need(err.code != FLX_E_INTERNAL && err.message[0]);
     }

@@ -4,6 +4,7 @@
    imported: that gives graphs that verify, or an error. */
 #include "fuzz_checks.h"
 #include "stablehlo/syntax/syntax.h"
+#include "transform_checks.h"
 
 #include <fluxion/stablehlo.h>
 
@@ -85,12 +86,14 @@ static void parse(const char *text, size_t size)
 static void import(const char *text, size_t size)
 {
     flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
     flx_module *m = flx_import_stablehlo(ctx, text, size, "fuzz", &err);
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0]);
     for (size_t i = 0; i < flx_module_count(m); i++)
         need(flx_graph_verify(flx_module_graph(m, i), &err) == FLX_OK);
+    if (m)
+        check_uses(flx_module_main(m));
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_text.c: the text form. What parses must verify, print, read back as the same graphs and print the same again,
-   and pass through the binary form; small graphs without loops also go through the passes and are run. */
+   and pass through the binary form; small graphs also go through the passes and transforms and are run. */
 #include "fuzz_checks.h"
 #include "token_mutator.h"
+#include "transform_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
@@ -53,7 +54,7 @@ static void check_module(flx_context *ctx, const flx_module *m)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20});
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
     flx_module *m = flx_parse(ctx, (const char *)data, size, "fuzz", &err);
     if (!m)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0] && strncmp(err.where, "fuzz:", 5) == 0);
@@ -66,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_passes(flx_module_main(m));
             run_on_awkward_values(flx_module_main(m));
         }
+        check_uses(flx_module_main(m));
     }
     flx_module_free(m);
     flx_context_free(ctx);

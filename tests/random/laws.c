@@ -8,6 +8,7 @@
    generated, and its derivatives may lose three more digits. */
 #include "law_values.h"
 
+#include "passes/calls.h"
 #include "passes/pass.h"
 #include "plain_subject.h"
 #include "test.h"
@@ -54,13 +55,45 @@ static flx_code fuse_exactly(const flx_graph *in, flx_graph **out, flxi_remap *r
     return *out ? FLX_OK : (flx_code)err->code;
 }
 
+static flx_code lower_by(flx_policy policy, const flx_graph *in, flx_graph **out, flx_error *err)
+{
+    *out = flx_lower(in, policy, err);
+    return *out ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code lower_direct(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    (void)remap;
+    return lower_by(FLX_POLICY_DIRECT, in, out, err);
+}
+
+static flx_code lower_fusable(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    (void)remap;
+    return lower_by(FLX_POLICY_FUSABLE, in, out, err);
+}
+
+static flx_code lower_for_autodiff(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    (void)remap;
+    return lower_by(FLX_POLICY_FOR_AUTODIFF, in, out, err);
+}
+
 /* Passes keep every bit, also of values that are not finite. */
 static bool passes_keep_values(const subject *s, char *detail)
 {
     static const struct {
         const char *name;
         flxi_pass run;
-    } passes[] = {{"simplify", flxi_simplify}, {"cse", flxi_pass_cse}, {"dce", flxi_pass_dce}, {"fuse", fuse_exactly}};
+    } passes[] = {{"simplify", flxi_simplify},
+                  {"cse", flxi_pass_cse},
+                  {"dce", flxi_pass_dce},
+                  {"fuse", fuse_exactly},
+                  {"lower, direct", lower_direct},
+                  {"lower, fusable", lower_fusable},
+                  {"lower, for autodiff", lower_for_autodiff},
+                  {"prune calls", flxi_pass_prune_calls},
+                  {"inline calls", flxi_pass_inline_calls}};
     flx_tensor *before[MAX_OUT] = {0};
     flx_error err = {0};
     law_point p = law_here(s, false);
@@ -454,7 +487,7 @@ static bool jacobians_agree(const subject *s, char *detail)
 const law laws[] = {
     {"the graph verifies", verifies, 1},
     {"text and bytes read back to the same graph", reads_back, 1},
-    {"simplify, cse, dce and fuse keep every bit", passes_keep_values, 1},
+    {"passes and lowering keep every bit", passes_keep_values, 1},
     {"reverse mode, forward mode and finite differences agree", first_order, 1},
     {"second derivatives are symmetric", second_order, 3},
     {"second derivatives are finite differences of gradients", second_differences, 6},

@@ -18,4 +18,9 @@ typedef struct {
 extern const law laws[];
 extern const size_t num_laws;
 
+/* Tests the laws that are this seed's turn, or all, on its random graph, and reports each that it breaks with a small
+   graph that breaks it too. False when the seed gives no graph. With `control` the graph is one of
+   random_control_subject(). */
+bool random_laws_try(uint64_t seed, bool every_law, bool control);
+
 #endif

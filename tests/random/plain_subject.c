@@ -112,7 +112,7 @@ static bool add_stops(subject *s, const flx_graph *g, flx_error *err)
     for (size_t k = 0; ok && k < n; k++) {
         subject_input *in = &s->in[s->n++];
         *in = (subject_input){.x = values[k], .other = flx_tensor_retain(values[k])};
-        snprintf(in->name, sizeof in->name, "stop_%zu", k);
+        snprintf(in->name, sizeof in->name, "stop_%d", (int)(k % RANDOM_MAX_INPUTS));
     }
     flx_graph_release(part);
     return ok;

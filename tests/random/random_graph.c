@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+flx_context_options random_context_options;
+
 #define STEP 1e-3
 const double random_steps[RANDOM_POINTS] = {0.0, STEP, -STEP, STEP / 2, -STEP / 2};
 
@@ -454,7 +456,7 @@ static void add_inputs(random_maker *m, subject *s)
         add_input(m, s, random_below(m, 2) ? FLX_I32 : FLX_BOOL);
 }
 
-bool random_subject(subject *s, uint64_t seed, flx_module **module)
+static bool make_subject(subject *s, uint64_t seed, bool control, flx_module **module)
 {
     char *graphs = NULL;
     char *statements = NULL;
@@ -463,7 +465,8 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     random_maker *m = calloc(1, sizeof *m);
     CHECK(m != NULL);
     m->state = seed;
-    *s = (subject){.ctx = flx_context_new(NULL), .seed = seed};
+    m->prefers_control = control;
+    *s = (subject){.ctx = flx_context_new(&random_context_options), .seed = seed};
     m->ctx = s->ctx;
     m->graphs = open_memstream(&graphs, &graphs_size);
     m->statements = open_memstream(&statements, &statements_size);
@@ -471,6 +474,8 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     add_inputs(m, s);
     /* Most graphs are small, some have a hundred nodes: small ones are quick to run and to understand. */
     int statements_wanted = random_below(m, 12) ? 4 + random_below(m, 14) : 20 + random_below(m, 60);
+    if (control)
+        statements_wanted = 1 + random_below(m, 5);
     for (int tries = statements_wanted * 6; tries > 0 && statements_wanted > 0; tries--) {
         m->draft.n = 0;
         m->draft.s[0] = 0;
@@ -494,6 +499,16 @@ bool random_subject(subject *s, uint64_t seed, flx_module **module)
     if (!ok)
         random_subject_free(s, NULL);
     return ok;
+}
+
+bool random_subject(subject *s, uint64_t seed, flx_module **module)
+{
+    return make_subject(s, seed, false, module);
+}
+
+bool random_control_subject(subject *s, uint64_t seed, flx_module **module)
+{
+    return make_subject(s, seed, true, module);
 }
 
 void random_subject_free(subject *s, flx_module *module)

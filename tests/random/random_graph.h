@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { RANDOM_MAX_INPUTS = 24, RANDOM_POINTS = 5, RANDOM_MAX_VALUES = 160, RANDOM_TEXT = 1600 };
+enum { RANDOM_MAX_INPUTS = 24, RANDOM_POINTS = 5, RANDOM_MAX_VALUES = 160, RANDOM_TEXT = 16000 };
 
 /* ---- A graph and where to look at it ---- */
 
@@ -38,8 +38,13 @@ typedef struct {
     uint64_t seed; /* for whatever a law chooses at random */
 } subject;
 
+/* Of the contexts of subjects: all zero unless a program sets it. */
+extern flx_context_options random_context_options;
+
 /* A new context with the graph of the seed; false when the seed gives none. */
 bool random_subject(subject *s, uint64_t seed, flx_module **module);
+/* The same with few statements, most of them nested control flow. */
+bool random_control_subject(subject *s, uint64_t seed, flx_module **module);
 void random_subject_free(subject *s, flx_module *module);
 
 /* x + h t, in double precision. */
@@ -76,6 +81,7 @@ typedef struct {
     int64_t symbol;     /* what the symbol is bound to */
     random_line draft;  /* graphs that only the statement being tried needs */
     FILE *graphs, *statements;
+    bool prefers_control; /* half of the statements are nested control flow */
 } random_maker;
 
 void random_say(random_line *l, const char *fmt, ...) FLX_PRINTF(2, 3);
@@ -107,6 +113,8 @@ bool random_scan(random_maker *m);
 bool random_while(random_maker *m);
 bool random_custom(random_maker *m);
 bool random_map(random_maker *m);
+/* Levels of control flow in one another (random_control.c). */
+bool random_control(random_maker *m);
 /* Scans that move elements (random_moves.c). */
 bool random_moves(random_maker *m);
 

@@ -75,12 +75,12 @@ static void report(const subject *s, const law *l, const char *found)
     flx_graph_release(small);
 }
 
-static bool try_seed(uint64_t seed, bool every_law)
+bool random_laws_try(uint64_t seed, bool every_law, bool control)
 {
     subject s;
     flx_module *module;
     test_fail_context("FLX_TEST_CASE=%llu", (unsigned long long)seed);
-    if (!random_subject(&s, seed, &module))
+    if (!(control ? random_control_subject : random_subject)(&s, seed, &module))
         return false;
     uint64_t state = seed;
     for (size_t i = 0; i < num_laws; i++) {
@@ -100,13 +100,29 @@ TEST(random_graphs_obey_the_laws)
     int64_t made = 0;
     uint64_t only;
     if (test_case_seed(&only)) {
-        CHECK(try_seed(only, true));
+        CHECK(random_laws_try(only, true, false));
         return;
     }
     for (int64_t i = 0; i < wanted; i++)
-        made += try_seed(test_seed() + (uint64_t)i, false);
+        made += random_laws_try(test_seed() + (uint64_t)i, false, false);
     test_fail_context("all seeds");
     CHECK_MSG(made * 20 >= wanted * 19, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
+}
+
+/* One in eight as many: a graph has many levels. */
+TEST(random_control_flow_obeys_the_laws)
+{
+    int64_t wanted = 1 + effort(EFFORT_random_graphs) / 8;
+    int64_t made = 0;
+    uint64_t only;
+    if (test_case_seed(&only)) {
+        CHECK(random_laws_try(only, true, true));
+        return;
+    }
+    for (int64_t i = 0; i < wanted; i++)
+        made += random_laws_try(test_seed() + (uint64_t)i, false, true);
+    test_fail_context("all seeds");
+    CHECK_MSG(made * 20 >= wanted * 18, "only %lld of %lld seeds gave a graph", (long long)made, (long long)wanted);
 }
 
 /* ---- The test itself ---- */
@@ -178,6 +194,37 @@ TEST(random_graphs_are_of_all_sizes_and_kinds_and_use_most_ops)
                   c.symbolic * 10 >= c.made,
               "of %d graphs %d have single precision, %d complex numbers, %d stop_gradient, %d symbols", c.made,
               c.single, c.complex, c.stopped, c.symbolic);
+}
+
+static int depth_of(const flx_graph *g)
+{
+    int most = 0;
+    for (size_t i = 0; i < g->bodies.n; i++) {
+        int d = 1 + depth_of(g->bodies.at[i]);
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+TEST(random_control_flow_is_nested_and_of_all_kinds)
+{
+    enum { SEEDS = 100 };
+    static const flxi_opcode kinds[] = {OP_if, OP_case, OP_while, OP_scan, OP_call, OP_map, OP_custom_fn};
+    bool seen[OP_COUNT] = {0};
+    int deep = 0, made = 0;
+    for (uint64_t i = 0; i < SEEDS; i++) {
+        subject s;
+        flx_module *module;
+        if (!random_control_subject(&s, test_seed() + i, &module))
+            continue;
+        made++;
+        deep += depth_of(s.g) >= 3;
+        note_ops(s.g, seen);
+        random_subject_free(&s, module);
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        EXPECT_MSG(seen[kinds[k]], "there is no %s", flxi_ops[kinds[k]].name);
+    CHECK_MSG(deep * 4 >= made && made * 10 >= SEEDS * 9, "of %d graphs %d have three levels", made, deep);
 }
 
 /* Custom functions whose reverse rules lack something, in the middle of other things: a factor, where values are

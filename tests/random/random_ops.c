@@ -753,10 +753,12 @@ bool random_statement(random_maker *m)
         {4, 4, make_conv},         {6, 2, make_window},          {4, 3, random_if},         {4, 4, random_scan},
         {4, 3, random_while},      {4, 4, random_custom},        {4, 0, random_map},        {4, 0, make_bool},
         {0, 40, random_complex},   {0, 14, random_from_complex}, {7, 0, random_to_complex}, {10, 4, random_precision},
-        {4, 3, random_stop},       {12, 6, random_moves},
+        {4, 3, random_stop},       {12, 6, random_moves},        {4, 0, random_control},
     };
     int total = 0;
     m->real = choose_real(m);
+    if (m->prefers_control && random_below(m, 2))
+        return random_control(m);
     bool is_complex = m->real == FLX_C64 || m->real == FLX_C128;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         total += is_complex ? kinds[i].complex_weight : kinds[i].weight;

@@ -87,6 +87,27 @@ TEST(kernel_region_rule_of_several_results)
                    "}");
 }
 
+/* A region that does nothing, with a rule that says nothing. */
+TEST(kernel_region_rule_of_an_empty_region)
+{
+    kernel_case_check(&(kernel_case){
+        .name = "nothing",
+        .text = "kernel nothing(workgroup = [1, 1, 1]) {\n"
+                "  buffer x: f64[2] read;\n"
+                "  buffer out: f64[2] output;\n"
+                "  let i = invocation_id(0);\n"
+                "  region nothing { } adjoint { }\n"
+                "  out[i] = x[i] * x[i];\n"
+                "}\n",
+        .outputs = "out",
+        .inputs = "x",
+        .grid = {2, 1, 1},
+        .data = "x = 1.5, -3",
+        .values = "out = 2.25, 9",
+        .gradients = "grad_x = 3, -6",
+    });
+}
+
 /* The rule counts, even where it is not the derivative: rounding passes gradients on. */
 TEST(kernel_region_rule_replaces_the_automatic_one)
 {

@@ -387,7 +387,7 @@ TEST(kernel_random_laws)
             run_tangent(&p, forward, &tangent);
             smooth += check_tangent(&p, &tangent);
             check_gradient(&p, backward, &tangent);
-            if (only || seed % 8 == 0)
+            if (test_case_wanted() || seed % 8 == 0)
                 check_second(&p);
             flx_kernel_derived_free(forward);
             flx_kernel_derived_free(backward);
@@ -397,6 +397,6 @@ TEST(kernel_random_laws)
     }
     test_fail_context("%llu kernels, %llu finite, %llu without kinks near by", (unsigned long long)(last - first + 1),
                       (unsigned long long)usable, (unsigned long long)smooth);
-    CHECK(usable * 10 >= (last - first + 1) * 9);
+    CHECK(only || usable * 10 >= (last - first + 1) * 9);
     CHECK(only || smooth * 10 >= usable * 7);
 }

@@ -219,16 +219,35 @@ static flx_code fail_file(job *j, const char *what, const char *dir)
                           "cannot %s in '%.100s': %s", what, dir, strerror(errno));
 }
 
+static int open_directory(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Levels of directories that a compiler may have made; what is deeper stays. */
+enum { MAX_DEPTH = 16 };
+
+/* Removes a directory and what is in it. Links are removed, not followed: what they lead to is not ours. */
+static void remove_at(int parent, const char *name, int depth)
+{
+    int fd = open_directory(parent, name);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (flxi_system.unlinkat(dirfd(d), e->d_name, 0) != 0 && depth < MAX_DEPTH)
+            remove_at(dirfd(d), e->d_name, depth + 1);
+    }
+    if (d)
+        closedir(d);
+    flxi_system.unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 static void remove_path(const char *path)
 {
-    DIR *d = opendir(path);
-    if (d) {
-        for (struct dirent *e; (e = readdir(d));)
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                flxi_system.unlinkat(dirfd(d), e->d_name, 0);
-        closedir(d);
-    }
-    rmdir(path);
+    remove_at(AT_FDCWD, path, 0);
 }
 
 /* Whether it is a directory of a process of this user that has ended: the name has its number, and it would hold a lock

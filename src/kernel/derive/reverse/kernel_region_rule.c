@@ -476,6 +476,8 @@ static void make_copies(rule *r)
             num_copies++;
         }
     flxi_kframe *f = &b->frames.at[b->frames.n - 1];
+    if (f->list.n == 0) /* an empty region: there may be no list */
+        return;
     flxi_ks *copies = flxi_kb_ok(b) ? flxi_dup(&r->arena, flxi_ks, f->list.at + n, num_copies) : NULL;
     if (!copies) {
         fail_memory(r);

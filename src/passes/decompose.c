@@ -58,7 +58,12 @@ static flx_code expand_node(flxi_copy *c, uint32_t i, flxi_expansion rule)
     }
     for (uint32_t k = 0; k < n->nout; k++) {
         const flx_type *made = flx_val_type(c->to, y[k]);
-        if (!made || !flxi_type_equal(made, flxi_type_at(c->from, n->first + k)))
+        const flx_type *declared = flxi_type_at(c->from, n->first + k);
+        bool is_static = made && flxi_type_is_static(made) && flxi_type_is_static(declared);
+        if (made && !is_static && !flxi_type_equal(made, declared))
+            return flxi_fail_hint(c->err, FLX_E_UNBOUND_DIM, "bind the dimensions: flx_specialise(), or numbers in the text",
+                                  "%s: its operands do not say the extents of its results", s.op->name);
+        if (!made || !flxi_type_equal(made, declared))
             return flxi_fail(c->err, FLX_E_INTERNAL, "%s: the type of its decomposition differs", s.op->name);
         flxi_copy_replace(c, n->first + k, y[k].id);
     }

@@ -47,7 +47,7 @@ static bool flag_unreachable(marker *m, flxi_klist list, uint32_t at, bool is_de
 {
     for (size_t i = 0; i < list.n; i++) {
         const flxi_ks *s = &list.at[i];
-        m->unreachable[at] = is_dead;
+        m->unreachable[at] = is_dead && !flxi_klist_has_copies((flxi_klist){s, 1});
         bool body_ends = flag_unreachable(m, s->body, at + 1, is_dead);
         bool other_ends = flag_unreachable(m, s->other, m->f.other[at], is_dead);
         is_dead = is_dead || s->kind == KS_RETURN || (s->kind == KS_IF && body_ends && other_ends) ||

@@ -389,6 +389,17 @@ bool flxi_kfacts_is_written(const flxi_kfacts *f, uint32_t buffer)
     return !is_constant(f, buffer) && (f->calls_act || !is_empty(&f->writes, buffer) || !is_empty(&f->wild, 0));
 }
 
+bool flxi_klist_has_copies(flxi_klist list)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        const flxi_ks *s = &list.at[i];
+        if (s->kind == KS_ASYNC_LOAD || s->kind == KS_ASYNC_STORE || s->kind == KS_ASYNC_WAIT ||
+            flxi_klist_has_copies(s->body) || flxi_klist_has_copies(s->other))
+            return true;
+    }
+    return false;
+}
+
 bool flxi_kfacts_is_shared(const flxi_kfacts *f, uint32_t buffer)
 {
     const flxi_kbuffer *b = &f->k->buffers[buffer];

@@ -93,6 +93,9 @@ bool flxi_kfacts_is_same(const flxi_kfacts *f, uint32_t var, uint32_t from, uint
    in the statement at `from`: assignments in a branch that is not on the path do not count. */
 bool flxi_kfacts_reaches(const flxi_kfacts *f, uint32_t var, uint32_t from, uint32_t use);
 
+/* Whether it starts copies or waits for them: the two belong together, so neither is removed alone. */
+bool flxi_klist_has_copies(flxi_klist list);
+
 /* Whether other invocations may access its elements. */
 bool flxi_kfacts_is_shared(const flxi_kfacts *f, uint32_t buffer);
 /* Whether the program may write it. */

@@ -90,7 +90,7 @@ static bool rewrite_if(flxi_krewrite *r, const flxi_ks *s)
     uint32_t at = r->at;
     uint32_t c = flxi_krewrite_expr(r, s->a);
     const flxi_kx *e = flxi_kb_expr(r->to, c);
-    if (e->kind == KX_LITERAL) {
+    if (e->kind == KX_LITERAL && !flxi_klist_has_copies(e->bits ? s->other : s->body)) {
         bool holds = e->bits != 0;
         if (!holds)
             flxi_krewrite_skip(r, s->body);
@@ -116,7 +116,7 @@ static bool rewrite_if(flxi_krewrite *r, const flxi_ks *s)
 static bool never_runs(const flx_kernel *k, const flxi_ks *s)
 {
     const flxi_kx *a = &k->exprs[s->a], *b = &k->exprs[s->b];
-    return a->kind == KX_LITERAL && b->kind == KX_LITERAL && a->bits >= b->bits;
+    return a->kind == KX_LITERAL && b->kind == KX_LITERAL && a->bits >= b->bits && !flxi_klist_has_copies(s->body);
 }
 
 static bool branch_stmt(flxi_krewrite *r, const flxi_ks *s)

@@ -68,21 +68,25 @@ static void renumber_scratch(run *r, const flx_kernel *next)
     }
 }
 
-/* Debug builds validate the input and the result of every pass. */
-static bool check_made(const flx_kernel *k, const char *maker, flx_error *err)
+/* Debug builds validate the input and the result of every pass. An input that a transform made may exceed limits, of
+   which the caller hears; it has no name of a pass. */
+static bool check_made(const flx_kernel *k, const char *pass_name, flx_error *err)
 {
 #ifdef FLX_DEBUG
     flx_error why = {0};
     flx_code code = flxi_kernel_check(k, &why);
     if (code == FLX_E_OOM)
         flxi_oom(err, "a kernel");
+    else if (code != FLX_OK && !pass_name && err)
+        *err = why;
     else if (code != FLX_OK)
-        flxi_fail(err, FLX_E_INTERNAL, "%s produced an invalid kernel: %.180s", maker, why.message);
+        flxi_fail(err, FLX_E_INTERNAL, "%s produced an invalid kernel: %.180s", pass_name ? pass_name : "a transform",
+                  why.message);
     if (code != FLX_OK)
         return false;
 #else
     (void)k;
-    (void)maker;
+    (void)pass_name;
     (void)err;
 #endif
     return true;
@@ -148,7 +152,7 @@ static flx_kernel *optimise(const flx_kernel *k, const pass *const *list, size_t
         r.o.only_if_loaded = r.scratch;
     }
     r.k = flxi_krewrite_nothing(k);
-    if (!check_made(r.k, "the caller of the optimiser", err)) {
+    if (!check_made(r.k, NULL, err)) {
         flx_kernel_release(r.k);
         r.k = NULL;
     }

@@ -86,6 +86,8 @@ static bool unroll_loop(flxi_krewrite *r, const flxi_ks *s)
     if (!has_trips(r->from, s, &trips) || trips > MAX_TRIPS)
         return false;
     bool is_small = trips * unrolled_size(r->from, s->body) <= MAX_UNROLLED && r->to->nodes < MAX_TOTAL;
+    if (trips != 1 && flxi_klist_has_copies(s->body))
+        return false;
     if (trips > 1 && (!is_small || !may_repeat(&p->f, s->body)))
         return false;
     uint64_t from = r->from->exprs[s->a].bits;

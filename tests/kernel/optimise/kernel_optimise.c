@@ -4,6 +4,7 @@
 #include "kernel/optimise/optimise_case.h"
 
 #include "fault.h"
+#include "kernel/check/kernel_validate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +310,32 @@ TEST(kernel_if_literal_conditions)
     optimise_expect("if", "if (false) { out[i] = 1.0; } else { out[i] = 2.0; } if (0) { x[i] = 1.0; }",
                     "out[i] = 2.0;");
     optimise_expect("if", "for (j in 3..3) { out[j] = 1.0; } for (j in 0..0) { out[j] = 1.0; }", "");
+}
+
+/* A copy and its wait stay together. */
+TEST(kernel_if_keeps_copies)
+{
+    static const char copies[] = "kernel k() { buffer a: f32[8] read; buffer out: f32[8] output;\n"
+                                 "  buffer s: f32[4] workgroup; %s barrier(); out[0] = s[0]; }";
+    static const char *const bodies[] = {
+        "if (false) { async_load(a, s, 0, 16, \"t\"); } async_wait(\"t\");",
+        "async_load(a, s, 0, 16, \"t\"); if (true) { out[1] = 2.0; } else { async_wait(\"t\"); }",
+        "async_load(a, s, 0, 16, \"t\"); for (j in 3..3) { async_wait(\"t\"); }",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char text[400];
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        snprintf(text, sizeof text, copies, bodies[i]);
+        flx_kernel *k = flx_kernel_parse(ctx, text, strlen(text), "k", &err);
+        CHECK_MADE(k, &err);
+        flx_kernel *lean = flx_kernel_optimise(k, NULL, &err);
+        CHECK_MADE(lean, &err);
+        CHECK_OK(flxi_kernel_check(lean, &err), &err);
+        flx_kernel_release(lean);
+        flx_kernel_release(k);
+        flx_context_free(ctx);
+    }
 }
 
 TEST(kernel_if_splices_with_new_names)

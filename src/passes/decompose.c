@@ -61,7 +61,7 @@ static flx_code expand_node(flxi_copy *c, uint32_t i, flxi_expansion rule)
         const flx_type *declared = flxi_type_at(c->from, n->first + k);
         bool is_static = made && flxi_type_is_static(made) && flxi_type_is_static(declared);
         if (made && !is_static && !flxi_type_equal(made, declared))
-            return flxi_fail_hint(c->err, FLX_E_UNBOUND_DIM, "bind the dimensions: flx_specialise(), or numbers in the text",
+            return flxi_fail_hint(c->err, FLX_E_UNBOUND_DIM, "bind the dimensions: flx_specialise(), or write numbers",
                                   "%s: its operands do not say the extents of its results", s.op->name);
         if (!made || !flxi_type_equal(made, declared))
             return flxi_fail(c->err, FLX_E_INTERNAL, "%s: the type of its decomposition differs", s.op->name);

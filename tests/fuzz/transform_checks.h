@@ -222,8 +222,8 @@ static inline void check_same_tensor(const flx_tensor *a, const flx_tensor *b, i
         }
 }
 
-/* A graph of the same meaning gives the same values; it is released. An index out of range is an error only where its op
-   is still needed, which transforms decide. */
+/* A graph of the same meaning gives the same values; it is released. An index out of range is an error only where its
+   op is still needed, which transforms decide. */
 static inline void check_same_values(const known_run *k, flx_graph *other, const char *what)
 {
     flx_tensor *out[MAX_OUTPUTS];

@@ -120,9 +120,12 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     FLXI_TRY(flxi_stop_check(err));
     if (!is_later)
         return FLX_OK;
-    v->is_compiling = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
-    if (!v->has_thread)
-        flxi_fail(&v->failure, FLX_E_DEVICE, "no thread could be started to compile on");
+    v->is_compiling = true; /* before the thread ends */
+    v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
+    if (v->has_thread)
+        return FLX_OK;
+    v->is_compiling = false;
+    flxi_fail(&v->failure, FLX_E_DEVICE, "no thread could be started to compile on");
     return FLX_OK;
 }
 
@@ -301,7 +304,10 @@ static void count_run(flxi_variant *v, int64_t time_ns)
     v->run_ns += time_ns;
     if (!m->lacks_chains || v->run_ns < specialise_after_ns * (int64_t)m->kernels.n || v->has_thread)
         return;
-    v->is_specialising = v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
+    v->is_specialising = true; /* before the thread looks */
+    v->has_thread = flxi_thread_start(&v->thread, compile_later, v);
+    if (!v->has_thread)
+        v->is_specialising = false;
 }
 
 /* States of other extents are kept as long as they hold no more than this, or than the state in use. */

@@ -337,25 +337,6 @@ const char *test_keep_dir(void)
     return NULL;
 }
 
-uint64_t test_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double test_uniform(uint64_t *state)
-{
-    return (double)(test_random(state) >> 11) * 0x1p-53;
-}
-
-const char *test_source_dir(void)
-{
-    const char *dir = getenv("FLX_SOURCE_DIR");
-    return dir && dir[0] ? dir : FLX_SOURCE_DIR;
-}
-
 const char *test_temp_dir(void)
 {
     return case_folder();

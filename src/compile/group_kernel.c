@@ -304,20 +304,31 @@ static uint32_t bound_id(writer *w, const char *name, flx_kernel_id id, uint32_t
     return flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, name), flxi_kb_id(w->k, id, axis)));
 }
 
-/* How many trailing axes the invocations of a line run along. */
-static int64_t line_of(const writer *w, int64_t count)
+/* The axis that the invocations of a line run along: the last one of more than one element. -1: they run along all. */
+static int line_axis(const writer *w)
 {
     const flx_type *t = &w->anchor;
     int last = t->rank - 1;
-    if (!w->group->needs_axes || last < 0 || t->dims[last] < MAX_LANES)
-        return count;
-    return t->dims[last];
+    while (last >= 0 && t->dims[last] == 1)
+        last--;
+    return w->group->needs_axes && last >= 0 && t->dims[last] >= MAX_LANES ? last : -1;
+}
+
+/* Invocation i of line o. */
+static void set_line_index(writer *w, int axis, uint32_t o, uint32_t i)
+{
+    flxi_express e = emitter(w);
+    w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, o, w->anchor.dims[axis]), i);
+    unfold(w, &w->anchor, 0, axis, o, &w->element);
+    w->element.dim[axis] = i;
+    for (int k = axis + 1; k < w->anchor.rank; k++)
+        w->element.dim[k] = u32(w, 0);
 }
 
 static void write_map(writer *w)
 {
-    flxi_express e = emitter(w);
-    int64_t count = flxi_static_extent(&w->anchor, 0, w->anchor.rank), line = line_of(w, count);
+    int axis = line_axis(w);
+    int64_t count = flxi_static_extent(&w->anchor, 0, w->anchor.rank), line = axis >= 0 ? w->anchor.dims[axis] : count;
     uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
     w->element.flat = i;
     w->out->grid[0] = blocks(line, w->k->k->size[0]);
@@ -326,9 +337,7 @@ static void write_map(writer *w)
         uint32_t o = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1);
         w->out->grid[1] = (uint32_t)(count / line);
         open_guarded(w, o, count / line); /* always true; it bounds the indices */
-        w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, o, line), i);
-        unfold(w, &w->anchor, 0, w->anchor.rank - 1, o, &w->element);
-        w->element.dim[w->anchor.rank - 1] = i;
+        set_line_index(w, axis, o, i);
     }
     store_all(w, LEVEL_ELEMENT, -1);
     if (line != count)
@@ -660,7 +669,8 @@ static uint32_t width_of(const writer *w)
 {
     if (w->group->has_rows)
         return 64;
-    int64_t line = line_of(w, flxi_static_extent(&w->anchor, 0, w->anchor.rank));
+    int axis = line_axis(w);
+    int64_t line = axis >= 0 ? w->anchor.dims[axis] : flxi_static_extent(&w->anchor, 0, w->anchor.rank);
     int64_t rounded = (line + MAX_LANES - 1) / MAX_LANES * MAX_LANES;
     return rounded < MAP_WIDTH ? (uint32_t)(rounded ? rounded : MAX_LANES) : MAP_WIDTH;
 }

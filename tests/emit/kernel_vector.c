@@ -150,7 +150,17 @@ typedef struct {
     " let i = invocation_id(0); let r = workgroup_id(1); let id = cast<u32>(ids[r]) % 3;"                            \
     " if (i < 60) { out[r * 60 + i] = x[id * 60 + i] * cast<f32>(ids[r + 1]); } }"
 
+/* Ramps that are guarded at their ends: lengths that are known, and that are not. */
+#define GUARDED                                                                                                  \
+    "kernel guarded(workgroup = [64, 1, 1]) { buffer x: f32[222] read; buffer y: f64[] read; buffer h: f16[] "   \
+    "read; buffer out: f32[] output; buffer ys: f64[] output; buffer hs: f16[] output;"                          \
+    " let i = invocation_id(0); let r = workgroup_id(1); if (i < 74) { if (r < 3) {"                             \
+    " out[r * 74 + i] = select(i < 69, x[r * 74 + select(i < 69, i, 0) + 5], x[r * 74 + select(i - 69 < 5, i - " \
+    "69, 0)]); ys[r * 74 + i] = y[select(i >= 3 && i < 40, i - 3, 7) + r]; hs[r * 74 + i] = h[select(i < 41, "   \
+    "i, r * 200)]; } } }"
+
 static const shape shapes[] = {
+    {GUARDED, {2, 3, 1}, 222, 16, 0},      {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},
     {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0}, {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},
     {COMPLEX, {2, 1, 1}, 230, 64, 0},      {COMPLEX, {2, 1, 1}, 239, 16, 2},      {CALLS, {2, 1, 1}, 130, 32, 0},
     {CALLS, {2, 1, 1}, 120, 64, 0},        {MAP, {4, 1, 1}, 250, 32, 0},          {MAP, {4, 1, 1}, 250, 32, 2},
@@ -263,6 +273,17 @@ TEST(kernel_vector_halves)
                 k, &(device_pair){.device = "vector", .grid = {1024, 1, 1}, .fill = fill_halves, .seed = seed * 3 + 1});
         vector_forget();
     }
+    flx_kernel_release(k);
+}
+
+/* A guarded ramp is one load wherever a vector is wholly inside. */
+TEST(kernel_vector_guarded_ramps_are_not_gathered)
+{
+    const char *reason;
+    flx_kernel *k = flk(GUARDED);
+    char *text = vector_text(k, NULL, &reason);
+    CHECK(!reason && strstr(text, "k_guarded_at_f32") && strstr(text, "k_guarded_f64") && !strstr(text, "k_gather_f"));
+    free(text);
     flx_kernel_release(k);
 }
 

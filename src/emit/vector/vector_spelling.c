@@ -627,6 +627,27 @@ static const flxi_vhelper helpers[] = {
     {{"gather_at", KBY_TYPE,
       "$F $v $n(const $E *b, $q i)\n{\n    $e r;\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
      0},
+    /* Consecutive elements from i on where m holds, element o in the other lanes. */
+    {{"guarded_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
+           "{\n    $e r;\n    " LANES "r[j] = (m[j] ? i + j : o) < n ? b[m[j] ? i + j : o] : 0;\n    return $G;\n}\n"},
+     0},
+    {{"guarded", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
+      "{ return !@any(~m) && (k_u64)i + $k <= n ? @get(b + i) : @guarded_rest(b, n, i, o, m); }\n"},
+     0},
+    {{"guarded_at", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 i, k_u32 o, $B m)\n"
+      "{\n"
+      "    if (!@any(~m))\n"
+      "        return @get(b + i);\n"
+      "    $e r;\n"
+      "    " LANES "r[j] = b[o];\n"
+      "    if (@any(m))\n"
+      "        " LANES "if (m[j]) r[j] = b[i + j];\n"
+      "    return $G;\n"
+      "}\n"},
+     0},
     {{"put", KBY_TYPE, "$F void $n($E *b, $v a)\n{ const $e r = $H; __builtin_memcpy(b, &r, sizeof r); }\n"}, 0},
     {{"store_rest", KBY_TYPE,
       RARE "void $n($E *b, k_u32 n, k_u32 i, $v a)\n"

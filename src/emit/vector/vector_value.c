@@ -129,12 +129,52 @@ static words load_lanes(flxi_kwriter *w, const flxi_kx *e, const char *index)
     return (words){flxi_kw_text(w, "t%u", t), 0};
 }
 
+/* An index `rest + select(condition, ramp, other)`: a ramp that is guarded where it might leave its operand, as of a
+   concatenation, a window or padding. Most vectors are wholly inside or wholly outside. */
+typedef struct {
+    uint32_t condition, ramp, other;
+    const char *rest; /* the sum of all that is uniform, or "" */
+} guarded;
+
+static bool is_guarded(flxi_kwriter *w, uint32_t index, guarded *g)
+{
+    *g = (guarded){.rest = ""};
+    for (const flxi_kx *e = &w->k->exprs[index]; e->type == FLX_U32; e = &w->k->exprs[index]) {
+        if (e->kind == KX_SELECT) {
+            g->condition = e->x[0], g->ramp = e->x[1], g->other = e->x[2];
+            return flxi_vw_step(w, g->condition) == KSTEP_VARYING && flxi_vw_step(w, g->ramp) == 1 &&
+                   flxi_vw_step(w, g->other) == 0;
+        }
+        int uniform = e->kind == KX_BINARY && e->op == KBIN_add ? flxi_vw_step(w, e->x[0]) != 0 : -1;
+        if (uniform < 0 || flxi_vw_step(w, e->x[uniform]) != 0)
+            return false;
+        g->rest = flxi_kw_text(w, "%s + %s", g->rest, flxi_kw_value(w, e->x[uniform]));
+        index = e->x[!uniform];
+    }
+    return false;
+}
+
+static words load_guarded(flxi_kwriter *w, const flxi_kx *e, const guarded *g, unsigned part)
+{
+    bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]);
+    const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
+    const char *first = flxi_vw_first(w, g->ramp, part), *other = flxi_kw_value(w, g->other);
+    flxi_ksubject s = {.type = w->k->buffers[e->ref].element, .result = FLX_U32};
+    s.x[0] = is_proven ? pointer : flxi_kw_text(w, "%s, %s", pointer, length);
+    s.x[1] = flxi_kw_text(w, "%s%s, %s%s", first, g->rest, other, g->rest);
+    s.x[2] = flxi_vw_truth(w, g->condition, part);
+    return (words){flxi_vw_text(w, is_proven ? "@guarded_at($a, $b, $c)" : "@guarded($a, $b, $c)", &s), 3};
+}
+
 static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
 {
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
     bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]), moves = flxi_vspell_moves(b->element);
     int32_t step = flxi_vw_step(w, e->x[0]);
     bool is_row = step == 1 && moves, is_paired = step == 2 && moves && flxi_ktype_bytes(b->element, 1) >= 4;
+    guarded g;
+    if (moves && step == KSTEP_VARYING && is_guarded(w, e->x[0], &g))
+        return load_guarded(w, e, &g, part);
     const char *index = is_row || is_paired ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)
         return load_lanes(w, e, index);

@@ -124,6 +124,48 @@ static flxi_krange range_length(const flx_kernel *k, uint32_t buffer)
     return r;
 }
 
+/* Whether it has the same value wherever it is evaluated. */
+static bool is_fixed(const flxi_kranges *g, uint32_t e)
+{
+    return flxi_kfacts_is_pure(g->f, e) && !(g->f->does[e] & (KF_MEMORY | KF_STATE | KF_FOREIGN));
+}
+
+/* What a comparison that holds, or does not, says of one of its sides. */
+static flxi_krange compared_range(const flxi_kranges *g, const flxi_kx *c, bool holds, uint32_t value)
+{
+    flxi_krange all = whole(g->f->k->exprs[value].type);
+    bool is_right = c->x[1] == value, swaps = is_right != !holds, has_equal = c->op == KBIN_le || c->op == KBIN_ge;
+    if ((c->x[0] != value && !is_right) || c->op < KBIN_lt || c->op > KBIN_ge)
+        return all;
+    flxi_krange other = flxi_kranges_of(g, c->x[is_right ? 0 : 1]);
+    bool is_below = (c->op == KBIN_lt || c->op == KBIN_le) != swaps;
+    uint64_t gap = has_equal == holds ? 0 : 1;
+    if (is_below)
+        return other.high >= gap ? (flxi_krange){0, other.high - gap} : all;
+    return other.low <= all.high - gap ? (flxi_krange){other.low + gap, all.high} : all;
+}
+
+/* The range of a value where the condition holds, or does not: of select(i < n, i, 0), the index of a guarded access.
+   `depth` bounds the work. */
+static flxi_krange chosen_range(const flxi_kranges *g, uint32_t condition, bool holds, uint32_t value, int depth)
+{
+    const flxi_kx *c = &g->f->k->exprs[condition];
+    flxi_krange r = flxi_kranges_of(g, value);
+    if (c->kind != KX_BINARY || depth == 0 || !is_fixed(g, value))
+        return r;
+    if (c->op == (holds ? KBIN_logical_and : KBIN_logical_or)) {
+        r = meet(r, chosen_range(g, c->x[0], holds, value, depth - 1));
+        return meet(r, chosen_range(g, c->x[1], holds, value, depth - 1));
+    }
+    return meet(r, compared_range(g, c, holds, value));
+}
+
+static flxi_krange range_select(const flxi_kranges *g, const flxi_kx *e)
+{
+    enum { DEPTH = 4 };
+    return join(chosen_range(g, e->x[0], true, e->x[1], DEPTH), chosen_range(g, e->x[0], false, e->x[2], DEPTH));
+}
+
 static flxi_krange computed_range(const flxi_kranges *g, const flxi_kx *e)
 {
     const flx_kernel *k = g->f->k;
@@ -133,7 +175,7 @@ static flxi_krange computed_range(const flxi_kranges *g, const flxi_kx *e)
     case KX_LENGTH: return range_length(k, e->ref);
     case KX_ID: return range_id(k, e);
     case KX_BINARY: return range_binary(e, flxi_kranges_of(g, e->x[0]), flxi_kranges_of(g, e->x[1]));
-    case KX_SELECT: return join(flxi_kranges_of(g, e->x[1]), flxi_kranges_of(g, e->x[2]));
+    case KX_SELECT: return range_select(g, e);
     case KX_CAST: {
         uint32_t from = k->exprs[e->x[0]].type;
         flxi_krange all = whole(e->type), x = flxi_kranges_of(g, e->x[0]);
@@ -152,11 +194,6 @@ flxi_krange flxi_kranges_of(const flxi_kranges *g, uint32_t number)
 }
 
 /* ---- Learning ---- */
-
-static bool is_fixed(const flxi_kranges *g, uint32_t e)
-{
-    return flxi_kfacts_is_pure(g->f, e) && !(g->f->does[e] & (KF_MEMORY | KF_STATE | KF_FOREIGN));
-}
 
 static void narrow(flxi_kranges *g, uint32_t e, flxi_krange r)
 {

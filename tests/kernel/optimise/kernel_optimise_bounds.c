@@ -43,6 +43,26 @@ TEST(kernel_bounds_learns_from_branches)
     optimise_keeps("bounds", "if (i < 5) { x[i] = 1.0; } if (i < 5) { out[i] = 1.0; }");
 }
 
+TEST(kernel_bounds_learns_from_the_condition_of_a_select)
+{
+    optimise_expect("bounds", "let p = select(i < 5, i, 0); if (p < 5) { out[p] = 1.0; }",
+                    "let p = select(i < 5, i, 0); if (true) { out[p] = 1.0; }");
+    optimise_expect("bounds", "let p = select(i <= 5, i, 2); if (p < 6) { out[p] = 1.0; }",
+                    "let p = select(i <= 5, i, 2); if (true) { out[p] = 1.0; }");
+    optimise_expect("bounds", "let p = select(7 > i && i > 2, i, 3); if (p < 7 && p > 2) { out[p] = 1.0; }",
+                    "let p = select(i < 7 && i > 2, i, 3); if (true) { out[p] = 1.0; }");
+    optimise_expect("bounds", "let p = select(i > 5, 0, i); if (p <= 5) { out[p] = 1.0; }",
+                    "let p = select(i > 5, 0, i); if (true) { out[p] = 1.0; }");
+    optimise_expect("bounds", "let p = select(i < 2 || i >= 9, 4, i); if (p < 9) { out[p] = 1.0; }",
+                    "let p = select(i < 2 || i >= 9, 4, i); if (true) { out[p] = 1.0; }");
+    optimise_keeps("bounds", "let p = select(i <= 5, i, 0); if (p < 5) { out[p] = 1.0; }");
+    optimise_keeps("bounds", "let p = select(i < 5, i, 5); if (p < 5) { out[p] = 1.0; }");
+    optimise_keeps("bounds", "let p = select(i < 5 || i > 7, i, 0); if (p < 5) { out[p] = 1.0; }");
+    optimise_keeps("bounds", "let p = select(i < 5, i + 1, 0); if (p < 5) { out[p] = 1.0; }");
+    /* memory that is written may differ from one read to the next */
+    optimise_keeps("bounds", "let p = select(m[i] < 5, m[i], 0); m[i] = 9; if (p < 5) { out[p] = 1.0; }");
+}
+
 TEST(kernel_bounds_settles_min_max_mod)
 {
     optimise_expect("bounds", "res[i] = min(l, 9) + max(l, 9) + l % 4;", "res[i] = l + 9 + l;");

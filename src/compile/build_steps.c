@@ -196,6 +196,18 @@ static flx_code compile_bodies(builder *b, const flxi_node *n, flxi_routine **ro
     return FLX_OK;
 }
 
+/* Whether the op's own evaluation runs the node's bodies, and nothing else would: then they are routines as well. */
+static bool calls_bodies(const builder *b, const flxi_node *n)
+{
+    flxi_body body;
+    const flxi_rules *r = flxi_ops[n->op].rules;
+    uint32_t k = 0;
+    for (; r->bodies && r->bodies(b->g, n, k, &body); k++)
+        if (body.role != BODY_CALLED)
+            return false;
+    return k > 0 && b->m->device->uses_host_memory;
+}
+
 static void free_bodies(const flxi_step *s)
 {
     for (uint32_t k = 0; k < s->num_bodies; k++)
@@ -330,6 +342,16 @@ static flx_code make_call(builder *b, const flxi_node *n, flxi_step *s)
     return FLX_OK;
 }
 
+static flx_code add_control(builder *b, const flxi_node *n, flxi_step *s)
+{
+    flx_code code = compile_control(b, n, s);
+    if (code == FLX_OK)
+        code = add_step(b, s);
+    if (code != FLX_OK)
+        free_bodies(s);
+    return code;
+}
+
 static flx_code add_called(builder *b, uint32_t i, uint32_t number)
 {
     const flxi_node *n = flxi_node_at(b->g, i);
@@ -340,14 +362,8 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
         FLXI_TRY(list_slot(b, n->first + k, true));
         s.work += count_of(b->g, n->first + k);
     }
-    if (s.kind != STEP_EVALUATE) {
-        flx_code code = compile_control(b, n, &s);
-        if (code == FLX_OK)
-            code = add_step(b, &s);
-        if (code != FLX_OK)
-            free_bodies(&s);
-        return code;
-    }
+    if (s.kind != STEP_EVALUATE)
+        return add_control(b, n, &s);
     if (flxi_is_kernel_call(n) && b->m->device->check_call && !b->m->grouping.evaluate_all)
         FLXI_TRY(make_call(b, n, &s));
     if (s.kind == STEP_DISPATCH)
@@ -357,7 +373,7 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
         s.no_kernel = b->refused[i];
         s.is_defect = b->is_defect[i];
     }
-    return add_step(b, &s);
+    return s.kind == STEP_EVALUATE && calls_bodies(b, n) ? add_control(b, n, &s) : add_step(b, &s);
 }
 
 /* ---- Outputs ---- */

@@ -12,7 +12,8 @@ bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
 
 bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s)
 {
-    return s->kind == STEP_EVALUATE && !flxi_has_effect(flxi_node_at(l->g, s->node)) && !(s->way && s->way->is_small);
+    return s->kind == STEP_EVALUATE && !s->num_bodies && !flxi_has_effect(flxi_node_at(l->g, s->node)) &&
+           !(s->way && s->way->is_small);
 }
 
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)

@@ -43,7 +43,8 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     case STEP_SCAN: return s->parts * (most + carries_bytes(l, s, carries_of(l, s), s->parts));
     case STEP_WHILE: return most + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
     case STEP_BRANCH:
-    case STEP_CALL: return most;
+    case STEP_CALL:
+    case STEP_EVALUATE: return most;
     default: return s->scratch; /* what a route asked for */
     }
 }

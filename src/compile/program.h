@@ -180,8 +180,8 @@ flx_code flxi_program_chains(flxi_program *m, flxi_chain ***chains, size_t *n, f
 /* Whether the step, which is not a kernel, is part of the code of its routine's chain instead of a call. */
 bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s);
 
-/* Whether the reference evaluator computes the step although machine code would be faster: not for effects, and not
-   where the device prefers it. */
+/* Whether the reference evaluator computes the step although machine code would be faster: not for effects, not where
+   the work is in bodies that are routines, and not where the device prefers it. */
 bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s);
 
 /* Memory that the bodies of a step share: no two of them run at the same time. */

@@ -8,18 +8,28 @@
 
 enum { RESTART = 64 };
 
+/* In eight sums side by side, which are vectors to a compiler. */
 static double dot(int64_t n, const double *x, const double *y)
 {
-    double sum = 0.0;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
+    double part[8] = {0.0};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++)
+            part[j] += x[i + j] * y[i + j];
+    for (int j = 0; i < n; i++, j++)
+        part[j] += x[i] * y[i];
+    for (int width = 4; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            part[j] += part[j + width];
+    return part[0];
 }
 
+/* Scaled by the largest number where the squares would overflow or lose bits. */
 double flxi_norm2(int64_t n, const double *x)
 {
-    double largest = 0.0;
-    double sum = 0.0;
+    double square = dot(n, x, x), largest = 0.0, sum = 0.0;
+    if (square > 1e-270 && square < 1e300)
+        return sqrt(square);
     for (int64_t i = 0; i < n; i++)
         largest = fabs(x[i]) > largest || isnan(x[i]) ? fabs(x[i]) : largest;
     if (largest == 0.0 || !isfinite(largest))

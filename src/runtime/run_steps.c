@@ -158,7 +158,7 @@ static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step 
         return t->data && t->bound && t->count ? FLX_OK : flxi_oom(err, "the state of a run");
     }
     if (step->kind == STEP_EVALUATE)
-        return make_tensors(s, l, step, t, err);
+        FLXI_TRY(make_tensors(s, l, step, t, err));
     return step->num_bodies ? make_bodies(s, step, t, err) : FLX_OK;
 }
 
@@ -297,6 +297,7 @@ static flx_code look(running *r, const void *at, size_t n, const void **out)
 /* ---- Steps ---- */
 
 static flx_code run_block(running *r, block *b, const void *const *in, void *const *out);
+static block *body_at(const block *b, const flxi_step *s, const step_state *t, uint32_t k, uint32_t part);
 
 static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state *t)
 {
@@ -311,24 +312,64 @@ static flx_code run_kernel(running *r, block *b, const flxi_step *s, step_state 
     return r->device->run_kernel(&r->run, &call);
 }
 
-static flx_code run_body_by_reference(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in,
-                                      flx_tensor **out)
+/* A node under evaluation, as its op's rules see it. */
+typedef struct {
+    running *r;
+    const block *b;
+    const flxi_step *s;
+    step_state *t;
+} evaluation;
+
+static const evaluation *evaluation_of(const flxi_eval *e)
 {
-    running *r = (running *)(void *)e->run;
+    return (const evaluation *)(const void *)e->run;
+}
+
+/* A body of the node that is a routine of the program; NULL: it is none. */
+static block *routine_of_body(const evaluation *v, const flx_graph *body)
+{
+    const flxi_node *n = flxi_node_at(v->b->l->g, v->s->node);
+    flxi_body listed;
+    for (uint32_t k = 0; k < v->s->num_bodies; k++)
+        if (flxi_ops[n->op].rules->bodies(v->b->l->g, n, k, &listed) && listed.graph == body)
+            return body_at(v->b, v->s, v->t, k, 0);
+    return NULL;
+}
+
+static flx_code run_body(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out)
+{
+    const evaluation *v = evaluation_of(e);
     FLXI_TRY(flxi_stop_check(e->err));
-    return flxi_reference_device()->run_graph(body, r->setup->options, in, out, e->err);
+    block *routine = routine_of_body(v, body);
+    if (!routine)
+        return flxi_reference_device()->run_graph(body, v->r->setup->options, in, out, e->err);
+    size_t num_out = body->outputs.n;
+    flx_code code = FLX_OK;
+    for (size_t k = 0; k < body->leaves.n; k++)
+        v->t->body_in[k] = in[k]->data;
+    memset(out, 0, num_out * sizeof *out);
+    for (size_t k = 0; k < num_out && code == FLX_OK; k++) {
+        out[k] = flx_tensor_new(body->ctx, flxi_type_at(body, body->outputs.at[k].val), NULL, e->err);
+        code = out[k] ? FLX_OK : (flx_code)e->err->code;
+        v->t->body_out[k] = out[k] ? out[k]->data : NULL;
+    }
+    if (code == FLX_OK)
+        code = run_block(v->r, routine, v->t->body_in, v->t->body_out);
+    for (size_t k = 0; k < num_out && code != FLX_OK; k++)
+        flx_tensor_release(out[k]);
+    return code;
 }
 
 static void print_value(flxi_eval *e, const char *message, const flx_tensor *value)
 {
-    const flx_run_options *o = ((running *)(void *)e->run)->setup->options;
+    const flx_run_options *o = evaluation_of(e)->r->setup->options;
     if (o && o->print)
         o->print(o->print_user, message, value);
 }
 
 static void report_status(flxi_eval *e, uint32_t status)
 {
-    const flx_run_options *o = ((running *)(void *)e->run)->setup->options;
+    const flx_run_options *o = evaluation_of(e)->r->setup->options;
     if (o && o->status)
         *o->status |= status;
 }
@@ -347,6 +388,7 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
     for (uint32_t k = 0; k < n->nout; k++)
         if (t->out[k]->nbytes)
             memset(t->out[k]->data, 0, t->out[k]->nbytes);
+    evaluation v = {r, b, s, t};
     flxi_eval e = {.op = &flxi_ops[n->op],
                    .label = flxi_node_label(b->l->g, n),
                    .origin = n->origin,
@@ -356,9 +398,9 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
                    .in = t->in,
                    .out = t->out,
                    .mem = r->s->m->mem,
-                   .run = (flxi_run *)(void *)r,
+                   .run = (flxi_run *)(void *)&v,
                    .err = r->err,
-                   .run_body = run_body_by_reference,
+                   .run_body = run_body,
                    .print = print_value,
                    .report = report_status};
     FLXI_TRY(e.op->rules->eval(&e));

@@ -294,6 +294,33 @@ TEST(compiled_calls_leave_grid_barriers_to_the_interpreter)
     bench_close(&b);
 }
 
+/* An op that runs its body in its own way, here until a system is solved, runs machine code. */
+TEST(compiled_calls_of_bodies_by_the_op_itself)
+{
+    static const char text[] = "graph shift(x: f32[5], d: f32[5]) { return add(mul(x, d), mul(x, 9)) }\n"
+                               "graph main(b: f32[5], d: f32[5]) { return cg(b, mul(d, d), body=@shift) }";
+    flx_buffer report = {0};
+    uint32_t status = 0;
+    flx_tensor *out[TEXT_OUTPUTS] = {0};
+    text_bench b = bench_open(text, NULL);
+    flx_exec *e = flx_compile(b.g, NULL, &b.err);
+    CHECK_MADE(e, &b.err);
+    CHECK_OK(flx_exec_report(e, &report, &b.err), &b.err);
+    CHECK_MSG(strstr(report.data, "2 kernel steps"), "%s", report.data);
+    size_t n = feed_all(b.ctx, b.g);
+    CHECK_OK(flx_exec_run(e, &(flx_run_options){.status = &status}, feeds, n, out, &b.err), &b.err);
+    CHECK_EQ_U64(status, 0);
+    for (int64_t i = 0; i < 5; i++) {
+        double side = flx_tensor_get(feeds[0].value, i), d = flx_tensor_get(feeds[1].value, i);
+        CHECK_NEAR(flx_tensor_get(out[0], i), side / (d * d + 9), 1e-6);
+    }
+    bench_release(b.g, out);
+    release_feeds(n);
+    flx_exec_free(e);
+    flx_buffer_free(&report);
+    bench_close(&b);
+}
+
 /* The kernel would take hours. */
 TEST(compiled_calls_end_when_the_run_is_cancelled)
 {

@@ -45,7 +45,8 @@ FLX_API flx_graph *flx_lower(const flx_graph *g, flx_policy policy, flx_error *e
     X(CONV_BIAS, 7, "conv_bias")     /* and an activation */              \
     X(MATMUL_BIAS, 8, "matmul_bias") /* and an activation */              \
     X(MATMUL_RESIDUAL, 9, "matmul_residual")                              \
-    X(REGION, 10, "elementwise_region")
+    X(REGION, 10, "elementwise_region")                                   \
+    X(BATCH_REGION, 11, "batch_elementwise_region") /* equal regions on slices */
 
 typedef enum flx_pattern {
 #define FLX_PATTERN_ENUM(name, value, text) FLX_PATTERN_##name = value,
@@ -58,7 +59,8 @@ enum { FLX_PATTERN_ROOM = 32, FLX_NEAR_MISS_ROOM = 32 };
 /* Flags of flx_rewrite_options. */
 enum {
     FLX_REWRITE_EXACT = 1,   /* only what gives the same bits */
-    FLX_REWRITE_REGIONS = 2, /* runs of pointwise ops too, as elementwise_region; in the graph itself, not in bodies */
+    FLX_REWRITE_REGIONS = 2, /* runs of pointwise ops too, as elementwise_region, and equal ones on slices that are
+                                joined again, as batch_elementwise_region; in the graph itself, not in bodies */
     FLX_REWRITE_CLEAN = 4    /* a near miss is an error (CHECK) */
 };
 

@@ -325,7 +325,7 @@ static const evaluation *evaluation_of(const flxi_eval *e)
     return (const evaluation *)(const void *)e->run;
 }
 
-/* A body of the node that is a routine of the program; NULL: it is none. */
+/* A body of the node that is a routine of the program, or NULL. */
 static block *routine_of_body(const evaluation *v, const flx_graph *body)
 {
     const flxi_node *n = flxi_node_at(v->b->l->g, v->s->node);

@@ -124,6 +124,8 @@ flx_code flxi_agree(const flx_graph *pattern, const uint32_t *in, const flx_grap
 
 /* Runs of pointwise ops as elementwise_region; *count grows by their number. */
 flx_code flxi_rewrite_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err);
+/* Equal regions on slices that are joined again, as batch_elementwise_region (batch_regions.c). */
+flx_code flxi_batch_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err);
 
 /* How often each value is read, as an operand and as an output; by id. The caller frees value_count + 1 entries. */
 uint32_t *flxi_count_uses(const flx_graph *g);

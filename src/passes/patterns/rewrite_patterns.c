@@ -458,8 +458,12 @@ static flx_code fuse_all(fuser *u, const flx_graph *g, flx_graph **out, flx_erro
         *out = now;
         return FLX_OK;
     }
-    flx_code code = flxi_rewrite_regions(now, out, &u->report->rewritten[FLX_PATTERN_REGION], err);
+    flx_graph *regions = NULL;
+    flx_code code = flxi_rewrite_regions(now, &regions, &u->report->rewritten[FLX_PATTERN_REGION], err);
     flx_graph_release(now);
+    if (code == FLX_OK)
+        code = flxi_batch_regions(regions, out, &u->report->rewritten[FLX_PATTERN_BATCH_REGION], err);
+    flx_graph_release(regions);
     return code;
 }
 

@@ -50,7 +50,7 @@ static bool is_same_chain(const flx_graph *g, const flx_graph *h)
 
 /* ---- Slices ---- */
 
-/* The value of which v is the part [start, start + len) along the axis; 0: it is no part. */
+/* The value of which v is the part [start, start + len) along the axis, or 0. */
 static uint32_t sliced_from(const batch *b, uint32_t v, flx_dim start, flx_dim len)
 {
     const flxi_node *n = flxi_made_by(b->g, v, OP_narrow);

@@ -172,6 +172,7 @@ TRANSFORM(call_extract, extracted(s->g, err))
 TRANSFORM(call_constants, flx_constants_to_params(s->g, choose_all, NULL, err))
 TRANSFORM(call_specialise, flx_specialise(s->g, NULL, 0, err))
 TRANSFORM(call_lower, lowered(s->g, err))
+TRANSFORM(call_mixed, flx_mixed_precision(s->g, FLX_BF16, err))
 TRANSFORM(call_rewrite, flx_rewrite_patterns(s->g, NULL, NULL, err))
 TRANSFORM(call_training_graph, flx_training_graph(s->g, NULL, err))
 
@@ -289,6 +290,7 @@ static const struct {
     {"flx_constants_to_params", call_constants, true},
     {"flx_specialise", call_specialise, true},
     {"flx_lower", call_lower, true},
+    {"flx_mixed_precision", call_mixed, true},
     {"flx_rewrite_patterns", call_rewrite, true},
     {"flx_training_graph", call_training_graph, false},
     {"flx_compile_training", call_train, false},

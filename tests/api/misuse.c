@@ -366,6 +366,8 @@ CALL(range_weight, flx_force_options o = {.energy_weight = -1};
 CALL(range_order, return made_graph(flx_taylor(f->g, x_only, 1, -1, err), err);)
 CALL(range_nth, return made_graph(flx_nth_grad(f->g, "x", -1, err), err);)
 CALL(range_policy, return made_graph(flx_lower(f->g, (flx_policy)7, err), err);)
+CALL(range_mixed, return made_graph(flx_mixed_precision(f->g, FLX_F64, err), err);)
+CALL(range_mixed_dtype, return made_graph(flx_mixed_precision(f->g, (flx_dtype)99, err), err);)
 CALL(range_schedule, flx_kernel_run_options o = {.schedule = 9}; return kernel_with(f, &o, err);)
 CALL(range_subgroup, flx_kernel_run_options o = {.subgroup_size = 33}; return kernel_with(f, &o, err);)
 CALL(range_cast, flx_tensor *t = flx_tensor_cast(f->x, (flx_dtype)99, err); flx_tensor_release(t);
@@ -406,6 +408,8 @@ TEST(api_misuse_values_out_of_range_are_refused)
         {"flx_taylor order -1", FLX_E_USAGE, NULL, range_order},
         {"flx_nth_grad order -1", FLX_E_USAGE, NULL, range_nth},
         {"flx_lower policy 7", FLX_E_USAGE, NULL, range_policy},
+        {"flx_mixed_precision to f64", FLX_E_DTYPE, NULL, range_mixed},
+        {"flx_mixed_precision to dtype 99", FLX_E_DTYPE, NULL, range_mixed_dtype},
         {"flx_kernel_run schedule 9", FLX_E_USAGE, NULL, range_schedule},
         {"flx_kernel_run subgroup_size 33", FLX_E_USAGE, NULL, range_subgroup},
         {"flx_tensor_cast to 99", FLX_E_DTYPE, NULL, range_cast},

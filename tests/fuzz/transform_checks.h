@@ -108,6 +108,8 @@ static inline void check_other_transforms_of(const flx_graph *g)
     check_made(made, &err);
     made = flx_widen(g, &err);
     check_made(made, &err);
+    made = flx_mixed_precision(g, FLX_BF16, &err);
+    check_made(made, &err);
     for (int policy = FLX_POLICY_DIRECT; policy <= FLX_POLICY_FOR_AUTODIFF; policy++) {
         made = flx_lower(g, (flx_policy)policy, &err);
         check_made(made, &err);

@@ -12,16 +12,18 @@
 
 /* ---- Passes ---- */
 
-enum { FEW = 32 }; /* no rule and no device takes more operands */
+enum { FEW = 32 }; /* no rule and no device has more operands or results */
 
 /* Whether the device computes the node itself. */
 static bool has_way(const flxi_device *device, const flx_graph *g, const flxi_node *n, const flx_type *const *in)
 {
-    const flx_type *out = flxi_type_at(g, n->first);
+    const flx_type *out[FEW];
     flxi_device_node node = {
-        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = &out};
+        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = out};
     flxi_node_way way = {0};
-    if (n->nout == 1)
+    for (uint32_t k = 0; k < n->nout && k < FEW; k++)
+        out[k] = flxi_type_at(g, n->first + k);
+    if (n->nout >= 1 && n->nout <= FEW)
         device->accept_node(&node, 1, &way);
     return way.code;
 }

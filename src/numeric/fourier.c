@@ -9,19 +9,41 @@
 
 /* ---- Plans ---- */
 
-/* The passes of a length, or false where a prime factor is too large. Fours first: they cost least. */
+/* The passes of a length, or false where a prime factor is too large. Eights first: they need the fewest passes, and
+   after one of them strides are multiples of 8. */
 static bool factorise(int64_t n, flxi_fourier *plan)
 {
-    static const int8_t first[] = {4, 2, 3, 5};
+    int twos = 0;
     plan->inner = n;
     plan->passes = 0;
-    for (size_t i = 0; i < sizeof first; i++)
-        for (; n % first[i] == 0; n /= first[i])
-            plan->radix[plan->passes++] = first[i];
-    for (int8_t r = 7; r <= FLXI_FOURIER_PRIME; r = (int8_t)(r + 2))
+    for (; n % 2 == 0; n /= 2)
+        twos++;
+    int eights = twos % 3 == 1 ? (twos - 4) / 3 : twos / 3;
+    eights = twos == 1 ? 0 : eights;
+    for (int i = 0; i < eights; i++, twos -= 3)
+        plan->radix[plan->passes++] = 8;
+    for (; twos > 1; twos -= 2)
+        plan->radix[plan->passes++] = 4;
+    if (twos)
+        plan->radix[plan->passes++] = 2;
+    for (int8_t r = 3; r <= FLXI_FOURIER_PRIME; r = (int8_t)(r + 2))
         for (; n % r == 0; n /= r)
             plan->radix[plan->passes++] = r;
     return n == 1;
+}
+
+/* The shortest length of at least `least` that has few factors besides two. */
+static int64_t convolution_length(int64_t least)
+{
+    static const int64_t odd[] = {1, 3, 5, 9, 15};
+    int64_t best = INT64_MAX;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        int64_t n = 16 * odd[i];
+        while (n < least)
+            n *= 2;
+        best = n < best ? n : best;
+    }
+    return best;
 }
 
 bool flxi_fourier_plan(int64_t n, flxi_fourier *plan)
@@ -31,11 +53,8 @@ bool flxi_fourier_plan(int64_t n, flxi_fourier *plan)
         return false;
     if (factorise(n, plan))
         return true;
-    int64_t inner = 1;
-    while (inner < 2 * n - 1)
-        inner *= 2;
     plan->is_chirp = true;
-    return factorise(inner, plan);
+    return factorise(convolution_length(2 * n - 1), plan);
 }
 
 static bool has_roots(int radix)
@@ -43,16 +62,28 @@ static bool has_roots(int radix)
     return radix > 5;
 }
 
+/* Passes of one row with these strides take their factors as vectors: one for each number of a result. */
+static bool is_spread(int64_t row_stride)
+{
+    return row_stride == 1 || row_stride == 2 || row_stride == 4 || row_stride == 8;
+}
+
+/* The last pass has no factors. */
+static int64_t factor_count(int radix, int64_t groups, int64_t row_stride)
+{
+    return groups == 1 ? 0 : 2 * (radix - 1) * groups * (is_spread(row_stride) ? row_stride : 1);
+}
+
 static size_t pass_table_count(const flxi_fourier *plan)
 {
-    int64_t groups = plan->inner;
-    size_t count = 0;
+    int64_t groups = plan->inner, stride = 1, count = 0;
     for (int i = 0; i < plan->passes; i++) {
         int r = plan->radix[i];
         groups /= r;
-        count += 2 * (size_t)groups * (size_t)(r - 1) + (has_roots(r) ? 2 * (size_t)r : 0);
+        count += factor_count(r, groups, stride) + (has_roots(r) ? 2 * r : 0);
+        stride *= r;
     }
-    return count;
+    return (size_t)count;
 }
 
 size_t flxi_fourier_table_count(const flxi_fourier *plan)
@@ -62,7 +93,29 @@ size_t flxi_fourier_table_count(const flxi_fourier *plan)
 
 size_t flxi_fourier_work_count(const flxi_fourier *plan)
 {
-    return (plan->is_chirp ? 4 : 2) * (size_t)plan->inner;
+    return 6 * (size_t)plan->inner;
+}
+
+bool flxi_fourier_real_plan(int64_t n, flxi_fourier_real *plan)
+{
+    plan->n = n;
+    return flxi_fourier_plan(n % 2 ? n : n / 2, &plan->inner);
+}
+
+/* exp(-2πi k/n) for k up to n/4, after the tables of the transform of half the length. */
+static int64_t bin_roots(const flxi_fourier_real *plan)
+{
+    return plan->n % 2 ? 0 : plan->n / 4 + 1;
+}
+
+size_t flxi_fourier_real_table_count(const flxi_fourier_real *plan)
+{
+    return flxi_fourier_table_count(&plan->inner) + 2 * (size_t)bin_roots(plan);
+}
+
+size_t flxi_fourier_real_work_count(const flxi_fourier_real *plan)
+{
+    return 2 * (size_t)plan->n + 2 + flxi_fourier_work_count(&plan->inner);
 }
 
 double flxi_fourier_scale(int64_t norm, bool inverse, int64_t n)
@@ -106,39 +159,129 @@ static inline bool is_stopped_at(int64_t lanes)
     return lanes < 32 ? flxi_stopped_by_now() : flxi_stopped();
 }
 
-typedef float narrow_f32 __attribute__((vector_size(16)));
-typedef float wide_f32 __attribute__((vector_size(32)));
-typedef double narrow_f64 __attribute__((vector_size(16)));
-typedef double wide_f64 __attribute__((vector_size(32)));
+/* How a signal is stored: real and imaginary parts as two arrays, pairs of both, or pairs in the other order, which for
+   both the operand and the result means the inverse direction. */
+typedef enum { FORM_PARTS, FORM_PAIRS, FORM_SWAPPED } signal_form;
+
+/* See fourier_pass.inc; the first and the last pass convert between forms. */
+typedef enum {
+    KIND_WIDE,
+    KIND_BLOCK,
+    KIND_LAST,
+    KIND_LAST_PAIRS,
+    KIND_LAST_SWAPPED,
+    KIND_FIRST,
+    KIND_FIRST_PAIRS,
+    KIND_FIRST_SWAPPED,
+    NUM_KINDS
+} pass_kind;
+
+/* The widest vectors of the machine, in bytes. */
+static int vector_bytes(const flxi_fourier *plan)
+{
+    int bytes = 16;
+#if defined(__x86_64__)
+    bool has_512 =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    bytes = has_512 ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
+#endif
+    return plan->widest && plan->widest < bytes ? plan->widest : bytes;
+}
+
+/* Lists of positions for __builtin_shufflevector, by the number of elements. */
+#define LISTED(name, width) LISTED_AGAIN(name, width)
+#define LISTED_AGAIN(name, width) name##_##width
+#define LOW_2 0, 2
+#define LOW_4 0, 4, 1, 5
+#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_2 1, 3
+#define HIGH_4 2, 6, 3, 7
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EVEN_2 0, 2
+#define EVEN_4 0, 2, 4, 6
+#define EVEN_8 0, 2, 4, 6, 8, 10, 12, 14
+#define EVEN_16 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD_2 1, 3
+#define ODD_4 1, 3, 5, 7
+#define ODD_8 1, 3, 5, 7, 9, 11, 13, 15
+#define ODD_16 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define BACK_2 1, 0
+#define BACK_4 3, 2, 1, 0
+#define BACK_8 7, 6, 5, 4, 3, 2, 1, 0
+#define BACK_16 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0
+#define FIRST_4 0, 1
+#define FIRST_8 0, 1, 2, 3
+#define FIRST_16 0, 1, 2, 3, 4, 5, 6, 7
+#define SECOND_4 2, 3
+#define SECOND_8 4, 5, 6, 7
+#define SECOND_16 8, 9, 10, 11, 12, 13, 14, 15
+
+typedef float f32_v8 __attribute__((vector_size(8)));
+typedef float f32_v16 __attribute__((vector_size(16)));
+typedef float f32_v32 __attribute__((vector_size(32)));
+typedef float f32_v64 __attribute__((vector_size(64)));
+typedef double f64_v16 __attribute__((vector_size(16)));
+typedef double f64_v32 __attribute__((vector_size(32)));
+typedef double f64_v64 __attribute__((vector_size(64)));
 
 #define REAL float
-#define NARROW narrow_f32
-#define WIDE wide_f32
+#define T16 f32_v16
+#define T32 f32_v32
+#define T64 f32_v64
+#define HALF_OF_16 f32_v8
+#define WIDTH_16 4
+#define WIDTH_32 8
+#define WIDTH_64 16
 #define FIELD(name) f32_##name
 #include "numeric/fourier_transform.inc"
 
 #define REAL double
-#define NARROW narrow_f64
-#define WIDE wide_f64
+#define T16 f64_v16
+#define T32 f64_v32
+#define T64 f64_v64
+#define WIDTH_16 2
+#define WIDTH_32 4
+#define WIDTH_64 8
 #define FIELD(name) f64_##name
 #include "numeric/fourier_transform.inc"
 
-void flxi_fourier_f32(const flxi_fourier *plan, const float *table, float *re, float *im, int64_t lanes, float *work)
-{
-    if (plan->is_chirp)
-        f32_chirp(plan, table, re, im, lanes, work);
-    else
-        f32_passes(plan, table, re, im, lanes, work);
-}
-
-void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re, double *im, int64_t lanes,
-                      double *work)
-{
-    if (plan->is_chirp)
-        f64_chirp(plan, table, re, im, lanes, work);
-    else
-        f64_passes(plan, table, re, im, lanes, work);
-}
+#define ENTRY_POINTS(REAL, name)                                                                                      \
+    void flxi_fourier_##name(const flxi_fourier *plan, const REAL *table, REAL *re, REAL *im, int64_t lanes,          \
+                             REAL *work)                                                                              \
+    {                                                                                                                 \
+        const name##_job j = {re, im, FORM_PARTS, re, im, FORM_PARTS, 1};                                             \
+        name##_transform(plan, table, &j, lanes, work);                                                               \
+    }                                                                                                                 \
+    void flxi_fourier_pairs_##name(const flxi_fourier *plan, const REAL *table, const REAL *x, REAL *y, bool inverse, \
+                                   REAL scale, REAL *work)                                                            \
+    {                                                                                                                 \
+        signal_form form = inverse ? FORM_SWAPPED : FORM_PAIRS;                                                       \
+        const name##_job j = {x, NULL, form, y, NULL, form, scale};                                                   \
+        name##_transform(plan, table, &j, 1, work);                                                                   \
+    }                                                                                                                 \
+    void flxi_fourier_parts_##name(const flxi_fourier *plan, const REAL *table, const REAL *x, REAL *y, bool inverse, \
+                                   REAL scale, REAL *work)                                                            \
+    {                                                                                                                 \
+        int64_t first = inverse ? plan->n : 0, second = inverse ? 0 : plan->n;                                        \
+        const name##_job j = {x + first, x + second, FORM_PARTS, y + first, y + second, FORM_PARTS, scale};           \
+        name##_transform(plan, table, &j, 1, work);                                                                   \
+    }                                                                                                                 \
+    void flxi_fourier_bins_##name(const flxi_fourier_real *plan, const REAL *table, const REAL *x, int64_t given,     \
+                                  REAL *re, REAL *im, REAL scale, REAL *work)                                         \
+    {                                                                                                                 \
+        const name##_bins b = {.signal = x, .given = given, .re = re, .im = im, .scale = scale};                      \
+        name##_bins_of_signal(plan, table, &b, work);                                                                 \
+    }                                                                                                                 \
+    void flxi_fourier_signal_##name(const flxi_fourier_real *plan, const REAL *table, const REAL *re, const REAL *im, \
+                                    int64_t given, REAL *y, REAL scale, REAL *work)                                   \
+    {                                                                                                                 \
+        const name##_bins b = {.from_re = re, .from_im = im, .given = given, .to = y, .scale = scale};                \
+        name##_signal_of_bins(plan, table, &b, work);                                                                 \
+    }
+ENTRY_POINTS(float, f32)
+ENTRY_POINTS(double, f64)
 
 /* ---- Tables ---- */
 
@@ -158,60 +301,102 @@ static void root_of_unity(int64_t k, int64_t n, double *z)
     z[1] = -by_octant[octant].sin_sign * (by_octant[octant].swaps ? c : s);
 }
 
+/* Factors as vectors: of result 1 the real parts, then the imaginary parts, of result 2 …; a factor of a group is
+   there once for each of its numbers. */
+static void fill_spread(int radix, int64_t groups, int64_t stride, double *t)
+{
+    int64_t count = groups * stride;
+    for (int64_t p = 0; p < groups && !flxi_stopped_by_now(); p++)
+        for (int64_t j = 1; j < radix; j++) {
+            double z[2], *to = t + 2 * (j - 1) * count + p * stride;
+            root_of_unity(p * j, groups * radix, z);
+            for (int64_t q = 0; q < stride; q++) {
+                to[q] = z[0];
+                to[q + count] = z[1];
+            }
+        }
+}
+
 static double *fill_passes(const flxi_fourier *plan, double *t)
 {
-    int64_t length = plan->inner;
+    int64_t length = plan->inner, stride = 1;
     for (int i = 0; i < plan->passes; i++) {
         int r = plan->radix[i];
-        for (int64_t p = 0; p < length / r && !flxi_stopped_by_now(); p++)
-            for (int64_t j = 1; j < r; j++, t += 2)
-                root_of_unity(p * j, length, t);
+        int64_t groups = length / r;
+        bool spread = is_spread(stride);
+        if (spread && groups > 1)
+            fill_spread(r, groups, stride, t);
+        for (int64_t p = 0; !spread && groups > 1 && p < groups && !flxi_stopped_by_now(); p++)
+            for (int64_t j = 1; j < r; j++)
+                root_of_unity(p * j, length, t + 2 * (p * (r - 1) + j - 1));
+        t += factor_count(r, groups, stride);
         for (int64_t j = 0; has_roots(r) && j < r; j++, t += 2)
             root_of_unity(j, r, t);
-        length /= r;
+        length = groups;
+        stride *= r;
     }
     return t;
 }
 
-/* conj(c) over the circle of `inner`, transformed and divided by it. */
+/* conj(c) over the circle of `inner`, transformed and divided by it; then c. */
 static void fill_chirp(const flxi_fourier *plan, const double *passes, double *filter, double *work)
 {
     int64_t n = plan->n, inner = plan->inner;
-    double *c = filter + 2 * inner;
-    double *re = work, *im = work + inner;
+    double *re = filter, *im = filter + inner, *c = im + inner;
+    const f64_job j = {re, im, FORM_PARTS, re, im, FORM_PARTS, 1 / (double)inner};
     for (int64_t k = 0, square = 0; k < n && !flxi_stopped_by_now(); k++) {
-        root_of_unity(square, 2 * n, c + 2 * k);
+        double z[2];
+        root_of_unity(square, 2 * n, z);
+        c[k] = z[0];
+        c[n + k] = z[1];
         square = (square + 2 * k + 1) % (2 * n);
     }
     if (flxi_stopped())
         return;
-    flxi_stop_clear(work, 2 * (size_t)inner * sizeof *work);
+    flxi_stop_clear(filter, 2 * (size_t)inner * sizeof *filter);
     for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++) {
         int64_t mirror = k ? inner - k : 0;
-        re[k] = re[mirror] = c[2 * k];
-        im[k] = im[mirror] = -c[2 * k + 1];
+        re[k] = re[mirror] = c[k];
+        im[k] = im[mirror] = -c[n + k];
     }
-    f64_passes(plan, passes, re, im, 1, work + 2 * inner);
-    for (int64_t k = 0; k < inner && !flxi_stopped_by_now(); k++) {
-        filter[2 * k] = re[k] / (double)inner;
-        filter[2 * k + 1] = im[k] / (double)inner;
-    }
+    f64_passes(plan, passes, &j, 1, work);
 }
 
-flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table, const flxi_allocator *mem,
-                           flx_error *err)
+/* After the tables of the plan come that many powers of exp(-2πi/n). */
+static flx_code fill_tables(const flxi_fourier *plan, int64_t n, int64_t roots, int32_t dtype, void *table,
+                            const flxi_allocator *mem, flx_error *err)
 {
-    size_t count = flxi_fourier_table_count(plan), scratch = flxi_fourier_work_count(plan);
+    size_t count = flxi_fourier_table_count(plan) + 2 * (size_t)roots;
+    size_t scratch = plan->is_chirp ? flxi_fourier_work_count(plan) : 0;
     size_t own = dtype == FLX_F64 ? 0 : count;
-    double *room = flxi_alloc(mem, scratch + own, sizeof *room);
+    double *room = flxi_alloc(mem, scratch + own + 1, sizeof *room);
     if (!room)
         return flxi_oom(err, "the tables of a Fourier transform");
     double *t = own ? room + scratch : table;
     double *filter = fill_passes(plan, t);
     if (plan->is_chirp)
         fill_chirp(plan, t, filter, room);
+    double *last = t + flxi_fourier_table_count(plan);
+    for (int64_t k = 0; k < roots && !flxi_stopped_by_now(); k++) {
+        double z[2];
+        root_of_unity(k, n, z);
+        last[k] = z[0];
+        last[roots + k] = z[1];
+    }
     for (size_t i = 0; i < own && !flxi_stopped_by_now(); i++)
         ((float *)table)[i] = (float)t[i];
-    flxi_free(mem, room, scratch + own, sizeof *room);
+    flxi_free(mem, room, scratch + own + 1, sizeof *room);
     return FLX_OK;
+}
+
+flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table, const flxi_allocator *mem,
+                           flx_error *err)
+{
+    return fill_tables(plan, 0, 0, dtype, table, mem, err);
+}
+
+flx_code flxi_fourier_real_fill(const flxi_fourier_real *plan, int32_t dtype, void *table, const flxi_allocator *mem,
+                                flx_error *err)
+{
+    return fill_tables(&plan->inner, plan->n, bin_roots(plan), dtype, table, mem, err);
 }

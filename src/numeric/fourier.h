@@ -24,6 +24,7 @@ typedef struct {
     bool is_chirp;
     int passes;
     int8_t radix[FLXI_FOURIER_PASSES]; /* their product is `inner` */
+    int widest; /* for tests: vectors of at most that many bytes (16, 32, 64); 0: what the machine has */
 } flxi_fourier;
 
 /* False where n < 1, or so large that the length of a convolution would overflow. */
@@ -42,6 +43,45 @@ flx_code flxi_fourier_fill(const flxi_fourier *plan, int32_t dtype, void *table,
 void flxi_fourier_f32(const flxi_fourier *plan, const float *table, float *re, float *im, int64_t lanes, float *work);
 void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re, double *im, int64_t lanes,
                       double *work);
+
+/* One signal from x to y, which do not overlap, times scale: pairs (re, im), or the real parts followed by the imaginary
+   parts. */
+void flxi_fourier_pairs_f32(const flxi_fourier *plan, const float *table, const float *x, float *y, bool inverse,
+                            float scale, float *work);
+void flxi_fourier_pairs_f64(const flxi_fourier *plan, const double *table, const double *x, double *y, bool inverse,
+                            double scale, double *work);
+void flxi_fourier_parts_f32(const flxi_fourier *plan, const float *table, const float *x, float *y, bool inverse,
+                            float scale, float *work);
+void flxi_fourier_parts_f64(const flxi_fourier *plan, const double *table, const double *x, double *y, bool inverse,
+                            double scale, double *work);
+
+/* ---- Real signals ---- */
+
+/* A real signal of even length n is n/2 complex numbers: their transform, and one pass that separates the bins of even
+   and odd elements. An odd length is transformed as a complex signal. */
+typedef struct {
+    int64_t n;
+    flxi_fourier inner;
+} flxi_fourier_real;
+
+bool flxi_fourier_real_plan(int64_t n, flxi_fourier_real *plan);
+size_t flxi_fourier_real_table_count(const flxi_fourier_real *plan);
+size_t flxi_fourier_real_work_count(const flxi_fourier_real *plan);
+flx_code flxi_fourier_real_fill(const flxi_fourier_real *plan, int32_t dtype, void *table, const flxi_allocator *mem,
+                                flx_error *err);
+
+/* Bins 0 … n/2 of the signal x, of which `given` numbers exist: it is cut, or continued with zeros, to n. */
+void flxi_fourier_bins_f32(const flxi_fourier_real *plan, const float *table, const float *x, int64_t given, float *re,
+                           float *im, float scale, float *work);
+void flxi_fourier_bins_f64(const flxi_fourier_real *plan, const double *table, const double *x, int64_t given,
+                           double *re, double *im, double scale, double *work);
+
+/* The signal with these bins, of which `given` exist, in the inverse direction; the imaginary parts of bins 0 and n/2
+   are ignored. */
+void flxi_fourier_signal_f32(const flxi_fourier_real *plan, const float *table, const float *re, const float *im,
+                             int64_t given, float *y, float scale, float *work);
+void flxi_fourier_signal_f64(const flxi_fourier_real *plan, const double *table, const double *re, const double *im,
+                             int64_t given, double *y, double scale, double *work);
 
 /* The factor of the sum; norm is an index into FLXI_FOURIER_NORMS. */
 #define FLXI_FOURIER_NORMS "backward forward ortho none"

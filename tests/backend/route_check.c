@@ -111,14 +111,23 @@ static double largest(const flx_type *t, const void *data)
     return most;
 }
 
+static bool is_fourier(flxi_opcode op)
+{
+    return op == OP_fft || op == OP_fft_axis || op == OP_rfft || op == OP_irfft;
+}
+
 /* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this
-   numeric/fourier.h allows 32 log2(n) units. */
+   numeric/fourier.h allows 32 log2(n) units. The row is at most as long as the longest axis. */
 static double fourier_bound(const subject *s)
 {
-    const flx_type *t = s->in_types[0];
+    const flx_type *t = s->in_types[0], *y = s->out_types[0];
     double unit = t->dtype == FLX_F64 || t->dtype == FLX_C128 ? 0x1p-53 : 0x1p-24;
-    double n = (double)t->dims[t->rank - 1];
-    return 32 * (log2(n) + 1) * unit * n * largest(t, s->in[0]);
+    double n = 1, size = 0;
+    for (int k = 0; k < t->rank; k++)
+        n = fmax(n, (double)(t->dims[k] > y->dims[k] ? t->dims[k] : y->dims[k]));
+    for (uint32_t k = 0; k < s->n.nin; k++)
+        size += largest(s->in_types[k], s->in[k]);
+    return 32 * (log2(n) + 1) * unit * n * size;
 }
 
 /* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex:
@@ -142,13 +151,13 @@ static bool is_sum_of(const flxi_route_node *n)
 {
     if (n->op == OP_scatter_nd)
         return flxi_scatter_adds(flxi_attr_combine(&flxi_ops[n->op], n->attrs, "combine"));
-    return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || n->op == OP_fft;
+    return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || is_fourier(n->op);
 }
 
 static void compare(const subject *s, flx_tensor *const *expected, flx_tensor *const *sizes)
 {
     bool is_sum = is_sum_of(&s->n);
-    double whole = s->n.op == OP_fft ? fourier_bound(s) : 0; /* one for all elements */
+    double whole = is_fourier(s->n.op) ? fourier_bound(s) : 0; /* one for all elements */
     for (uint32_t k = 0; k < s->n.nout; k++) {
         const flx_type *t = s->out_types[k];
         size_t size = flx_dtype_size(t->dtype);
@@ -159,7 +168,7 @@ static void compare(const subject *s, flx_tensor *const *expected, flx_tensor *c
             double _Complex y = flxi_load_complex(t->dtype, s->out[k], i);
             double _Complex e = flxi_load_complex(t->dtype, expected[k]->data, i);
             bool rounds = is_sum && (flxi_is_float(t->dtype) || flxi_is_complex(t->dtype));
-            CHECK_MSG(rounds && cabs(y - e) <= (s->n.op == OP_fft ? whole : bound_at(s, sizes[k], i)),
+            CHECK_MSG(rounds && cabs(y - e) <= (is_fourier(s->n.op) ? whole : bound_at(s, sizes[k], i)),
                       "result %u, element %lld: %.9g %+.9gi, "
                       "expected %.9g %+.9gi",
                       (unsigned)k, (long long)i, creal(y), cimag(y), creal(e), cimag(e));
@@ -236,10 +245,11 @@ static flx_module *parse_line(flx_context *ctx, const char *op, const char *oper
         at = strchr(end, ',');
         at = at ? at + 2 : NULL;
     }
-    fprintf(f, ") {\n  y = %s(", op);
+    const char *results = strcmp(op, "rfft") == 0 ? "y, z" : "y";
+    fprintf(f, ") {\n  %s = %s(", results, op);
     for (int i = 0; i < n; i++)
         fprintf(f, "%sx%d", i ? ", " : "", i);
-    fprintf(f, "%s%s)\n  return y\n}\n", attrs ? ", " : "", attrs ? attrs : "");
+    fprintf(f, "%s%s)\n  return %s\n}\n", attrs ? ", " : "", attrs ? attrs : "", results);
     fclose(f);
     flx_module *m = flx_parse(ctx, text, size, "line", err);
     free(text);

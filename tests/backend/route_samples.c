@@ -76,6 +76,18 @@ TEST(routes_of_transforms_on_larger_shapes)
     route_check_text("fft", "c64[9, 509]", "norm=forward", 0, 0);
     route_check_text("fft", "c128[2, 3, 4099]", "inverse=true", 0, 0);
     route_check_text("fft", "f64[40, 2, 62]", "norm=none", 0, 0);
+    route_check_text("fft", "c64[33, 45]", "inverse=true", 0, 0);
+    route_check_text("fft_axis", "c64[3, 1024, 37]", "axis=1", 0, 0);
+    route_check_text("fft_axis", "c128[60, 3]", "axis=0, inverse=true, norm=ortho", 0, 0);
+    route_check_text("fft_axis", "f32[2, 998, 20]", "axis=1, inverse=true", 0, 0);
+    route_check_text("rfft", "f32[5, 4096]", NULL, 0, 0);
+    route_check_text("rfft", "f64[3, 1000]", "n=1536, norm=ortho", 0, 0);
+    route_check_text("rfft", "f32[2, 2018]", "norm=forward", 0, 0);
+    route_check_text("rfft", "f64[4, 999]", NULL, 0, 0);
+    route_check_text("irfft", "f32[5, 2049], f32[5, 2049]", NULL, 0, 0);
+    route_check_text("irfft", "f64[3, 500], f64[3, 500]", "n=1536, norm=ortho", 0, 0);
+    route_check_text("irfft", "f32[2, 1010], f32[2, 1010]", NULL, 0, 0);
+    route_check_text("irfft", "f64[4, 700], f64[4, 700]", "n=999, norm=forward", 0, 0);
 }
 
 TEST(routes_of_products_on_larger_shapes)

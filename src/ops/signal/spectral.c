@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spectral.c: Fourier transforms. fft is the only primitive of the family; all others consist of it and of ops that
-   move elements, which provide their derivatives, batching and compiled code.
+   move elements. fft_axis, rfft and irfft have derivatives of their own, which are again transforms of the family, so
+   that a device with a faster way for them meets them in gradients too.
 
    Complex dtypes hold N numbers along the axis, real ones 2N: the N real parts, then the N imaginary parts. The
    transform is y = α F x with F symmetric, so its adjoint is α times the transform in the other direction without a
@@ -113,14 +114,15 @@ static flx_code eval_fft(flxi_eval *e)
     return code;
 }
 
+static const int64_t adjoint_norm[] = {[FLXI_NORM_BACKWARD] = FLXI_NORM_FORWARD,
+                                       [FLXI_NORM_FORWARD] = FLXI_NORM_BACKWARD,
+                                       [FLXI_NORM_ORTHO] = FLXI_NORM_ORTHO,
+                                       [FLXI_NORM_NONE] = FLXI_NORM_NONE};
+
 static void vjp_fft(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
-    static const int64_t adjoint[] = {[FLXI_NORM_BACKWARD] = FLXI_NORM_FORWARD,
-                                      [FLXI_NORM_FORWARD] = FLXI_NORM_BACKWARD,
-                                      [FLXI_NORM_ORTHO] = FLXI_NORM_ORTHO,
-                                      [FLXI_NORM_NONE] = FLXI_NORM_NONE};
     const fft_attrs *a = s->attrs;
-    dx[0] = flxi_fft(s, dy[0], !a->inverse, adjoint[a->norm]);
+    dx[0] = flxi_fft(s, dy[0], !a->inverse, adjoint_norm[a->norm]);
 }
 
 /* The axis is the last one, whatever is before it. */
@@ -177,9 +179,10 @@ const flxi_rules flxi_rules_fft = {
 
 /* ---- Pieces ---- */
 
+static const char *const norms[] = {"backward", "forward", "ortho", "none"};
+
 flx_val flxi_fft(flxi_site *s, flx_val x, bool inverse, int64_t norm)
 {
-    static const char *const norms[] = {"backward", "forward", "ortho", "none"};
     flx_attr attrs[] = {flx_attr_int("inverse", inverse), flx_attr_word("norm", norms[norm])};
     return flx_op1(s->g, "fft", &x, 1, attrs, 2);
 }
@@ -227,13 +230,11 @@ flx_code flxi_norm_length(flxi_infer *f, flx_dim *n, flx_dim fallback)
     return FLX_OK;
 }
 
-/* ---- fft_axis, fftn, ifftn: the axis is moved to the end and back ---- */
+/* ---- fft_axis, fftn, ifftn ---- */
 
 static flx_val fft_along(flxi_site *s, flx_val x, int64_t axis, bool inverse, int64_t norm)
 {
-    int last = flxi_typeof(s, x)->rank - 1;
-    flx_val moved = flxi_move_axis(s, x, (int)axis, last);
-    return flxi_move_axis(s, flxi_fft(s, moved, inverse, norm), last, (int)axis);
+    return flx_fft_axis(s->g, x, axis, inverse, norms[norm]);
 }
 
 typedef struct {
@@ -268,10 +269,27 @@ static flx_code infer_fft_axis(flxi_infer *f)
     return flxi_infer_same(f);
 }
 
+/* The axis is moved to the end and back. */
 static void decompose_fft_axis(flxi_site *s, flx_val *y)
 {
     const fft_axis_attrs *a = s->attrs;
-    y[0] = fft_along(s, s->x[0], a->axis, a->inverse, a->norm);
+    int last = flxi_typeof(s, s->x[0])->rank - 1;
+    flx_val moved = flxi_move_axis(s, s->x[0], (int)a->axis, last);
+    y[0] = flxi_move_axis(s, flxi_fft(s, moved, a->inverse, a->norm), last, (int)a->axis);
+}
+
+static void vjp_fft_axis(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const fft_axis_attrs *a = s->attrs;
+    dx[0] = fft_along(s, dy[0], a->axis, !a->inverse, adjoint_norm[a->norm]);
+}
+
+static void batch_fft_axis(flxi_site *s, flx_val *by)
+{
+    fft_axis_attrs *a = flxi_site_attrs(s);
+    if (a)
+        a->axis++;
+    flxi_append(s, a, s->x, 1, by);
 }
 
 static const flxi_sample samples_fft_axis[] = {
@@ -294,6 +312,8 @@ const flxi_rules flxi_rules_fft_axis = {
     .decompose = decompose_fft_axis,
     .schema = fft_axis_schema,
     .attrs_size = sizeof(fft_axis_attrs),
+    .vjp = vjp_fft_axis,
+    .batch = batch_fft_axis,
     .samples = samples_fft_axis,
     .work = flxi_work_decomposed,
     .link = flxi_link_dense,
@@ -399,15 +419,71 @@ static void real_to_bins(flxi_site *s, flx_val x, flx_dim n, int64_t norm, flx_v
     parts[1] = flxi_narrow_last(s, all, n, bins);
 }
 
+static void rfft_with(flxi_site *s, flx_val x, flx_dim n, int64_t norm, flx_val parts[2])
+{
+    flx_rfft(s->g, x, parts, n, norms[norm]);
+}
+
+static flx_val irfft_with(flxi_site *s, const flx_val parts[2], flx_dim n, int64_t norm)
+{
+    return flx_irfft(s->g, parts[0], parts[1], n, norms[norm]);
+}
+
 void flxi_rfft(flxi_site *s, flx_val x, flx_dim n, flx_val parts[2])
 {
-    real_to_bins(s, x, n, FLXI_NORM_BACKWARD, parts);
+    rfft_with(s, x, n, FLXI_NORM_BACKWARD, parts);
 }
 
 static void decompose_rfft(flxi_site *s, flx_val *y)
 {
     const rfft_attrs *a = s->attrs;
     real_to_bins(s, s->x[0], a->n, a->norm, y);
+}
+
+/* Bins 0 and, for even n, n/2 have no partner among the bins of a complex transform; all others have one. */
+static flx_val is_unpaired(flxi_site *s, flx_dim n)
+{
+    flx_dim bins = flxi_bins_of(s->ctx, n);
+    flx_type row = flx_type_make(FLX_I64, 1, &bins);
+    flx_val k = flx_iota(s->g, &row, 0);
+    flx_val is_first = flx_eq(s->g, k, flx_scalar(s->g, FLX_I64, 0));
+    return flx_or(s->g, is_first, flx_eq(s->g, flx_add(s->g, k, k), flxi_index_number(s, FLX_I64, n)));
+}
+
+/* dx_j = α Re Σ_k (dre_k + i dim_k) exp(2πi jk/n) over bins 0 … n/2. irfft adds the conjugate of every paired bin, so
+   these are halved. */
+static void vjp_rfft(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const rfft_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_val alone = is_unpaired(s, a->n), parts[2];
+    for (int k = 0; k < 2; k++) {
+        flx_val part = flxi_or_zeros(s, dy[k], s->y[k]);
+        parts[k] = flx_where(s->g, alone, part, flx_mul(s->g, part, flxi_number(s, part, 0.5)));
+    }
+    flx_dim length = x->rank ? x->dims[x->rank - 1] : 1;
+    dx[0] = flxi_fit_last(s, irfft_with(s, parts, a->n, adjoint_norm[a->norm]), length);
+}
+
+/* The axis is the last one, whatever is before it. */
+static void batch_rows(flxi_site *s, flx_val *by)
+{
+    flx_val x[2] = {FLX_NONE, FLX_NONE};
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = flxi_lift(s, i);
+    flxi_append(s, NULL, x, s->nin, by);
+}
+
+/* Half of a complex transform of as many numbers. */
+static void work_real(const flx_graph *g, const flxi_node *n, flxi_work *w)
+{
+    const flx_type *rows = flxi_type_at(g, n->in[0]);
+    const rfft_attrs *a = n->attrs;
+    int64_t length = flxi_work_extent(a->n), extent = flxi_work_extent(rows->dims[rows->rank - 1]);
+    int64_t count = extent ? flxi_work_count(rows) / extent : 0, rounds = 0;
+    while (INT64_C(1) << rounds < length)
+        rounds++;
+    w->flops = flxi_times(5, flxi_times(count, flxi_times(length, rounds))) / 2;
 }
 
 static const flxi_sample samples_rfft[] = {
@@ -434,8 +510,10 @@ const flxi_rules flxi_rules_rfft = {
     .decompose = decompose_rfft,
     .schema = rfft_schema,
     .attrs_size = sizeof(rfft_attrs),
+    .vjp = vjp_rfft,
+    .batch = batch_rows,
     .samples = samples_rfft,
-    .work = flxi_work_decomposed,
+    .work = work_real,
     .link = flxi_link_dense,
 };
 
@@ -482,13 +560,31 @@ static flx_val bins_to_real(flxi_site *s, const flx_val parts[2], flx_dim n, int
 
 flx_val flxi_irfft(flxi_site *s, const flx_val parts[2], flx_dim n)
 {
-    return bins_to_real(s, parts, n, FLXI_NORM_BACKWARD);
+    return irfft_with(s, parts, n, FLXI_NORM_BACKWARD);
 }
 
 static void decompose_irfft(flxi_site *s, flx_val *y)
 {
     const rfft_attrs *a = s->attrs;
     y[0] = bins_to_real(s, s->x, a->n, a->norm);
+}
+
+/* The bins of the cotangent; every paired bin occurs twice in a result. The imaginary parts of the others do not occur
+   at all. */
+static void vjp_irfft(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const rfft_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    const flx_type *bins = flxi_typeof(s, s->x[0]);
+    flx_dim given = bins->rank ? bins->dims[bins->rank - 1] : 1;
+    flx_val alone = is_unpaired(s, a->n), parts[2] = {FLX_NONE, FLX_NONE};
+    rfft_with(s, dy[0], a->n, adjoint_norm[a->norm], parts);
+    for (int k = 0; k < 2; k++) {
+        flx_val twice = flx_mul(g, parts[k], flxi_number(s, parts[k], 2.0));
+        flx_val once = k == 0 ? parts[0] : flxi_number(s, twice, 0.0);
+        if (s->wanted[k])
+            dx[k] = flxi_fit_last(s, flx_where(g, alone, once, twice), given);
+    }
 }
 
 static const flxi_sample samples_irfft[] = {
@@ -514,7 +610,9 @@ const flxi_rules flxi_rules_irfft = {
     .decompose = decompose_irfft,
     .schema = irfft_schema,
     .attrs_size = sizeof(rfft_attrs),
+    .vjp = vjp_irfft,
+    .batch = batch_rows,
     .samples = samples_irfft,
-    .work = flxi_work_decomposed,
+    .work = work_real,
     .link = flxi_link_dense,
 };

@@ -32,7 +32,7 @@ static bool factorise(int64_t n, flxi_fourier *plan)
     return n == 1;
 }
 
-/* The shortest length of at least `least` that has few factors besides two. */
+/* The shortest length of at least `least` whose factors are two and at most two others. */
 static int64_t convolution_length(int64_t least)
 {
     static const int64_t odd[] = {1, 3, 5, 9, 15};
@@ -96,6 +96,17 @@ size_t flxi_fourier_work_count(const flxi_fourier *plan)
     return 6 * (size_t)plan->inner;
 }
 
+/* Buffers that follow each other begin at cache lines if the first one does. */
+static int64_t whole_lines(int64_t count)
+{
+    return (count + 15) / 16 * 16;
+}
+
+size_t flxi_fourier_lanes_work_count(const flxi_fourier *plan, int64_t lanes)
+{
+    return (size_t)whole_lines(2 * plan->n * lanes) + flxi_fourier_work_count(plan) * (size_t)lanes;
+}
+
 bool flxi_fourier_real_plan(int64_t n, flxi_fourier_real *plan)
 {
     plan->n = n;
@@ -115,7 +126,56 @@ size_t flxi_fourier_real_table_count(const flxi_fourier_real *plan)
 
 size_t flxi_fourier_real_work_count(const flxi_fourier_real *plan)
 {
-    return 2 * (size_t)plan->n + 2 + flxi_fourier_work_count(&plan->inner);
+    return (size_t)whole_lines(2 * plan->n + 2) + flxi_fourier_work_count(&plan->inner);
+}
+
+/* ---- Long transforms ---- */
+
+/* Below, all of a transform fits into the second-level cache of common machines. */
+enum { LONG_BYTES = 1 << 19 };
+
+/* The factor of n nearest to its square root, from below, of which both it and n divided by it are multiples of
+   `lanes`; 0: there is none that is not far away. */
+static int64_t middle_factor(int64_t n, int64_t lanes)
+{
+    int64_t root = (int64_t)sqrt((double)n) / lanes * lanes;
+    for (int64_t r = root; r >= lanes && r >= root / 8; r -= lanes)
+        if (n % r == 0 && n / r % lanes == 0)
+            return r;
+    return 0;
+}
+
+bool flxi_fourier_long_plan(int64_t n, int32_t dtype, flxi_fourier_long *plan)
+{
+    int64_t least = LONG_BYTES / (dtype == FLX_F64 ? 16 : 8), rows = 0, lanes = 32;
+    *plan = (flxi_fourier_long){.n = n};
+    if (n < least || n > INT64_C(1) << 40 || n % 64)
+        return false;
+    while (!rows && lanes > 8) {
+        lanes /= 2;
+        rows = middle_factor(n, lanes);
+    }
+    plan->lanes = lanes;
+    return rows && flxi_fourier_plan(rows, &plan->first) && flxi_fourier_plan(n / rows, &plan->second) &&
+           !plan->first.is_chirp && !plan->second.is_chirp;
+}
+
+/* The factors between the halves come after the tables of both. */
+static size_t long_factors(const flxi_fourier_long *plan)
+{
+    return flxi_fourier_table_count(&plan->first) + flxi_fourier_table_count(&plan->second);
+}
+
+size_t flxi_fourier_long_table_count(const flxi_fourier_long *plan)
+{
+    size_t tiles = (size_t)(plan->second.n / plan->lanes);
+    return long_factors(plan) + 2 * (size_t)plan->first.n * ((size_t)plan->lanes + tiles);
+}
+
+size_t flxi_fourier_long_work_count(const flxi_fourier_long *plan)
+{
+    int64_t longer = plan->first.n > plan->second.n ? plan->first.n : plan->second.n;
+    return 8 * (size_t)longer * (size_t)plan->lanes;
 }
 
 double flxi_fourier_scale(int64_t norm, bool inverse, int64_t n)
@@ -147,7 +207,7 @@ int64_t flxi_fourier_good_length(int64_t n)
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
-#define UNROLLED _Pragma("GCC unroll 8")
+#define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
 /* Of one pass between two looks at whether the work is stopped. A multiple of all widths. */
@@ -158,10 +218,6 @@ static inline bool is_stopped_at(int64_t lanes)
 {
     return lanes < 32 ? flxi_stopped_by_now() : flxi_stopped();
 }
-
-/* How a signal is stored: real and imaginary parts as two arrays, pairs of both, or pairs in the other order, which for
-   both the operand and the result means the inverse direction. */
-typedef enum { FORM_PARTS, FORM_PAIRS, FORM_SWAPPED } signal_form;
 
 /* See fourier_pass.inc; the first and the last pass convert between forms. */
 typedef enum {
@@ -251,13 +307,13 @@ typedef double f64_v64 __attribute__((vector_size(64)));
     void flxi_fourier_##name(const flxi_fourier *plan, const REAL *table, REAL *re, REAL *im, int64_t lanes,          \
                              REAL *work)                                                                              \
     {                                                                                                                 \
-        const name##_job j = {re, im, FORM_PARTS, re, im, FORM_PARTS, 1};                                             \
+        const name##_job j = {re, im, FLXI_FORM_PARTS, re, im, FLXI_FORM_PARTS, 1};                                   \
         name##_transform(plan, table, &j, lanes, work);                                                               \
     }                                                                                                                 \
     void flxi_fourier_pairs_##name(const flxi_fourier *plan, const REAL *table, const REAL *x, REAL *y, bool inverse, \
                                    REAL scale, REAL *work)                                                            \
     {                                                                                                                 \
-        signal_form form = inverse ? FORM_SWAPPED : FORM_PAIRS;                                                       \
+        flxi_fourier_form form = inverse ? FLXI_FORM_SWAPPED : FLXI_FORM_PAIRS;                                       \
         const name##_job j = {x, NULL, form, y, NULL, form, scale};                                                   \
         name##_transform(plan, table, &j, 1, work);                                                                   \
     }                                                                                                                 \
@@ -265,7 +321,7 @@ typedef double f64_v64 __attribute__((vector_size(64)));
                                    REAL scale, REAL *work)                                                            \
     {                                                                                                                 \
         int64_t first = inverse ? plan->n : 0, second = inverse ? 0 : plan->n;                                        \
-        const name##_job j = {x + first, x + second, FORM_PARTS, y + first, y + second, FORM_PARTS, scale};           \
+        const name##_job j = {x + first, x + second, FLXI_FORM_PARTS, y + first, y + second, FLXI_FORM_PARTS, scale}; \
         name##_transform(plan, table, &j, 1, work);                                                                   \
     }                                                                                                                 \
     void flxi_fourier_bins_##name(const flxi_fourier_real *plan, const REAL *table, const REAL *x, int64_t given,     \
@@ -279,6 +335,22 @@ typedef double f64_v64 __attribute__((vector_size(64)));
     {                                                                                                                 \
         const name##_bins b = {.from_re = re, .from_im = im, .given = given, .to = y, .scale = scale};                \
         name##_signal_of_bins(plan, table, &b, work);                                                                 \
+    }                                                                                                                 \
+    void flxi_fourier_lanes_##name(const flxi_fourier_lanes *t, REAL *work)                                           \
+    {                                                                                                                 \
+        name##_tile_of_lanes(t, work);                                                                                \
+    }                                                                                                                 \
+    void flxi_fourier_long_first_##name(const flxi_fourier_long_row *r, int64_t tile, REAL *work)                     \
+    {                                                                                                                 \
+        name##_long_first(r, tile, work);                                                                             \
+    }                                                                                                                 \
+    void flxi_fourier_long_second_##name(const flxi_fourier_long_row *r, int64_t tile, REAL *work)                    \
+    {                                                                                                                 \
+        name##_long_second(r, tile, work);                                                                            \
+    }                                                                                                                 \
+    void flxi_fourier_halves_##name(const flxi_fourier_halves *b, int64_t begin, int64_t end)                         \
+    {                                                                                                                 \
+        name##_long_bins(b, begin, end);                                                                              \
     }
 ENTRY_POINTS(float, f32)
 ENTRY_POINTS(double, f64)
@@ -343,7 +415,7 @@ static void fill_chirp(const flxi_fourier *plan, const double *passes, double *f
 {
     int64_t n = plan->n, inner = plan->inner;
     double *re = filter, *im = filter + inner, *c = im + inner;
-    const f64_job j = {re, im, FORM_PARTS, re, im, FORM_PARTS, 1 / (double)inner};
+    const f64_job j = {re, im, FLXI_FORM_PARTS, re, im, FLXI_FORM_PARTS, 1 / (double)inner};
     for (int64_t k = 0, square = 0; k < n && !flxi_stopped_by_now(); k++) {
         double z[2];
         root_of_unity(square, 2 * n, z);
@@ -362,30 +434,54 @@ static void fill_chirp(const flxi_fourier *plan, const double *passes, double *f
     f64_passes(plan, passes, &j, 1, work);
 }
 
-/* After the tables of the plan come that many powers of exp(-2πi/n). */
+/* exp(-2πi k/n) for k < count: real parts, then imaginary parts. */
+static void fill_roots(int64_t n, int64_t count, double *t)
+{
+    for (int64_t k = 0; k < count && !flxi_stopped_by_now(); k++) {
+        double z[2];
+        root_of_unity(k, n, z);
+        t[k] = z[0];
+        t[count + k] = z[1];
+    }
+}
+
+/* Tables as they are computed, in f64: in place, or where there is room for `scratch` numbers more. */
+typedef struct {
+    void *table;
+    double *room, *t;
+    size_t count, scratch, own;
+} filling;
+
+static flx_code begin_filling(filling *f, size_t count, size_t scratch, int32_t dtype, void *table,
+                              const flxi_allocator *mem, flx_error *err)
+{
+    *f = (filling){.table = table, .count = count, .scratch = scratch, .own = dtype == FLX_F64 ? 0 : count};
+    f->room = flxi_alloc(mem, scratch + f->own + 1, sizeof *f->room);
+    if (!f->room)
+        return flxi_oom(err, "the tables of a Fourier transform");
+    f->t = f->own ? f->room + scratch : table;
+    return FLX_OK;
+}
+
+static void end_filling(const filling *f, const flxi_allocator *mem)
+{
+    for (size_t i = 0; i < f->own && !flxi_stopped_by_now(); i++)
+        ((float *)f->table)[i] = (float)f->t[i];
+    flxi_free(mem, f->room, f->scratch + f->own + 1, sizeof *f->room);
+}
+
+/* The tables of a plan, and after them `roots` powers of exp(-2πi/n). */
 static flx_code fill_tables(const flxi_fourier *plan, int64_t n, int64_t roots, int32_t dtype, void *table,
                             const flxi_allocator *mem, flx_error *err)
 {
-    size_t count = flxi_fourier_table_count(plan) + 2 * (size_t)roots;
-    size_t scratch = plan->is_chirp ? flxi_fourier_work_count(plan) : 0;
-    size_t own = dtype == FLX_F64 ? 0 : count;
-    double *room = flxi_alloc(mem, scratch + own + 1, sizeof *room);
-    if (!room)
-        return flxi_oom(err, "the tables of a Fourier transform");
-    double *t = own ? room + scratch : table;
-    double *filter = fill_passes(plan, t);
+    filling f;
+    size_t count = flxi_fourier_table_count(plan), scratch = plan->is_chirp ? flxi_fourier_work_count(plan) : 0;
+    FLXI_TRY(begin_filling(&f, count + 2 * (size_t)roots, scratch, dtype, table, mem, err));
+    double *filter = fill_passes(plan, f.t);
     if (plan->is_chirp)
-        fill_chirp(plan, t, filter, room);
-    double *last = t + flxi_fourier_table_count(plan);
-    for (int64_t k = 0; k < roots && !flxi_stopped_by_now(); k++) {
-        double z[2];
-        root_of_unity(k, n, z);
-        last[k] = z[0];
-        last[roots + k] = z[1];
-    }
-    for (size_t i = 0; i < own && !flxi_stopped_by_now(); i++)
-        ((float *)table)[i] = (float)t[i];
-    flxi_free(mem, room, scratch + own + 1, sizeof *room);
+        fill_chirp(plan, f.t, filter, f.room);
+    fill_roots(n, roots, f.t + count);
+    end_filling(&f, mem);
     return FLX_OK;
 }
 
@@ -399,4 +495,40 @@ flx_code flxi_fourier_real_fill(const flxi_fourier_real *plan, int32_t dtype, vo
                                 flx_error *err)
 {
     return fill_tables(&plan->inner, plan->n, bin_roots(plan), dtype, table, mem, err);
+}
+
+/* Factors between the halves of a long transform: exp(-2πi kl/n) for all lanes l, then, for each tile of columns, that
+   of its first column. */
+static void fill_between(const flxi_fourier_long *plan, double *t)
+{
+    int64_t rows = plan->first.n, lanes = plan->lanes;
+    for (int64_t k = 0; k < rows && !flxi_stopped_by_now(); k++)
+        for (int64_t l = 0; l < lanes; l++) {
+            double z[2];
+            root_of_unity(k * l, plan->n, z);
+            t[k * lanes + l] = z[0];
+            t[(rows + k) * lanes + l] = z[1];
+        }
+    t += 2 * rows * lanes;
+    for (int64_t column = 0; column < plan->second.n; column += lanes, t += 2 * rows)
+        for (int64_t k = 0; k < rows && !flxi_stopped_by_now(); k++) {
+            double z[2];
+            root_of_unity(k * column, plan->n, z);
+            t[k] = z[0];
+            t[rows + k] = z[1];
+        }
+}
+
+flx_code flxi_fourier_long_fill(const flxi_fourier_long *plan, int64_t roots, int32_t dtype, void *table,
+                                const flxi_allocator *mem, flx_error *err)
+{
+    filling f;
+    size_t count = flxi_fourier_long_table_count(plan);
+    FLXI_TRY(begin_filling(&f, count + 2 * (size_t)roots, 0, dtype, table, mem, err));
+    fill_passes(&plan->first, f.t);
+    fill_passes(&plan->second, f.t + flxi_fourier_table_count(&plan->first));
+    fill_between(plan, f.t + long_factors(plan));
+    fill_roots(2 * plan->n, roots, f.t + count);
+    end_filling(&f, mem);
+    return FLX_OK;
 }

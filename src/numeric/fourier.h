@@ -44,7 +44,7 @@ void flxi_fourier_f32(const flxi_fourier *plan, const float *table, float *re, f
 void flxi_fourier_f64(const flxi_fourier *plan, const double *table, double *re, double *im, int64_t lanes,
                       double *work);
 
-/* One signal from x to y, which do not overlap, times scale: pairs (re, im), or the real parts followed by the imaginary
+/* One signal from x to y, which do not overlap, times scale: pairs (re, im), or all real parts, then all imaginary
    parts. */
 void flxi_fourier_pairs_f32(const flxi_fourier *plan, const float *table, const float *x, float *y, bool inverse,
                             float scale, float *work);
@@ -54,6 +54,27 @@ void flxi_fourier_parts_f32(const flxi_fourier *plan, const float *table, const 
                             float scale, float *work);
 void flxi_fourier_parts_f64(const flxi_fourier *plan, const double *table, const double *x, double *y, bool inverse,
                             double scale, double *work);
+
+/* How a signal is stored: real and imaginary parts as two arrays, pairs of both, or pairs in the other order, which for
+   both the source and the target means the inverse direction. */
+typedef enum { FLXI_FORM_PARTS, FLXI_FORM_PAIRS, FLXI_FORM_SWAPPED } flxi_fourier_form;
+
+/* Several signals of a tensor: of `lanes` lanes `used` exist. Number k of lane l is number k * distance + l of the source
+   and of the target, or l * distance + k of a tile by rows. The form is parts or pairs. */
+typedef struct {
+    const flxi_fourier *plan;
+    const void *table;
+    flxi_fourier_form form;
+    const void *from_re, *from_im;
+    void *to_re, *to_im;
+    int64_t distance, lanes, used;
+    bool by_rows, inverse;
+    double scale;
+} flxi_fourier_lanes;
+
+size_t flxi_fourier_lanes_work_count(const flxi_fourier *plan, int64_t lanes);
+void flxi_fourier_lanes_f32(const flxi_fourier_lanes *t, float *work);
+void flxi_fourier_lanes_f64(const flxi_fourier_lanes *t, double *work);
 
 /* ---- Real signals ---- */
 
@@ -82,6 +103,57 @@ void flxi_fourier_signal_f32(const flxi_fourier_real *plan, const float *table, 
                              int64_t given, float *y, float scale, float *work);
 void flxi_fourier_signal_f64(const flxi_fourier_real *plan, const double *table, const double *re, const double *im,
                              int64_t given, double *y, double scale, double *work);
+
+/* ---- Long transforms ---- */
+
+/* A signal that does not fit into the cache is a matrix of `first.n` rows and `second.n` columns: columns are
+   transformed, `lanes` at a time, multiplied by roots of unity, and then the rows of the result. Both halves read and
+   write the memory once. Tiles are independent of each other; all of the first half come before those of the second.
+   Error: two products with a factor more than in the passes. */
+typedef struct {
+    int64_t n, lanes;
+    flxi_fourier first, second;
+} flxi_fourier_long;
+
+/* False where the length fits into the cache or has no suitable factors; `dtype` is f32 or f64. */
+bool flxi_fourier_long_plan(int64_t n, int32_t dtype, flxi_fourier_long *plan);
+size_t flxi_fourier_long_table_count(const flxi_fourier_long *plan);
+size_t flxi_fourier_long_work_count(const flxi_fourier_long *plan); /* of one tile at a time */
+/* After the tables come `roots` powers of exp(-πi/n): real parts, then imaginary parts. */
+flx_code flxi_fourier_long_fill(const flxi_fourier_long *plan, int64_t roots, int32_t dtype, void *table,
+                                const flxi_allocator *mem, flx_error *err);
+
+typedef struct {
+    const flxi_fourier_long *plan;
+    const void *table;
+    flxi_fourier_form from, to;
+    const void *from_re, *from_im; /* pairs are at from_re */
+    int64_t given;                 /* real numbers that exist in pairs; the rest is zero */
+    void *to_re, *to_im;
+    double scale;
+    void *middle; /* 2 n numbers between the halves */
+} flxi_fourier_long_row;
+
+/* Tile i of second.n / lanes in the first half, of first.n / lanes in the second one. */
+void flxi_fourier_long_first_f32(const flxi_fourier_long_row *r, int64_t tile, float *work);
+void flxi_fourier_long_first_f64(const flxi_fourier_long_row *r, int64_t tile, double *work);
+void flxi_fourier_long_second_f32(const flxi_fourier_long_row *r, int64_t tile, float *work);
+void flxi_fourier_long_second_f64(const flxi_fourier_long_row *r, int64_t tile, double *work);
+
+/* Between the transform of h pairs and the h + 1 bins of the signal that they are: forward from the transform to the
+   bins, times scale; else back, to twice the transform. Handles bins k and h - k for k in [begin, end) of 0 … h/2. */
+typedef struct {
+    const flxi_fourier *plan; /* for the width of vectors */
+    int64_t h;
+    bool is_forward;
+    const void *roots; /* exp(-πi k/h) for k = 0 … h/2: real parts, then imaginary parts */
+    const void *from_re, *from_im;
+    void *to_re, *to_im;
+    double scale;
+} flxi_fourier_halves;
+
+void flxi_fourier_halves_f32(const flxi_fourier_halves *b, int64_t begin, int64_t end);
+void flxi_fourier_halves_f64(const flxi_fourier_halves *b, int64_t begin, int64_t end);
 
 /* The factor of the sum; norm is an index into FLXI_FOURIER_NORMS. */
 #define FLXI_FOURIER_NORMS "backward forward ortho none"

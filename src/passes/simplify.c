@@ -212,6 +212,28 @@ static flx_val empty_reduction(rewriting *w)
     return flx_reshape(w->to, w->x[0], (flx_ints){w->type->rank ? w->type->dims : &none, (size_t)w->type->rank});
 }
 
+static bool are_all(const flx_ints *list, int64_t x)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i] != x)
+            return false;
+    return true;
+}
+
+static flx_val nothing_padded(rewriting *w)
+{
+    bool is_whole = are_all(flxi_node_ints(w->n, "low"), 0) && are_all(flxi_node_ints(w->n, "high"), 0) &&
+                    are_all(flxi_node_ints(w->n, "interior"), 0);
+    return is_whole && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
+}
+
+/* Of the extents of the operand as many elements as it has: all of them, if the stride is 1. */
+static flx_val whole_slice(rewriting *w)
+{
+    bool is_whole = are_all(flxi_node_ints(w->n, "start"), 0) && are_all(flxi_node_ints(w->n, "stride"), 1);
+    return is_whole && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
+}
+
 typedef struct {
     flxi_opcode op;
     flx_val (*rewrite)(rewriting *w); /* FLX_NONE: does not apply */
@@ -231,6 +253,8 @@ static const rewrite_row rewrites[] = {
     {OP_or, fixed_logic, "or with a constant"},
     {OP_concat, one_operand, "nothing to join"},
     {OP_add_n, one_operand, "nothing to add"},
+    {OP_pad, nothing_padded, "no padding"},
+    {OP_slice, whole_slice, "all elements, in their order"},
     {OP_reshape, reshape_chain, "only the last shape counts"},
     {OP_expand, expand_chain, "stretching twice equals stretching once"},
     {OP_transpose, transpose_chain, "permutations compose"},
@@ -389,6 +413,37 @@ static flx_val unstretched(rewriting *w, uint32_t k)
     return w->x[k];
 }
 
+/* ---- Transforms that pad by themselves ---- */
+
+/* The operand of a pad that only appends +0 to the last axis; v where it is made by anything else. */
+static flx_val unpadded(const flx_graph *g, flx_val v)
+{
+    static const unsigned char zeros[16] = {0};
+    const flxi_node *n = maker(g, v);
+    if (n->op != OP_pad)
+        return v;
+    const flx_tensor *value = uniform(g, operand(g, n, 1));
+    flx_ints high = *flxi_node_ints(n, "high");
+    bool appends = value && memcmp(value->data, zeros, value->nbytes) == 0 && high.n > 0 &&
+                   flxi_dim_is_number(high.v[high.n - 1]) && high.v[high.n - 1] > 0 &&
+                   are_all(flxi_node_ints(n, "low"), 0) && are_all(flxi_node_ints(n, "interior"), 0);
+    high.n -= high.n > 0;
+    return appends && are_all(&high, 0) ? operand(g, n, 0) : v;
+}
+
+/* rfft and irfft continue their operands with zeros up to the length that they are given, as padding does. */
+static void drop_padding(rewriting *w)
+{
+    flx_val bare[2] = {FLX_NONE, FLX_NONE};
+    for (uint32_t k = 0; k < w->n->nin; k++)
+        bare[k] = unpadded(w->to, w->x[k]);
+    bool is_alike = w->n->nin == 1 || flxi_type_equal(flxi_type_at(w->to, bare[0].id), flxi_type_at(w->to, bare[1].id));
+    for (uint32_t k = 0; k < w->n->nin && is_alike; k++) {
+        *w->changed |= bare[k].id != w->x[k].id;
+        w->x[k] = bare[k];
+    }
+}
+
 static flx_code copy_with(rewriting *w, uint32_t i)
 {
     flxi_copy *c = w->c;
@@ -449,11 +504,16 @@ static flx_code simplify_node(flxi_copy *c, flxi_index *seen, uint32_t i, bool *
     w.op = &flxi_ops[w.n->op];
     if (is_scalar_full(&w))
         return replace_full(&w);
-    if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || w.n->nout != 1)
+    bool pads = w.n->op == OP_rfft || w.n->op == OP_irfft;
+    if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || (w.n->nout != 1 && !pads))
         return merge_plain(&w, i);
     w.type = flxi_type_at(c->from, w.n->first);
     for (uint32_t k = 0; k < w.n->nin; k++)
         w.x[k] = (flx_val){c->remap.id[w.n->in[k]], c->to->serial};
+    if (pads && !repeats_operand(w.n)) {
+        drop_padding(&w);
+        return copy_with(&w, i);
+    }
     flx_val v = try_rewrites(&w);
     if (!v.id)
         v = try_folding(&w);

@@ -80,6 +80,15 @@ TEST(routes_of_transforms_on_larger_shapes)
     route_check_text("fft_axis", "c64[3, 1024, 37]", "axis=1", 0, 0);
     route_check_text("fft_axis", "c128[60, 3]", "axis=0, inverse=true, norm=ortho", 0, 0);
     route_check_text("fft_axis", "f32[2, 998, 20]", "axis=1, inverse=true", 0, 0);
+    route_check_text("fft_axis", "c64[2, 12, 31]", "axis=1, inverse=true", 0, 0);
+    route_check_text("fft", "c64[2, 65536]", NULL, 0, 0);
+    route_check_text("fft", "c128[131072]", "inverse=true, norm=none", 0, 0);
+    route_check_text("fft", "f32[2, 202752]", "inverse=true", 0, 0);
+    route_check_text("fft", "f64[1, 200000]", NULL, 0, 0);
+    route_check_text("rfft", "f32[2, 131072]", "norm=ortho", 0, 0);
+    route_check_text("rfft", "f64[100001]", "n=131072", 0, 0);
+    route_check_text("irfft", "f32[2, 65537], f32[2, 65537]", NULL, 0, 0);
+    route_check_text("irfft", "f64[70000], f64[70000]", "n=131072", 0, 0);
     route_check_text("rfft", "f32[5, 4096]", NULL, 0, 0);
     route_check_text("rfft", "f64[3, 1000]", "n=1536, norm=ortho", 0, 0);
     route_check_text("rfft", "f32[2, 2018]", "norm=forward", 0, 0);

@@ -4,7 +4,8 @@
 
    A row is transformed by itself, with vectors along it, where its length allows that. Rows of other short lengths, and
    the columns of an axis that is not the last, are transformed side by side, as lanes of one transform: vectors run
-   across them. A row comes out the same, to the bit, whatever the other rows are. Error: numeric/fourier.h. */
+   across them. A row comes out the same, to the bit, whatever the other rows are. All threads together transform rows
+   that do not fit into the cache, one after the other. Error: numeric/fourier.h. */
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
@@ -19,8 +20,10 @@ typedef void (*item_fn)(const transforming *t, int64_t i, void *work);
 struct transforming {
     const flxi_route_node *n;
     flxi_fourier plan;
-    flxi_fourier_real real; /* of rfft and irfft */
-    flxi_split split;       /* the operand around the axis, in numbers of its dtype */
+    flxi_fourier_real real;  /* of rfft and irfft */
+    flxi_fourier_long large; /* of a row, or of half of a real one, if is_long */
+    bool is_long;
+    flxi_split split; /* the operand around the axis, in numbers of its dtype */
     bool is_real, is_complex, is_wide, inverse;
     double scale;
     int64_t lanes; /* of one item */
@@ -31,41 +34,50 @@ struct transforming {
 
 enum { LANES = 16, LONGEST_LANE = 4096 };
 
+static size_t real_size(const transforming *t)
+{
+    return t->is_wide ? sizeof(double) : sizeof(float);
+}
+
 /* ---- Items ---- */
 
-/* `lanes` rows from `first` on, or as many columns. Lanes past the last one repeat it. */
-#define TRANSFORM_LANES(name, REAL, transform)                                                           \
-    static void name(const transforming *t, int64_t i, void *scratch)                                    \
-    {                                                                                                    \
-        int64_t n = t->plan.n, lanes = t->lanes, inner = t->split.inner;                                 \
-        int64_t groups = (inner + lanes - 1) / lanes;                                                    \
-        int64_t outer = inner > 1 ? i / groups : i * lanes, column = inner > 1 ? i % groups * lanes : 0; \
-        int64_t limit = inner > 1 ? inner - column : t->split.outer - outer;                             \
-        int64_t next = inner > 1 ? 1 : t->split.n;     /* to the next lane */                            \
-        int64_t step = t->is_complex ? 2 : 1;          /* numbers of REAL per element */                 \
-        int64_t other = t->is_complex ? 1 : n * inner; /* to the imaginary part */                       \
-        int64_t first = (outer * t->split.n * inner + column) * step;                                    \
-        int64_t used = limit < lanes ? limit : lanes;                                                    \
-        const REAL scale = (REAL)t->scale;                                                               \
-        REAL *re = scratch, *im = re + n * lanes, *work = im + n * lanes;                                \
-        const REAL *x = (const REAL *)t->n->in[0] + first;                                               \
-        REAL *y = (REAL *)t->n->out[0] + first;                                                          \
-        for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++)                                        \
-            for (int64_t l = 0; l < lanes; l++) {                                                        \
-                int64_t at = (k * inner + (l < used ? l : used - 1) * next) * step;                      \
-                re[k * lanes + l] = x[at];                                                               \
-                im[k * lanes + l] = x[at + other];                                                       \
-            }                                                                                            \
-        transform(&t->plan, t->n->kept, t->inverse ? im : re, t->inverse ? re : im, lanes, work);        \
-        for (int64_t k = 0; k < n && !flxi_stopped_by_now(); k++)                                        \
-            for (int64_t l = 0; l < used; l++) {                                                         \
-                int64_t at = (k * inner + l * next) * step;                                              \
-                y[at] = re[k * lanes + l] * scale;                                                       \
-                y[at + other] = im[k * lanes + l] * scale;                                               \
-            }                                                                                            \
-    }
-TRANSFORM_LANES(lanes_f32, float, flxi_fourier_f32)
-TRANSFORM_LANES(lanes_f64, double, flxi_fourier_f64)
+/* A group of rows, or of columns. The parts of a real tensor are the halves of the axis. */
+static flxi_fourier_lanes group_of(const transforming *t, int64_t i)
+{
+    bool by_rows = t->split.inner == 1;
+    int64_t lanes = t->lanes, inner = t->split.inner, groups = (inner + lanes - 1) / lanes;
+    int64_t outer = by_rows ? i * lanes : i / groups, column = by_rows ? 0 : i % groups * lanes;
+    int64_t left = by_rows ? t->split.outer - outer : inner - column;
+    size_t size = real_size(t) * (t->is_complex ? 2 : 1), offset = size * (size_t)(outer * t->split.n * inner + column);
+    size_t half = size * (size_t)(t->plan.n * inner);
+    const char *x = (const char *)t->n->in[0] + offset;
+    char *y = (char *)t->n->out[0] + offset;
+    return (flxi_fourier_lanes){.plan = &t->plan,
+                                .table = t->n->kept,
+                                .form = t->is_complex ? FLXI_FORM_PAIRS : FLXI_FORM_PARTS,
+                                .from_re = x,
+                                .from_im = t->is_complex ? NULL : x + half,
+                                .to_re = y,
+                                .to_im = t->is_complex ? NULL : y + half,
+                                .distance = by_rows ? t->split.n : inner,
+                                .lanes = lanes,
+                                .used = left < lanes ? left : lanes,
+                                .by_rows = by_rows,
+                                .inverse = t->inverse,
+                                .scale = t->scale};
+}
+
+static void lanes_f32(const transforming *t, int64_t i, void *work)
+{
+    flxi_fourier_lanes group = group_of(t, i);
+    flxi_fourier_lanes_f32(&group, work);
+}
+
+static void lanes_f64(const transforming *t, int64_t i, void *work)
+{
+    flxi_fourier_lanes group = group_of(t, i);
+    flxi_fourier_lanes_f64(&group, work);
+}
 
 #define TRANSFORM_ROWS(REAL, name)                                                                           \
     static void row_##name(const transforming *t, int64_t i, void *work)                                     \
@@ -94,6 +106,153 @@ TRANSFORM_LANES(lanes_f64, double, flxi_fourier_f64)
 TRANSFORM_ROWS(float, f32)
 TRANSFORM_ROWS(double, f64)
 
+/* Numbers of scratch for one slot, in whole cache lines. */
+static size_t slot_count(const transforming *t)
+{
+    size_t count = t->is_long   ? flxi_fourier_long_work_count(&t->large)
+                   : t->is_real ? flxi_fourier_real_work_count(&t->real)
+                                : flxi_fourier_lanes_work_count(&t->plan, t->lanes);
+    return (count + 15) / 16 * 16;
+}
+
+/* ---- Long rows: all threads work on one ---- */
+
+typedef struct {
+    const transforming *t;
+    flxi_fourier_long_row row;
+    flxi_fourier_halves halves; /* of a real row */
+    void (*tile)(const flxi_fourier_long_row *r, int64_t tile, void *work);
+    int64_t tiles;
+} long_run;
+
+enum { HALVES = 1 << 14 }; /* bins at a time */
+
+static void first_f32(const flxi_fourier_long_row *r, int64_t tile, void *work)
+{
+    flxi_fourier_long_first_f32(r, tile, work);
+}
+
+static void first_f64(const flxi_fourier_long_row *r, int64_t tile, void *work)
+{
+    flxi_fourier_long_first_f64(r, tile, work);
+}
+
+static void second_f32(const flxi_fourier_long_row *r, int64_t tile, void *work)
+{
+    flxi_fourier_long_second_f32(r, tile, work);
+}
+
+static void second_f64(const flxi_fourier_long_row *r, int64_t tile, void *work)
+{
+    flxi_fourier_long_second_f64(r, tile, work);
+}
+
+/* Scratch of a long row: what is between its halves, the transform of a real row, the work of the slots. */
+static size_t shared_count(const transforming *t)
+{
+    return (t->is_real ? 4 : 2) * (size_t)t->large.n;
+}
+
+static void *part(const transforming *t, const void *base, int64_t at)
+{
+    return (char *)(uintptr_t)base + (size_t)at * real_size(t);
+}
+
+static void run_tiles(void *user, int64_t begin, int64_t end)
+{
+    const long_run *r = user;
+    const transforming *t = r->t;
+    for (int64_t slot = begin; slot < end; slot++) {
+        size_t at = shared_count(t) + (size_t)slot * slot_count(t);
+        for (int64_t tile = slot; tile < r->tiles && !flxi_stopped(); tile += t->slots)
+            r->tile(&r->row, tile, part(t, t->n->scratch, (int64_t)at));
+    }
+}
+
+static void run_halves(void *user, int64_t begin, int64_t end)
+{
+    const long_run *r = user;
+    if (r->t->is_wide)
+        flxi_fourier_halves_f64(&r->halves, begin, end);
+    else
+        flxi_fourier_halves_f32(&r->halves, begin, end);
+}
+
+static void transform_long(long_run *r)
+{
+    const transforming *t = r->t;
+    r->tile = t->is_wide ? first_f64 : first_f32;
+    r->tiles = t->large.second.n / t->large.lanes;
+    flxi_pool_run(t->n->pool, t->slots, 1, run_tiles, r);
+    r->tile = t->is_wide ? second_f64 : second_f32;
+    r->tiles = t->large.first.n / t->large.lanes;
+    flxi_pool_run(t->n->pool, t->slots, 1, run_tiles, r);
+}
+
+static void set_complex_row(long_run *r, int64_t i)
+{
+    const transforming *t = r->t;
+    const void *x = part(t, t->n->in[0], 2 * t->large.n * i);
+    void *y = part(t, t->n->out[0], 2 * t->large.n * i);
+    r->row.from = !t->is_complex ? FLXI_FORM_PARTS : t->inverse ? FLXI_FORM_SWAPPED : FLXI_FORM_PAIRS;
+    r->row.to = r->row.from;
+    r->row.given = 2 * t->large.n;
+    bool swaps = t->inverse && !t->is_complex;
+    r->row.from_re = part(t, x, swaps ? t->large.n : 0);
+    r->row.from_im = part(t, x, swaps ? 0 : t->large.n);
+    r->row.to_re = part(t, y, swaps ? t->large.n : 0);
+    r->row.to_im = part(t, y, swaps ? 0 : t->large.n);
+}
+
+/* Signal i and its bins; the transform of its pairs is in the scratch. */
+static void set_real_row(long_run *r, int64_t i)
+{
+    const transforming *t = r->t;
+    int64_t h = t->large.n, given = t->split.n;
+    void *re = part(t, t->n->scratch, 2 * h), *im = part(t, re, h);
+    r->halves = (flxi_fourier_halves){.plan = &t->large.first, .h = h, .is_forward = t->n->op == OP_rfft};
+    r->halves.roots = part(t, t->n->kept, (int64_t)flxi_fourier_long_table_count(&t->large));
+    r->halves.scale = t->scale;
+    if (r->halves.is_forward) {
+        r->row.from = FLXI_FORM_PAIRS;
+        r->row.from_re = part(t, t->n->in[0], i * given);
+        r->row.given = given < 2 * h ? given : 2 * h;
+        r->row.to_re = re;
+        r->row.to_im = im;
+        r->row.scale = 1;
+        r->halves.from_re = re;
+        r->halves.from_im = im;
+        r->halves.to_re = part(t, t->n->out[0], i * (h + 1));
+        r->halves.to_im = part(t, t->n->out[1], i * (h + 1));
+        return;
+    }
+    r->halves.from_re = part(t, t->n->in[0], i * given);
+    r->halves.from_im = part(t, t->n->in[1], i * given);
+    r->halves.to_re = re;
+    r->halves.to_im = im;
+    r->row.from_re = im; /* the inverse direction */
+    r->row.from_im = re;
+    r->row.to = FLXI_FORM_SWAPPED;
+    r->row.to_re = part(t, t->n->out[0], i * 2 * h);
+}
+
+static void run_long(const transforming *t)
+{
+    for (int64_t i = 0; i < t->items && !flxi_stopped(); i++) {
+        long_run r = {.t = t, .row = {.plan = &t->large, .table = t->n->kept, .scale = t->scale}};
+        r.row.middle = t->n->scratch;
+        if (t->is_real)
+            set_real_row(&r, i);
+        else
+            set_complex_row(&r, i);
+        if (t->n->op == OP_irfft)
+            flxi_pool_run(t->n->pool, t->large.n / 2 + 1, HALVES, run_halves, &r);
+        transform_long(&r);
+        if (t->n->op == OP_rfft)
+            flxi_pool_run(t->n->pool, t->large.n / 2 + 1, HALVES, run_halves, &r);
+    }
+}
+
 /* ---- Plans ---- */
 
 /* Lanes instead of rows: where the axis is not the last, or the first pass of a row would have no vectors. */
@@ -115,6 +274,10 @@ static bool make_real(transforming *t)
     t->run = forward ? (t->is_wide ? bins_f64 : bins_f32) : (t->is_wide ? signal_f64 : signal_f32);
     const flx_type *y = n->out_types[0];
     t->items = flxi_route_count(y) / y->dims[y->rank - 1]; /* the operand may be empty */
+    int64_t h = t->real.n / 2;
+    bool is_complete = forward || t->split.n > h; /* missing bins are rare */
+    t->is_long =
+        t->real.n % 2 == 0 && is_complete && flxi_fourier_long_plan(h, t->is_wide ? FLX_F64 : FLX_F32, &t->large);
     return true;
 }
 
@@ -127,6 +290,7 @@ static bool make_complex(transforming *t)
     t->scale = flxi_fourier_scale(flxi_route_int(n, "norm"), t->inverse, t->plan.n);
     t->lanes = lanes_of(t);
     bool by_lanes = t->lanes > 1 || t->split.inner > 1;
+    t->is_long = !by_lanes && flxi_fourier_long_plan(t->plan.n, t->is_wide ? FLX_F64 : FLX_F32, &t->large);
     t->run = by_lanes ? (t->is_wide ? lanes_f64 : lanes_f32) : (t->is_wide ? row_f64 : row_f32);
     int64_t groups = (t->split.inner + t->lanes - 1) / t->lanes;
     t->items = t->split.inner > 1 ? t->split.outer * groups : (t->split.outer + t->lanes - 1) / t->lanes;
@@ -146,22 +310,9 @@ static bool make(const flxi_route_node *n, int threads, transforming *t)
     t->split = flxi_split_at(x, n->op == OP_fft_axis ? flxi_route_int(n, "axis") : x->rank - 1);
     if (!(t->is_real ? make_real(t) : make_complex(t)))
         return false;
-    t->slots = threads < t->items ? threads : t->items;
+    int64_t tiles = t->is_long ? t->large.second.n / t->large.lanes : t->items;
+    t->slots = threads < tiles ? threads : tiles;
     return true;
-}
-
-static size_t real_size(const transforming *t)
-{
-    return t->is_wide ? sizeof(double) : sizeof(float);
-}
-
-/* Numbers of scratch for one slot, in whole cache lines. */
-static size_t slot_count(const transforming *t)
-{
-    size_t lanes = 2 * (size_t)t->plan.n * (size_t)t->lanes;
-    size_t count = t->is_real ? flxi_fourier_real_work_count(&t->real)
-                              : lanes + flxi_fourier_work_count(&t->plan) * (size_t)t->lanes;
-    return (count + 15) / 16 * 16;
 }
 
 /* Slot i takes items i, i + slots …, with scratch of its own. */
@@ -175,6 +326,12 @@ static void run_slots(void *user, int64_t begin, int64_t end)
 
 /* ---- The route ---- */
 
+/* Roots of unity for the bins of a long real row. */
+static int64_t bin_roots(const transforming *t)
+{
+    return t->is_real ? t->large.n / 2 + 1 : 0;
+}
+
 const char *flxi_fourier_applies(const flxi_route_node *n)
 {
     transforming t;
@@ -184,7 +341,9 @@ const char *flxi_fourier_applies(const flxi_route_node *n)
 size_t flxi_fourier_scratch(const flxi_route_node *n, int threads)
 {
     transforming t;
-    return make(n, threads, &t) ? (size_t)t.slots * slot_count(&t) * real_size(&t) : 0;
+    if (!make(n, threads, &t))
+        return 0;
+    return ((t.is_long ? shared_count(&t) : 0) + (size_t)t.slots * slot_count(&t)) * real_size(&t);
 }
 
 size_t flxi_fourier_kept(const flxi_route_node *n)
@@ -192,7 +351,10 @@ size_t flxi_fourier_kept(const flxi_route_node *n)
     transforming t;
     if (!make(n, 1, &t))
         return 0;
-    return real_size(&t) * (t.is_real ? flxi_fourier_real_table_count(&t.real) : flxi_fourier_table_count(&t.plan));
+    size_t count = t.is_long   ? flxi_fourier_long_table_count(&t.large) + 2 * (size_t)bin_roots(&t)
+                   : t.is_real ? flxi_fourier_real_table_count(&t.real)
+                               : flxi_fourier_table_count(&t.plan);
+    return count * real_size(&t);
 }
 
 flx_code flxi_fourier_prepare(const flxi_route_node *n, void *kept, const flxi_allocator *mem)
@@ -201,6 +363,8 @@ flx_code flxi_fourier_prepare(const flxi_route_node *n, void *kept, const flxi_a
     if (!make(n, 1, &t))
         return FLX_OK;
     int32_t dtype = t.is_wide ? FLX_F64 : FLX_F32;
+    if (t.is_long)
+        return flxi_fourier_long_fill(&t.large, bin_roots(&t), dtype, kept, mem, n->err);
     return t.is_real ? flxi_fourier_real_fill(&t.real, dtype, kept, mem, n->err)
                      : flxi_fourier_fill(&t.plan, dtype, kept, mem, n->err);
 }
@@ -210,6 +374,10 @@ flx_code flxi_fourier_route(const flxi_route_node *n)
     transforming t;
     if (!make(n, flxi_pool_threads(n->pool), &t))
         return FLX_OK;
+    if (t.is_long) {
+        run_long(&t);
+        return FLX_OK;
+    }
     bool is_small = flxi_route_count(n->in_types[0]) < 4096; /* not worth waking a thread */
     flxi_pool_run(is_small ? NULL : n->pool, t.slots, 1, run_slots, &t);
     return FLX_OK;

@@ -3838,6 +3838,62 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
+typedef struct flx_rfft_complex_attrs {
+    uint32_t struct_size; /* sizeof(flx_rfft_complex_attrs) */
+    flx_dim n; /* length */
+    const char *norm; /* backward; of: backward forward ortho none */
+} flx_rfft_complex_attrs;
+#define FLX_RFFT_COMPLEX_ATTRS {sizeof(flx_rfft_complex_attrs), FLX_DEFAULT, NULL}
+
+/** rfft with complex bins */
+static inline flx_val flx_rfft_complex_with(flx_graph *g, flx_val x, const flx_rfft_complex_attrs *attrs)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_rfft_complex_attrs);
+    if (FLX_HAS_NUMBER_(flx_rfft_complex_attrs, n) && attrs->n != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("n", attrs->n);
+    if (FLX_HAS_(flx_rfft_complex_attrs, norm) && attrs->norm)
+        flx_a[flx_n++] = flx_attr_word("norm", attrs->norm);
+    return flx_op1(g, "rfft_complex", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_rfft_complex(...) FLX_RFFT_COMPLEX_(__VA_ARGS__, .struct_size = sizeof(flx_rfft_complex_attrs))
+#define FLX_RFFT_COMPLEX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_rfft_complex_with((g_), (x_), \
+    &(flx_rfft_complex_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#endif
+
+typedef struct flx_irfft_complex_attrs {
+    uint32_t struct_size; /* sizeof(flx_irfft_complex_attrs) */
+    flx_dim n; /* 2*bins - 2 */
+    const char *norm; /* backward; of: backward forward ortho none */
+} flx_irfft_complex_attrs;
+#define FLX_IRFFT_COMPLEX_ATTRS {sizeof(flx_irfft_complex_attrs), FLX_DEFAULT, NULL}
+
+/** irfft of complex bins */
+static inline flx_val flx_irfft_complex_with(flx_graph *g, flx_val z, const flx_irfft_complex_attrs *attrs)
+{
+    flx_attr flx_a[2];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = z;
+    FLX_CHECK_SIZE_(flx_irfft_complex_attrs);
+    if (FLX_HAS_NUMBER_(flx_irfft_complex_attrs, n) && attrs->n != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("n", attrs->n);
+    if (FLX_HAS_(flx_irfft_complex_attrs, norm) && attrs->norm)
+        flx_a[flx_n++] = flx_attr_word("norm", attrs->norm);
+    return flx_op1(g, "irfft_complex", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_irfft_complex(...) FLX_IRFFT_COMPLEX_(__VA_ARGS__, .struct_size = sizeof(flx_irfft_complex_attrs))
+#define FLX_IRFFT_COMPLEX_(g_, z_, ...) FLX_BUILT_(flx_val, flx_irfft_complex_with((g_), (z_), \
+    &(flx_irfft_complex_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#endif
+
 typedef struct flx_conv_attrs {
     uint32_t struct_size; /* sizeof(flx_conv_attrs) */
     flx_ints stride; /* all 1 */

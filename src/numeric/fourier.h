@@ -91,7 +91,8 @@ size_t flxi_fourier_real_work_count(const flxi_fourier_real *plan);
 flx_code flxi_fourier_real_fill(const flxi_fourier_real *plan, int32_t dtype, void *table, const flxi_allocator *mem,
                                 flx_error *err);
 
-/* Bins 0 … n/2 of the signal x, of which `given` numbers exist: it is cut, or continued with zeros, to n. */
+/* Bins 0 … n/2 of the signal x, of which `given` numbers exist: it is cut, or continued with zeros, to n. With im NULL,
+   bins are pairs at re, here and below. */
 void flxi_fourier_bins_f32(const flxi_fourier_real *plan, const float *table, const float *x, int64_t given, float *re,
                            float *im, float scale, float *work);
 void flxi_fourier_bins_f64(const flxi_fourier_real *plan, const double *table, const double *x, int64_t given,
@@ -146,6 +147,7 @@ typedef struct {
     const flxi_fourier *plan; /* for the width of vectors */
     int64_t h;
     bool is_forward;
+    bool is_paired;    /* the bins are pairs, at from_re or to_re */
     const void *roots; /* exp(-πi k/h) for k = 0 … h/2: real parts, then imaginary parts */
     const void *from_re, *from_im;
     void *to_re, *to_im;

@@ -504,7 +504,7 @@ static flx_code simplify_node(flxi_copy *c, flxi_index *seen, uint32_t i, bool *
     w.op = &flxi_ops[w.n->op];
     if (is_scalar_full(&w))
         return replace_full(&w);
-    bool pads = w.n->op == OP_rfft || w.n->op == OP_irfft;
+    bool pads = w.n->op == OP_rfft || w.n->op == OP_irfft || w.n->op == OP_rfft_complex || w.n->op == OP_irfft_complex;
     if (w.n->nin == 0 || w.n->nin > MAX_OPERANDS || (w.n->nout != 1 && !pads))
         return merge_plain(&w, i);
     w.type = flxi_type_at(c->from, w.n->first);

@@ -113,7 +113,8 @@ static double largest(const flx_type *t, const void *data)
 
 static bool is_fourier(flxi_opcode op)
 {
-    return op == OP_fft || op == OP_fft_axis || op == OP_rfft || op == OP_irfft;
+    return op == OP_fft || op == OP_fft_axis || op == OP_rfft || op == OP_irfft || op == OP_rfft_complex ||
+           op == OP_irfft_complex;
 }
 
 /* A row of n numbers of size x has the norm sqrt(n) x, and its transform at most sqrt(n) times that; of this

@@ -89,6 +89,12 @@ TEST(routes_of_transforms_on_larger_shapes)
     route_check_text("rfft", "f64[100001]", "n=131072", 0, 0);
     route_check_text("irfft", "f32[2, 65537], f32[2, 65537]", NULL, 0, 0);
     route_check_text("irfft", "f64[70000], f64[70000]", "n=131072", 0, 0);
+    route_check_text("rfft_complex", "f32[2, 131072]", NULL, 0, 0);
+    route_check_text("irfft_complex", "c64[2, 65537]", "norm=ortho", 0, 0);
+    route_check_text("rfft_complex", "f32[3, 1000]", "n=1500", 0, 0);
+    route_check_text("rfft_complex", "f64[3, 625]", NULL, 0, 0);
+    route_check_text("irfft_complex", "c64[3, 500]", "n=1500, norm=forward", 0, 0);
+    route_check_text("irfft_complex", "c128[3, 313]", "n=625", 0, 0);
     route_check_text("rfft", "f32[5, 4096]", NULL, 0, 0);
     route_check_text("rfft", "f64[3, 1000]", "n=1536, norm=ortho", 0, 0);
     route_check_text("rfft", "f32[2, 2018]", "norm=forward", 0, 0);

@@ -119,8 +119,21 @@ def feature_cases(f):
                    [(np.arange(n // 2 + 1) / n).astype(DTYPES[d])])
 
 
+def complex_bin_cases(f):
+    for d, z in (("f32", "c64"), ("f64", "c128")):
+        for length, n in ((8, 8), (7, 7), (5, 12), (9, 5)):
+            norm = NORMS[n % 3]
+            x = f.normal(d, (2, length))
+            f.case(f"rfft_complex_{length}_to_{n}_{d}", f"rfft_complex(x, n={n}, norm={norm})", {"x": x},
+                   [np.fft.rfft(x.astype(float), n, norm=norm).astype(DTYPES[z])], **REL)
+            y = f.normal(z, (2, length))
+            f.case(f"irfft_complex_{length}_to_{n}_{d}", f"irfft_complex(z, n={n}, norm={norm})", {"z": y},
+                   [np.fft.irfft(y.astype("c16"), n, norm=norm).astype(DTYPES[d])], **REL)
+
+
 if __name__ == "__main__":
     with Fixtures("spectral") as fixtures:
         fft_cases(fixtures)
         real_cases(fixtures)
         feature_cases(fixtures)
+        complex_bin_cases(fixtures)

@@ -162,6 +162,41 @@ TEST(simplify_folds_a_number_with_a_vector)
                "graph f() { p = const(i32[3], [4, 3, 2]) q = const(i32[3], [-4, -3, -2]) return p, q }");
 }
 
+TEST(simplify_drops_pads_and_slices_that_change_nothing)
+{
+    check_pass(flxi_simplify,
+               "graph f(x: f32[2, 3]) { p = pad(x, 1, low=[0, 0], high=[0, 0], interior=[0, 0])\n"
+               "  s = slice(p, start=[0, 0], limit=[2, 3], stride=[1, 1]) y = exp(s) return y }",
+               "graph f(x: f32[2, 3]) { y = exp(x) return y }");
+    static const char moved[] = "graph f(x: f32[2, 3]) { p = pad(x, 1, low=[0, 1], high=[0, -1], interior=[0, 0])\n"
+                                "  s = slice(p, start=[0, 1], limit=[2, 3], stride=[1, 2]) return s }";
+    check_pass(flxi_simplify, moved, moved);
+}
+
+/* A real transform continues its operand with zeros; other values, and zeros elsewhere, are not what it does. */
+TEST(simplify_leaves_padding_to_real_transforms)
+{
+    check_pass(flxi_simplify,
+               "graph f(x: f32[2, 3]) { p = pad(x, 0, low=[0, 0], high=[0, 5], interior=[0, 0])\n"
+               "  re, im = rfft(p) z = rfft_complex(p, n=6) return re, im, z }",
+               "graph f(x: f32[2, 3]) { re, im = rfft(x, n=8) z = rfft_complex(x, n=6) return re, im, z }");
+    check_pass(flxi_simplify,
+               "graph f(a: f64[3], b: f64[3]) { c = pad(a, 0, low=[0], high=[2], interior=[0])\n"
+               "  d = pad(b, 0, low=[0], high=[2], interior=[0]) y = irfft(c, d, n=9) return y }",
+               "graph f(a: f64[3], b: f64[3]) { y = irfft(a, b, n=9) return y }");
+    static const char *const others[] = {
+        "graph f(x: f32[3]) { p = pad(x, 1, low=[0], high=[5], interior=[0]) re, im = rfft(p) return re, im }",
+        "graph f(x: f32[3]) { p = pad(x, -0.0, low=[0], high=[5], interior=[0]) re, im = rfft(p) return re, im }",
+        "graph f(x: f32[3]) { p = pad(x, 0, low=[1], high=[5], interior=[0]) re, im = rfft(p) return re, im }",
+        "graph f(x: f32[3]) { p = pad(x, 0, low=[0], high=[5], interior=[1]) re, im = rfft(p) return re, im }",
+        "graph f(x: f32[3]) { p = pad(x, 0, low=[0], high=[-1], interior=[0]) re, im = rfft(p, n=3) return re, im }",
+        "graph f(x: f32[2, 3]) { p = pad(x, 0, low=[0, 0], high=[1, 1], interior=[0, 0]) re, im = rfft(p) return re, "
+        "im }",
+        "graph f(a: f32[3], b: f32[4]) { p = pad(a, 0, low=[0], high=[1], interior=[0]) y = irfft(p, b) return y }"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        check_pass(flxi_simplify, others[i], others[i]);
+}
+
 /* ---- Remaps ---- */
 
 TEST(remap_leads_handles_to_where_they_went)

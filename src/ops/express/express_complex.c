@@ -72,7 +72,8 @@ flxi_kval flxi_kcdiv(flxi_express *e, flxi_kval a, flxi_kval b)
     flxi_kval y = flxi_kcwide(e, b);
     uint32_t zero = NUM(x.re, 0);
     uint32_t by_zero = HOLD(F2(logical_and, F2(eq, y.re, zero), F2(eq, y.im, zero)));
-    flxi_kval parts = {F2(div, x.re, zero), F2(div, x.im, zero)};
+    uint32_t inf = NUM(x.re, INFINITY);
+    flxi_kval parts = {F2(mul, x.re, inf), F2(mul, x.im, inf)}; /* what dividing by zero gives, without a division */
     uint32_t back = 0;
     if (flxi_kb_type(e->k, a.re) == FLX_F64) {
         scale sx = scale_of(e, x);

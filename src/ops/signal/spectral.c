@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spectral.c: Fourier transforms. fft is the only primitive of the family; all others consist of it and of ops that
-   move elements. fft_axis, rfft and irfft have derivatives of their own, which are again transforms of the family, so
+   move elements. All but fftn and ifftn have derivatives of their own, which are again transforms of the family, so
    that a device with a faster way for them meets them in gradients too.
 
    Complex dtypes hold N numbers along the axis, real ones 2N: the N real parts, then the N imaginary parts. The
@@ -613,6 +613,130 @@ const flxi_rules flxi_rules_irfft = {
     .vjp = vjp_irfft,
     .batch = batch_rows,
     .samples = samples_irfft,
+    .work = work_real,
+    .link = flxi_link_dense,
+};
+
+/* ---- rfft_complex, irfft_complex ---- */
+
+static flx_code infer_rfft_complex(flxi_infer *f)
+{
+    rfft_attrs *a = f->attrs;
+    const flx_type *x = f->in[0];
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    FLXI_TRY(flxi_norm_length(f, &a->n, x->dims[x->rank - 1]));
+    f->out[0] = *x;
+    f->out[0].dtype = flxi_complex_dtype(x->dtype);
+    f->out[0].dims[x->rank - 1] = flxi_bins_of(f->ctx, a->n);
+    return FLX_OK;
+}
+
+static void decompose_rfft_complex(flxi_site *s, flx_val *y)
+{
+    const rfft_attrs *a = s->attrs;
+    flx_val parts[2] = {FLX_NONE, FLX_NONE};
+    rfft_with(s, s->x[0], a->n, a->norm, parts);
+    y[0] = flx_complex(s->g, parts[0], parts[1]);
+}
+
+/* As for rfft: dz is dre + i dim. */
+static void vjp_rfft_complex(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const rfft_attrs *a = s->attrs;
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_val half = flx_mul(s->g, dy[0], flxi_number(s, dy[0], 0.5));
+    flx_val bins = flx_where(s->g, is_unpaired(s, a->n), dy[0], half);
+    flx_val signal = flx_irfft_complex(s->g, bins, a->n, norms[adjoint_norm[a->norm]]);
+    dx[0] = flxi_fit_last(s, signal, x->rank ? x->dims[x->rank - 1] : 1);
+}
+
+static const flxi_sample samples_rfft_complex[] = {
+    {"T[2, 6]", NULL, NULL, FLX_OK},
+    {"T[5]", "norm=ortho", NULL, FLX_OK},
+    {"T[3]", "n=8, norm=forward", NULL, FLX_OK},
+    {"T[2, 7]", "n=4, norm=none", NULL, FLX_OK},
+    {"T[0]", "n=3", NULL, FLX_OK},
+    {"T[0, 4]", NULL, NULL, FLX_OK},
+    {"T[N, 4]", NULL, NULL, FLX_OK},
+    {"T[2, N]", "n=2*N", NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 0]", NULL, NULL, FLX_E_SHAPE},
+    {"T[4]", "n=0", NULL, FLX_E_ATTRIBUTE},
+    {"c64[4]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_rfft_complex = {
+    .infer = infer_rfft_complex,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_rfft_complex,
+    .schema = rfft_schema,
+    .attrs_size = sizeof(rfft_attrs),
+    .vjp = vjp_rfft_complex,
+    .batch = batch_rows,
+    .samples = samples_rfft_complex,
+    .work = work_real,
+    .link = flxi_link_dense,
+};
+
+static flx_code infer_irfft_complex(flxi_infer *f)
+{
+    rfft_attrs *a = f->attrs;
+    const flx_type *z = f->in[0];
+    FLXI_TRY(flxi_need_rank(f, 0, 1));
+    flx_dim before = flx_dim_sub(f->ctx, z->dims[z->rank - 1], 1);
+    FLXI_TRY(flxi_norm_length(f, &a->n, flx_dim_mul(f->ctx, before, 2)));
+    f->out[0] = *z;
+    f->out[0].dtype = flxi_part_dtype(z->dtype);
+    f->out[0].dims[z->rank - 1] = a->n;
+    return FLX_OK;
+}
+
+static void decompose_irfft_complex(flxi_site *s, flx_val *y)
+{
+    const rfft_attrs *a = s->attrs;
+    const flx_val parts[2] = {flx_real(s->g, s->x[0]), flx_imag(s->g, s->x[0])};
+    y[0] = irfft_with(s, parts, a->n, a->norm);
+}
+
+/* As for irfft. */
+static void vjp_irfft_complex(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const rfft_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    const flx_type *z = flxi_typeof(s, s->x[0]);
+    flx_val bins = flx_rfft_complex(g, dy[0], a->n, norms[adjoint_norm[a->norm]]);
+    flx_val re = flx_real(g, bins);
+    flx_val once = flx_complex(g, re, flxi_number(s, re, 0.0));
+    flx_val twice = flx_mul(g, bins, flxi_number(s, bins, 2.0));
+    dx[0] = flxi_fit_last(s, flx_where(g, is_unpaired(s, a->n), once, twice), z->rank ? z->dims[z->rank - 1] : 1);
+}
+
+static const flxi_sample samples_irfft_complex[] = {
+    {"T[2, 4]", NULL, NULL, FLX_OK},
+    {"T[3]", "n=5, norm=ortho", NULL, FLX_OK},
+    {"T[3]", "n=1", NULL, FLX_OK},
+    {"T[3]", "n=8, norm=forward", NULL, FLX_OK},
+    {"T[2, 4]", "n=3, norm=none", NULL, FLX_OK},
+    {"T[0, 3]", NULL, NULL, FLX_OK},
+    {"T[N, 3]", NULL, NULL, FLX_OK},
+    {"T[2, N + 1]", NULL, NULL, FLX_OK},
+    {"T[]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2, 1]", NULL, NULL, FLX_E_SHAPE},
+    {"T[3]", "n=-2", NULL, FLX_E_ATTRIBUTE},
+    {"f32[3]", NULL, NULL, FLX_E_DTYPE},
+    {0},
+};
+
+const flxi_rules flxi_rules_irfft_complex = {
+    .infer = infer_irfft_complex,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_irfft_complex,
+    .schema = irfft_schema,
+    .attrs_size = sizeof(rfft_attrs),
+    .vjp = vjp_irfft_complex,
+    .batch = batch_rows,
+    .samples = samples_irfft_complex,
     .work = work_real,
     .link = flxi_link_dense,
 };

@@ -361,6 +361,15 @@ void flxi_export_write_fft(export_node *n)
     close_line(n);
 }
 
+void flxi_export_write_real_fft(export_node *n)
+{
+    flx_dim length = integer(n, "n");
+    open_line(n);
+    flxi_addf(&n->w->out, ", type = %s, length = ", flxi_is_complex(n->in[0].type->dtype) ? "IRFFT" : "RFFT");
+    flxi_export_list(n->w, &length, 1);
+    close_line(n);
+}
+
 void flxi_export_write_cholesky(export_node *n)
 {
     open_line(n);

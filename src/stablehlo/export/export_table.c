@@ -88,6 +88,15 @@ static bool is_plain_transform(const export_query *q)
     return flxi_is_complex(q->in[0]->dtype) && flxi_attr_is_word(q->op, q->attrs, "norm", "backward");
 }
 
+/* RFFT and IRFFT neither pad nor cut: the signal has n numbers, its spectrum n/2 + 1. */
+static bool is_whole_transform(const export_query *q)
+{
+    const flx_type *t = q->in[0];
+    int64_t n = export_int(q->op, q->attrs, "n");
+    flx_dim whole = flxi_is_complex(t->dtype) ? n / 2 + 1 : n;
+    return t->dims[t->rank - 1] == whole && flxi_attr_is_word(q->op, q->attrs, "norm", "backward");
+}
+
 /* Operands from `first` on are scalars of one integer dtype. */
 static bool has_index_scalars(const export_query *q, uint32_t first)
 {

@@ -106,6 +106,62 @@ TEST(fourier_transform_is_the_sum_for_every_length)
         check_length(more[i]);
 }
 
+/* A long transform against passes in f64, whose own error does not count beside that of f32. */
+static void check_long(int64_t n)
+{
+    flxi_fourier wide;
+    flxi_fourier_long p;
+    flx_error err = {0};
+    uint64_t seed = test_seed();
+    size_t count = 2 * (size_t)n;
+    test_fail_context("length %lld", (long long)n);
+    CHECK(flxi_fourier_plan(n, &wide) && flxi_fourier_long_plan(n, FLX_F32, &p));
+    CHECK_EQ_I64(p.first.n * p.second.n, n);
+    double *want = malloc(count * sizeof *want);
+    float *x = malloc(3 * count * sizeof *x), *y = x + count, *middle = y + count;
+    float *table = malloc(flxi_fourier_long_table_count(&p) * sizeof *table);
+    float *work = malloc(flxi_fourier_long_work_count(&p) * sizeof *work);
+    CHECK_OK(flxi_fourier_long_fill(&p, 0, FLX_F32, table, &mem, &err), &err);
+    for (size_t i = 0; i < count; i++)
+        want[i] = x[i] = (float)(2 * test_uniform(&seed) - 1);
+    transform_wide(&wide, want);
+    const flxi_fourier_long_row r = {.plan = &p,
+                                     .table = table,
+                                     .from_re = x,
+                                     .from_im = x + n,
+                                     .to_re = y,
+                                     .to_im = y + n,
+                                     .scale = 1,
+                                     .middle = middle};
+    for (int64_t i = 0; i < p.second.n / p.lanes; i++)
+        flxi_fourier_long_first_f32(&r, i, work);
+    for (int64_t i = 0; i < p.first.n / p.lanes; i++)
+        flxi_fourier_long_second_f32(&r, i, work);
+    double wrong = 0, all = 0;
+    for (size_t i = 0; i < count; i++) {
+        wrong += (y[i] - want[i]) * (y[i] - want[i]);
+        all += want[i] * want[i];
+    }
+    double units = sqrt(wrong / all) / 0x1p-24 / log2((double)n);
+    EXPECT_MSG(units < 8, "%g units", units);
+    test_count_case();
+    free(want);
+    free(x);
+    free(table);
+    free(work);
+}
+
+TEST(fourier_long_transforms_keep_the_bound)
+{
+    static const int64_t lengths[] = {65536, 131072, 160000, 3 << 15, 202752};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        check_long(lengths[i]);
+    flxi_fourier_long p;
+    CHECK(!flxi_fourier_long_plan(1000, FLX_F32, &p));   /* fits into the cache */
+    CHECK(!flxi_fourier_long_plan(100003, FLX_F32, &p)); /* a prime */
+    CHECK(!flxi_fourier_long_plan(177147, FLX_F64, &p)); /* odd */
+}
+
 /* Whatever the number of lanes, and so the vectors, a signal has the same bits. */
 TEST(fourier_lanes_are_independent_to_the_bit)
 {

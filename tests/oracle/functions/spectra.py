@@ -79,3 +79,9 @@ def add(t):
          lambda y: jnp.sum(((jnp.maximum(y, jnp.max(y) - 1) + 4) / 4)**2), "grad hvp vmapgrad", y=normal(2, 4))
     t.fn("welch_peaks_values", "v, i = welch_peaks(spec, k=2); return reduce_sum(square(v))",
          lambda spec: jnp.sum(jnp.sort(power(spec, 4).mean(0))[-2:]**2), "grad hvp vmapgrad", spec=normal(3, 8))
+    for n in (5, 6, 8):
+        t.fn(f"rfft_complex_of_{n}", f"reduce_sum(square(complex_norm_sq(rfft_complex(x, n={n}))))",
+             lambda x, n=n: (lambda y: quartic(jnp.real(y), jnp.imag(y)))(jnp.fft.rfft(x, n)), "grad hvp jvp vmapgrad",
+             x=normal(6))
+        t.fn(f"irfft_complex_to_{n}", f"reduce_sum(square(square(irfft_complex(z, n={n}))))",
+             lambda z, n=n: jnp.sum(jnp.fft.irfft(z, n)**4), "grad hvp vmapgrad", z=normal(n // 2 + 1, dtype="c128"))

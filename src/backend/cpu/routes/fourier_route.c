@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fourier_route.c: fft, fft_axis, rfft and irfft, in the precision of their operands. Tables are made when the node is
+/* fourier_route.c: fft, fft_axis, and rfft and irfft in both forms, in the precision of their operands. Tables are made when the node is
    compiled and kept with it; rows are what threads share.
 
    A row is transformed by itself, with vectors along it, where its length allows that. Rows of other short lengths, and
@@ -37,6 +37,17 @@ enum { LANES = 16, LONGEST_LANE = 4096 };
 static size_t real_size(const transforming *t)
 {
     return t->is_wide ? sizeof(double) : sizeof(float);
+}
+
+static bool is_forward_op(flxi_opcode op)
+{
+    return op == OP_rfft || op == OP_rfft_complex;
+}
+
+/* Bins of a real signal are pairs in one tensor, or parts in two. */
+static bool has_pairs(flxi_opcode op)
+{
+    return op == OP_rfft_complex || op == OP_irfft_complex;
 }
 
 /* ---- Items ---- */
@@ -79,29 +90,32 @@ static void lanes_f64(const transforming *t, int64_t i, void *work)
     flxi_fourier_lanes_f64(&group, work);
 }
 
-#define TRANSFORM_ROWS(REAL, name)                                                                           \
-    static void row_##name(const transforming *t, int64_t i, void *work)                                     \
-    {                                                                                                        \
-        const REAL *x = (const REAL *)t->n->in[0] + 2 * t->plan.n * i;                                       \
-        REAL *y = (REAL *)t->n->out[0] + 2 * t->plan.n * i;                                                  \
-        if (t->is_complex)                                                                                   \
-            flxi_fourier_pairs_##name(&t->plan, t->n->kept, x, y, t->inverse, (REAL)t->scale, work);         \
-        else                                                                                                 \
-            flxi_fourier_parts_##name(&t->plan, t->n->kept, x, y, t->inverse, (REAL)t->scale, work);         \
-    }                                                                                                        \
-    static void bins_##name(const transforming *t, int64_t i, void *work)                                    \
-    {                                                                                                        \
-        int64_t given = t->split.n, bins = t->real.n / 2 + 1;                                                \
-        REAL *re = (REAL *)t->n->out[0] + i * bins, *im = (REAL *)t->n->out[1] + i * bins;                   \
-        const REAL *x = (const REAL *)t->n->in[0] + i * given;                                               \
-        flxi_fourier_bins_##name(&t->real, t->n->kept, x, given, re, im, (REAL)t->scale, work);              \
-    }                                                                                                        \
-    static void signal_##name(const transforming *t, int64_t i, void *work)                                  \
-    {                                                                                                        \
-        int64_t given = t->split.n;                                                                          \
-        const REAL *re = (const REAL *)t->n->in[0] + i * given, *im = (const REAL *)t->n->in[1] + i * given; \
-        REAL *y = (REAL *)t->n->out[0] + i * t->real.n;                                                      \
-        flxi_fourier_signal_##name(&t->real, t->n->kept, re, im, given, y, (REAL)t->scale, work);            \
+#define TRANSFORM_ROWS(REAL, name)                                                                               \
+    static void row_##name(const transforming *t, int64_t i, void *work)                                         \
+    {                                                                                                            \
+        const REAL *x = (const REAL *)t->n->in[0] + 2 * t->plan.n * i;                                           \
+        REAL *y = (REAL *)t->n->out[0] + 2 * t->plan.n * i;                                                      \
+        if (t->is_complex)                                                                                       \
+            flxi_fourier_pairs_##name(&t->plan, t->n->kept, x, y, t->inverse, (REAL)t->scale, work);             \
+        else                                                                                                     \
+            flxi_fourier_parts_##name(&t->plan, t->n->kept, x, y, t->inverse, (REAL)t->scale, work);             \
+    }                                                                                                            \
+    static void bins_##name(const transforming *t, int64_t i, void *work)                                        \
+    {                                                                                                            \
+        int64_t given = t->split.n, at = i * (t->real.n / 2 + 1);                                                \
+        bool pairs = has_pairs(t->n->op);                                                                        \
+        REAL *re = (REAL *)t->n->out[0] + (pairs ? 2 * at : at), *im = pairs ? NULL : (REAL *)t->n->out[1] + at; \
+        const REAL *x = (const REAL *)t->n->in[0] + i * given;                                                   \
+        flxi_fourier_bins_##name(&t->real, t->n->kept, x, given, re, im, (REAL)t->scale, work);                  \
+    }                                                                                                            \
+    static void signal_##name(const transforming *t, int64_t i, void *work)                                      \
+    {                                                                                                            \
+        int64_t given = t->split.n, at = i * given;                                                              \
+        bool pairs = has_pairs(t->n->op);                                                                        \
+        const REAL *re = (const REAL *)t->n->in[0] + (pairs ? 2 * at : at);                                      \
+        const REAL *im = pairs ? NULL : (const REAL *)t->n->in[1] + at;                                          \
+        REAL *y = (REAL *)t->n->out[0] + i * t->real.n;                                                          \
+        flxi_fourier_signal_##name(&t->real, t->n->kept, re, im, given, y, (REAL)t->scale, work);                \
     }
 TRANSFORM_ROWS(float, f32)
 TRANSFORM_ROWS(double, f64)
@@ -210,7 +224,10 @@ static void set_real_row(long_run *r, int64_t i)
     const transforming *t = r->t;
     int64_t h = t->large.n, given = t->split.n;
     void *re = part(t, t->n->scratch, 2 * h), *im = part(t, re, h);
-    r->halves = (flxi_fourier_halves){.plan = &t->large.first, .h = h, .is_forward = t->n->op == OP_rfft};
+    bool pairs = has_pairs(t->n->op);
+    int64_t step = pairs ? 2 : 1;
+    r->halves = (flxi_fourier_halves){.plan = &t->large.first, .h = h, .is_paired = pairs};
+    r->halves.is_forward = is_forward_op(t->n->op);
     r->halves.roots = part(t, t->n->kept, (int64_t)flxi_fourier_long_table_count(&t->large));
     r->halves.scale = t->scale;
     if (r->halves.is_forward) {
@@ -222,12 +239,12 @@ static void set_real_row(long_run *r, int64_t i)
         r->row.scale = 1;
         r->halves.from_re = re;
         r->halves.from_im = im;
-        r->halves.to_re = part(t, t->n->out[0], i * (h + 1));
-        r->halves.to_im = part(t, t->n->out[1], i * (h + 1));
+        r->halves.to_re = part(t, t->n->out[0], i * (h + 1) * step);
+        r->halves.to_im = pairs ? NULL : part(t, t->n->out[1], i * (h + 1));
         return;
     }
-    r->halves.from_re = part(t, t->n->in[0], i * given);
-    r->halves.from_im = part(t, t->n->in[1], i * given);
+    r->halves.from_re = part(t, t->n->in[0], i * given * step);
+    r->halves.from_im = pairs ? NULL : part(t, t->n->in[1], i * given);
     r->halves.to_re = re;
     r->halves.to_im = im;
     r->row.from_re = im; /* the inverse direction */
@@ -245,10 +262,10 @@ static void run_long(const transforming *t)
             set_real_row(&r, i);
         else
             set_complex_row(&r, i);
-        if (t->n->op == OP_irfft)
+        if (t->is_real && !is_forward_op(t->n->op))
             flxi_pool_run(t->n->pool, t->large.n / 2 + 1, HALVES, run_halves, &r);
         transform_long(&r);
-        if (t->n->op == OP_rfft)
+        if (is_forward_op(t->n->op))
             flxi_pool_run(t->n->pool, t->large.n / 2 + 1, HALVES, run_halves, &r);
     }
 }
@@ -269,7 +286,7 @@ static bool make_real(transforming *t)
     const flxi_route_node *n = t->n;
     if (!flxi_fourier_real_plan(flxi_route_int(n, "n"), &t->real))
         return false;
-    bool forward = n->op == OP_rfft;
+    bool forward = is_forward_op(n->op);
     t->scale = flxi_fourier_scale(flxi_route_int(n, "norm"), !forward, t->real.n);
     t->run = forward ? (t->is_wide ? bins_f64 : bins_f32) : (t->is_wide ? signal_f64 : signal_f32);
     const flx_type *y = n->out_types[0];
@@ -301,7 +318,7 @@ static bool make(const flxi_route_node *n, int threads, transforming *t)
 {
     const flx_type *x = n->in_types[0];
     *t = (transforming){.n = n,
-                        .is_real = n->op == OP_rfft || n->op == OP_irfft,
+                        .is_real = is_forward_op(n->op) || n->op == OP_irfft || n->op == OP_irfft_complex,
                         .is_complex = flxi_is_complex(x->dtype),
                         .is_wide = x->dtype == FLX_F64 || x->dtype == FLX_C128,
                         .lanes = 1};

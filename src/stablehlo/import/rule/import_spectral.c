@@ -34,7 +34,6 @@ void flxi_hlo_import_fft(hlo_site *s)
     flx_ints length = flxi_hlo_ints(s, "fft_length");
     int first = x->rank - (int)length.n;
     bool is_irfft = strcmp(type, "IRFFT") == 0;
-    flx_val parts[2];
     if (length.n < 1 || length.n > 3 || first < 0) {
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL,
                       "fft_length must have 1 to 3 entries, and no more than the operand has axes");
@@ -45,11 +44,10 @@ void flxi_hlo_import_fft(hlo_site *s)
     if (strcmp(type, "FFT") == 0 || strcmp(type, "IFFT") == 0) {
         s->y[0] = transform(s, s->x[0], first, x->rank, type[0] == 'I');
     } else if (strcmp(type, "RFFT") == 0) {
-        flx_rfft(s->g, s->x[0], parts, FLX_DEFAULT, NULL);
-        s->y[0] = transform(s, flx_complex(s->g, parts[0], parts[1]), first, x->rank - 1, 0);
+        s->y[0] = transform(s, flx_rfft_complex(s->g, s->x[0], FLX_DEFAULT, NULL), first, x->rank - 1, 0);
     } else if (is_irfft) {
         flx_val z = transform(s, s->x[0], first, x->rank - 1, 1);
-        s->y[0] = flx_irfft(s->g, flx_real(s->g, z), flx_imag(s->g, z), length.v[length.n - 1], NULL);
+        s->y[0] = flx_irfft_complex(s->g, z, length.v[length.n - 1], NULL);
     } else {
         flxi_hlo_fail(s, FLX_E_ATTRIBUTE, NULL, "fft_type must be FFT, IFFT, RFFT or IRFFT");
     }

@@ -65,7 +65,7 @@ static bool has_roots(int radix)
 /* Passes of one row with these strides take their factors as vectors: one for each number of a result. */
 static bool is_spread(int64_t row_stride)
 {
-    return row_stride == 1 || row_stride == 2 || row_stride == 4 || row_stride == 8;
+    return row_stride <= 8;
 }
 
 /* The last pass has no factors. */

@@ -59,8 +59,8 @@ void flxi_fourier_parts_f64(const flxi_fourier *plan, const double *table, const
    both the source and the target means the inverse direction. */
 typedef enum { FLXI_FORM_PARTS, FLXI_FORM_PAIRS, FLXI_FORM_SWAPPED } flxi_fourier_form;
 
-/* Several signals of a tensor: of `lanes` lanes `used` exist. Number k of lane l is number k * distance + l of the source
-   and of the target, or l * distance + k of a tile by rows. The form is parts or pairs. */
+/* Several signals of a tensor: of `lanes` lanes `used` exist. Number k of lane l is number k * distance + l of the
+   source and of the target, or l * distance + k of a tile by rows. The form is parts or pairs. */
 typedef struct {
     const flxi_fourier *plan;
     const void *table;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fourier_route.c: fft, fft_axis, and rfft and irfft in both forms, in the precision of their operands. Tables are made when the node is
-   compiled and kept with it; rows are what threads share.
+/* fourier_route.c: fft, fft_axis, and rfft and irfft in both forms, in the precision of their operands. Tables are
+   made when the node is compiled and kept with it; rows are what threads share.
 
    A row is transformed by itself, with vectors along it, where its length allows that. Rows of other short lengths, and
    the columns of an axis that is not the last, are transformed side by side, as lanes of one transform: vectors run
@@ -32,7 +32,7 @@ struct transforming {
     item_fn run;
 };
 
-enum { LANES = 16, LONGEST_LANE = 4096 };
+enum { LANES = 16, LONGEST_LANE = 4096, MOST_IN_TILE = 1 << 13 };
 
 static size_t real_size(const transforming *t)
 {
@@ -272,13 +272,19 @@ static void run_long(const transforming *t)
 
 /* ---- Plans ---- */
 
-/* Lanes instead of rows: where the axis is not the last, or the first pass of a row would have no vectors. */
+/* Lanes instead of rows: where the axis is not the last, or the first pass of a row would have no vectors. Short columns
+   are read in long pieces of rows, as many as fit into the cache beside the work. */
 static int64_t lanes_of(const transforming *t)
 {
-    int64_t others = t->split.inner > 1 ? t->split.inner : t->split.outer;
+    bool by_columns = t->split.inner > 1;
+    int64_t others = by_columns ? t->split.inner : t->split.outer, lanes = LANES;
     bool is_weak = t->plan.inner < 128 || t->plan.radix[0] % 4;
-    bool is_worth = t->split.inner > 1 || (is_weak && others >= LANES && t->plan.inner <= LONGEST_LANE);
-    return !is_worth ? 1 : others < LANES ? others : LANES;
+    bool is_worth = by_columns || (is_weak && others >= LANES && t->plan.inner <= LONGEST_LANE);
+    if (!is_worth)
+        return 1;
+    while (by_columns && 2 * lanes <= others && 2 * lanes * t->plan.inner <= MOST_IN_TILE)
+        lanes *= 2;
+    return others < lanes ? others : lanes;
 }
 
 static bool make_real(transforming *t)

@@ -142,9 +142,10 @@ static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
     double chain = (2 * terms + 4) * (d == FLX_F64 || d == FLX_C128 ? 0x1p-53 : 0x1p-24);
     uint32_t factor = s->n.op == OP_scatter_nd ? 2 : 1; /* the updates, whose factor is 1, or the other operand */
     double other = largest(s->in_types[factor], s->in[factor]);
-    double size = !flxi_is_complex(d) ? flxi_load_double(d, sizes->data, i)
-                  : factor == 2       ? largest(s->in_types[0], s->in[0]) + terms * other
-                                      : 2 * terms * largest(s->in_types[0], s->in[0]) * other;
+    double size = !flxi_is_complex(d)         ? flxi_load_double(d, sizes->data, i)
+                  : factor == 2               ? largest(s->in_types[0], s->in[0]) + terms * other
+                  : s->n.op == OP_scatter_add ? terms * largest(s->in_types[0], s->in[0])
+                                              : 2 * terms * largest(s->in_types[0], s->in[0]) * other;
     return chain * size + 2 * ldexp(size, -flxi_mantissa_bits(d));
 }
 

@@ -183,14 +183,69 @@ TEST(routes_that_move_on_larger_shapes)
 
 TEST(routes_of_scattering_on_larger_shapes)
 {
-    static const char *const dtypes[] = {"f64", "f32", "bf16", "f16", "i8", "u16", "i32", "u64"};
-    for (int i = 0; i < 8; i++) {
+    static const char *const dtypes[] = {"f64", "f32", "bf16", "f16", "i8", "u16", "i32", "u64", "c64"};
+    for (int i = 0; i < 9; i++) {
         char operands[120];
         snprintf(operands, sizeof operands, "%s[900, 130], i32[900]", dtypes[i]);
         route_check_text("scatter_add", operands, "R=40", 0, 39);
+        snprintf(operands, sizeof operands, "%s[9000], i64[9000]", dtypes[i]);
+        route_check_text("scatter_add", operands, "R=700", 0, 699);
         snprintf(operands, sizeof operands, "%s[30, 30], u8[30, 30]", dtypes[i]);
         route_check_text("scatter_add", operands, "R=40, oob=zero", 0, 80);
     }
+}
+
+/* Elements, rows, columns and windows; indices of each dtype, in range and outside of it. */
+TEST(routes_gather_windows)
+{
+    static const struct {
+        const char *op, *operands, *attrs;
+        double low, high;
+    } rows[] = {
+        {"gather", "%s[5000], i32[3000]", NULL, 0, 4999},
+        {"gather", "%s[500], u16[30, 100]", "oob=zero", 0, 700},
+        {"gather", "%s[70, 40], i32[300]", "axis=1", 0, 39},
+        {"gather", "%s[700, 40], i32[3]", "axis=1, oob=clamp", -20, 60},
+        {"gather", "%s[3, 9, 700], i64[1]", "axis=1", 0, 8},
+        {"gather", "%s[9, 5], f32[40]", "oob=zero", 0, 0},
+        {"gather", "%s[9, 5], f64[40]", "oob=clamp", 0, 0},
+        {"take_along", "%s[40, 70], i32[40, 90]", NULL, 0, 69},
+        {"take_along", "%s[40, 70], i64[90, 70]", "axis=0", 0, 39},
+        {"take_along", "%s[9, 40, 7], i8[9, 50, 7]", "axis=1, oob=zero", -20, 60},
+        {"take_along", "%s[600, 70], u64[600, 1]", "oob=clamp", 0, 90},
+        {"gather_nd", "%s[40, 70], i32[300]",
+         "slice_sizes=[1, 70], start_index_map=[0], collapsed_axes=[0], offset_axes=[1], index_vector_axis=1", 0, 39},
+        {"gather_nd", "%s[40, 70], i64[300, 2]", "slice_sizes=[1, 1], start_index_map=[1, 0], collapsed_axes=[0, 1]", 0,
+         39},
+        {"gather_nd", "%s[40, 70], u32[2, 300]",
+         "slice_sizes=[1, 1], start_index_map=[0, 1], collapsed_axes=[0, 1], index_vector_axis=0, oob=clamp", 0, 80},
+        {"gather_nd", "%s[40, 70], i32[2, 300]",
+         "slice_sizes=[1, 1], start_index_map=[0, 1], collapsed_axes=[0, 1], index_vector_axis=0, oob=zero", -30, 80},
+        {"gather_nd", "%s[40, 70], i32[300, 2]",
+         "slice_sizes=[3, 5], start_index_map=[0, 1], offset_axes=[1, 2], oob=zero", -9, 60},
+        {"gather_nd", "%s[40, 70], f32[300, 2]",
+         "slice_sizes=[3, 5], start_index_map=[0, 1], offset_axes=[1, 2], oob=zero", -9, 60},
+        {"gather_nd", "%s[40, 70], u8[300, 2]",
+         "slice_sizes=[3, 5], start_index_map=[0, 1], offset_axes=[0, 2], oob=clamp", 0, 90},
+        {"gather_nd", "%s[40, 70], i16[50, 1]", "slice_sizes=[3, 70], start_index_map=[0], offset_axes=[0, 1]", 0, 37},
+        {"gather_nd", "%s[6, 40, 33], i32[6, 50]",
+         "slice_sizes=[1, 1, 33], start_index_map=[1], collapsed_axes=[1], offset_axes=[2], "
+         "operand_batching_axes=[0], indices_batching_axes=[0], index_vector_axis=2",
+         0, 39},
+        {"gather_nd", "%s[33, 40, 6], i32[50, 6]",
+         "slice_sizes=[33, 1, 1], start_index_map=[1], collapsed_axes=[1], offset_axes=[1], "
+         "operand_batching_axes=[2], indices_batching_axes=[1], index_vector_axis=2",
+         0, 39},
+        {"gather_nd", "%s[900, 70], i32[1]",
+         "slice_sizes=[800, 3], start_index_map=[0], offset_axes=[0, 1], index_vector_axis=0", 0, 100},
+    };
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "c128", "i8", "bool"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            char operands[120];
+            snprintf(operands, sizeof operands, rows[i].operands, dtypes[d]);
+            route_check_text(rows[i].op, operands, rows[i].attrs, rows[i].low, rows[i].high);
+        }
 }
 
 /* Rows, points, batches and moved windows, large enough for threads. */
@@ -211,6 +266,14 @@ TEST(route_scatters_windows)
          0, 39},
         {"%s[70, 40], i32[300], %s[70, 300]",
          "start_index_map=[1], collapsed_axes=[1], offset_axes=[0], index_vector_axis=1", 0, 39},
+        {"%s[400], i16[3000], %s[3000]", "start_index_map=[0], collapsed_axes=[0], index_vector_axis=1, oob=zero", -200,
+         600},
+        {"%s[40, 9], f32[300], %s[300, 9]",
+         "start_index_map=[0], collapsed_axes=[0], offset_axes=[1], index_vector_axis=1, oob=zero", 0, 0},
+        {"%s[20, 40, 33], i32[20, 50, 33], %s[20, 50, 33]",
+         "start_index_map=[1], collapsed_axes=[1], operand_batching_axes=[0, 2], indices_batching_axes=[0, 2], "
+         "index_vector_axis=3",
+         0, 39},
     };
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "c64", "i32", "u8", "bool"};
     static const char *const combines[] = {"", ", combine=set", ", combine=mul"};

@@ -1,80 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_route.c: scatter_nd by windows: the start of a window is found once, then its elements are combined row by
-   row. Updates of one element come in the order of the definition, whatever the threads: they divide what no two
-   updates share, a batching axis or an axis of the window that no start moves. With the word `add`, f16 and bf16 are
-   summed in f32 in scratch and rounded once. */
+/* scatter_route.c: scatter_nd and scatter_add by windows: the start of a window is found once, then its elements are
+   combined row by row. Starts are checked before anything is written. Updates of one element come in the order of the
+   definition, whatever the threads: they divide what no two updates share, a batching axis or an axis of the window
+   that no start moves. scatter_add, and scatter_nd with the word `add`, sum f16 and bf16 in f32 in scratch and round
+   once. */
 #include "backend/cpu/gemm/gemm_engine.h"
-#include "backend/cpu/routes/route_index.h"
+#include "backend/cpu/routes/windows.h"
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "ops/index/gather_nd.h"
+#include "ops/opcode.h"
 
-/* Combines n updates into elements of y; both have a distance between neighbours. */
+/* Combines n updates into elements of y: a row of it, both with a distance between neighbours, or elements at offsets,
+   where a negative one is dropped. */
 typedef void (*combine_row)(void *y, int64_t y_step, const void *updates, int64_t update_step, int64_t n);
+typedef void (*combine_points)(void *y, const int64_t *at, const void *updates, int64_t update_step, int64_t n);
 
 typedef struct {
-    int64_t extent;
-    int64_t update; /* distances between neighbours: in updates, … */
-    int64_t index;  /* … in indices … */
-    int64_t x;      /* … and in x, where it is a batching axis or one of the window */
-    int axis;       /* of x, of the window */
-    bool is_moved;  /* by a start */
-} scatter_axis;
+    combine_row row;
+    combine_points points;
+} combination;
 
 typedef struct {
     const flxi_route_node *n;
-    const flxi_nd_attrs *a;
-    scatter_axis index[FLX_MAX_RANK], window[FLX_MAX_RANK]; /* in order of updates */
-    int num_index, num_window;
-    int64_t extents[FLX_MAX_RANK], size[FLX_MAX_RANK], strides[FLX_MAX_RANK]; /* of x; size: of the window there */
-    int64_t vector_step;                                                      /* between the components of a start */
-    int64_t first_index, first_update, first_x;
+    const flxi_windows *w;
+    const char *updates;
+    size_t update_size;
     void *y;
     size_t y_size; /* of an element there */
-    combine_row row;
+    combination combine;
     const flxi_arith *arith;
-    flxi_num (*fold)(flxi_num a, flxi_num b); /* where there is no row for the dtype */
+    flxi_num (*fold)(flxi_num a, flxi_num b); /* where there is no loop for the dtype */
+    int axis;                                 /* that threads divide */
 } scattering;
 
-/* ---- Rows ---- */
+/* ---- Loops ---- */
 
-#define ROW(name, A, U, expression)                                                              \
-    static void name(void *to, int64_t y_step, const void *from, int64_t update_step, int64_t n) \
-    {                                                                                            \
-        A *y = to;                                                                               \
-        const U *updates = from;                                                                 \
-        if (y_step == 1 && update_step == 1)                                                     \
-            for (int64_t i = 0; i < n; i++) {                                                    \
-                const A a = y[i];                                                                \
-                const U b = updates[i];                                                          \
-                y[i] = (A)(expression);                                                          \
-            }                                                                                    \
-        else                                                                                     \
-            for (int64_t i = 0; i < n; i++) {                                                    \
-                const A a = y[i * y_step];                                                       \
-                const U b = updates[i * update_step];                                            \
-                y[i * y_step] = (A)(expression);                                                 \
-            }                                                                                    \
-    }
-ROW(add_f64, double, double, a + b)
-ROW(add_f32, float, float, a + b)
-ROW(add_f16, float, uint16_t, a + flxi_widen_f16(b))
-ROW(add_bf16, float, uint16_t, a + flxi_widen_bf16(b))
-ROW(add_c64, float _Complex, float _Complex, a + b)
-ROW(add_c128, double _Complex, double _Complex, a + b)
-ROW(add_8, uint8_t, uint8_t, a + b)
-ROW(add_16, uint16_t, uint16_t, a + b)
-ROW(add_32, uint32_t, uint32_t, a + b)
-ROW(add_64, uint64_t, uint64_t, a + b)
-ROW(add_truth, uint8_t, uint8_t, a | b)
-ROW(mul_f64, double, double, a *b)
-ROW(mul_f32, float, float, a *b)
-ROW(set_8, uint8_t, uint8_t, ((void)a, b))
-ROW(set_16, uint16_t, uint16_t, ((void)a, b))
-ROW(set_32, uint32_t, uint32_t, ((void)a, b))
-ROW(set_64, uint64_t, uint64_t, ((void)a, b))
+#define COMBINE(name, A, U, expression)                                                                \
+    static void row_##name(void *to, int64_t y_step, const void *from, int64_t update_step, int64_t n) \
+    {                                                                                                  \
+        A *restrict y = to;                                                                            \
+        const U *restrict updates = from;                                                              \
+        if (y_step == 1 && update_step == 1)                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                          \
+                const A a = y[i];                                                                      \
+                const U b = updates[i];                                                                \
+                y[i] = (A)(expression);                                                                \
+            }                                                                                          \
+        else                                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                          \
+                const A a = y[i * y_step];                                                             \
+                const U b = updates[i * update_step];                                                  \
+                y[i * y_step] = (A)(expression);                                                       \
+            }                                                                                          \
+    }                                                                                                  \
+    static void points_##name(void *to, const int64_t *at, const void *from, int64_t step, int64_t n)  \
+    {                                                                                                  \
+        A *y = to;                                                                                     \
+        const U *updates = from;                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                              \
+            if (at[i] < 0)                                                                             \
+                continue;                                                                              \
+            const A a = y[at[i]];                                                                      \
+            const U b = updates[i * step];                                                             \
+            y[at[i]] = (A)(expression);                                                                \
+        }                                                                                              \
+    }                                                                                                  \
+    static const combination name = {row_##name, points_##name};
+COMBINE(add_f64, double, double, a + b)
+COMBINE(add_f32, float, float, a + b)
+COMBINE(add_f16, float, uint16_t, a + flxi_widen_f16(b))
+COMBINE(add_bf16, float, uint16_t, a + flxi_widen_bf16(b))
+COMBINE(add_c64, float _Complex, float _Complex, a + b)
+COMBINE(add_c128, double _Complex, double _Complex, a + b)
+COMBINE(add_8, uint8_t, uint8_t, a + b)
+COMBINE(add_16, uint16_t, uint16_t, a + b)
+COMBINE(add_32, uint32_t, uint32_t, a + b)
+COMBINE(add_64, uint64_t, uint64_t, a + b)
+COMBINE(add_truth, uint8_t, uint8_t, a | b)
+COMBINE(mul_f64, double, double, a *b)
+COMBINE(mul_f32, float, float, a *b)
+COMBINE(set_8, uint8_t, uint8_t, ((void)a, b))
+COMBINE(set_16, uint16_t, uint16_t, ((void)a, b))
+COMBINE(set_32, uint32_t, uint32_t, ((void)a, b))
+COMBINE(set_64, uint64_t, uint64_t, ((void)a, b))
 
-static combine_row add_row(int32_t dtype)
+static const combination none = {NULL, NULL};
+
+static combination add_of(int32_t dtype)
 {
     switch (dtype) {
     case FLX_F64: return add_f64;
@@ -90,10 +103,10 @@ static combine_row add_row(int32_t dtype)
     return size == 1 ? add_8 : size == 2 ? add_16 : size == 4 ? add_32 : add_64;
 }
 
-static combine_row set_row(int32_t dtype)
+static combination set_of(int32_t dtype)
 {
     size_t size = flx_dtype_size(dtype);
-    return size == 1 ? set_8 : size == 2 ? set_16 : size == 4 ? set_32 : size == 8 ? set_64 : NULL;
+    return size == 1 ? set_8 : size == 2 ? set_16 : size == 4 ? set_32 : size == 8 ? set_64 : none;
 }
 
 static bool is_half(int32_t dtype)
@@ -101,26 +114,32 @@ static bool is_half(int32_t dtype)
     return dtype == FLX_F16 || dtype == FLX_BF16;
 }
 
+static const flxi_combine *combine_of(const flxi_route_node *n)
+{
+    static const flxi_combine add = {.word = FLXI_SCATTER_ADD};
+    return n->op == OP_scatter_add ? &add : &flxi_scatter_nd_attrs_of(n->op, n->attrs)->combine;
+}
+
 /* The word `add` sums wide numbers; a graph that adds rounds at each step. */
 static bool sums_halves(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
-    return is_half(n->out_types[0]->dtype) && !a->combine.graph && a->combine.word == FLXI_SCATTER_ADD;
+    const flxi_combine *c = combine_of(n);
+    return is_half(n->out_types[0]->dtype) && !c->graph && c->word == FLXI_SCATTER_ADD;
 }
 
-static void choose_row(scattering *s)
+static void choose_loops(scattering *s)
 {
     int32_t dtype = s->n->out_types[0]->dtype;
-    flxi_scatter_word word = s->a->combine.graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)s->a->combine.word;
+    const flxi_combine *c = combine_of(s->n);
     s->arith = flxi_arith_of(dtype);
-    switch (word) {
+    switch (c->graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)c->word) {
     case FLXI_SCATTER_ADD:
-        s->row = is_half(dtype) && !sums_halves(s->n) ? NULL : add_row(dtype);
+        s->combine = is_half(dtype) && !sums_halves(s->n) ? none : add_of(dtype);
         s->fold = s->arith->add;
         break;
-    case FLXI_SCATTER_SET: s->row = set_row(dtype); break;
+    case FLXI_SCATTER_SET: s->combine = set_of(dtype); break;
     case FLXI_SCATTER_MUL:
-        s->row = dtype == FLX_F32 ? mul_f32 : dtype == FLX_F64 ? mul_f64 : NULL;
+        s->combine = dtype == FLX_F32 ? mul_f32 : dtype == FLX_F64 ? mul_f64 : none;
         s->fold = s->arith->mul;
         break;
     case FLXI_SCATTER_MIN: s->fold = s->arith->min; break;
@@ -128,21 +147,77 @@ static void choose_row(scattering *s)
     }
 }
 
-static void fold_row(const scattering *s, int64_t at, const scatter_axis *w, int64_t update, int64_t n)
+/* ---- Blocks ---- */
+
+static void fold_row(const scattering *s, int64_t at, const flxi_window_axis *w, int64_t update)
 {
-    const char *updates = s->n->in[2];
-    if (s->row) {
-        size_t size = flx_dtype_size(s->n->in_types[2]->dtype);
-        s->row((char *)s->y + (size_t)at * s->y_size, w->x, updates + (size_t)update * size, w->update, n);
+    if (s->combine.row) {
+        s->combine.row((char *)s->y + (size_t)at * s->y_size, w->x, s->updates + (size_t)update * s->update_size,
+                       w->moved, w->extent);
         return;
     }
-    for (int64_t i = 0; i < n; i++, at += w->x, update += w->update) {
-        flxi_num b = s->arith->load(updates, update);
+    for (int64_t i = 0; i < w->extent; i++, at += w->x, update += w->moved) {
+        flxi_num b = s->arith->load(s->updates, update);
         s->arith->store(s->y, at, s->fold ? s->fold(s->arith->load(s->y, at), b) : b);
     }
 }
 
-/* ---- Geometry ---- */
+/* One window, which is at x. */
+static void scatter_window(const scattering *s, const flxi_start_block *b, int64_t x, int64_t update)
+{
+    static const flxi_window_axis one = {.extent = 1};
+    int64_t at[FLX_MAX_RANK] = {0};
+    int outer = b->num_window ? b->num_window - 1 : 0;
+    const flxi_window_axis *last = b->num_window ? &b->window[outer] : &one;
+    do {
+        int64_t to = x, from = update;
+        for (int k = 0; k < outer; k++) {
+            to += at[k] * b->window[k].x;
+            from += at[k] * b->window[k].moved;
+        }
+        fold_row(s, to, last, from);
+    } while (flxi_window_next(b->window, outer, at) && !flxi_stopped_by_now());
+}
+
+/* Whether a block may be walked position by position: no element of x is in two of them, or windows have only one. */
+static bool takes_points(const scattering *s, const flxi_start_block *b)
+{
+    if (!s->combine.points || s->w->clips)
+        return false;
+    if (b->num_window == 0)
+        return true;
+    const flxi_window_axis *last = &b->window[b->num_window - 1];
+    bool is_dense = last->x == 1 && last->moved == 1;
+    return !is_dense && last->extent <= b->n && !s->w->moves_window;
+}
+
+static void scatter_points(const scattering *s, const flxi_start_block *b)
+{
+    int64_t at[FLX_MAX_RANK] = {0};
+    do {
+        int64_t x = 0, update = b->moved;
+        for (int k = 0; k < b->num_window; k++) {
+            x += at[k] * b->window[k].x;
+            update += at[k] * b->window[k].moved;
+        }
+        s->combine.points((char *)s->y + (size_t)x * s->y_size, b->x, s->updates + (size_t)update * s->update_size,
+                          b->moved_step, b->n);
+    } while (flxi_window_next(b->window, b->num_window, at) && !flxi_stopped_by_now());
+}
+
+static void scatter_block(const void *user, const flxi_start_block *b)
+{
+    const scattering *s = user;
+    if (takes_points(s, b)) {
+        scatter_points(s, b);
+        return;
+    }
+    for (int64_t i = 0; i < b->n; i++)
+        if (b->x[i] >= 0)
+            scatter_window(s, b, b->x[i], b->moved + i * b->moved_step);
+}
+
+/* ---- Whether it applies ---- */
 
 static bool is_moved(const flxi_nd_attrs *a, int64_t axis)
 {
@@ -150,47 +225,6 @@ static bool is_moved(const flxi_nd_attrs *a, int64_t axis)
         if (a->start_index_map.v[j] == axis)
             return true;
     return false;
-}
-
-static void strides_of(const flx_type *t, int64_t *strides)
-{
-    int64_t step = 1;
-    for (int k = t->rank; k-- > 0; step *= t->dims[k])
-        strides[k] = step;
-}
-
-static scattering scattering_of(const flxi_route_node *n)
-{
-    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
-    const flx_type *x = n->in_types[0], *indices = n->in_types[1], *updates = n->in_types[2];
-    scattering s = {.n = n, .a = a, .y_size = flx_dtype_size(x->dtype)};
-    flxi_nd_layout l = flxi_nd_layout_of(a, x->rank, indices->rank);
-    int64_t of_updates[FLX_MAX_RANK], of_indices[FLX_MAX_RANK];
-    strides_of(updates, of_updates);
-    strides_of(indices, of_indices);
-    strides_of(x, s.strides);
-    for (int k = 0; k < x->rank; k++) {
-        s.extents[k] = x->dims[k];
-        s.size[k] = 1;
-    }
-    if (a->index_vector_axis < indices->rank)
-        s.vector_step = of_indices[a->index_vector_axis];
-    for (int k = 0; k < l.rank; k++) {
-        scatter_axis c = {.extent = updates->dims[k], .update = of_updates[k], .axis = l.axis[k]};
-        if (l.in_window[k]) {
-            c.x = s.strides[c.axis];
-            c.is_moved = is_moved(a, c.axis);
-            s.size[c.axis] = c.extent;
-            s.window[s.num_window++] = c;
-            continue;
-        }
-        c.index = of_indices[c.axis];
-        for (size_t i = 0; i < a->indices_batching_axes.n; i++)
-            if (a->indices_batching_axes.v[i] == c.axis)
-                c.x = s.strides[a->operand_batching_axes.v[i]];
-        s.index[s.num_index++] = c;
-    }
-    return s;
 }
 
 /* Whether visiting one window after the other meets the updates of each element in their order: they follow their
@@ -209,191 +243,75 @@ static bool keeps_order(const flxi_route_node *n)
     return true;
 }
 
-const char *flxi_windows_applies(const flxi_route_node *n)
+const char *flxi_scatter_applies(const flxi_route_node *n)
 {
-    const flxi_nd_attrs *a = flxi_scatter_nd_attrs_of(n->op, n->attrs);
-    for (uint32_t i = 0; i < 3; i++)
-        if (flxi_route_count(n->in_types[i]) == 0)
-            return flxi_route_too_small;
-    if (flxi_is_float(n->in_types[1]->dtype))
-        return "indices are floats";
-    if (a->combine.graph && !flxi_scatter_adds(&a->combine))
+    const char *why = flxi_windows_refusal(n);
+    if (why || n->op == OP_scatter_add)
+        return why;
+    const flxi_combine *c = combine_of(n);
+    if (c->graph && !flxi_scatter_adds(c))
         return "the graph that combines is not an add";
     return keeps_order(n) ? NULL : "updates of one element are not in the order of their windows";
 }
 
-size_t flxi_windows_scratch(const flxi_route_node *n, int threads)
+size_t flxi_scatter_scratch(const flxi_route_node *n, int threads)
 {
     (void)threads;
     return sums_halves(n) ? (size_t)flxi_route_count(n->out_types[0]) * sizeof(float) : 0;
 }
 
-/* ---- Starts ---- */
-
-/* Adds the start whose first component is element i of indices. False: oob=zero drops the window, or -1 in *failed: the
-   component that is an error. */
-static bool find_start(const scattering *s, int64_t i, int64_t *p, int64_t *failed)
-{
-    int32_t dtype = s->n->in_types[1]->dtype;
-    for (size_t j = 0; j < s->a->start_index_map.n; j++, i += s->vector_step) {
-        int64_t axis = s->a->start_index_map.v[j], last = s->extents[axis] - s->size[axis];
-        int64_t k = flxi_load_int(dtype, s->n->in[1], i);
-        bool is_above = k > last || (dtype == FLX_U64 && k < 0);
-        if (s->a->oob == OOB_CLAMP)
-            k = is_above ? last : k < 0 ? 0 : k;
-        else if (s->a->oob == OOB_ZERO && (k <= -s->size[axis] || k >= s->extents[axis] || (dtype == FLX_U64 && k < 0)))
-            return false;
-        else if (s->a->oob == OOB_ERROR && (is_above || k < 0)) {
-            *failed = (int64_t)j;
-            return false;
-        }
-        p[axis] = k;
-    }
-    return true;
-}
-
-/* The next position; false after the last. */
-static bool advance(const scatter_axis *axes, int n, int64_t *at)
-{
-    for (int k = n; k-- > 0;) {
-        if (++at[k] < axes[k].extent)
-            return true;
-        at[k] = 0;
-    }
-    return false;
-}
-
-static int64_t index_at(const scattering *s, const int64_t *b)
-{
-    int64_t at = s->first_index;
-    for (int k = 0; k < s->num_index; k++)
-        at += b[k] * s->index[k].index;
-    return at;
-}
-
-/* Before anything is written. */
-static flx_code check_starts(const scattering *s)
-{
-    int64_t b[FLX_MAX_RANK] = {0}, p[FLX_MAX_RANK];
-    if (s->a->oob != OOB_ERROR)
-        return FLX_OK;
-    do {
-        int64_t failed = -1, at = index_at(s, b);
-        if (find_start(s, at, p, &failed) || failed < 0)
-            continue;
-        int64_t axis = s->a->start_index_map.v[failed];
-        const flxi_nd_start start = {s->n->in_types[1]->dtype, s->n->in[1],  at + failed * s->vector_step, axis,
-                                     s->extents[axis],         s->size[axis]};
-        return flxi_nd_start_fail(&flxi_ops[s->n->op], s->n->label, s->n->origin, &start, s->n->err);
-    } while (advance(s->index, s->num_index, b));
-    return FLX_OK;
-}
-
-/* ---- Windows ---- */
-
-/* One window, at p in x; elements outside of x are dropped. */
-static void scatter_window(const scattering *s, const int64_t *p, int64_t at, int64_t update)
-{
-    scatter_axis w[FLX_MAX_RANK] = {{.extent = 1}};
-    int64_t c[FLX_MAX_RANK] = {0};
-    int n = s->num_window;
-    for (int k = 0; k < n; k++) {
-        w[k] = s->window[k];
-        int64_t low = w[k].is_moved && p[w[k].axis] < 0 ? -p[w[k].axis] : 0;
-        int64_t room = w[k].is_moved ? s->extents[w[k].axis] - p[w[k].axis] : w[k].extent;
-        w[k].extent = (room < w[k].extent ? room : w[k].extent) - low;
-        at += low * w[k].x;
-        update += low * w[k].update;
-    }
-    const scatter_axis *last = &w[n ? n - 1 : 0];
-    do {
-        int64_t to = at, from = update;
-        for (int k = 0; k + 1 < n; k++) {
-            to += c[k] * w[k].x;
-            from += c[k] * w[k].update;
-        }
-        fold_row(s, to, last, from, last->extent);
-    } while (n && advance(w, n - 1, c));
-}
-
-static void scatter_all(const scattering *s)
-{
-    int64_t b[FLX_MAX_RANK] = {0}, p[FLX_MAX_RANK] = {0}, failed;
-    do {
-        if (!find_start(s, index_at(s, b), p, &failed))
-            continue;
-        int64_t at = s->first_x, update = s->first_update;
-        for (size_t j = 0; j < s->a->start_index_map.n; j++)
-            at += p[s->a->start_index_map.v[j]] * s->strides[s->a->start_index_map.v[j]];
-        for (int k = 0; k < s->num_index; k++) {
-            at += b[k] * s->index[k].x;
-            update += b[k] * s->index[k].update;
-        }
-        scatter_window(s, p, at, update);
-    } while (advance(s->index, s->num_index, b) && !flxi_stopped_by_now());
-}
-
 /* ---- Threads ---- */
-
-/* Axes of indices come first, then those of the window. */
-static scatter_axis *axis_at(scattering *s, int number)
-{
-    return number < s->num_index ? &s->index[number] : &s->window[number - s->num_index];
-}
-
-typedef struct {
-    const scattering *s;
-    int axis; /* that threads divide */
-} division;
 
 static void scatter_part(void *user, int64_t begin, int64_t end)
 {
-    const division *d = user;
-    scattering part = *d->s;
-    scatter_axis *axis = axis_at(&part, d->axis);
-    part.first_index += begin * axis->index;
-    part.first_update += begin * axis->update;
-    part.first_x += begin * axis->x;
-    axis->extent = end - begin;
-    scatter_all(&part);
+    const scattering *s = user;
+    flxi_windows part = flxi_windows_part(s->w, s->axis, begin, end);
+    scattering own = *s;
+    own.w = &part;
+    flxi_windows_walk(&part, 0, flxi_windows_starts(&part), scatter_block, &own);
 }
 
 /* The number of an axis along which no two positions share an element of x, or -1. */
-static int find_division(const scattering *s)
+static int find_division(const flxi_windows *w)
 {
-    for (int k = 0; k < s->num_index; k++)
-        if (s->index[k].x && s->index[k].extent > 1)
+    for (int k = 0; k < w->num_index; k++)
+        if (w->index[k].x && w->index[k].extent > 1)
             return k;
-    for (int k = 0; k < s->num_window; k++)
-        if (!s->window[k].is_moved && s->window[k].extent >= 32)
-            return s->num_index + k;
+    for (int k = 0; k < w->num_window; k++)
+        if (w->window[k].part < 0 && w->window[k].extent >= 32)
+            return w->num_index + k;
     return -1;
 }
 
-static void scatter_divided(scattering *s, int number)
+/* At most 16 parts: each of them reads all starts, and pieces of rows should be long. */
+static void scatter_divided(const scattering *s)
 {
-    const division d = {s, number};
-    const scatter_axis *axis = axis_at(s, number);
-    int64_t bytes = flxi_route_count(s->n->in_types[2]) / axis->extent * (int64_t)s->y_size;
-    int64_t chunk = flxi_route_chunk(axis->extent, bytes);
+    const flxi_window_axis *axis = flxi_windows_axis(s->w, s->axis);
+    int64_t bytes = flxi_route_count(s->w->moved) / axis->extent * (int64_t)s->y_size;
+    int64_t chunk = flxi_route_chunk(axis->extent, bytes), least = (axis->extent + 15) / 16;
+    chunk = s->axis >= s->w->num_index && chunk < least ? least : chunk;
     chunk = axis->x == 1 && chunk < 16 ? 16 : chunk; /* whole cache lines, so that threads do not meet in one */
-    flxi_pool_run(s->n->pool, axis->extent, chunk, scatter_part, (void *)(uintptr_t)&d);
+    flxi_pool_run(s->n->pool, axis->extent, chunk, scatter_part, (void *)(uintptr_t)s);
 }
 
-static void copy_part(void *user, int64_t begin, int64_t end)
+/* What y holds before the updates: zeros, or x. */
+static void begin_part(void *user, int64_t begin, int64_t end)
 {
     const scattering *s = user;
-    const flx_type *x = s->n->in_types[0];
-    size_t size = flx_dtype_size(x->dtype);
+    int32_t dtype = s->n->out_types[0]->dtype;
+    size_t bytes = (size_t)(end - begin) * s->y_size;
+    char *to = (char *)s->y + (size_t)begin * s->y_size;
+    if (s->n->op == OP_scatter_add) {
+        memset(to, 0, bytes);
+        return;
+    }
     if (s->y == s->n->out[0]) {
-        memcpy((char *)s->y + (size_t)begin * size, (const char *)s->n->in[0] + (size_t)begin * size,
-               (size_t)(end - begin) * size);
+        memcpy(to, (const char *)s->n->in[0] + (size_t)begin * s->y_size, bytes);
         return;
     }
     const uint16_t *from = s->n->in[0];
-    float *to = s->y;
     for (int64_t i = begin; i < end; i++)
-        to[i] = x->dtype == FLX_F16 ? flxi_widen_f16(from[i]) : flxi_widen_bf16(from[i]);
+        ((float *)s->y)[i] = dtype == FLX_F16 ? flxi_widen_f16(from[i]) : flxi_widen_bf16(from[i]);
 }
 
 static void round_part(void *user, int64_t begin, int64_t end)
@@ -406,22 +324,23 @@ static void round_part(void *user, int64_t begin, int64_t end)
         to[i] = is_f16 ? flxi_to_f16((double)from[i]) : flxi_to_bf16((double)from[i]);
 }
 
-flx_code flxi_windows_route(const flxi_route_node *n)
+flx_code flxi_scatter_route(const flxi_route_node *n)
 {
-    scattering s = scattering_of(n);
-    bool is_wide = sums_halves(n);
-    int64_t count = flxi_route_count(n->out_types[0]), chunk = flxi_route_chunk(count, (int64_t)s.y_size);
-    FLXI_TRY(check_starts(&s));
-    choose_row(&s);
+    flxi_windows w = flxi_windows_of(n);
+    bool is_wide = sums_halves(n), is_sum = n->op == OP_scatter_add;
+    scattering s = {.n = n, .w = &w, .updates = n->in[is_sum ? 0 : 2], .axis = find_division(&w)};
+    FLXI_TRY(flxi_windows_check(&w));
+    choose_loops(&s);
+    s.update_size = flx_dtype_size(w.moved->dtype);
     s.y = is_wide ? n->scratch : n->out[0];
-    s.y_size = is_wide ? sizeof(float) : s.y_size;
-    if (s.y != n->in[0])
-        flxi_pool_run(n->pool, count, chunk, copy_part, &s);
-    int number = find_division(&s);
-    if (number >= 0)
-        scatter_divided(&s, number);
+    s.y_size = is_wide ? sizeof(float) : s.update_size;
+    int64_t count = flxi_route_count(n->out_types[0]), chunk = flxi_route_chunk(count, (int64_t)s.y_size);
+    if (is_sum || s.y != n->in[0])
+        flxi_pool_run(n->pool, count, chunk, begin_part, &s);
+    if (s.axis >= 0)
+        scatter_divided(&s);
     else
-        scatter_all(&s);
+        flxi_windows_walk(&w, 0, flxi_windows_starts(&w), scatter_block, &s);
     if (is_wide)
         flxi_pool_run(n->pool, count, chunk, round_part, &s);
     return FLX_OK;

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather_route.c: gather, take_along and gather_nd by windows. Starts are checked before anything is written, so one
+   out of range fails as in the definition. Elements only move, so threads divide the starts, or where these are few an
+   axis of the window. */
+#include "backend/cpu/routes/windows.h"
+#include "base/host/stop.h"
+
+#include <string.h>
+
+/* Elements at offsets of x, 0 where they are negative; and a row of x. Both have a distance between neighbours. */
+typedef void (*take_elements)(char *y, int64_t y_step, const char *x, const int64_t *offsets, int64_t n);
+typedef void (*take_row)(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t n);
+
+typedef struct {
+    uint64_t part[2];
+} bytes16;
+
+#define TAKE(suffix, T)                                                                                     \
+    static void elements_##suffix(char *to, int64_t y_step, const char *from, const int64_t *at, int64_t n) \
+    {                                                                                                       \
+        T *restrict y = (T *)(void *)to;                                                                    \
+        const T *x = (const T *)(const void *)from;                                                         \
+        static const T none = {0};                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                                     \
+            y[i * y_step] = *(at[i] < 0 ? &none : x + at[i]);                                               \
+    }                                                                                                       \
+    static void row_##suffix(char *to, int64_t y_step, const char *from, int64_t x_step, int64_t n)         \
+    {                                                                                                       \
+        T *restrict y = (T *)(void *)to;                                                                    \
+        const T *x = (const T *)(const void *)from;                                                         \
+        for (int64_t i = 0; i < n; i++)                                                                     \
+            y[i * y_step] = x[i * x_step];                                                                  \
+    }
+TAKE(1, uint8_t)
+TAKE(2, uint16_t)
+TAKE(4, uint32_t)
+TAKE(8, uint64_t)
+TAKE(16, bytes16)
+
+typedef struct {
+    const flxi_windows *w;
+    const char *x;
+    char *y;
+    size_t size;
+    take_elements elements;
+    take_row row;
+    int axis; /* that threads divide, or -1: the starts */
+} gathering;
+
+static gathering gathering_of(const flxi_windows *w)
+{
+    gathering g = {.w = w, .x = w->n->in[0], .y = w->n->out[0], .size = flx_dtype_size(w->x->dtype), .axis = -1};
+    switch (g.size) {
+    case 1: g.elements = elements_1, g.row = row_1; break;
+    case 2: g.elements = elements_2, g.row = row_2; break;
+    case 4: g.elements = elements_4, g.row = row_4; break;
+    case 8: g.elements = elements_8, g.row = row_8; break;
+    default: g.elements = elements_16, g.row = row_16; break;
+    }
+    return g;
+}
+
+/* ---- Blocks ---- */
+
+/* One row of each window, at an offset in both tensors. */
+static void take_rows(const gathering *g, const flxi_start_block *b, const flxi_window_axis *a, int64_t y, int64_t x)
+{
+    bool is_dense = a->x == 1 && a->moved == 1;
+    size_t bytes = (size_t)a->extent * g->size;
+    for (int64_t i = 0; i < b->n; i++, y += b->moved_step) {
+        char *to = g->y + (size_t)y * g->size;
+        const char *from = g->x + (size_t)(b->x[i] < 0 ? 0 : b->x[i] + x) * g->size;
+        if (b->x[i] < 0)
+            for (int64_t k = 0; k < a->extent; k++)
+                memset(to + (size_t)(k * a->moved) * g->size, 0, g->size);
+        else if (is_dense)
+            memcpy(to, from, bytes);
+        else
+            g->row(to, a->moved, from, a->x, a->extent);
+    }
+}
+
+/* One element of each window. */
+static void take_points(const gathering *g, const flxi_start_block *b, int64_t y, int64_t x)
+{
+    g->elements(g->y + (size_t)y * g->size, b->moved_step, g->x + (size_t)x * g->size, b->x, b->n);
+}
+
+/* Windows of a block are walked together, position by position: of rows where these are dense or longer than the
+   block, else of elements. */
+static void gather_block(const void *user, const flxi_start_block *b)
+{
+    const gathering *g = user;
+    int64_t at[FLX_MAX_RANK] = {0};
+    const flxi_window_axis *last = b->num_window ? &b->window[b->num_window - 1] : NULL;
+    bool by_rows = last && ((last->x == 1 && last->moved == 1) || last->extent > b->n);
+    int outer = by_rows ? b->num_window - 1 : b->num_window;
+    do {
+        int64_t y = b->moved, x = 0;
+        for (int k = 0; k < outer; k++) {
+            y += at[k] * b->window[k].moved;
+            x += at[k] * b->window[k].x;
+        }
+        if (by_rows)
+            take_rows(g, b, last, y, x);
+        else
+            take_points(g, b, y, x);
+    } while (flxi_window_next(b->window, outer, at) && !flxi_stopped_by_now());
+}
+
+/* ---- Threads ---- */
+
+static void gather_starts(void *user, int64_t begin, int64_t end)
+{
+    const gathering *g = user;
+    flxi_windows_walk(g->w, begin, end, gather_block, g);
+}
+
+static void gather_part(void *user, int64_t begin, int64_t end)
+{
+    const gathering *g = user;
+    flxi_windows part = flxi_windows_part(g->w, g->axis, begin, end);
+    flxi_windows_walk(&part, 0, flxi_windows_starts(&part), gather_block, g);
+}
+
+/* The longest axis of the window, where the starts are too few to be divided. */
+static int longest_axis(const flxi_windows *w)
+{
+    int longest = 0;
+    for (int k = 1; k < w->num_window; k++)
+        longest = w->window[k].extent > w->window[longest].extent ? k : longest;
+    return w->num_window > 0 && !w->clips ? w->num_index + longest : -1;
+}
+
+static void clear_part(void *user, int64_t begin, int64_t end)
+{
+    const gathering *g = user;
+    memset(g->y + (size_t)begin * g->size, 0, (size_t)(end - begin) * g->size);
+}
+
+const char *flxi_gather_applies(const flxi_route_node *n)
+{
+    return flxi_windows_refusal(n);
+}
+
+flx_code flxi_gather_route(const flxi_route_node *n)
+{
+    flxi_windows w = flxi_windows_of(n);
+    gathering g = gathering_of(&w);
+    int64_t starts = flxi_windows_starts(&w), window = flxi_windows_elements(&w);
+    int64_t count = starts * window;
+    FLXI_TRY(flxi_windows_check(&w));
+    if (w.clips)
+        flxi_pool_run(n->pool, count, flxi_route_chunk(count, (int64_t)g.size), clear_part, &g);
+    if (starts < 32)
+        g.axis = longest_axis(&w);
+    int64_t items = g.axis < 0 ? starts : flxi_windows_axis(&w, g.axis)->extent;
+    int64_t bytes = count / items * (int64_t)g.size + 8;
+    flxi_pool_run(n->pool, items, flxi_route_chunk(items, bytes), g.axis < 0 ? gather_starts : gather_part, &g);
+    return FLX_OK;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* windows.h: the geometry of routes that gather and scatter. gather, take_along, gather_nd, scatter_add and scatter_nd
+   are one thing: for each start, read from indices, a window of x meets a window of another tensor, here called
+   `moved`: the result of a gather, the updates of a scatter. Axes are reduced: those of extent 1 vanish, and neighbours
+   that can be walked with one step become one.
+
+   Starts come in blocks along the innermost index axis, as offsets in x, so that the loop over a block only moves
+   elements. Where windows may stick out of x (oob=zero), each start comes alone with the part of its window that is
+   inside. */
+#ifndef FLXI_WINDOWS_H
+#define FLXI_WINDOWS_H
+
+#include "backend/cpu/routes/routes.h"
+#include "graph/op/eval.h"
+
+enum { FLXI_START_BLOCK = 256 };
+
+typedef struct {
+    int64_t extent;
+    int64_t moved; /* distances between neighbours: in the moved tensor, … */
+    int64_t index; /* … in indices, for an index axis, … */
+    int64_t x;     /* … and in x: of an axis of the window, or a batching axis */
+    int part;      /* the component of a start that moves this axis of the window, or -1 */
+} flxi_window_axis;
+
+typedef struct { /* a component of a start */
+    int64_t axis, extent, window;
+    int64_t x; /* distance between neighbours */
+} flxi_start_part;
+
+typedef struct {
+    const flxi_route_node *n;
+    const flx_type *x, *moved, *indices;
+    bool is_nd;        /* gather_nd or scatter_nd: for messages */
+    bool clips;        /* windows may stick out of x */
+    bool moves_window; /* a start moves an axis of the window of more than one element */
+    flxi_oob policy;
+    flxi_window_axis index[FLX_MAX_RANK], window[FLX_MAX_RANK]; /* in order of the moved tensor */
+    int num_index, num_window;
+    flxi_start_part part[FLX_MAX_RANK];
+    int num_parts;
+    int64_t part_step; /* between the components of a start, in indices */
+    int64_t first_index, first_moved, first_x;
+} flxi_windows;
+
+/* Of a node of one of the five ops; reads types and attributes only. */
+flxi_windows flxi_windows_of(const flxi_route_node *n);
+
+/* NULL, or why no loop over windows is needed: there is nothing to move. */
+const char *flxi_windows_refusal(const flxi_route_node *n);
+
+/* Fails as the definition does on the first start that is an error. */
+flx_code flxi_windows_check(const flxi_windows *w);
+
+int64_t flxi_windows_starts(const flxi_windows *w);   /* how many */
+int64_t flxi_windows_elements(const flxi_windows *w); /* of one window */
+
+/* Up to FLXI_START_BLOCK starts, or one with what is left of its window. */
+typedef struct {
+    int64_t n;
+    const int64_t *x;          /* offsets of windows in x; negative: the window is dropped */
+    int64_t moved, moved_step; /* offset of the first one in the moved tensor, and between them */
+    const flxi_window_axis *window;
+    int num_window;
+} flxi_start_block;
+
+/* Calls fn for the starts [begin, end) in order, until the run is stopped. */
+void flxi_windows_walk(const flxi_windows *w, int64_t begin, int64_t end,
+                       void (*fn)(const void *user, const flxi_start_block *b), const void *user);
+
+/* Positions [begin, end) of an axis alone: of the index axes first, then of the window. */
+flxi_windows flxi_windows_part(const flxi_windows *w, int number, int64_t begin, int64_t end);
+static inline const flxi_window_axis *flxi_windows_axis(const flxi_windows *w, int number)
+{
+    return number < w->num_index ? &w->index[number] : &w->window[number - w->num_index];
+}
+
+/* The next position; false after the last. */
+static inline bool flxi_window_next(const flxi_window_axis *axes, int n, int64_t *at)
+{
+    for (int k = n; k-- > 0;) {
+        if (++at[k] < axes[k].extent)
+            return true;
+        at[k] = 0;
+    }
+    return false;
+}
+
+#endif

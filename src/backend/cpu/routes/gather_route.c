@@ -123,13 +123,19 @@ static void gather_part(void *user, int64_t begin, int64_t end)
     flxi_windows_walk(&part, 0, flxi_windows_starts(&part), gather_block, g);
 }
 
-/* The longest axis of the window, where the starts are too few to be divided. */
-static int longest_axis(const flxi_windows *w)
+/* The axis of the window that threads divide, or -1: the longest one, where starts are few, or the first, where the
+   result has rows of starts. */
+static int divided_axis(const flxi_windows *w, int64_t starts)
 {
     int longest = 0;
+    if (w->num_window == 0 || w->clips)
+        return -1;
     for (int k = 1; k < w->num_window; k++)
         longest = w->window[k].extent > w->window[longest].extent ? k : longest;
-    return w->num_window > 0 && !w->clips ? w->num_index + longest : -1;
+    if (starts < 32)
+        return w->num_index + longest;
+    const flxi_window_axis *first = &w->window[0];
+    return first->extent >= 32 && first->moved > w->index[0].moved ? w->num_index : -1;
 }
 
 static void clear_part(void *user, int64_t begin, int64_t end)
@@ -150,10 +156,11 @@ flx_code flxi_gather_route(const flxi_route_node *n)
     int64_t starts = flxi_windows_starts(&w), window = flxi_windows_elements(&w);
     int64_t count = starts * window;
     FLXI_TRY(flxi_windows_check(&w));
+    if (flxi_stopped())
+        return FLX_OK;
     if (w.clips)
         flxi_pool_run(n->pool, count, flxi_route_chunk(count, (int64_t)g.size), clear_part, &g);
-    if (starts < 32)
-        g.axis = longest_axis(&w);
+    g.axis = divided_axis(&w, starts);
     int64_t items = g.axis < 0 ? starts : flxi_windows_axis(&w, g.axis)->extent;
     int64_t bytes = count / items * (int64_t)g.size + 8;
     flxi_pool_run(n->pool, items, flxi_route_chunk(items, bytes), g.axis < 0 ? gather_starts : gather_part, &g);

@@ -330,6 +330,8 @@ flx_code flxi_scatter_route(const flxi_route_node *n)
     bool is_wide = sums_halves(n), is_sum = n->op == OP_scatter_add;
     scattering s = {.n = n, .w = &w, .updates = n->in[is_sum ? 0 : 2], .axis = find_division(&w)};
     FLXI_TRY(flxi_windows_check(&w));
+    if (flxi_stopped())
+        return FLX_OK;
     choose_loops(&s);
     s.update_size = flx_dtype_size(w.moved->dtype);
     s.y = is_wide ? n->scratch : n->out[0];

@@ -187,36 +187,58 @@ typedef struct {
     int64_t first, step, n;
 } start_line;
 
-/* A component whose value is an integer of at most 63 bits: the value is one of [0, last], or dropped, or clamped. */
-#define PART_LOOPS(suffix, T)                                                                           \
-    static bool inside_##suffix(const start_line *l, int64_t last)                                      \
-    {                                                                                                   \
-        const T *idx = (const T *)l->indices + l->first;                                                \
-        bool is_outside = false;                                                                        \
-        for (int64_t i = 0; i < l->n; i++)                                                              \
-            is_outside |= (uint64_t)(int64_t)idx[i * l->step] > (uint64_t)last;                         \
-        return !is_outside;                                                                             \
-    }                                                                                                   \
-    static void drop_##suffix(const start_line *l, int64_t last, int64_t x, int64_t *offsets)           \
-    {                                                                                                   \
-        const T *idx = (const T *)l->indices + l->first;                                                \
-        for (int64_t i = 0; i < l->n; i++) {                                                            \
-            int64_t k = (int64_t)idx[i * l->step];                                                      \
-            offsets[i] = ((uint64_t)k <= (uint64_t)last) & (offsets[i] >= 0) ? offsets[i] + k * x : -1; \
-        }                                                                                               \
-    }                                                                                                   \
-    static void clamp_##suffix(const start_line *l, int64_t last, int64_t x, int64_t *offsets)          \
-    {                                                                                                   \
-        const T *idx = (const T *)l->indices + l->first;                                                \
-        for (int64_t i = 0; i < l->n; i++) {                                                            \
-            int64_t k = (int64_t)idx[i * l->step];                                                      \
-            offsets[i] += (k < 0 ? 0 : k > last ? last : k) * x;                                        \
-        }                                                                                               \
+/* Loops over one component, for dtypes whose values fit into i64. `inside`: whether all values are from 0 to `last`,
+   by signs alone, which vectors can collect. The others add steps of x: to values that are inside, to those that are
+   clamped, or -1 where a value is dropped. */
+#define PART_LOOPS(suffix, T, U)                                                                               \
+    static bool inside_##suffix(const start_line *l, int64_t last)                                             \
+    {                                                                                                          \
+        const T *idx = (const T *)l->indices + l->first;                                                       \
+        const U most = (U)last;                                                                                \
+        U signs = 0;                                                                                           \
+        if (l->step == 1)                                                                                      \
+            for (int64_t i = 0; i < l->n; i++)                                                                 \
+                signs |= (U)idx[i] | (most - (U)idx[i]);                                                       \
+        else                                                                                                   \
+            for (int64_t i = 0; i < l->n; i++)                                                                 \
+                signs |= (U)idx[i * l->step] | (most - (U)idx[i * l->step]);                                   \
+        return signs >> (sizeof(U) * 8 - 1) == 0;                                                              \
+    }                                                                                                          \
+    static void add_##suffix(const start_line *l, int64_t x, int64_t *offsets)                                 \
+    {                                                                                                          \
+        const T *idx = (const T *)l->indices + l->first;                                                       \
+        for (int64_t i = 0; i < l->n; i++)                                                                     \
+            offsets[i] += (int64_t)idx[i * l->step] * x;                                                       \
+    }                                                                                                          \
+    static void drop_##suffix(const start_line *l, int64_t last, int64_t x, int64_t *offsets)                  \
+    {                                                                                                          \
+        const T *idx = (const T *)l->indices + l->first;                                                       \
+        for (int64_t i = 0; i < l->n; i++) {                                                                   \
+            int64_t k = (int64_t)idx[i * l->step];                                                             \
+            offsets[i] = ((uint64_t)k <= (uint64_t)last) & (offsets[i] >= 0) ? offsets[i] + k * x : -1;        \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void clamp_##suffix(const start_line *l, int64_t last, int64_t x, int64_t *offsets)                 \
+    {                                                                                                          \
+        const T *idx = (const T *)l->indices + l->first;                                                       \
+        for (int64_t i = 0; i < l->n; i++) {                                                                   \
+            int64_t k = (int64_t)idx[i * l->step];                                                             \
+            offsets[i] += (k < 0 ? 0 : k > last ? last : k) * x;                                               \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void part_##suffix(flxi_oob policy, const start_line *l, int64_t last, int64_t x, int64_t *offsets) \
+    {                                                                                                          \
+        if (policy == OOB_ERROR)                                                                               \
+            add_##suffix(l, x, offsets);                                                                       \
+        else if (policy == OOB_CLAMP)                                                                          \
+            clamp_##suffix(l, last, x, offsets);                                                               \
+        else                                                                                                   \
+            drop_##suffix(l, last, x, offsets);                                                                \
     }
-PART_LOOPS(i32, int32_t)
-PART_LOOPS(i64, int64_t)
-PART_LOOPS(u32, uint32_t)
-PART_LOOPS(u8, uint8_t)
+PART_LOOPS(i32, int32_t, uint32_t)
+PART_LOOPS(i64, int64_t, uint64_t)
+PART_LOOPS(u32, uint32_t, uint64_t)
+PART_LOOPS(u8, uint8_t, uint32_t)
 
 /* The value at element i of indices, of any dtype; false where no window can be: it is not an integer, or too large. */
 static bool read_start(const flxi_windows *w, int64_t i, int64_t *k)
@@ -246,7 +268,7 @@ static int64_t resolve(const flxi_windows *w, int64_t i, int64_t last)
 
 static bool are_inside(const flxi_windows *w, const start_line *l, int64_t last)
 {
-    switch (w->indices->dtype) {
+    switch (last < INT32_MAX ? w->indices->dtype : FLX_DTYPE_NONE) {
     case FLX_I32: return inside_i32(l, last);
     case FLX_I64: return inside_i64(l, last);
     case FLX_U32: return inside_u32(l, last);
@@ -262,12 +284,11 @@ static bool are_inside(const flxi_windows *w, const start_line *l, int64_t last)
 static void add_part(const flxi_windows *w, const start_line *l, const flxi_start_part *p, int64_t *offsets)
 {
     int64_t last = p->extent - p->window;
-    bool clamps = w->policy == OOB_CLAMP;
     switch (w->indices->dtype) {
-    case FLX_I32: (clamps ? clamp_i32 : drop_i32)(l, last, p->x, offsets); return;
-    case FLX_I64: (clamps ? clamp_i64 : drop_i64)(l, last, p->x, offsets); return;
-    case FLX_U32: (clamps ? clamp_u32 : drop_u32)(l, last, p->x, offsets); return;
-    case FLX_U8: (clamps ? clamp_u8 : drop_u8)(l, last, p->x, offsets); return;
+    case FLX_I32: part_i32(w->policy, l, last, p->x, offsets); return;
+    case FLX_I64: part_i64(w->policy, l, last, p->x, offsets); return;
+    case FLX_U32: part_u32(w->policy, l, last, p->x, offsets); return;
+    case FLX_U8: part_u8(w->policy, l, last, p->x, offsets); return;
     default: break;
     }
     for (int64_t i = 0; i < l->n; i++) {

@@ -49,7 +49,8 @@ flxi_windows flxi_windows_of(const flxi_route_node *n);
 /* NULL, or why no loop over windows is needed: there is nothing to move. */
 const char *flxi_windows_refusal(const flxi_route_node *n);
 
-/* Fails as the definition does on the first start that is an error. */
+/* Fails as the definition does on the first start that is an error. Where the run is stopped, starts are not checked,
+   and no walk may follow. */
 flx_code flxi_windows_check(const flxi_windows *w);
 
 int64_t flxi_windows_starts(const flxi_windows *w);   /* how many */

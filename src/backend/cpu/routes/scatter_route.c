@@ -36,23 +36,26 @@ typedef struct {
 
 /* ---- Loops ---- */
 
+enum { BLOCK = 16 }; /* of a dense row: a loop of fixed length is compiled to vectors */
+
 #define COMBINE(name, A, U, expression)                                                                \
     static void row_##name(void *to, int64_t y_step, const void *from, int64_t update_step, int64_t n) \
     {                                                                                                  \
         A *restrict y = to;                                                                            \
         const U *restrict updates = from;                                                              \
+        int64_t i = 0;                                                                                 \
         if (y_step == 1 && update_step == 1)                                                           \
-            for (int64_t i = 0; i < n; i++) {                                                          \
-                const A a = y[i];                                                                      \
-                const U b = updates[i];                                                                \
-                y[i] = (A)(expression);                                                                \
-            }                                                                                          \
-        else                                                                                           \
-            for (int64_t i = 0; i < n; i++) {                                                          \
-                const A a = y[i * y_step];                                                             \
-                const U b = updates[i * update_step];                                                  \
-                y[i * y_step] = (A)(expression);                                                       \
-            }                                                                                          \
+            for (; i + BLOCK <= n; i += BLOCK)                                                         \
+                for (int64_t j = i; j < i + BLOCK; j++) {                                              \
+                    const A a = y[j];                                                                  \
+                    const U b = updates[j];                                                            \
+                    y[j] = (A)(expression);                                                            \
+                }                                                                                      \
+        for (; i < n; i++) {                                                                           \
+            const A a = y[i * y_step];                                                                 \
+            const U b = updates[i * update_step];                                                      \
+            y[i * y_step] = (A)(expression);                                                           \
+        }                                                                                              \
     }                                                                                                  \
     static void points_##name(void *to, const int64_t *at, const void *from, int64_t step, int64_t n)  \
     {                                                                                                  \

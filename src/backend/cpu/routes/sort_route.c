@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort_route.c: sort, argsort, topk and top_k of one key by merging.
+/* sort_route.c: sort, argsort, topk and top_k of one key, digit by digit (numeric/radix_sort.h).
 
-   Each element becomes an unsigned integer in whose order it sorts: floats by their bits with the sign turned into an
-   offset, both zeros alike, all NaNs alike above +inf; descending order turns all bits over. So one loop sorts every
-   dtype, stably, without asking a function. A few largest are picked by insertion, without sorting the rest. */
+   Elements become unsigned integers in whose order they sort (sort_keys.h). Where only the sorted operand is wanted,
+   these are sorted alone and turned back; zeros and NaNs, which are alike and yet may differ in their bits, are then
+   copied in the order in which they came. Else each has its position with it. A few largest are picked by insertion,
+   without sorting the rest, and many short rows are sorted together (sort_lanes.h): a position makes its item unlike
+   all others, so these need no stable order. Threads divide the rows, or where these are few the elements of each. */
 #include "backend/cpu/routes/routes.h"
+#include "backend/cpu/routes/sort_keys.h"
+#include "backend/cpu/routes/sort_lanes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
 #include <string.h>
 
-typedef struct {
-    uint64_t key;
-    int64_t at; /* position in the row */
-} entry;
+enum { FEW = 32 };
 
 typedef struct {
     const flxi_route_node *n;
     flxi_split split; /* of the key */
     int64_t take;     /* results have the first `take` positions of each row */
-    bool descending;
-    uint32_t values; /* the first results are operands in the new order, this many */
-    int positions;   /* the result that holds positions, or -1 */
-    int64_t slots;   /* rows are distributed among that many */
+    uint64_t flip;    /* of keys, for descending order */
+    uint32_t values;  /* the first results are operands in the new order, this many */
+    int positions;    /* the result that holds positions, or -1 */
+    bool picks;       /* few are taken */
+    const flxi_sort_keys *key;
+    flxi_radix_kind kind;
+    int64_t rows, slots; /* rows are distributed among that many slots … */
+    int parts;           /* … or each row is divided into that many parts */
+    int64_t lanes;       /* rows that are sorted together; 1: each by its digits */
+    int64_t steps;       /* of a lane, padded */
+    size_t items;        /* bytes of the items of a row, or of all lanes, rounded up */
 } sorting;
 
 static bool is_top(const flxi_route_node *n)
@@ -36,112 +44,375 @@ static int64_t axis_of(const flxi_route_node *n)
     return n->op == OP_topk ? n->in_types[0]->rank - 1 : flxi_route_int(n, "axis");
 }
 
+/* Lanes pay where at least a quarter of them has a row. */
+static void choose_lanes(sorting *s)
+{
+    int64_t lanes = (int64_t)(FLXI_LANES_BYTES / flxi_radix_item(s->kind));
+    s->lanes = 1;
+    s->steps = s->split.n;
+    if (s->picks || s->kind == FLXI_PAIR_64 || s->split.n > FLXI_LANES_MOST || s->rows < lanes / 4)
+        return;
+    s->lanes = lanes;
+    for (s->steps = 16; s->steps < s->split.n;)
+        s->steps *= 2;
+}
+
 static sorting sorting_of(const flxi_route_node *n, int threads)
 {
     int64_t axis = axis_of(n);
     sorting s = {.n = n, .split = flxi_split_at(n->in_types[0], axis), .take = n->out_types[0]->dims[axis]};
-    int64_t rows = s.split.outer * s.split.inner;
-    s.descending = is_top(n) || flxi_route_int(n, "descending");
+    s.key = flxi_sort_keys_of(n->in_types[0]->dtype);
+    s.rows = s.split.outer * s.split.inner;
+    s.flip = is_top(n) || flxi_route_int(n, "descending") ? UINT64_MAX >> (64 - s.key->bits) : 0;
     s.values = n->op == OP_sort ? n->nin : n->op == OP_top_k ? 1 : 0;
     s.positions = n->op == OP_sort ? -1 : n->op == OP_top_k ? 1 : 0;
-    s.slots = threads < rows ? threads : rows;
+    s.picks = s.take <= FEW && s.take < s.split.n;
+    bool is_alone = s.picks || (n->op == OP_sort && n->nin == 1);
+    s.kind = s.key->bits == 64 ? (is_alone ? FLXI_KEY_64 : FLXI_PAIR_64) : is_alone ? FLXI_KEY_32 : FLXI_PAIR_32;
+    s.parts = s.rows < threads && !s.picks ? flxi_radix_parts(s.split.n, threads) : 1;
+    s.slots = s.parts > 1 ? 1 : threads < s.rows ? threads : s.rows;
+    choose_lanes(&s);
+    s.items = ((size_t)(s.steps * s.lanes) * flxi_radix_item(s.kind) + 63) / 64 * 64;
     return s;
 }
 
-/* ---- Keys ---- */
+/* One row, and where its elements are. */
+typedef struct {
+    const sorting *s;
+    int64_t in, out; /* of the first element */
+    char *items;     /* then as many again */
+    const void *sorted;
+    int64_t step; /* between the items of the row there */
+} sorted_row;
 
-static uint64_t key_of(int32_t dtype, const void *data, int64_t i)
+static sorted_row row_of(const sorting *s, int64_t row, char *scratch)
 {
-    static const uint64_t sign = (uint64_t)1 << 63;
-    if (!flxi_is_float(dtype)) {
-        uint64_t x = (uint64_t)flxi_load_int(dtype, data, i);
-        return flxi_is_signed(dtype) ? x ^ sign : x;
+    flxi_split d = s->split;
+    return (sorted_row){.s = s,
+                        .in = row / d.inner * d.n * d.inner + row % d.inner,
+                        .out = row / d.inner * s->take * d.inner + row % d.inner,
+                        .items = scratch,
+                        .step = 1};
+}
+
+static bool has_keys_alone(const sorting *s)
+{
+    return s->kind == FLXI_KEY_32 || s->kind == FLXI_KEY_64;
+}
+
+/* ---- Items ---- */
+
+static const char *element(const sorting *s, uint32_t operand, int64_t at)
+{
+    return (const char *)s->n->in[operand] + (size_t)at * flx_dtype_size(s->n->in_types[operand]->dtype);
+}
+
+static char *result(const sorting *s, uint32_t number, int64_t at)
+{
+    return (char *)s->n->out[number] + (size_t)at * flx_dtype_size(s->n->out_types[number]->dtype);
+}
+
+static void make_items(void *user, int64_t begin, int64_t end)
+{
+    const sorted_row *r = user;
+    const sorting *s = r->s;
+    const void *x = element(s, 0, r->in + begin * s->split.inner);
+    void *to = r->items + (size_t)begin * flxi_radix_item(s->kind);
+    if (has_keys_alone(s))
+        s->key->keys(x, s->split.inner, end - begin, s->flip, to);
+    else
+        s->key->pairs(x, s->split.inner, end - begin, s->flip, begin, to);
+}
+
+static int64_t position_of(const sorted_row *r, int64_t k)
+{
+    return r->s->kind == FLXI_PAIR_32 ? (int64_t)(uint32_t)((const uint64_t *)r->sorted)[k * r->step]
+                                      : ((const flxi_pair *)r->sorted)[k].at;
+}
+
+/* ---- Results ---- */
+
+#define MOVE(name, T)                                                                             \
+    static void name(const sorted_row *r, const char *from, char *to, int64_t begin, int64_t end) \
+    {                                                                                             \
+        const T *x = (const T *)(const void *)from;                                               \
+        T *y = (T *)(void *)to;                                                                   \
+        const int64_t step = r->s->split.inner;                                                   \
+        for (int64_t k = begin; k < end; k++)                                                     \
+            y[k * step] = x[position_of(r, k) * step];                                            \
     }
-    double x = flxi_load_double(dtype, data, i);
-    uint64_t bits;
-    if (x != x)
-        return UINT64_MAX;
-    x = x == 0 ? 0.0 : x;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & sign ? ~bits : bits | sign;
+typedef struct {
+    uint64_t part[2];
+} bytes16;
+MOVE(move_1, uint8_t)
+MOVE(move_2, uint16_t)
+MOVE(move_4, uint32_t)
+MOVE(move_8, uint64_t)
+MOVE(move_16, bytes16)
+
+static void put_operand(const sorted_row *r, uint32_t j, int64_t begin, int64_t end)
+{
+    const sorting *s = r->s;
+    const char *from = element(s, j, r->in);
+    char *to = result(s, j, r->out);
+    switch (flx_dtype_size(s->n->in_types[j]->dtype)) {
+    case 1: move_1(r, from, to, begin, end); break;
+    case 2: move_2(r, from, to, begin, end); break;
+    case 4: move_4(r, from, to, begin, end); break;
+    case 8: move_8(r, from, to, begin, end); break;
+    default: move_16(r, from, to, begin, end); break;
+    }
+}
+
+static void put_positions(const sorted_row *r, int64_t begin, int64_t end)
+{
+    const sorting *s = r->s;
+    uint32_t number = (uint32_t)s->positions;
+    int32_t dtype = s->n->out_types[number]->dtype;
+    int64_t step = s->split.inner;
+    void *y = result(s, number, r->out);
+    if (dtype == FLX_I32)
+        for (int64_t k = begin; k < end; k++)
+            ((int32_t *)y)[k * step] = (int32_t)position_of(r, k);
+    else
+        for (int64_t k = begin; k < end; k++)
+            flxi_store_int(dtype, y, k * step, position_of(r, k));
+}
+
+static void put_results(void *user, int64_t begin, int64_t end)
+{
+    const sorted_row *r = user;
+    const sorting *s = r->s;
+    if (has_keys_alone(s)) {
+        const char *keys = (const char *)r->sorted + (size_t)begin * flxi_radix_item(s->kind);
+        s->key->values(keys, end - begin, s->flip, result(s, 0, r->out + begin * s->split.inner), s->split.inner);
+        return;
+    }
+    for (uint32_t j = 0; j < s->values; j++)
+        put_operand(r, j, begin, end);
+    if (s->positions >= 0)
+        put_positions(r, begin, end);
+}
+
+static uint64_t key_at(const sorted_row *r, int64_t k)
+{
+    k *= r->step;
+    return r->s->kind == FLXI_KEY_32 ? ((const uint32_t *)r->sorted)[k] : ((const uint64_t *)r->sorted)[k];
+}
+
+/* The first of the sorted keys that is not below `key`. */
+static int64_t first_from(const sorted_row *r, uint64_t key)
+{
+    int64_t low = 0, high = r->s->split.n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (key_at(r, middle) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Zeros and NaNs get their own bits, in the order in which they came. */
+static void restore_bits(const sorted_row *r)
+{
+    const sorting *s = r->s;
+    uint64_t all = UINT64_MAX >> (64 - s->key->bits), zero = (all / 2 + 1) ^ s->flip, nan = all ^ s->flip;
+    int64_t n = s->split.n, zeros = first_from(r, zero), nans = first_from(r, nan);
+    bool has_zero = zeros < n && key_at(r, zeros) == zero, has_nan = nans < n && key_at(r, nans) == nan;
+    if (has_zero || has_nan)
+        s->key->restore(element(s, 0, r->in), s->split.inner, n, result(s, 0, r->out), s->split.inner, zeros, nans);
 }
 
 /* ---- Rows ---- */
 
-/* Merges sorted runs of doubling length; returns the one of the two arrays that holds the result, NULL when the run is
-   stopped. */
-static entry *merge_runs(entry *v, entry *spare, int64_t n)
-{
-    for (int64_t run = 1; run < n; run *= 2) {
-        for (int64_t begin = 0; begin < n && !flxi_stopped_by_now(); begin += 2 * run) {
-            int64_t middle = begin + run < n ? begin + run : n;
-            int64_t end = begin + 2 * run < n ? begin + 2 * run : n;
-            int64_t i = begin;
-            int64_t j = middle;
-            for (int64_t k = begin; k < end && !flxi_stopped_by_now(); k++)
-                spare[k] = j >= end || (i < middle && v[i].key <= v[j].key) ? v[i++] : v[j++];
-        }
-        if (flxi_stopped())
-            return NULL;
-        entry *other = v;
-        v = spare;
-        spare = other;
+/* The first `take` of n keys in order, of which there are few. A block that has none of them is left at once. */
+#define PICK(name, K)                                                                     \
+    static int64_t name(const K *restrict keys, int64_t n, flxi_pair *best, int64_t take) \
+    {                                                                                     \
+        enum { BLOCK = 16 };                                                              \
+        int64_t held = 0;                                                                 \
+        for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i += BLOCK) {                \
+            int64_t end = i + BLOCK < n ? i + BLOCK : n;                                  \
+            if (held == take && end - i == BLOCK) {                                       \
+                const K worst = (K)best[held - 1].key;                                    \
+                int below = 0;                                                            \
+                for (int64_t j = i; j < i + BLOCK; j++)                                   \
+                    below |= keys[j] < worst;                                             \
+                if (!below)                                                               \
+                    continue;                                                             \
+            }                                                                             \
+            for (int64_t j = i; j < end; j++) {                                           \
+                if (held == take && keys[j] >= best[held - 1].key)                        \
+                    continue;                                                             \
+                int64_t at = held < take ? held++ : held - 1;                             \
+                for (; at > 0 && best[at - 1].key > keys[j]; at--)                        \
+                    best[at] = best[at - 1];                                              \
+                best[at] = (flxi_pair){keys[j], j};                                       \
+            }                                                                             \
+        }                                                                                 \
+        return held;                                                                      \
     }
-    return v;
+PICK(pick_32, uint32_t)
+PICK(pick_64, uint64_t)
+
+static void pick_row(sorted_row *r)
+{
+    const sorting *s = r->s;
+    flxi_pair best[FEW];
+    sorting as_pairs = *s;
+    as_pairs.kind = FLXI_PAIR_64;
+    make_items(r, 0, s->split.n);
+    int64_t held = s->kind == FLXI_KEY_32 ? pick_32((const uint32_t *)(void *)r->items, s->split.n, best, s->take)
+                                          : pick_64((const uint64_t *)(void *)r->items, s->split.n, best, s->take);
+    r->s = &as_pairs;
+    r->sorted = best;
+    if (!flxi_stopped())
+        put_results(r, 0, held);
 }
 
-enum { FEW = 32 };
-
-/* The first `take` in order, of which there are few. */
-static entry *pick_few(const entry *v, entry *best, int64_t n, int64_t take)
+static void sort_row(const sorting *s, int64_t row, char *scratch, flxi_pool *pool)
 {
-    int64_t held = 0;
-    for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
-        if (held == take && v[i].key >= best[held - 1].key)
-            continue;
-        int64_t at = held < take ? held++ : held - 1;
-        for (; at > 0 && best[at - 1].key > v[i].key; at--)
-            best[at] = best[at - 1];
-        best[at] = v[i];
-    }
-    return best;
-}
-
-static void sort_row(const sorting *s, int64_t row, entry *v)
-{
-    const flxi_route_node *n = s->n;
-    flxi_split d = s->split;
-    int32_t dtype = n->in_types[0]->dtype;
-    int64_t in = row / d.inner * d.n * d.inner + row % d.inner;
-    int64_t out = row / d.inner * s->take * d.inner + row % d.inner;
-    for (int64_t k = 0; k < d.n && !flxi_stopped_by_now(); k++) {
-        uint64_t key = key_of(dtype, n->in[0], in + k * d.inner);
-        v[k] = (entry){s->descending ? ~key : key, k};
-    }
-    const entry *sorted = s->take > 0 && s->take <= FEW && s->take < d.n ? pick_few(v, v + d.n, d.n, s->take)
-                                                                         : merge_runs(v, v + d.n, d.n);
-    if (flxi_stopped()) /* positions are not complete */
+    int64_t n = s->split.n;
+    sorted_row r = row_of(s, row, scratch);
+    if (s->picks) {
+        pick_row(&r);
         return;
-    for (int64_t k = 0; k < s->take && !flxi_stopped_by_now(); k++) {
-        int64_t at = out + k * d.inner;
-        for (uint32_t j = 0; j < s->values; j++) {
-            size_t size = flx_dtype_size(n->in_types[j]->dtype);
-            memcpy((char *)n->out[j] + (size_t)at * size,
-                   (const char *)n->in[j] + (size_t)(in + sorted[k].at * d.inner) * size, size);
+    }
+    flxi_pool_run(pool, n, 1 << 14, make_items, &r);
+    r.sorted = flxi_radix_sort(&(flxi_radix){.kind = s->kind,
+                                             .bits = s->key->bits,
+                                             .items = scratch,
+                                             .spare = scratch + s->items,
+                                             .n = n,
+                                             .counts = scratch + 2 * s->items,
+                                             .pool = pool,
+                                             .parts = s->parts});
+    if (!r.sorted || flxi_stopped()) /* positions are not complete */
+        return;
+    flxi_pool_run(pool, s->take, 1 << 14, put_results, &r);
+    if (s->key->is_float && has_keys_alone(s))
+        restore_bits(&r);
+}
+
+/* ---- Lanes ---- */
+
+#define LANE_COPIES(suffix, T)                                                             \
+    static void into_lane_##suffix(const void *from, void *items, int64_t lane, int64_t n) \
+    {                                                                                      \
+        enum { LANES = FLXI_LANES_BYTES / sizeof(T) };                                     \
+        const T *x = from;                                                                 \
+        T *y = (T *)items + lane;                                                          \
+        for (int64_t k = 0; k < n; k++)                                                    \
+            y[k * LANES] = x[k];                                                           \
+    }                                                                                      \
+    static void from_lane_##suffix(const void *items, int64_t lane, int64_t n, void *to)   \
+    {                                                                                      \
+        enum { LANES = FLXI_LANES_BYTES / sizeof(T) };                                     \
+        const T *x = (const T *)items + lane;                                              \
+        T *y = to;                                                                         \
+        for (int64_t k = 0; k < n; k++)                                                    \
+            y[k] = x[k * LANES];                                                           \
+    }
+LANE_COPIES(4, uint32_t)
+LANE_COPIES(8, uint64_t)
+
+/* Neighbouring columns: a step of the lanes is dense in x. */
+static void fill_columns(const sorting *s, int64_t in, int64_t rows, char *items)
+{
+    for (int64_t k = 0; k < s->split.n; k++) {
+        const void *x = element(s, 0, in + k * s->split.inner);
+        char *to = items + k * FLXI_LANES_BYTES;
+        if (has_keys_alone(s)) {
+            s->key->keys(x, 1, rows, s->flip, to);
+            continue;
         }
-        if (s->positions >= 0)
-            flxi_store_int(n->out_types[s->positions]->dtype, n->out[s->positions], at, sorted[k].at);
+        s->key->pairs(x, 1, rows, s->flip, 0, to);
+        for (int64_t i = 0; i < rows; i++)
+            ((uint64_t *)(void *)to)[i] += (uint64_t)(k - i); /* they have the position k, not i */
     }
 }
 
-/* Slot i takes rows i, i + slots …, with scratch of its own. */
+/* Rows anywhere, one after the other. */
+static void fill_lanes(const sorting *s, int64_t row, int64_t rows, char *items)
+{
+    bool is_short = flxi_radix_item(s->kind) == sizeof(uint32_t);
+    for (int64_t i = 0; i < rows; i++) {
+        sorted_row r = row_of(s, row + i, items + s->items);
+        make_items(&r, 0, s->split.n);
+        (is_short ? into_lane_4 : into_lane_8)(r.items, items, i, s->split.n);
+    }
+}
+
+static void put_columns(const sorting *s, int64_t out, int64_t rows, const char *items)
+{
+    for (int64_t k = 0; k < s->take; k++)
+        s->key->values(items + k * FLXI_LANES_BYTES, rows, s->flip, result(s, 0, out + k * s->split.inner), 1);
+}
+
+static void put_lane(sorted_row *r, int64_t lane, char *items, bool is_put)
+{
+    const sorting *s = r->s;
+    bool is_short = flxi_radix_item(s->kind) == sizeof(uint32_t);
+    r->sorted = items + lane * (int64_t)flxi_radix_item(s->kind);
+    r->step = s->lanes;
+    if (has_keys_alone(s) && !is_put) {
+        (is_short ? from_lane_4 : from_lane_8)(items, lane, s->split.n, r->items);
+        r->sorted = r->items;
+        r->step = 1;
+    }
+    if (!is_put)
+        put_results(r, 0, s->take);
+    if (s->key->is_float && has_keys_alone(s))
+        restore_bits(r);
+}
+
+/* At most as many rows as there are lanes. */
+static void sort_lanes(const sorting *s, int64_t row, int64_t rows, char *items)
+{
+    flxi_split d = s->split;
+    bool are_columns = row % d.inner + rows <= d.inner && rows > 1;
+    sorted_row first = row_of(s, row, items + s->items);
+    if (rows < s->lanes)
+        memset(items, 0, (size_t)d.n * FLXI_LANES_BYTES);
+    memset(items + d.n * FLXI_LANES_BYTES, 0xff, (size_t)(s->steps - d.n) * FLXI_LANES_BYTES);
+    if (are_columns)
+        fill_columns(s, first.in, rows, items);
+    else
+        fill_lanes(s, row, rows, items);
+    flxi_lanes_sort_of(flxi_radix_item(s->kind))(items, s->steps);
+    bool is_put = are_columns && has_keys_alone(s);
+    if (is_put)
+        put_columns(s, first.out, rows, items);
+    for (int64_t i = 0; i < rows; i++) {
+        sorted_row r = row_of(s, row + i, items + s->items);
+        put_lane(&r, i, items, is_put);
+    }
+}
+
+/* ---- Slots ---- */
+
+static size_t slot_bytes(const sorting *s)
+{
+    return 2 * s->items + flxi_radix_counts(s->parts);
+}
+
+/* Each slot has neighbouring rows and scratch of its own. */
 static void sort_rows(void *user, int64_t begin, int64_t end)
 {
     const sorting *s = user;
-    int64_t rows = s->split.outer * s->split.inner;
-    for (int64_t slot = begin; slot < end; slot++)
-        for (int64_t row = slot; row < rows && !flxi_stopped(); row += s->slots)
-            sort_row(s, row, (entry *)s->n->scratch + slot * 2 * s->split.n);
+    for (int64_t slot = begin; slot < end; slot++) {
+        char *scratch = (char *)s->n->scratch + (size_t)slot * slot_bytes(s);
+        int64_t groups = (s->rows + s->lanes - 1) / s->lanes;
+        for (int64_t g = groups * slot / s->slots; g < groups * (slot + 1) / s->slots && !flxi_stopped(); g++) {
+            int64_t row = g * s->lanes, rows = s->rows - row < s->lanes ? s->rows - row : s->lanes;
+            if (s->lanes > 1)
+                sort_lanes(s, row, rows, scratch);
+            else
+                sort_row(s, row, scratch, NULL);
+        }
+    }
 }
 
 /* ---- The route ---- */
@@ -152,6 +423,8 @@ const char *flxi_sort_applies(const flxi_route_node *n)
         return "the order is given by a graph";
     if (n->op == OP_sort && flxi_route_int(n, "num_keys") != 1)
         return "more than one key";
+    if (flxi_split_at(n->in_types[0], axis_of(n)).n > UINT32_MAX)
+        return "positions have more than 32 bits";
     return NULL;
 }
 
@@ -160,15 +433,21 @@ size_t flxi_sort_scratch(const flxi_route_node *n, int threads)
     if (flxi_route_count(n->in_types[0]) == 0)
         return 0;
     sorting s = sorting_of(n, threads);
-    return (size_t)(s.slots * 2 * s.split.n) * sizeof(entry);
+    s.parts = flxi_radix_parts(s.split.n, threads); /* with fewer threads, slots may be more and parts fewer */
+    return (size_t)(threads < s.rows ? threads : s.rows) * slot_bytes(&s);
 }
 
 flx_code flxi_sort_route(const flxi_route_node *n)
 {
-    if (flxi_route_count(n->in_types[0]) == 0)
+    if (flxi_route_count(n->in_types[0]) == 0 || flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
     sorting s = sorting_of(n, flxi_pool_threads(n->pool));
     bool is_small = flxi_route_count(n->in_types[0]) < 4096; /* not worth waking a thread */
-    flxi_pool_run(is_small ? NULL : n->pool, s.slots, 1, sort_rows, &s);
+    if (s.parts == 1) {
+        flxi_pool_run(is_small ? NULL : n->pool, s.slots, 1, sort_rows, &s);
+        return FLX_OK;
+    }
+    for (int64_t row = 0; row < s.rows && !flxi_stopped(); row++)
+        sort_row(&s, row, n->scratch, n->pool);
     return FLX_OK;
 }

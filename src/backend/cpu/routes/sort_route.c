@@ -82,7 +82,8 @@ typedef struct {
     int64_t in, out; /* of the first element */
     char *items;     /* then as many again */
     const void *sorted;
-    int64_t step; /* between the items of the row there */
+    int64_t step;  /* between the items of the row there */
+    int64_t width; /* neighbouring columns, whose items are neighbours there too */
 } sorted_row;
 
 static sorted_row row_of(const sorting *s, int64_t row, char *scratch)
@@ -92,7 +93,8 @@ static sorted_row row_of(const sorting *s, int64_t row, char *scratch)
                         .in = row / d.inner * d.n * d.inner + row % d.inner,
                         .out = row / d.inner * s->take * d.inner + row % d.inner,
                         .items = scratch,
-                        .step = 1};
+                        .step = 1,
+                        .width = 1};
 }
 
 static bool has_keys_alone(const sorting *s)
@@ -124,9 +126,9 @@ static void make_items(void *user, int64_t begin, int64_t end)
         s->key->pairs(x, s->split.inner, end - begin, s->flip, begin, to);
 }
 
-static int64_t position_of(const sorted_row *r, int64_t k)
+static int64_t position_of(const sorted_row *r, int64_t k, int64_t column)
 {
-    return r->s->kind == FLXI_PAIR_32 ? (int64_t)(uint32_t)((const uint64_t *)r->sorted)[k * r->step]
+    return r->s->kind == FLXI_PAIR_32 ? (int64_t)(uint32_t)((const uint64_t *)r->sorted)[k * r->step + column]
                                       : ((const flxi_pair *)r->sorted)[k].at;
 }
 
@@ -137,9 +139,10 @@ static int64_t position_of(const sorted_row *r, int64_t k)
     {                                                                                             \
         const T *x = (const T *)(const void *)from;                                               \
         T *y = (T *)(void *)to;                                                                   \
-        const int64_t step = r->s->split.inner;                                                   \
+        const int64_t step = r->s->split.inner, width = r->width;                                 \
         for (int64_t k = begin; k < end; k++)                                                     \
-            y[k * step] = x[position_of(r, k) * step];                                            \
+            for (int64_t i = 0; i < width; i++)                                                   \
+                y[k * step + i] = x[position_of(r, k, i) * step + i];                             \
     }
 typedef struct {
     uint64_t part[2];
@@ -173,10 +176,12 @@ static void put_positions(const sorted_row *r, int64_t begin, int64_t end)
     void *y = result(s, number, r->out);
     if (dtype == FLX_I32)
         for (int64_t k = begin; k < end; k++)
-            ((int32_t *)y)[k * step] = (int32_t)position_of(r, k);
+            for (int64_t i = 0; i < r->width; i++)
+                ((int32_t *)y)[k * step + i] = (int32_t)position_of(r, k, i);
     else
         for (int64_t k = begin; k < end; k++)
-            flxi_store_int(dtype, y, k * step, position_of(r, k));
+            for (int64_t i = 0; i < r->width; i++)
+                flxi_store_int(dtype, y, k * step + i, position_of(r, k, i));
 }
 
 static void put_results(void *user, int64_t begin, int64_t end)
@@ -345,27 +350,36 @@ static void fill_lanes(const sorting *s, int64_t row, int64_t rows, char *items)
     }
 }
 
-static void put_columns(const sorting *s, int64_t out, int64_t rows, const char *items)
+/* The lanes of neighbouring columns, step by step. */
+static void put_columns(const sorting *s, int64_t row, int64_t rows, char *items)
 {
+    sorted_row r = row_of(s, row, NULL);
+    r.sorted = items;
+    r.step = s->lanes;
+    r.width = rows;
+    if (!has_keys_alone(s)) {
+        put_results(&r, 0, s->take);
+        return;
+    }
     for (int64_t k = 0; k < s->take; k++)
-        s->key->values(items + k * FLXI_LANES_BYTES, rows, s->flip, result(s, 0, out + k * s->split.inner), 1);
+        s->key->values(items + k * FLXI_LANES_BYTES, rows, s->flip, result(s, 0, r.out + k * s->split.inner), 1);
+    for (int64_t i = 0; s->key->is_float && i < rows; i++) {
+        sorted_row own = row_of(s, row + i, NULL);
+        own.sorted = items + i * (int64_t)flxi_radix_item(s->kind);
+        own.step = s->lanes;
+        restore_bits(&own);
+    }
 }
 
-static void put_lane(sorted_row *r, int64_t lane, char *items, bool is_put)
+static void put_lane(const sorting *s, int64_t row, int64_t lane, char *items)
 {
-    const sorting *s = r->s;
+    sorted_row r = row_of(s, row, items + s->items);
     bool is_short = flxi_radix_item(s->kind) == sizeof(uint32_t);
-    r->sorted = items + lane * (int64_t)flxi_radix_item(s->kind);
-    r->step = s->lanes;
-    if (has_keys_alone(s) && !is_put) {
-        (is_short ? from_lane_4 : from_lane_8)(items, lane, s->split.n, r->items);
-        r->sorted = r->items;
-        r->step = 1;
-    }
-    if (!is_put)
-        put_results(r, 0, s->take);
+    (is_short ? from_lane_4 : from_lane_8)(items, lane, s->split.n, r.items);
+    r.sorted = r.items;
+    put_results(&r, 0, s->take);
     if (s->key->is_float && has_keys_alone(s))
-        restore_bits(r);
+        restore_bits(&r);
 }
 
 /* At most as many rows as there are lanes. */
@@ -373,22 +387,18 @@ static void sort_lanes(const sorting *s, int64_t row, int64_t rows, char *items)
 {
     flxi_split d = s->split;
     bool are_columns = row % d.inner + rows <= d.inner && rows > 1;
-    sorted_row first = row_of(s, row, items + s->items);
     if (rows < s->lanes)
         memset(items, 0, (size_t)d.n * FLXI_LANES_BYTES);
     memset(items + d.n * FLXI_LANES_BYTES, 0xff, (size_t)(s->steps - d.n) * FLXI_LANES_BYTES);
     if (are_columns)
-        fill_columns(s, first.in, rows, items);
+        fill_columns(s, row_of(s, row, NULL).in, rows, items);
     else
         fill_lanes(s, row, rows, items);
     flxi_lanes_sort_of(flxi_radix_item(s->kind))(items, s->steps);
-    bool is_put = are_columns && has_keys_alone(s);
-    if (is_put)
-        put_columns(s, first.out, rows, items);
-    for (int64_t i = 0; i < rows; i++) {
-        sorted_row r = row_of(s, row + i, items + s->items);
-        put_lane(&r, i, items, is_put);
-    }
+    if (are_columns)
+        put_columns(s, row, rows, items);
+    for (int64_t i = 0; !are_columns && i < rows; i++)
+        put_lane(s, row + i, i, items);
 }
 
 /* ---- Slots ---- */

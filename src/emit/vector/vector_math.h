@@ -95,12 +95,76 @@
     "    const $v e = @exp_scaled(@abs(x), @all(-(($T)0)), ($i){0} - 1);\n" \
     "    return e + @all(($T)0.25) / e;\n}\n"
 
-#define TEXT_SINH                                                                                           \
-    "$F $v $n($v x)\n{\n"                                                                                   \
-    "    const $v a = @abs(x), e = @exp_scaled(a, @all(-(($T)0)), ($i){0} - 1), one = @all(($T)1);\n"       \
-    "    const $v m = @expm1(@pick(($i)(a < one), a, one));\n"                                              \
-    "    const $v y = @pick(($i)(a < one), (m + m / (m + one)) * @all(($T)0.5), e - @all(($T)0.25) / e);\n" \
+#define TEXT_SINH                                                                             \
+    "$F $v $n($v x)\n{\n"                                                                     \
+    "    const $v a = @abs(x), z = a * a, e = @exp_scaled(a, @all(-(($T)0)), ($i){0} - 1);\n" \
+    "    const $v near = @fma(@sinh_part(z), z * a, a);\n"                                    \
+    "    const $v y = @pick(($i)(a < @all(($T)1)), near, e - @all(($T)0.25) / e);\n"          \
     "    return @copysign(y, x);\n}\n"
+
+/* log(a + sqrt(a^2 + 1)) as log1p of what it has more than 1; from `limit` on log(2 a), where 1 is negligible. */
+#define TEXT_ASINH(limit, ln2)                                               \
+    "$F $v $n($v x)\n{\n"                                                    \
+    "    const $v a = @abs(x), one = @all(($T)1);\n"                         \
+    "    const $i is_large = ($i)(a > @all(" limit "));\n"                   \
+    "    const $v b = @pick(is_large, one, a), z = b * b;\n"                 \
+    "    const $v t = @pick(is_large, a, b + z / (one + @sqrt(one + z)));\n" \
+    "    const $v y = @log1p(t) + ($v)(is_large & ($i)@all(" ln2 "));\n"     \
+    "    return @copysign(y, x);\n}\n"
+
+#define TEXT_ACOSH(limit, ln2)                                             \
+    "$F $v $n($v x)\n{\n"                                                  \
+    "    const $v one = @all(($T)1);\n"                                    \
+    "    const $i is_large = ($i)(x > @all(" limit "));\n"                 \
+    "    const $v b = @pick(is_large, one, x - one);\n"                    \
+    "    const $v t = @pick(is_large, x, b + @sqrt(@fma(b, b, b + b)));\n" \
+    "    const $v y = @log1p(t) + ($v)(is_large & ($i)@all(" ln2 "));\n"   \
+    "    return @pick(($i)(x < one), @all(__builtin_nan$f(\"\")), y);\n}\n"
+
+#define TEXT_ATANH                                                                         \
+    "$F $v $n($v x)\n{\n"                                                                  \
+    "    const $v a = @abs(x), y = @log1p((a + a) / (@all(($T)1) - a)) * @all(($T)0.5);\n" \
+    "    return @copysign(y, x);\n}\n"
+
+/* The larger operand is moved away from the ends of the range by a power of two. */
+#define TEXT_HYPOT(high, low, down, up)                                                          \
+    "$F $v $n($v x, $v y)\n{\n"                                                                  \
+    "    const $v a = @abs(x), b = @abs(y), one = @all(($T)1), inf = @all(__builtin_inf$f());\n" \
+    "    const $v p = @pick(($i)(a > b), a, b), q = @pick(($i)(a > b), b, a);\n"                 \
+    "    const $i is_high = ($i)(p > @all(" high ")), is_low = ($i)(p < @all(" low "));\n"       \
+    "    const $v s = @pick(is_high, @all(" down "), @pick(is_low, @all(" up "), one));\n"       \
+    "    const $v back = @pick(is_high, @all(" up "), @pick(is_low, @all(" down "), one));\n"    \
+    "    const $v r = @sqrt(@fma(p * s, p * s, (q * s) * (q * s))) * back;\n"                    \
+    "    return @pick(($i)((a == inf) | (b == inf)), inf, r);\n}\n"
+
+/* A quotient below `limit`, 2 to the bits of a mantissa, is rounded up to the next integer at most, never down to less
+   than the true one. So the remainder is exact, and negative where the quotient is one too large. */
+#define TEXT_MOD(limit)                                                                           \
+    "$F $v $n($v x, $v y)\n{\n"                                                                   \
+    "    const $v a = @abs(x), b = @abs(y), zero = @all(($T)0), inf = @all(__builtin_inf$f());\n" \
+    "    const $v t = a / b;\n"                                                                   \
+    "    const $i is_defined = ($i)(a < inf) & ($i)(b > zero);\n"                                 \
+    "    $v r = @fma(-@trunc(t), b, a);\n"                                                        \
+    "    r = @pick(($i)(r < zero), r + b, r);\n"                                                  \
+    "    r = @pick(($i)(b == inf), a, r);\n"                                                      \
+    "    if (@any(@mask(is_defined & ($i)(t >= @all(" limit ")))))\n"                             \
+    "        r = @mod_far(a, b, r);\n"                                                            \
+    "    return @copysign(@pick(is_defined, r, @all(__builtin_nan$f(\"\"))), x);\n}\n"
+#define TEXT_MOD_FAR(limit)                                               \
+    "static __attribute__((noinline, cold)) $v $n($v a, $v b, $v r)\n{\n" \
+    "    for (int j = 0; j < $k; j++)\n"                                  \
+    "        if (a[j] / b[j] >= " limit ")\n"                             \
+    "            r[j] = ($T)%2fmod((k_f64)a[j], (k_f64)b[j]);\n"          \
+    "    return r;\n}\n"
+
+/* The rules of signs and special cases for the power r of a = |x|. */
+#define POW_ENDS                                                                                    \
+    "    const $i is_whole = ($i)(@rint(y) == y), is_odd = is_whole & ($i)(@rint(half) != half);\n" \
+    "    r = @pick(($i)((a == one) & (y == y)), one, r);\n"                                         \
+    "    r = ($v)(($i)r | (is_odd & ($i)x & ($i)@all(-(($T)0))));\n"                                \
+    "    r = @pick(($i)((x < zero) & (a < @all(__builtin_inf$f())) & ~is_whole & (y == y)), "       \
+    "@all(__builtin_nan$f(\"\")), r);\n"                                                            \
+    "    return @pick(($i)((y == zero) | (x == one)), one, r);\n}\n"
 
 #define TEXT_ATAN(half_pi, half_pi_low)                                                       \
     "$F $v $n($v x)\n{\n"                                                                     \

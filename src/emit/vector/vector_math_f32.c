@@ -78,8 +78,16 @@ const flxi_vhelper flxi_vector_math_f32[] = {
                                                 "- @all(2.0f) / (e + one));\n"
                                                 "    return @copysign(y, x);\n}\n"),
     ROW("sigmoid", TEXT_SIGMOID),
+    ROW("sinh_part", "$F $v $n($v z)\n{\n" FIRST("0x1.7a5d1ap-19f") STEP("0x1.9ffd06p-13f") STEP("0x1.111136p-7f")
+                         STEP("0x1.555556p-3f") "    return q;\n}\n"),
     ROW("sinh", TEXT_SINH),
     ROW("cosh", TEXT_COSH),
+    ROW("asinh", TEXT_ASINH("0x1p25f", "0x1.62e430p-1f")),
+    ROW("acosh", TEXT_ACOSH("0x1p25f", "0x1.62e430p-1f")),
+    ROW("atanh", TEXT_ATANH),
+    ROW("hypot", TEXT_HYPOT("0x1p60f", "0x1p-60f", "0x1p-100f", "0x1p100f")),
+    ROW("mod_far", TEXT_MOD_FAR("0x1p24f")),
+    ROW("mod", TEXT_MOD("0x1p24f")),
 
     /* (erf(x) - x) / x of z = x^2 */
     ROW("erf_part", "$F $v $n($v z)\n{\n" FIRST("0x1.4922d4p-14f") STEP("-0x1.a3de2ep-11f") STEP("0x1.54027ap-8f")
@@ -117,8 +125,8 @@ const flxi_vhelper flxi_vector_math_f32[] = {
 
     /* |x|^y in f64, each half of the lanes separately; then signs and special cases. */
     ROW("pow_half", "$F $t $n($t x, $t y)\n"
-                    "{ return __builtin_convertvector(@/exp:f64(__builtin_convertvector(y, $d) * "
-                    "@/log:f64(__builtin_convertvector(x, $d))), $t); }\n"),
+                    "{ return __builtin_convertvector(@/exp2_short:f64(__builtin_convertvector(y, $d) * "
+                    "@/log2_short:f64(__builtin_convertvector(x, $d))), $t); }\n"),
     ROW("pow", "$F $v $n($v x, $v y)\n{\n"
                "    const $v a = @abs(x), one = @all(1.0f), zero = @all(0.0f), half = y * @all(0.5f);\n"
                "    $t xs[2], ys[2], rs[2];\n"
@@ -127,12 +135,6 @@ const flxi_vhelper flxi_vector_math_f32[] = {
                "    rs[0] = @pow_half(xs[0], ys[0]);\n"
                "    rs[1] = @pow_half(xs[1], ys[1]);\n"
                "    $v r;\n"
-               "    __builtin_memcpy(&r, rs, sizeof r);\n"
-               "    const $i is_whole = ($i)(@rint(y) == y), is_odd = is_whole & ($i)(@rint(half) != half);\n"
-               "    r = @pick(($i)((a == one) & (y == y)), one, r);\n"
-               "    r = ($v)(($i)r | (is_odd & ($i)x & ($i)@all(-0.0f)));\n"
-               "    r = @pick(($i)((x < zero) & (a < @all(__builtin_inff())) & ~is_whole & (y == y)), "
-               "@all(__builtin_nanf(\"\")), r);\n"
-               "    return @pick(($i)((y == zero) | (x == one)), one, r);\n}\n"),
+               "    __builtin_memcpy(&r, rs, sizeof r);\n" POW_ENDS),
     {{NULL, 0, NULL}, 0},
 };

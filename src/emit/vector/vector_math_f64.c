@@ -87,8 +87,17 @@ const flxi_vhelper flxi_vector_math_f64[] = {
                                                               "* a, a), one - @all(2.0) / (e + one));\n"
                                                               "    return @copysign(y, x);\n}\n"),
     ROW("sigmoid", TEXT_SIGMOID),
+    ROW("sinh_part", "$F $v $n($v z)\n{\n" FIRST("0x1.b4df516762d3bp-41") STEP("0x1.611a1896ea947p-33")
+                         STEP("0x1.ae64677d474c2p-26") STEP("0x1.71de3a4645733p-19") STEP("0x1.a01a01a028038p-13")
+                             STEP("0x1.11111111110b5p-7") STEP("0x1.5555555555556p-3") "    return q;\n}\n"),
     ROW("sinh", TEXT_SINH),
     ROW("cosh", TEXT_COSH),
+    ROW("asinh", TEXT_ASINH("0x1p54", "0x1.62e42fefa39efp-1")),
+    ROW("acosh", TEXT_ACOSH("0x1p54", "0x1.62e42fefa39efp-1")),
+    ROW("atanh", TEXT_ATANH),
+    ROW("hypot", TEXT_HYPOT("0x1p500", "0x1p-500", "0x1p-600", "0x1p600")),
+    ROW("mod_far", TEXT_MOD_FAR("0x1p53")),
+    ROW("mod", TEXT_MOD("0x1p53")),
 
     ROW("erf",
         "$F $v $n($v x)\n{\n"
@@ -114,6 +123,26 @@ const flxi_vhelper flxi_vector_math_f64[] = {
                                 STEP("0x1.ce2f21a042bddp-4") STEP("-0x1.812746b0379e7p-2")
                                     STEP("0x1.06eba8214db69p-3") "    return q;\n}\n"),
 
+    /* e^(a^2) erfc(a) (2 a + 1) of z = (a - 3) / (a + 3), for a from 1/2 on */
+    ROW("erfc",
+        "$F $v $n($v x)\n{\n"
+        "    const $v b = @abs(x), one = @all(1.0), two = @all(2.0), three = @all(3.0);\n"
+        "    const $v near = one - @fma(x, @erf_part(x * x), x);\n"
+        "    const $v a = @pick(($i)(b > @all(27.5)), @all(27.5), b), z = (a - three) / (a + three);\n"
+        "    const $v square = a * a, rest = @fma(a, a, -square);\n" FIRST("0x1.4f4812aca706cp-29")
+            STEP("-0x1.ce71bedf54862p-28") STEP("-0x1.2f5a17cc3b6fap-26") STEP("0x1.61bbdef603171p-25")
+                STEP("0x1.cdcdb4c171e8ep-24") STEP("-0x1.331b726bc37b7p-23") STEP("-0x1.4d570a697ba67p-21") STEP(
+                    "0x1.814d1bc2abdd2p-22") STEP("0x1.d25524c08a676p-19") STEP("-0x1.8965d8e01febdp-21")
+                    STEP("-0x1.513e154a78eeep-16") STEP("0x1.4c2f477d25ed5p-18") STEP("0x1.065a47a9ca8dfp-13") STEP(
+                        "-0x1.b912951540a01p-14") STEP("-0x1.98db5190e8c25p-11") STEP("0x1.ef1bdd862d03bp-10")
+                        STEP("0x1.4b884e4668eaep-9") STEP("-0x1.8574c40c13aa5p-6") STEP("0x1.17ca2877f0474p-4") STEP(
+                            "-0x1.e88b803a4897bp-4") STEP("0x1.098366a5b46e1p-3") STEP("-0x1.85a15c58aa61p-5")
+                            STEP("-0x1.15c084bb9e8f3p-3") STEP(
+                                "0x1.40c522d7e4987p0") "    const $v e = @exp_scaled(-square, -rest, ($i){0}), far = e "
+                                                       "* (q / @fma(two, a, one));\n"
+                                                       "    const $v y = @pick(($i)(x < @all(0.0)), two - far, far);\n"
+                                                       "    return @pick(($i)(b < @all(0.5)), near, y);\n}\n"),
+
     ROW("atan_part",
         "$F $v $n($v x)\n{\n    const $v z = x * x;\n" FIRST("-0x1.4d6ba5ce0c721p-16") STEP("0x1.cd9dfc80c073cp-13")
             STEP("-0x1.2ebd31ee03c98p-10") STEP("0x1.f77d4914c5d1p-9") STEP("-0x1.2cb7fde640fep-7")
@@ -134,5 +163,57 @@ const flxi_vhelper flxi_vector_math_f64[] = {
     ROW("asin", TEXT_ASIN("0x1.921fb54442d18p0", "0x1.1a62633145c07p-54")),
     ROW("acos",
         TEXT_ACOS("0x1.921fb54442d18p0", "0x1.1a62633145c07p-54", "0x1.921fb54442d18p1", "0x1.1a62633145c07p-53")),
+
+    /* For powers of f32: as many digits as these need. x is an f32 number, not negative. */
+    ROW("log2_short", "$F $v $n($v x)\n{\n"
+                      "    const $u d = ($u)x - 0x3fe6a09e667f3bcd;\n"
+                      "    const $v m = ($v)((d & 0xfffffffffffff) + 0x3fe6a09e667f3bcd);\n"
+                      "    const $v magic = @all(0x1.8p52), one = @all(1.0);\n"
+                      "    const $v e = ($v)(($u)magic + ((d + 0x3ff0000000000000) >> 52)) - (magic + @all(1023.0));\n"
+                      "    const $v s = (m - one) / (m + one), z = s * s;\n" FIRST("0x1.5ce7cd8f69a61p-2")
+                          STEP("0x1.a58d8fc49d905p-2") STEP("0x1.27777fda50da3p-1") STEP("0x1.ec709d12e192ap-1")
+                              STEP("0x1.71547652bede5p1") "    $v y = @fma(q, s, e);\n"
+                                                          "    y = @pick(($i)(x < @all(__builtin_inf())), y, x);\n"
+                                                          "    return @pick(($i)(x == @all(0.0)), "
+                                                          "@all(-__builtin_inf()), y);\n}\n"),
+    ROW("exp2_short", "$F $v $n($v x)\n{\n"
+                      "    x = @pick(($i)(x > @all(200.0)), @all(200.0), x);\n"
+                      "    x = @pick(($i)(x < @all(-200.0)), @all(-200.0), x);\n"
+                      "    const $v magic = @all(0x1.8p52), t = x + magic, z = x - (t - magic);\n"
+                      "    const $v scale = ($v)((($u)t - ($u)magic + 1023) << 52);\n" FIRST("0x1.c04555d127429p-17")
+                          STEP("0x1.443f95dd9526p-13") STEP("0x1.5dc053af88f8bp-10") STEP("0x1.3b2a1bf5ae4e6p-7")
+                              STEP("0x1.c6b0551b173bp-5") STEP("0x1.ebfbe045708dcp-3") STEP("0x1.62e4300b9e704p-1")
+                                  STEP("1.0") "    return q * scale;\n}\n"),
+
+    /* log(x) in two parts, *low included 70 bits: with s = f / (2 + f) it is 2 (s + s z / 3 + s z^2 q(z)), z = s^2, and
+       what follows the second term needs no second part. */
+    ROW("log_pair",
+        "$F $v $n($v x, $v *low)\n{\n"
+        "    $v f;\n"
+        "    const $v e = @log_split(x, &f), two = @all(2.0), third = @all(0x1.5555555555555p-2);\n"
+        "    const $v d = two + f, one_over = @all(1.0) / d, s = f * one_over;\n"
+        "    const $v s_low = (@fma(-s, d, f) - s * (f - (d - two))) * one_over;\n"
+        "    const $v z = s * s, z_low = @fma(s, s, -z) + (s + s) * s_low;\n" FIRST("0x1.e6c0f55413c56p-5") STEP(
+            "0x1.dec2f5e2b5601p-5") STEP("0x1.111ce2de91b25p-4") STEP("0x1.3b137e2a27579p-4")
+            STEP("0x1.745d17c39fd58p-4") STEP("0x1.c71c71c676bf8p-4") STEP("0x1.24924924927acp-3") STEP(
+                "0x1.9999999999999p-3") "    const $v p = z * third;\n"
+                                        "    const $v p_low = @fma(z, third, -p) + @fma(z, "
+                                        "@all(0x1.5555555555555p-56), @fma(z_low, third, q * (z * z)));\n"
+                                        "    const $v t = s * p, t_low = @fma(s, p, -t) + @fma(s, p_low, s_low * p);\n"
+                                        "    const $v h = s + t, h_low = ((s - h) + t) + (s_low + t_low);\n"
+                                        "    const $v n = e * @all(0x1.62e42fefa38p-1), sum = n + (h + h);\n"
+                                        "    const $v rest = ((n - sum) + (h + h)) + @fma(e, "
+                                        "@all(0x1.ef35793c7673p-45), h_low + h_low);\n"
+                                        "    const $v y = sum + rest;\n"
+                                        "    *low = (sum - y) + rest;\n"
+                                        "    return y;\n}\n"),
+    ROW("pow", "$F $v $n($v x, $v y)\n{\n"
+               "    const $v a = @abs(x), one = @all(1.0), zero = @all(0.0), half = y * @all(0.5);\n"
+               "    $v low;\n"
+               "    $v high = @log_pair(a, &low);\n"
+               "    high = @pick(($i)(a < @all(__builtin_inf())), high, a);\n"
+               "    high = @pick(($i)(a == zero), @all(-__builtin_inf()), high);\n"
+               "    const $v p = y * high, rest = @fma(y, high, -p) + y * low;\n"
+               "    $v r = @exp_scaled(p, @pick(($i)(@abs(p) < @all(1000.0)), rest, zero), ($i){0});\n" POW_ENDS),
     {{NULL, 0, NULL}, 0},
 };

@@ -198,6 +198,74 @@ static void find_steering(flxi_kwriter *w)
         memset(w->steers, 1, w->k->num_vars + 1);
 }
 
+/* ---- Which NaNs are observed ---- */
+
+/* Ops whose result is not computed arithmetically: a NaN passes through them unchanged. */
+static bool moves_bits(const flxi_kx *e)
+{
+    if (e->kind == KX_UNARY)
+        return e->op == KUN_neg || e->op == KUN_abs || e->op == KUN_stop_gradient;
+    return (e->kind == KX_BINARY && e->op == KBIN_copysign) || e->kind == KX_SELECT || e->kind == KX_BITCAST;
+}
+
+bool flxi_kw_is_canonical(const flxi_kwriter *w, const flxi_kx *e)
+{
+    return w->observes_bits && w->is_observed[e - w->k->exprs] && flxi_ktype_is_float(e->type) && !moves_bits(e);
+}
+
+/* Values that come from elsewhere than the statements of the kernel's body. */
+static bool is_foreign(const flxi_kwriter *w, const flxi_kx *e)
+{
+    return e->kind == KX_CALL || e->kind == KX_ATOMIC || e->kind == KX_OPAQUE || is_subgroup_op(e) ||
+           (e->kind == KX_LOAD && w->is_written[e->ref]);
+}
+
+/* Marks what may give the bits of an observed value; false: that cannot be said. */
+static bool observe(flxi_kwriter *w, uint32_t expr)
+{
+    const flxi_kx *e = &w->k->exprs[expr];
+    if (w->is_observed[expr] || !flxi_ktype_is_float(e->type))
+        return true;
+    w->is_observed[expr] = 1;
+    if (e->kind == KX_VAR)
+        w->is_observed_var[e->ref] = 1;
+    if (e->kind == KX_SELECT)
+        return observe(w, e->x[1]) && observe(w, e->x[2]);
+    return !is_foreign(w, e) && (!moves_bits(e) || observe(w, e->x[0]));
+}
+
+/* The values of observed variables. */
+static bool observe_values(flxi_kwriter *w, flxi_klist list, bool *grew)
+{
+    bool known = true;
+    for (size_t i = list.n; known && i-- > 0;) {
+        const flxi_ks *s = &list.at[i];
+        known = observe_values(w, s->other, grew) && observe_values(w, s->body, grew);
+        if ((s->kind == KS_LET || s->kind == KS_ASSIGN) && w->is_observed_var[s->var] && !w->is_observed[s->a]) {
+            *grew = flxi_ktype_is_float(w->k->exprs[s->a].type);
+            known &= observe(w, s->a);
+        }
+    }
+    return known;
+}
+
+/* Only NaNs whose bits matter are made equal, because that costs as much as the operation itself. */
+static void find_observed(flxi_kwriter *w)
+{
+    bool known = w->k->num_fns == 0, grew = true;
+    for (uint32_t i = 1; known && i <= w->k->num_exprs; i++) {
+        const flxi_kx *e = &w->k->exprs[i];
+        if (looks_at_bits(w->k, e))
+            known = observe(w, e->x[e->kind == KX_BINARY]);
+    }
+    while (known && grew) {
+        grew = false;
+        known = observe_values(w, w->k->body, &grew);
+    }
+    if (!known)
+        memset(w->is_observed, 1, w->k->num_exprs + 1);
+}
+
 flx_code flxi_kw_survey(flxi_kwriter *w)
 {
     const flx_kernel *k = w->k;
@@ -206,6 +274,8 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
         return flxi_oom(w->err, "the text of a kernel");
     FLXI_TRY(flxi_kuniform_find(k, KUNIFORM_WORKGROUP, &w->uniform, w->err));
     w->talks = flxi_new(&w->facts, uint8_t, k->num_exprs + 1);
+    w->is_observed = flxi_new(&w->facts, uint8_t, k->num_exprs + 1);
+    w->is_observed_var = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
     w->steers = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
     w->home = flxi_new(&w->facts, uint32_t, k->num_vars + 1);
     w->outlives = flxi_new(&w->facts, uint8_t, k->num_vars + 1);
@@ -216,7 +286,7 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     w->atomic_kind = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
     w->splits = flxi_new(&w->facts, uint8_t, w->uniform.num_flow + 1);
     if (!w->talks || !w->steers || !w->home || !w->outlives || !w->loop_form || !w->loop_work || !w->is_written ||
-        !w->is_accessed || !w->atomic_kind || !w->splits)
+        !w->is_accessed || !w->atomic_kind || !w->splits || !w->is_observed || !w->is_observed_var)
         return flxi_oom(w->err, "the text of a kernel");
     for (uint32_t e = 1; e <= k->num_exprs; e++)
         note_expr(w, e);
@@ -229,6 +299,8 @@ flx_code flxi_kw_survey(flxi_kwriter *w)
     if (w->has_sync)
         mark_splits(w, k->body, &number); /* now including returns */
     find_steering(w);
+    if (w->observes_bits)
+        find_observed(w);
     flxi_kw_survey_polls(w);
     return w->code;
 }

@@ -242,14 +242,6 @@ static const char *leaf(flxi_kwriter *w, const flxi_kx *e)
     }
 }
 
-/* Ops whose result is not computed arithmetically: a NaN passes through them unchanged. */
-static bool moves_bits(const flxi_kx *e)
-{
-    if (e->kind == KX_UNARY)
-        return e->op == KUN_neg || e->op == KUN_abs || e->op == KUN_stop_gradient;
-    return (e->kind == KX_BINARY && e->op == KBIN_copysign) || e->kind == KX_SELECT || e->kind == KX_BITCAST;
-}
-
 /* neg and abs as operations on bits, where bits are observed. */
 static bool write_sign(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, const char *x)
 {
@@ -276,7 +268,7 @@ static words operation(flxi_kwriter *w, const flxi_kx *e)
     flxi_strbuf *p = begin(w);
     if (write_sign(w, p, e, x[0]))
         return (words){finish(w), depth + 1};
-    bool is_canonical = w->observes_bits && flxi_ktype_is_float(e->type) && !moves_bits(e);
+    bool is_canonical = flxi_kw_is_canonical(w, e);
     if (is_canonical) {
         flxi_kfile_name(w->file, p, "canonical", &(flxi_ksubject){.type = e->type == FLX_F64 ? FLX_F64 : FLX_F32});
         flxi_add_char(p, '(');

@@ -63,6 +63,8 @@ struct flxi_kwriter {
     flxi_kranges ranges; /* known at the current point: an access that is in range needs no guard */
     flxi_kuniform uniform;
     uint8_t *talks;                   /* by expression: contains a subgroup op */
+    uint8_t *is_observed;             /* by expression: the bits of its value may be observed, if any are */
+    uint8_t *is_observed_var;         /* by variable */
     uint8_t *splits;                  /* by statement, in text order: it splits the loop over invocations */
     uint8_t *steers;                  /* by variable: its value determines an address */
     uint8_t *is_written;              /* by buffer: the kernel changes it */
@@ -73,7 +75,7 @@ struct flxi_kwriter {
     uint32_t *loop_work;              /* by variable of a loop: of one iteration */
     FLXI_VEC(const flxi_ks *) copies; /* starts of async copies */
     bool uses_lane, uses_lanes;       /* of the subgroup: the lane's own number, the number of lanes */
-    bool observes_bits;               /* of floats: then all computed NaNs have the same bits */
+    bool observes_bits;               /* of floats: then all NaNs computed for that have the same bits */
     bool has_sync;                    /* statements that split */
     bool has_traps, has_indirect, has_returns, has_grid_barrier, is_ordered;
 
@@ -181,6 +183,8 @@ void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with thre
 
 /* The value of a variable that is never assigned. */
 const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr);
+/* Whether a NaN that the operation gives must have the bits of all others. */
+bool flxi_kw_is_canonical(const flxi_kwriter *w, const flxi_kx *e);
 /* If the kernel is a frame `if (i < end)`, sets `decided` to it. */
 void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end);
 

@@ -339,13 +339,6 @@ static bool divides_plainly(const flxi_kwriter *w, const flxi_kx *e)
            by->kind == KX_LITERAL && by->bits != 0 && by->bits != ones;
 }
 
-static bool moves_bits(const flxi_kx *e)
-{
-    if (e->kind == KX_UNARY)
-        return e->op == KUN_neg || e->op == KUN_abs || e->op == KUN_stop_gradient;
-    return (e->kind == KX_BINARY && e->op == KBIN_copysign) || e->kind == KX_SELECT || e->kind == KX_BITCAST;
-}
-
 static void write_operation(flxi_kwriter *w, flxi_strbuf *p, const flxi_kx *e, flxi_ksubject *s)
 {
     bool is_negation = e->kind == KX_UNARY && e->op == KUN_neg && flxi_ktype_is_float(e->type);
@@ -380,7 +373,7 @@ static words operation(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     }
     s.result = e->type;
     flxi_strbuf *p = begin(w);
-    bool is_canonical = w->observes_bits && flxi_ktype_is_float(e->type) && !moves_bits(e);
+    bool is_canonical = flxi_kw_is_canonical(w, e);
     if (is_canonical) {
         flxi_ksubject c = subject(w, e->type == FLX_F64 ? FLX_F64 : FLX_F32);
         flxi_kfile_expand(w->file, p, "@canonical(", &c);

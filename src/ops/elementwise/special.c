@@ -7,6 +7,7 @@
    relative to the terms that cancel. */
 #include "ops/elementwise/special.h"
 
+#include "ops/elementwise/special_express.h"
 #include "ops/express/express_formula.h"
 #include "ops/rule/element.h"
 #include "ops/rule/partial.h"
@@ -51,10 +52,7 @@ double flxi_erf_inv(double x)
 
 /* ---- Gamma family ---- */
 
-enum { BERNOULLI_COUNT = 10 };
-
-/* B(2), B(4) … B(20) */
-static const double bernoulli[BERNOULLI_COUNT] = {
+const double flxi_bernoulli[FLXI_BERNOULLI_COUNT] = {
     1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
     -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330,
 };
@@ -71,8 +69,8 @@ static double digamma_asymptotic(double a)
 {
     double u = 1 / (a * a);
     double sum = 0;
-    for (int k = BERNOULLI_COUNT; k-- > 0;)
-        sum = (sum + bernoulli[k] / (2 * k + 2)) * u;
+    for (int k = FLXI_BERNOULLI_COUNT; k-- > 0;)
+        sum = (sum + flxi_bernoulli[k] / (2 * k + 2)) * u;
     return log(a) - 0.5 / a - sum;
 }
 
@@ -95,9 +93,9 @@ static double digamma_near_root(double x)
     double v = 1 / (b * b);
     double value = 0;   /* P(u) so far */
     double divided = 0; /* P[u, v] so far */
-    for (int k = BERNOULLI_COUNT; k-- > 0;) {
+    for (int k = FLXI_BERNOULLI_COUNT; k-- > 0;) {
         divided = divided * v + value;
-        value = value * u + bernoulli[k] / (2 * k + 2);
+        value = value * u + flxi_bernoulli[k] / (2 * k + 2);
     }
     divided = divided * v + value; /* P has no constant term */
     double slope = 0.5 / (a * b) + (a + b) * u * v * divided;
@@ -143,8 +141,8 @@ static double hurwitz(double s, double q, double unit)
     }
     double tail = 0.5;
     double factor = 0.5 * s / a; /* s(s+1)…(s+2j-2) / ((2j)! a^(2j-1)), here for j = 1 */
-    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
-        tail += bernoulli[j - 1] * factor;
+    for (int j = 1; j <= FLXI_BERNOULLI_COUNT; j++) {
+        tail += flxi_bernoulli[j - 1] * factor;
         factor *= (s + 2 * j - 1) / ((2 * j + 1) * a) * ((s + 2 * j) / ((2 * j + 2) * a));
     }
     return sum + pow(a / unit, 1 - s) * unit * (1 / (s - 1) + tail / a);
@@ -223,9 +221,9 @@ static double hurwitz_derivative(double s, double q, int order)
     double a = q + TERMS;
     jet tail = {{0.5}};
     jet factor = {{0.5 * s / a, order ? 0.5 / a : 0}};
-    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
+    for (int j = 1; j <= FLXI_BERNOULLI_COUNT; j++) {
         for (int k = 0; k <= order; k++)
-            tail.c[k] += bernoulli[j - 1] * factor.c[k];
+            tail.c[k] += flxi_bernoulli[j - 1] * factor.c[k];
         times_linear(&factor, (s + 2 * j - 1) / ((2 * j + 1) * a), 1 / ((2 * j + 1) * a), order);
         times_linear(&factor, (s + 2 * j) / ((2 * j + 2) * a), 1 / ((2 * j + 2) * a), order);
     }
@@ -548,9 +546,9 @@ static value_series rest_values(const zeta_work *w, flx_val a)
     int64_t degree = 0;
     flx_val less = flx_sub(w->g, w->x, number(w, 1)), pole = flx_div(w->g, a, less);
     times_fraction(w, &factor, &degree, a, 0, 1);
-    for (int j = 1; j <= BERNOULLI_COUNT; j++) {
+    for (int j = 1; j <= FLXI_BERNOULLI_COUNT; j++) {
         for (int64_t k = 0; k <= degree; k++)
-            tail.c[k] = flxi_sum(w->s, tail.c[k], flx_mul(w->g, number(w, bernoulli[j - 1]), factor.c[k]));
+            tail.c[k] = flxi_sum(w->s, tail.c[k], flx_mul(w->g, number(w, flxi_bernoulli[j - 1]), factor.c[k]));
         times_fraction(w, &factor, &degree, a, 2 * j - 1, 2 * j + 1);
         times_fraction(w, &factor, &degree, a, 2 * j, 2 * j + 2);
     }
@@ -599,7 +597,6 @@ static void decompose_zeta_derivative(flxi_site *s, flx_val *y)
     y[0] = flx_cast(s->g, with_limits(&w, hurwitz_values(&w)), dtype);
 }
 
-/* Kernels have functions for these two only; the evaluator computes the others. */
 ELEMENT_KERNEL_1(erf, F1(erf, x))
 ELEMENT_KERNEL_1(erfc, F1(erfc, x))
 
@@ -609,11 +606,11 @@ ELEMENT_KERNEL_1(erfc, F1(erfc, x))
 
 SPECIAL(erf, samples_any, .element = element_erf);
 SPECIAL(erfc, samples_any, .element = element_erfc);
-SPECIAL(erf_inv, samples_inside_one, .element = NULL);
-SPECIAL(lgamma, samples_positive, .element = NULL);
-SPECIAL(digamma, samples_positive, .element = NULL);
-SPECIAL(polygamma, samples_polygamma, .element = NULL);
-SPECIAL(zeta, samples_zeta, .element = NULL);
+SPECIAL(erf_inv, samples_inside_one, .element = flxi_element_erf_inv);
+SPECIAL(lgamma, samples_positive, .element = flxi_element_lgamma, .expresses = flxi_expresses_short_floats);
+SPECIAL(digamma, samples_positive, .element = flxi_element_digamma);
+SPECIAL(polygamma, samples_polygamma, .element = flxi_element_polygamma, .expresses = flxi_expresses_short_floats);
+SPECIAL(zeta, samples_zeta, .element = flxi_element_zeta, .expresses = flxi_expresses_short_floats);
 const flxi_rules flxi_rules_zeta_derivative = {
     .infer = infer_order,
     .eval = flxi_eval_pointwise,
@@ -624,5 +621,5 @@ const flxi_rules flxi_rules_zeta_derivative = {
     .decompose = decompose_zeta_derivative,
     .samples = samples_zeta_derivative,
 };
-SPECIAL(bessel_i0e, samples_wide, .element = NULL);
-SPECIAL(bessel_i1e, samples_wide, .element = NULL);
+SPECIAL(bessel_i0e, samples_wide, .element = flxi_element_bessel_i0e);
+SPECIAL(bessel_i1e, samples_wide, .element = flxi_element_bessel_i1e);

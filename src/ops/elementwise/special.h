@@ -6,4 +6,8 @@
 /* The y with erf(y) = x; infinite at -1 and 1, NaN outside. */
 double flxi_erf_inv(double x);
 
+/* B(2), B(4) … B(20) */
+enum { FLXI_BERNOULLI_COUNT = 10 };
+extern const double flxi_bernoulli[FLXI_BERNOULLI_COUNT];
+
 #endif

@@ -422,6 +422,32 @@ static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const f
     flxi_add_text(out, "});\n#endif\n}\n");
 }
 
+/* Lanes of a and c in turn to consecutive elements from i on; where j is not i + 1, to every other element from i and
+   from j on. */
+static void define_put_pairs(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
+{
+    flxi_kfile_expand(f, out,
+                      "$F void $n($E *b, k_u32 n, k_u32 i, k_u32 j, $v a, $v c)\n{\n"
+                      "    if (j - i != 1 || (k_u64)i + 2 * $k > n) {\n"
+                      "        @put_pairs_rest(b, n, i, j, a, c);\n        return;\n    }\n",
+                      s);
+    for (unsigned half = 0; half < 2; half++) {
+        flxi_kfile_expand(f, out, "#if defined(__clang__)\n    const $v ", s);
+        flxi_addf(out, "r%u = __builtin_shufflevector(a, c", half);
+        for (unsigned j = 0; j < s->lanes; j++)
+            flxi_addf(out, ", %u", (half * s->lanes + j) / 2 + j % 2 * s->lanes);
+        flxi_kfile_expand(f, out, ");\n#else\n    const $v ", s);
+        flxi_addf(out, "r%u = __builtin_shuffle(a, c, ", half);
+        flxi_kfile_expand(f, out, "($i){", s);
+        for (unsigned j = 0; j < s->lanes; j++)
+            flxi_addf(out, j ? ", %u" : "%u", (half * s->lanes + j) / 2 + j % 2 * s->lanes);
+        flxi_add_text(out, "});\n#endif\n");
+    }
+    flxi_kfile_expand(
+        f, out, "    __builtin_memcpy(b + i, &r0, sizeof r0);\n    __builtin_memcpy(b + i + $k, &r1, sizeof r1);\n}\n",
+        s);
+}
+
 static void define_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     flxi_kfile_expand(f, out, "static $q $n($v a)\n{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
@@ -441,7 +467,7 @@ static const struct {
     void (*define)(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s);
 } made[] = {
     {"any", define_any},   {"store_some", define_store_some}, {"sum", define_sum},
-    {"cast", define_cast}, {"recast", define_recast},
+    {"cast", define_cast}, {"recast", define_recast},         {"put_pairs", define_put_pairs},
 };
 
 static bool define_made(flxi_kfile *f, flxi_strbuf *out, const char *name, const flxi_ksubject *s)
@@ -661,6 +687,14 @@ static const flxi_vhelper helpers[] = {
       "$F void $n($E *b, k_u32 n, $q i, $v a)\n"
       "{\n    const $e r = $H;\n    " LANES "if (i[j] < n) b[i[j]] = r[j];\n}\n"},
      0},
+    {{"put_pairs_rest", KBY_TYPE,
+      RARE "void $n($E *b, k_u32 n, k_u32 i, k_u32 j, $v a, $v c)\n"
+           "{\n"
+           "    for (k_u32 l = 0; l < $k; l++)\n        if (i + 2 * l < n) b[i + 2 * l] = a[l];\n"
+           "    for (k_u32 l = 0; l < $k; l++)\n        if (j + 2 * l < n) b[j + 2 * l] = c[l];\n"
+           "}\n"},
+     0},
+    {{"put_pairs", KBY_TYPE, NULL}, 0},  /* generated */
     {{"store_some", KBY_TYPE, NULL}, 0}, /* generated */
     {{"scatter_some", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a, $B m)\n"

@@ -122,6 +122,41 @@ static void write_store(flxi_kwriter *w, const flxi_ks *s)
     }
 }
 
+/* Stores to every other element of a buffer, as of the parts of complex numbers. */
+static bool is_paired_store(const flxi_kwriter *w, const flxi_ks *s)
+{
+    const flxi_kbuffer *b = &w->k->buffers[s->buffer];
+    unsigned bits = flxi_ktype_of(b->element)->bits;
+    return s->kind == KS_STORE && !w->vectors->mask && flxi_vw_step(w, s->a) == 2 && b->element != FLX_BOOL &&
+           flxi_vspell_moves(b->element) && bits >= 32 && w->k->exprs[s->b].type == b->element;
+}
+
+/* Whether two stores can be one: the second depends on no memory that the first changes. */
+static bool are_pairs(const flxi_kwriter *w, const flxi_ks *s, const flxi_ks *next)
+{
+    unsigned changes = KX_READS | KX_ATOMICS | KX_SUBGROUP | KX_OPAQUES;
+    return is_paired_store(w, s) && is_paired_store(w, next) && s->buffer == next->buffer &&
+           !((w->k->exprs[next->a].does | w->k->exprs[next->b].does) & changes);
+}
+
+static void write_pairs(flxi_kwriter *w, const flxi_ks *s, const flxi_ks *next)
+{
+    for (unsigned part = 0; part < w->vectors->parts; part++) {
+        flxi_ksubject x = subject(w, w->k->buffers[s->buffer].element);
+        const char *first = flxi_vw_first(w, s->a, part), *second = flxi_vw_first(w, next->a, part);
+        const char *a = flxi_vw_value(w, s->b, part), *b = flxi_vw_value(w, next->b, part);
+        x.x[0] = flxi_kw_pointer(w, s->buffer);
+        x.x[1] = flxi_kw_length(w, s->buffer);
+        const char *texts[] = {flxi_vw_text(w, "@put_pairs($a, $b", &x), first, second, a, b};
+        flxi_kw_begin(w);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            flxi_kw_add(w, i ? ", " : "");
+            flxi_kw_add(w, texts[i]);
+        }
+        flxi_kw_add(w, ");\n");
+    }
+}
+
 /* ---- Masks ---- */
 
 /* A new mask: the lanes of the current one for which the condition holds, or does not. */
@@ -326,7 +361,12 @@ void flxi_vw_list(flxi_kwriter *w, flxi_klist list)
         const flxi_ks *s = &list.at[i];
         flxi_mark words = flxi_arena_mark(&w->words);
         bool agrees = s->kind == KS_IF && (flxi_vw_step(w, s->a) == 0 || (s == w->decided && !w->vectors->mask));
-        write_statement(w, s);
+        if (i + 1 < list.n && are_pairs(w, s, s + 1)) {
+            write_pairs(w, s, s + 1);
+            i++;
+        } else {
+            write_statement(w, s);
+        }
         if (agrees)
             flxi_kranges_pass_if(&w->ranges, s);
         if (s->kind == KS_LET)

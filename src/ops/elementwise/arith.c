@@ -570,6 +570,55 @@ static uint32_t power_of_ints(flxi_express *e, uint32_t a, uint32_t b)
     return PICK(F2(lt, b, none), inverse, y_now);
 }
 
+/* x^n for n > 0. */
+static uint32_t product_power(flxi_express *e, uint32_t x, int n)
+{
+    if (n == 1)
+        return x;
+    uint32_t half = HOLD(product_power(e, x, n / 2)), square = HOLD(F2(mul, half, half));
+    return n % 2 ? F2(mul, square, x) : square;
+}
+
+/* x^y for a constant y, twice which is a small integer: products and a square root, which round less often than the
+   function is wrong. Negative powers are those of 1/x, so that they overflow and vanish with the result. The power
+   of -0 and of -inf is that of 0 and inf where y is not an integer. 0: y is another number. */
+static uint32_t simple_power(flxi_express *e, uint32_t x, double y)
+{
+    bool has_root = y != floor(y);
+    if (y != 0 && (y < -3 || y > 6 || y * 2 != floor(y * 2) || (has_root && (y < -1.5 || y > 3))))
+        return 0;
+    int n = (int)trunc(fabs(y));
+    uint32_t one = NUM(x, 1), inf = NUM(x, INFINITY);
+    if (y == 0)
+        return one;
+    if (has_root)
+        x = HOLD(PICK(F2(eq, x, F1(neg, inf)), inf, F2(add, x, NUM(x, 0))));
+    uint32_t base = y < 0 && n > 0 ? HOLD(F2(div, one, x)) : x;
+    uint32_t root = has_root ? F1(sqrt, x) : 0;
+    root = has_root && y < 0 ? F2(div, one, root) : root;
+    return n == 0 ? root : has_root ? F2(mul, product_power(e, base, n), root) : product_power(e, base, n);
+}
+
+/* The value of a literal of type f32 or f64. */
+static bool is_number(flxi_express *e, uint32_t x, double *value)
+{
+    const flxi_kx *at = flxi_kb_expr(e->k, x);
+    float narrow;
+    if (!at || at->kind != KX_LITERAL || (at->type != FLX_F32 && at->type != FLX_F64))
+        return false;
+    memcpy(&narrow, &(uint32_t){(uint32_t)at->bits}, sizeof narrow);
+    memcpy(value, &at->bits, sizeof *value);
+    *value = at->type == FLX_F32 ? (double)narrow : *value;
+    return true;
+}
+
+static uint32_t power_k(flxi_express *e, uint32_t x, uint32_t y)
+{
+    double exponent;
+    uint32_t simple = is_number(e, y, &exponent) ? simple_power(e, x, exponent) : 0;
+    return simple ? simple : F2(pow, x, y);
+}
+
 /* The remainder moved to the divisor's side of zero; a zero of floats takes the divisor's sign. */
 static uint32_t modulus_k(flxi_express *e, uint32_t a, uint32_t b)
 {
@@ -622,7 +671,7 @@ ELEMENT_KERNEL(div, x[0].im ? flxi_kcdiv(e, x[0], x[1]) : flxi_kreal(F2(div, x[0
 ELEMENT_KERNEL(clamp, flxi_kreal(smaller_k(e, larger_k(e, x[1].re, x[0].re), x[2].re)))
 ELEMENT_KERNEL_2(max, larger_k(e, x, y))
 ELEMENT_KERNEL_2(min, smaller_k(e, x, y))
-ELEMENT_KERNEL_2(pow, flxi_is_float(e->dtype) ? F2(pow, x, y) : power_of_ints(e, x, y))
+ELEMENT_KERNEL_2(pow, flxi_is_float(e->dtype) ? power_k(e, x, y) : power_of_ints(e, x, y))
 ELEMENT_KERNEL_2(rem, F2(mod, x, y))
 ELEMENT_KERNEL_2(mod, modulus_k(e, x, y))
 ELEMENT_KERNEL_2(atan2, F2(atan2, x, y))

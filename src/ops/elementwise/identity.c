@@ -297,7 +297,7 @@ static bool lowers_precision(const void *attrs, const flx_type *const *in, uint3
 /* |x| is between 2^n and 2^(n+1), or below the format's normal numbers, where n is that of the smallest of them. Adding
    c = 2^(n + 52 - m) leaves m bits after 2^n in double; subtracting it again is exact. Nothing overflows: x is an f32
    number. */
-static flxi_kval element_reduce_precision(flxi_express *e, const flxi_kval *operands)
+static flxi_kval reduced_in_f64(flxi_express *e, const flxi_kval *operands)
 {
     const precision_attrs *a = e->attrs;
     int bits = a->exponent < 11 ? (int)a->exponent : 11;
@@ -313,6 +313,33 @@ static flxi_kval element_reduce_precision(flxi_express *e, const flxi_kval *oper
     y = F2(copysign, PICK(fits, y, NUM(x, INFINITY)), x);
     y = PICK(F1(is_finite, x), y, x);
     return flxi_kreal(flxi_kb_cast(e->k, flxi_kb_type(e->k, operands[0].re), y));
+}
+
+/* f32 to a format with fewer bits in both fields: half of the last bit that is kept, or less where a tie would go up
+   to an odd number, is added to the encoding, a carry moves into the exponent. Below the format's normal numbers all
+   have the same spacing, that of c. */
+static flxi_kval reduced_in_f32(flxi_express *e, uint32_t x)
+{
+    const precision_attrs *a = e->attrs;
+    int dropped = 23 - (int)a->mantissa, bias = (1 << (a->exponent - 1)) - 1;
+    uint32_t m = HOLD(F1(abs, x)), word = HOLD(flxi_kb_bitcast(e->k, FLX_U32, m));
+    uint32_t is_odd = F2(bit_and, F2(shr, word, flxi_ku(e, dropped)), flxi_ku(e, 1));
+    uint32_t sum = F2(add, F2(add, word, is_odd), flxi_ku(e, (1 << (dropped - 1)) - 1));
+    uint32_t kept = flxi_ku(e, (int64_t)(UINT32_MAX << dropped));
+    uint32_t y = HOLD(flxi_kb_bitcast(e->k, FLX_F32, F2(bit_and, sum, kept)));
+    if (a->exponent < 8) {
+        uint32_t c = NUM(x, ldexp(1, 1 - bias + dropped)), is_small = F2(lt, m, NUM(x, ldexp(1, 1 - bias)));
+        y = HOLD(PICK(is_small, F2(sub, F2(add, m, c), c), y));
+        y = PICK(F2(lt, y, NUM(x, ldexp(1, bias + 1))), y, NUM(x, INFINITY));
+    }
+    return flxi_kreal(PICK(F1(is_finite, x), F2(copysign, y, x), x));
+}
+
+static flxi_kval element_reduce_precision(flxi_express *e, const flxi_kval *operands)
+{
+    const precision_attrs *a = e->attrs;
+    bool is_narrow = flxi_kb_type(e->k, operands[0].re) == FLX_F32 && a->exponent <= 8 && a->mantissa <= 22;
+    return is_narrow ? reduced_in_f32(e, operands[0].re) : reduced_in_f64(e, operands);
 }
 
 const flxi_rules flxi_rules_reduce_precision = {

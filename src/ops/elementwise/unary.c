@@ -450,24 +450,36 @@ static flxi_kval element_log1p(flxi_express *e, const flxi_kval *operands)
     return flxi_kcround(e, (flxi_kval){re, F2(atan2, z.im, above)}, operands[0]);
 }
 
-/* A power and the step of cbrt_f, all in the operand's type; near the ends of the range of a
+/* The cube root of x > 0 to 14 bits: the bits of x, read as an integer, are close to its logarithm, so a third of them
+   is close to the root; then one step of Halley's iteration. */
+static uint32_t cbrt_guess(flxi_express *e, uint32_t x)
+{
+    uint32_t bits = flxi_kb_cast(e->k, FLX_F32, flxi_kb_bitcast(e->k, FLX_I32, x));
+    uint32_t third = flxi_kb_cast(e->k, FLX_I32, F2(mul, bits, NUM(x, 1.0 / 3)));
+    uint32_t y = HOLD(flxi_kb_bitcast(e->k, FLX_F32, F2(add, third, NUM(third, 0x2a5119f2))));
+    uint32_t cube = HOLD(F2(mul, F2(mul, y, y), y));
+    return F2(mul, y, F2(div, F2(add, cube, F2(add, x, x)), F2(add, F2(add, cube, cube), x)));
+}
+
+/* A first root and the step of cbrt_f, all in the operand's type; near the ends of the range of a
    multiple by a cube. */
 static flxi_kval element_cbrt(flxi_express *e, const flxi_kval *operands)
 {
     bool is_double = flxi_kb_type(e->k, operands[0].re) == FLX_F64;
     double cube = is_double ? 0x1p300 : 0x1p54, root = is_double ? 0x1p100 : 0x1p18;
-    uint32_t x = operands[0].re, one = NUM(x, 1);
+    uint32_t given = operands[0].re, x = given, one = NUM(x, 1);
     uint32_t huge = HOLD(F2(gt, F1(abs, x), NUM(x, is_double ? 0x1p900 : 0x1p100)));
     uint32_t tiny = HOLD(F2(lt, F1(abs, x), NUM(x, is_double ? 0x1p-800 : 0x1p-90)));
     uint32_t back = PICK(huge, NUM(x, root), PICK(tiny, NUM(x, 1 / root), one));
-    x = HOLD(F2(mul, x, PICK(huge, NUM(x, 1 / cube), PICK(tiny, NUM(x, cube), one))));
-    uint32_t y = HOLD(F2(copysign, F2(pow, F1(abs, x), NUM(x, 1.0 / 3)), x));
+    x = HOLD(F2(mul, F1(abs, x), PICK(huge, NUM(x, 1 / cube), PICK(tiny, NUM(x, cube), one))));
+    uint32_t y = HOLD(is_double ? F2(pow, x, NUM(x, 1.0 / 3)) : cbrt_guess(e, x));
     uint32_t yy = HOLD(F2(mul, y, y));
     uint32_t yyy = HOLD(F2(mul, yy, y));
     uint32_t low = F2(mul, flxi_kb_fma(e->k, y, y, F1(neg, yy)), y);
     low = F2(add, low, flxi_kb_fma(e->k, yy, y, F1(neg, yyy)));
     uint32_t step = HOLD(F2(div, F2(add, F2(sub, yyy, x), low), F2(mul, NUM(x, 3), yy)));
-    return flxi_kreal(F2(mul, PICK(F1(is_finite, step), F2(sub, y, step), y), back));
+    uint32_t has_root = F2(logical_and, F2(gt, x, NUM(x, 0)), F2(lt, x, NUM(x, INFINITY)));
+    return flxi_kreal(PICK(has_root, F2(copysign, F2(mul, F2(sub, y, step), back), given), given));
 }
 
 /* 1/z, with z in the type of the computation. */

@@ -131,6 +131,12 @@ static double fourier_bound(const subject *s)
     return 32 * (log2(n) + 1) * unit * n * size;
 }
 
+/* Sums whose terms depend on the other operand's order: every window's element counts. */
+static bool is_window_sum(flxi_opcode op)
+{
+    return op == OP_select_and_scatter || op == OP_max_pool_backward;
+}
+
 /* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex:
    every term counts as the largest one. */
 static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
@@ -140,6 +146,8 @@ static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
     int64_t r = s->n.nin > 1 ? flxi_route_count(s->in_types[1]) : l;
     double terms = (double)(l < r ? l : r);
     double chain = (2 * terms + 4) * (d == FLX_F64 || d == FLX_C128 ? 0x1p-53 : 0x1p-24);
+    if (is_window_sum(s->n.op))
+        return chain * terms * largest(s->in_types[1], s->in[1]);
     uint32_t factor = s->n.op == OP_scatter_nd ? 2 : 1; /* the updates, whose factor is 1, or the other operand */
     double other = largest(s->in_types[factor], s->in[factor]);
     double size = !flxi_is_complex(d)         ? flxi_load_double(d, sizes->data, i)
@@ -153,7 +161,8 @@ static bool is_sum_of(const flxi_route_node *n)
 {
     if (n->op == OP_scatter_nd)
         return flxi_scatter_adds(flxi_attr_combine(&flxi_ops[n->op], n->attrs, "combine"));
-    return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || is_fourier(n->op);
+    return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || is_fourier(n->op) ||
+           is_window_sum(n->op);
 }
 
 static void compare(const subject *s, flx_tensor *const *expected, flx_tensor *const *sizes)

@@ -41,8 +41,8 @@ TEST(route_refusals_have_reasons)
 {
     check_refusal("graph g(x: i32[1, 2, 5], w: i32[3, 2, 2]) { return conv(x, w) }",
                   "only real floats are packed as patches");
-    check_refusal("graph g(x: f32[4, 5, 6, 7], w: f32[7, 7, 2, 2]) { return conv(x, w, input_axes=[0, 3, 1, 2],"
-                  " output_axes=[0, 2, 1, 3]) }",
+    check_refusal("graph g(x: f32[4, 5, 6, 3, 7], w: f32[7, 7, 2, 2, 2]) { return conv(x, w,"
+                  " input_axes=[0, 4, 1, 2, 3], output_axes=[0, 2, 1, 3, 4]) }",
                   "the result's spatial axes are not neighbours");
     check_refusal("graph g(x: f32[5], y: f32[5]) { a, b = sort(x, y, num_keys=2) return a, b }", "more than one key");
     check_refusal("graph f(a: f32[], b: f32[]) { return lt(a, b) } graph g(x: f32[5]) { return sort(x, compare=@f) }",

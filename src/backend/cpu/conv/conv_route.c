@@ -40,8 +40,7 @@ static flxi_conv_factor factor_of(const flx_type *t, const flx_ints *axes)
 
 /* ---- The form of a node ---- */
 
-/* Of a node that flxi_conv_applies accepts. */
-static flxi_conv_form form_of(const flxi_route_node *n)
+flxi_conv_form flxi_conv_form_of(const flxi_route_node *n)
 {
     const flxi_conv_common *a = flxi_conv_common_of(n->op, n->attrs);
     const flxi_conv_attrs *general = flxi_conv_attrs_of(n->op, n->attrs);
@@ -479,6 +478,11 @@ static bool is_finite(const void *data, const flx_type *t, flxi_pool *pool)
     return !atomic_load(&s.found);
 }
 
+bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f)
+{
+    return leaves_out_terms(n, f) && !is_finite(n->in[1], n->in_types[1], n->pool);
+}
+
 /* ---- The route ---- */
 
 static bool is_moderate(int64_t x)
@@ -486,17 +490,16 @@ static bool is_moderate(int64_t x)
     return x > -INT32_MAX && x < INT32_MAX;
 }
 
-const char *flxi_conv_applies(const flxi_route_node *n)
+const char *flxi_conv_form_reason(const flxi_route_node *n)
 {
     const flx_type *y = n->out_types[0];
-    int64_t step;
     if (!flxi_conv_common_of(n->op, n->attrs))
         return "not a convolution";
     if (!flxi_is_float(y->dtype))
         return "only real floats are packed as patches";
     if (flxi_route_count(y) == 0)
         return NULL;
-    flxi_conv_form f = form_of(n);
+    flxi_conv_form f = flxi_conv_form_of(n);
     for (int k = 0; k < f.spatial; k++) {
         const flxi_slide *s = &f.slide[k];
         if (!is_moderate(s->extent) || !is_moderate(s->window) || !is_moderate(s->low) || !is_moderate(s->stride) ||
@@ -504,6 +507,16 @@ const char *flxi_conv_applies(const flxi_route_node *n)
             !is_moderate(f.z.dims[k + 2] * s->stride))
             return "extents or paddings beyond 2^31";
     }
+    return NULL;
+}
+
+const char *flxi_conv_applies(const flxi_route_node *n)
+{
+    const char *why = flxi_conv_form_reason(n);
+    int64_t step;
+    if (why || flxi_route_count(n->out_types[0]) == 0)
+        return why;
+    flxi_conv_form f = flxi_conv_form_of(n);
     if (!is_line(&f, n->op == OP_conv ? &f.z : &f.x, &step))
         return "the result's spatial axes are not neighbours";
     return NULL;
@@ -513,7 +526,7 @@ size_t flxi_conv_route_scratch(const flxi_route_node *n, int threads)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return 0;
-    flxi_conv_form f = form_of(n);
+    flxi_conv_form f = flxi_conv_form_of(n);
     if (is_phased(n, &f))
         return phases_scratch(n, &f, threads);
     conv_plan c;
@@ -525,8 +538,8 @@ flx_code flxi_conv_route(const flxi_route_node *n)
 {
     if (flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
-    flxi_conv_form f = form_of(n);
-    if (leaves_out_terms(n, &f) && !is_finite(n->in[1], n->in_types[1], n->pool)) {
+    flxi_conv_form f = flxi_conv_form_of(n);
+    if (flxi_conv_meets_infinity(n, &f)) {
         flxi_conv_plain(n, &f);
         return FLX_OK;
     }

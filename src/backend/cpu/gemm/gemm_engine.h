@@ -24,6 +24,21 @@ typedef struct {
     bool add; /* to what c holds */
 } flxi_tile;
 
+/* A tile of real numbers whose rows may be anywhere: c[c_row[i] + j] = Σ over segments s and k < depth of
+   a[a_row[i] + a_at[s] + k a_step] b[b_at[s] + k b_step + j], one chain in that order. Offsets in elements. */
+typedef struct {
+    int rows, cols;
+    const void *a;
+    int64_t a_row[6], a_step;
+    const void *b;
+    int64_t b_step;
+    int64_t segments, depth;
+    const int64_t *a_at, *b_at;
+    void *c;
+    int64_t c_row[6];
+    bool add; /* to what c holds */
+} flxi_scattered_tile;
+
 typedef struct {
     size_t size;    /* bytes of one real part */
     int parts;      /* 2 for complex numbers */
@@ -32,6 +47,7 @@ typedef struct {
     int wide;       /* columns of a one-row tile that reads B in place; 0: not special */
     bool can_keep;  /* tiles heed `keep` */
     void (*tile)(const flxi_tile *t);
+    void (*scattered)(const flxi_scattered_tile *t); /* NULL where there is none */
     /* Σ a[k] b[k]; NULL where there is none. */
     void (*dot)(int64_t depth, const void *a, const void *b, void *sum);
 } flxi_gemm_kernels;

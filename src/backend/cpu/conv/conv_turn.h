@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_turn.h: blocks of f32 transposed in registers. Images with channels first meet tiles that want channels last in
+   every convolution, so this is done for each element that is read or written. */
+#ifndef FLXI_CONV_TURN_H
+#define FLXI_CONV_TURN_H
+
+#include "backend/cpu/gemm/gemm_engine.h"
+
+/* As flxi_gemm_pack_block(): element (line, depth) goes to[depth * pitch + line], converted to the type that products
+   are computed in. Fast where the elements of a line are neighbours. */
+void flxi_turn_block(int32_t dtype, flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines,
+                     int64_t line_step, int64_t depths, int64_t depth_step);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_weight.c: w[f, c, t] = Σ z[n, f, o] x[n, c, p] over images and positions, see conv_direct.h.
+
+   A tile has 6 of the pairs (tap, channel) as rows and a panel of features as columns; its depth are positions, a row
+   of the image for each segment. Rows of all taps read the same copy of x, shifted. A task takes some channels, some
+   features and a part of the images; for each unit, which is a block of rows, it copies x and z, and visits it in
+   pieces of about VISIT positions that the first cache holds of z. Parts have sums of their own, which are added in
+   order at the end.
+
+   So each element of w is a chain of fused multiply-adds for each visit; the visits of a part are added in order, then
+   the parts. How positions are cut into visits and parts depends on shapes alone. */
+#include "backend/cpu/conv/conv_direct.h"
+#include "backend/cpu/conv/conv_turn.h"
+
+#include "base/host/stop.h"
+
+typedef struct {
+    flxi_conv_problem p;
+    const flxi_gemm_kernels *ker;
+    int64_t taps;
+    int64_t stride[2], dilation[2], sample[2]; /* in the copy of x */
+    int64_t panel, panels;                     /* features of a panel, and how many there are */
+    int64_t channels, features;                /* of a task; features are whole panels */
+    int64_t images, rows, columns;             /* of a unit */
+    int64_t visit;                             /* rows of a visit, for one image */
+    int64_t units, part, parts;                /* all; of one part; how many parts */
+    int64_t x_count, z_count, held;            /* elements: copies, and the sums of one part */
+    bool z_is_read;                            /* z is read where it is */
+    size_t sum_bytes, own_bytes;
+    char *sums;
+} plan;
+
+enum {
+    VISIT = 128,           /* positions */
+    UNIT_BYTES = 96 << 10, /* of x, for 64 channels */
+    SUM_BYTES = 512 << 10, /* that a task writes again and again */
+    PART_BYTES = 4 << 20,  /* of all parts */
+    WANTED_TASKS = 16,
+};
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* ---- Plans ---- */
+
+/* How many indices of the copy of x that many outputs see along axis k. */
+static int64_t seen(const plan *g, int k, int64_t outputs)
+{
+    return (outputs - 1) * g->stride[k] + (g->p.axis[k].taps - 1) * g->dilation[k] + 1;
+}
+
+static void set_axis(plan *g, int k)
+{
+    const flxi_conv_axis *x = &g->p.axis[k];
+    g->sample[k] = x->spread != 1 ? 1 : x->taps > 1 ? common_divisor(x->stride, x->dilation) : x->stride;
+    g->stride[k] = x->stride / g->sample[k];
+    g->dilation[k] = x->taps > 1 ? x->dilation / g->sample[k] : 1;
+}
+
+/* Units of rows, or of columns of one row, and visits of about the same number of positions each. */
+static void choose_units(plan *g)
+{
+    const flxi_conv_axis *h = &g->p.axis[0];
+    const flxi_conv_axis *w = &g->p.axis[1];
+    int64_t most = UNIT_BYTES / (64 * (int64_t)g->ker->size);
+    g->columns = w->out <= 3 * VISIT / 2 ? w->out : flxi_conv_even(w->out, VISIT);
+    int64_t wide = seen(g, 1, g->columns);
+    int64_t fit = (most / wide - (h->taps - 1) * g->dilation[0] - 1) / g->stride[0] + 1;
+    g->visit = flxi_conv_most(flxi_conv_even(h->out, VISIT / g->columns), 1);
+    g->rows = flxi_conv_even(h->out, flxi_conv_most(fit, g->visit));
+    g->images = 1;
+    if (g->rows == h->out)
+        g->images = flxi_conv_even(
+            g->p.images, flxi_conv_least(VISIT / (g->rows * g->columns), most / (wide * seen(g, 0, g->rows))));
+    g->units = flxi_conv_parts(g->p.images, g->images) * flxi_conv_parts(h->out, g->rows) *
+               flxi_conv_parts(w->out, g->columns);
+}
+
+static int64_t task_count(const plan *g)
+{
+    return g->p.groups * flxi_conv_parts(g->p.channels, g->channels) * flxi_conv_parts(g->p.features, g->features);
+}
+
+/* Tasks whose sums fit the second cache; then parts, and channels, until there are enough of them. */
+static void choose_tasks(plan *g)
+{
+    const flxi_conv_problem *p = &g->p;
+    int64_t size = (int64_t)g->ker->size;
+    g->features = flxi_conv_least(flxi_conv_round(p->features, 64), 256);
+    g->channels = flxi_conv_even(p->channels, flxi_conv_most(SUM_BYTES / (g->taps * g->features * size), 16));
+    double work = (double)p->images * (double)p->axis[0].out * (double)p->axis[1].out * (double)g->taps *
+                  (double)p->channels * (double)p->features * (double)p->groups;
+    int64_t wanted = (int64_t)flxi_conv_least(WANTED_TASKS, (int64_t)(work / 0x1p19) + 1);
+    int64_t weight_bytes = p->groups * g->taps * p->channels * flxi_conv_round(p->features, 64) * size;
+    g->parts =
+        flxi_conv_least(flxi_conv_parts(wanted, task_count(g)), flxi_conv_least(g->units, PART_BYTES / weight_bytes));
+    g->parts = flxi_conv_most(g->parts, 1);
+    g->part = flxi_conv_parts(g->units, g->parts);
+    g->parts = flxi_conv_parts(g->units, g->part);
+    while (task_count(g) * g->parts < wanted && g->channels >= 32)
+        g->channels = flxi_conv_parts(g->channels, 2);
+}
+
+static plan make_plan(const flxi_conv_problem *p)
+{
+    plan g = {.p = *p, .ker = flxi_conv_kernels(p)};
+    g.taps = p->axis[0].taps * p->axis[1].taps;
+    set_axis(&g, 0);
+    set_axis(&g, 1);
+    choose_units(&g);
+    choose_tasks(&g);
+    g.panel = flxi_conv_least(g.ker->cols, flxi_conv_round(p->features, g.ker->lanes));
+    g.panels = flxi_conv_parts(p->features, g.panel);
+    g.z_is_read = p->z.inner == 1 && flxi_gemm_is_native(p->dtype) && p->features % g.ker->lanes == 0;
+    g.x_count = g.images * seen(&g, 0, g.rows) * seen(&g, 1, g.columns) * g.channels;
+    g.z_count = g.z_is_read ? 0 : g.images * g.rows * g.columns * flxi_conv_round(g.features, g.panel);
+    g.held = p->groups * g.panels * g.taps * p->channels * g.panel;
+    g.sum_bytes = flxi_conv_aligned(g.held, g.ker->size) * (size_t)g.parts;
+    g.own_bytes = flxi_conv_aligned(g.x_count, g.ker->size) + flxi_conv_aligned(g.z_count, g.ker->size) +
+                  flxi_conv_aligned(2 * g.images * g.rows, sizeof(int64_t));
+    return g;
+}
+
+/* ---- Tasks ---- */
+
+typedef struct {
+    const plan *g;
+    int64_t group;
+    int64_t channel, channels; /* of the group */
+    int64_t panel, panels;
+    int64_t image, images, row, rows, column, columns; /* the unit */
+    flxi_strip_view x;
+    char *x_copy, *z_copy;
+    int64_t *a_at, *b_at;
+    char *sums; /* of the part */
+    bool add;
+} task_state;
+
+static void enter_unit(task_state *s, int64_t unit)
+{
+    const plan *g = s->g;
+    const flxi_conv_problem *p = &g->p;
+    int64_t row_units = flxi_conv_parts(p->axis[0].out, g->rows);
+    int64_t column_units = flxi_conv_parts(p->axis[1].out, g->columns);
+    s->column = unit % column_units * g->columns;
+    s->columns = flxi_conv_least(g->columns, p->axis[1].out - s->column);
+    s->row = unit / column_units % row_units * g->rows;
+    s->rows = flxi_conv_least(g->rows, p->axis[0].out - s->row);
+    s->image = unit / column_units / row_units * g->images;
+    s->images = flxi_conv_least(g->images, p->images - s->image);
+}
+
+static void fetch_x(task_state *s)
+{
+    const plan *g = s->g;
+    const flxi_conv_problem *p = &g->p;
+    int64_t in = (int64_t)flx_dtype_size(p->dtype);
+    flxi_strip strip = {.images = s->images, .channels = s->channels};
+    int64_t first[2] = {s->row, s->column};
+    int64_t count[2] = {s->rows, s->columns};
+    for (int k = 0; k < 2; k++)
+        strip.axis[k] = (flxi_strip_axis){.count = seen(g, k, count[k]),
+                                          .first = first[k] * p->axis[k].stride - p->axis[k].low,
+                                          .sample = g->sample[k],
+                                          .spread = p->axis[k].spread,
+                                          .in = p->axis[k].in};
+    const char *from =
+        (const char *)p->x_data + (s->group * p->x.group + s->image * p->x.outer + s->channel * p->x.inner) * in;
+    if (flxi_strip_is_there(p, &strip)) {
+        s->x =
+            (flxi_strip_view){.data = from + (strip.axis[0].first * p->x.at[0] + strip.axis[1].first * p->x.at[1]) * in,
+                              .image = p->x.outer,
+                              .at = {g->sample[0] * p->x.at[0], g->sample[1] * p->x.at[1]}};
+        return;
+    }
+    flxi_strip_fill(p, &strip, from, s->x_copy);
+    s->x = (flxi_strip_view){.data = s->x_copy, .at = {strip.axis[1].count * s->channels, s->channels}};
+    s->x.image = strip.axis[0].count * s->x.at[0];
+}
+
+/* z as [panel, image, row, column, feature]. */
+static void fetch_z(task_state *s)
+{
+    const plan *g = s->g;
+    const flxi_conv_problem *p = &g->p;
+    int64_t in = (int64_t)flx_dtype_size(p->dtype);
+    size_t size = g->ker->size;
+    char *to = s->z_copy;
+    bool is_line = p->z.at[0] == s->columns * p->z.at[1]; /* rows follow each other */
+    int64_t lines = is_line ? 1 : s->rows;
+    int64_t length = is_line ? s->rows * s->columns : s->columns;
+    for (int64_t j = 0; j < s->panels; j++) {
+        int64_t first = (s->panel + j) * g->panel;
+        int64_t features = flxi_conv_least(g->panel, p->features - first);
+        for (int64_t r = 0; r < s->images * lines; r++, to += (size_t)(length * g->panel) * size) {
+            int64_t at = s->group * p->z.group + (s->image + r / lines) * p->z.outer + first * p->z.inner +
+                         (s->row + r % lines) * p->z.at[0] + s->column * p->z.at[1];
+            flxi_turn_block(p->dtype, p->isa, (const char *)p->z_data + at * in, to, g->panel, features, p->z.inner,
+                            length, p->z.at[1]);
+            for (int64_t k = 0; features < g->panel && k < length; k++)
+                memset(to + (size_t)(k * g->panel + features) * size, 0, (size_t)(g->panel - features) * size);
+        }
+    }
+}
+
+/* The rows [from, from + rows) of each image as segments, for panel j of the task. */
+static void set_segments(const task_state *s, flxi_scattered_tile *t, int64_t j, int64_t from, int64_t rows)
+{
+    const plan *g = s->g;
+    const flxi_conv_problem *p = &g->p;
+    t->segments = 0;
+    t->depth = s->columns;
+    t->a = s->x.data;
+    t->a_step = g->stride[1] * s->x.at[1];
+    t->b_step = g->z_is_read ? p->z.at[1] : g->panel;
+    int64_t at = s->group * p->z.group + s->image * p->z.outer + (s->panel + j) * g->panel + s->row * p->z.at[0] +
+                 s->column * p->z.at[1];
+    t->b = g->z_is_read ? (const char *)p->z_data + (size_t)at * g->ker->size
+                        : s->z_copy + (size_t)(j * s->images * s->rows * s->columns * g->panel) * g->ker->size;
+    for (int64_t i = 0; i < s->images; i++)
+        for (int64_t r = from; r < from + rows; r++) {
+            s->a_at[t->segments] = i * s->x.image + r * g->stride[0] * s->x.at[0];
+            s->b_at[t->segments++] =
+                g->z_is_read ? i * p->z.outer + r * p->z.at[0] : (i * s->rows + r) * s->columns * g->panel;
+        }
+    t->a_at = s->a_at;
+    t->b_at = s->b_at;
+}
+
+/* All taps and channels of the task for one panel. */
+static void run_tiles(const task_state *s, flxi_scattered_tile *t, int64_t panel)
+{
+    const plan *g = s->g;
+    const flxi_conv_problem *p = &g->p;
+    int64_t features = flxi_conv_least(g->panel, p->features - panel * g->panel);
+    int64_t count = g->taps * s->channels;
+    int64_t tap = 0;
+    int64_t channel = 0;
+    t->cols = (int)flxi_conv_round(features, g->ker->lanes);
+    t->c = s->sums;
+    t->add = s->add;
+    for (int64_t i = 0; i < count; i += t->rows) {
+        t->rows = flxi_conv_tile_rows(count - i);
+        for (int r = 0; r < t->rows; r++) {
+            t->a_row[r] = tap / p->axis[1].taps * g->dilation[0] * s->x.at[0] +
+                          tap % p->axis[1].taps * g->dilation[1] * s->x.at[1] + channel;
+            t->c_row[r] =
+                (((s->group * g->panels + panel) * g->taps + tap) * p->channels + s->channel + channel) * g->panel;
+            if (++channel == s->channels) {
+                channel = 0;
+                tap++;
+            }
+        }
+        g->ker->scattered(t);
+    }
+}
+
+static void run_unit(task_state *s)
+{
+    const plan *g = s->g;
+    fetch_x(s);
+    if (!g->z_is_read)
+        fetch_z(s);
+    for (int64_t r = 0; r < s->rows; r += g->visit) {
+        for (int64_t j = 0; j < s->panels && !flxi_stopped(); j++) {
+            flxi_scattered_tile t = {0};
+            set_segments(s, &t, j, r, flxi_conv_least(g->visit, s->rows - r));
+            run_tiles(s, &t, s->panel + j);
+        }
+        s->add = true;
+    }
+}
+
+static void run_task(const void *user, int64_t task, char *own)
+{
+    const plan *g = user;
+    const flxi_conv_problem *p = &g->p;
+    int64_t blocks = flxi_conv_parts(p->channels, g->channels);
+    int64_t wide = flxi_conv_parts(p->features, g->features);
+    task_state s = {.g = g, .channel = task % blocks * g->channels};
+    s.channels = flxi_conv_least(g->channels, p->channels - s.channel);
+    int64_t feature = task / blocks % wide * g->features;
+    s.panel = feature / g->panel;
+    s.panels = flxi_conv_parts(flxi_conv_least(g->features, p->features - feature), g->panel);
+    s.group = task / blocks / wide % p->groups;
+    int64_t part = task / blocks / wide / p->groups;
+    s.sums = g->sums + (size_t)part * flxi_conv_aligned(g->held, g->ker->size);
+    s.x_copy = own;
+    s.z_copy = own + flxi_conv_aligned(g->x_count, g->ker->size);
+    s.a_at = (void *)(s.z_copy + flxi_conv_aligned(g->z_count, g->ker->size));
+    s.b_at = s.a_at + g->images * g->rows;
+    int64_t end = flxi_conv_least(g->units, (part + 1) * g->part);
+    for (int64_t unit = part * g->part; unit < end && !flxi_stopped(); unit++) {
+        enter_unit(&s, unit);
+        run_unit(&s);
+    }
+}
+
+/* ---- Parts to the result ---- */
+
+#define ADD_PARTS(name, T)                                                                    \
+    static void name(char *sums, int64_t at, int64_t count, size_t part_bytes, int64_t parts) \
+    {                                                                                         \
+        T *s = (T *)(void *)sums + at;                                                        \
+        for (int64_t i = 1; i < parts; i++) {                                                 \
+            const T *from = (const T *)(const void *)(sums + (size_t)i * part_bytes) + at;    \
+            for (int64_t e = 0; e < count; e++)                                               \
+                s[e] += from[e];                                                              \
+        }                                                                                     \
+    }
+ADD_PARTS(add_parts_f32, float)
+ADD_PARTS(add_parts_f64, double)
+
+/* One tap of one panel. */
+static void finish_tap(const void *user, int64_t task, char *own)
+{
+    const plan *g = user;
+    const flxi_conv_problem *p = &g->p;
+    (void)own;
+    int64_t tap = task % g->taps;
+    int64_t panel = task / g->taps % g->panels;
+    int64_t group = task / g->taps / g->panels;
+    int64_t count = p->channels * g->panel;
+    bool is_f64 = g->ker->size == 8;
+    (is_f64 ? add_parts_f64 : add_parts_f32)(g->sums, task * count, count, flxi_conv_aligned(g->held, g->ker->size),
+                                             g->parts);
+    int64_t at = group * p->w.group + panel * g->panel * p->w.outer + tap / p->axis[1].taps * p->w.at[0] +
+                 tap % p->axis[1].taps * p->w.at[1];
+    flxi_gemm to = {.dtype = p->dtype, .result = p->dtype, .alpha = 1, .c_row = p->w.inner, .c_col = p->w.outer};
+    flxi_gemm_block done = {.sums = g->sums + (size_t)(task * count) * g->ker->size,
+                            .sums_row = g->panel,
+                            .rows = p->channels,
+                            .cols = flxi_conv_least(g->panel, p->features - panel * g->panel),
+                            .c = (char *)(uintptr_t)p->w_data + at * (int64_t)flx_dtype_size(p->dtype)};
+    flxi_gemm_finish(&to, &done);
+}
+
+/* ---- Entry ---- */
+
+size_t flxi_conv_weight_scratch(const flxi_conv_problem *p, int threads)
+{
+    plan g = make_plan(p);
+    return g.sum_bytes + (size_t)(threads < 1 ? 1 : threads) * g.own_bytes;
+}
+
+void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch)
+{
+    plan g = make_plan(p);
+    g.sums = scratch;
+    char *own = (char *)scratch + g.sum_bytes;
+    flxi_conv_tasks(&g, task_count(&g) * g.parts, run_task, pool, own, g.own_bytes);
+    flxi_conv_tasks(&g, p->groups * g.panels * g.taps, finish_tap, pool, own, 0);
+}

@@ -199,6 +199,21 @@ static flx_val cast_back(rewriting *w)
     return widened && has_type(w, first) ? first : FLX_NONE;
 }
 
+static bool is_all_zero(const flx_ints *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->v[i] != 0)
+            return false;
+    return true;
+}
+
+static flx_val empty_padding(rewriting *w)
+{
+    bool is_empty = is_all_zero(flxi_node_ints(w->n, "low")) && is_all_zero(flxi_node_ints(w->n, "high")) &&
+                    is_all_zero(flxi_node_ints(w->n, "interior"));
+    return is_empty && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
+}
+
 static flx_val empty_reduction(rewriting *w)
 {
     const flx_ints *axes = flxi_node_ints(w->n, "axes");
@@ -258,6 +273,7 @@ static const rewrite_row rewrites[] = {
     {OP_reshape, reshape_chain, "only the last shape counts"},
     {OP_expand, expand_chain, "stretching twice equals stretching once"},
     {OP_transpose, transpose_chain, "permutations compose"},
+    {OP_pad, empty_padding, "nothing to add at the ends or between"},
     {OP_reduce_sum, empty_reduction, "a sum of one term"},
     {OP_reduce_max, empty_reduction, "the largest of one"},
     {OP_reduce_min, empty_reduction, "the smallest of one"},

@@ -53,13 +53,32 @@ static inline window_span span_of(const window_plan *w, int64_t row, int64_t k, 
     return s;
 }
 
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+typedef double f64x2 __attribute__((vector_size(16)));
+typedef int64_t i64x2 __attribute__((vector_size(16)));
+
 #define REAL float
 #define INT int32_t
+#define V f32x4
+#define I i32x4
+#define WIDE 4
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #define FN(name) f32_##name
 #include "backend/cpu/routes/window_route.inc"
 
 #define REAL double
 #define INT int64_t
+#define V f64x2
+#define I i64x2
+#define WIDE 2
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define ZIP_LOW EVEN
+#define ZIP_HIGH ODD
 #define FN(name) f64_##name
 #include "backend/cpu/routes/window_route.inc"
 

@@ -46,6 +46,7 @@ enum {
     PANEL_BYTES = 192 << 10, /* of weights that one tile reads in one go, were it 64 features wide */
     LEAST_POSITIONS = 96,    /* for which a task is worth reading all weights */
     WANTED_TASKS = 32,
+    PACK_CHANNELS = 16, /* whose weights are packed in one task */
 };
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -182,27 +183,55 @@ static int64_t panel_at(const plan *g, int64_t group, int64_t panel)
     return (group * g->panels + panel) * g->p.channels * g->taps * g->panel;
 }
 
+/* Channels that one task packs. */
+static int64_t pack_blocks(const plan *g)
+{
+    return flxi_conv_parts(g->chunk, PACK_CHANNELS);
+}
+
+/* Channels [c, c + channels) of one chunk and panel, whose first weight is at `from`; to[tap][channel][feature], `pitch`
+   from one tap to the next. Where taps of the kernel are neighbours they are read together. */
+static void pack_channels(const plan *g, const char *from, char *to, int64_t pitch, int64_t features, int64_t channels)
+{
+    const flxi_conv_problem *p = &g->p;
+    int64_t in = (int64_t)flx_dtype_size(p->dtype);
+    int64_t size = (int64_t)g->ker->size;
+    int64_t step = p->w.at[1];
+    bool is_line = (step == 1 || step == -1) && p->w.at[0] == step * p->axis[1].taps && p->w.outer != 1;
+    for (int64_t c = 0; is_line && c < channels; c++) {
+        const char *first = from + c * p->w.inner * in + (step < 0 ? (1 - g->taps) * in : 0);
+        char *row = to + c * g->panel * size + (step < 0 ? (g->taps - 1) * pitch * size : 0);
+        flxi_gemm_pack_block(p->dtype, first, row, step * pitch, features, p->w.outer, g->taps, 1);
+    }
+    for (int64_t tap = 0; !is_line && tap < g->taps; tap++) {
+        int64_t at = tap / p->axis[1].taps * p->w.at[0] + tap % p->axis[1].taps * p->w.at[1];
+        flxi_gemm_pack_block(p->dtype, from + at * in, to + tap * pitch * size, g->panel, features, p->w.outer,
+                             channels, p->w.inner);
+    }
+    for (int64_t i = 0; features < g->panel && i < g->taps * channels; i++)
+        memset(to + (i / channels * pitch + i % channels * g->panel + features) * size, 0,
+               (size_t)((g->panel - features) * size));
+}
+
 static void pack_panel(const void *user, int64_t task, char *own)
 {
     const plan *g = user;
     const flxi_conv_problem *p = &g->p;
     (void)own;
-    int64_t tap = task % g->taps;
-    int64_t panel = task / g->taps % g->panels;
-    int64_t group = task / g->taps / g->panels;
-    int64_t features = flxi_conv_least(g->panel, p->features - panel * g->panel);
-    size_t size = g->ker->size;
-    int64_t from = group * p->w.group + panel * g->panel * p->w.outer + tap / p->axis[1].taps * p->w.at[0] +
-                   tap % p->axis[1].taps * p->w.at[1];
-    for (int64_t c = 0; c < p->channels; c += g->chunk) {
-        int64_t channels = flxi_conv_least(g->chunk, p->channels - c);
-        char *to = g->weights + (size_t)(panel_at(g, group, panel) + (c * g->taps + tap * channels) * g->panel) * size;
-        flxi_gemm_pack_block(p->dtype,
-                             (const char *)p->w_data + (from + c * p->w.inner) * (int64_t)flx_dtype_size(p->dtype), to,
-                             g->panel, features, p->w.outer, channels, p->w.inner);
-        for (int64_t k = 0; features < g->panel && k < channels; k++)
-            memset(to + (size_t)(k * g->panel + features) * size, 0, (size_t)(g->panel - features) * size);
-    }
+    int64_t first = task % pack_blocks(g) * PACK_CHANNELS; /* in its chunk */
+    task /= pack_blocks(g);
+    int64_t chunk = task % g->chunks * g->chunk;
+    int64_t panel = task / g->chunks % g->panels;
+    int64_t group = task / g->chunks / g->panels;
+    int64_t all = flxi_conv_least(g->chunk, p->channels - chunk);
+    int64_t channels = flxi_conv_least(PACK_CHANNELS, all - first);
+    if (channels <= 0)
+        return;
+    int64_t from = group * p->w.group + panel * g->panel * p->w.outer + (chunk + first) * p->w.inner;
+    int64_t to = panel_at(g, group, panel) + (chunk * g->taps + first) * g->panel;
+    pack_channels(g, (const char *)p->w_data + from * (int64_t)flx_dtype_size(p->dtype),
+                  g->weights + (size_t)to * g->ker->size, all * g->panel,
+                  flxi_conv_least(g->panel, p->features - panel * g->panel), channels);
 }
 
 /* ---- Blocks of positions ---- */
@@ -425,6 +454,6 @@ void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
     plan g = make_plan(p);
     g.weights = scratch;
     char *own = (char *)scratch + g.weight_bytes;
-    flxi_conv_tasks(&g, p->groups * g.panels * g.taps, pack_panel, pool, own, 0);
+    flxi_conv_tasks(&g, p->groups * g.panels * g.chunks * pack_blocks(&g), pack_panel, pool, own, 0);
     flxi_conv_tasks(&g, g.tasks, run_block, pool, own, g.own_bytes);
 }

@@ -31,10 +31,10 @@ typedef struct {
 } plan;
 
 enum {
-    VISIT = 128,           /* positions */
-    UNIT_BYTES = 96 << 10, /* of x, for 64 channels */
-    SUM_BYTES = 512 << 10, /* that a task writes again and again */
-    PART_BYTES = 4 << 20,  /* of all parts */
+    VISIT = 128,            /* positions */
+    UNIT_BYTES = 192 << 10, /* of x, for 64 channels */
+    SUM_BYTES = 512 << 10,  /* that a task writes again and again */
+    PART_BYTES = 4 << 20,   /* of all parts */
     WANTED_TASKS = 16,
 };
 
@@ -234,6 +234,27 @@ static void set_segments(const task_state *s, flxi_scattered_tile *t, int64_t j,
     t->b_at = s->b_at;
 }
 
+/* A pair of tap and channel; where the copy of x and the sums have its row. */
+typedef struct {
+    int64_t tap, column, channel; /* column: of the tap */
+    int64_t a_tap, c_tap;         /* of channel 0 */
+} row_state;
+
+static void next_row(const task_state *s, row_state *r)
+{
+    const plan *g = s->g;
+    if (++r->channel < s->channels)
+        return;
+    r->channel = 0;
+    r->tap++;
+    r->c_tap += g->p.channels * g->panel;
+    r->a_tap += g->dilation[1] * s->x.at[1];
+    if (++r->column < g->p.axis[1].taps)
+        return;
+    r->column = 0;
+    r->a_tap += g->dilation[0] * s->x.at[0] - g->p.axis[1].taps * g->dilation[1] * s->x.at[1];
+}
+
 /* All taps and channels of the task for one panel. */
 static void run_tiles(const task_state *s, flxi_scattered_tile *t, int64_t panel)
 {
@@ -241,22 +262,15 @@ static void run_tiles(const task_state *s, flxi_scattered_tile *t, int64_t panel
     const flxi_conv_problem *p = &g->p;
     int64_t features = flxi_conv_least(g->panel, p->features - panel * g->panel);
     int64_t count = g->taps * s->channels;
-    int64_t tap = 0;
-    int64_t channel = 0;
+    row_state row = {.c_tap = ((s->group * g->panels + panel) * g->taps * p->channels + s->channel) * g->panel};
     t->cols = (int)flxi_conv_round(features, g->ker->lanes);
     t->c = s->sums;
     t->add = s->add;
     for (int64_t i = 0; i < count; i += t->rows) {
         t->rows = flxi_conv_tile_rows(count - i);
-        for (int r = 0; r < t->rows; r++) {
-            t->a_row[r] = tap / p->axis[1].taps * g->dilation[0] * s->x.at[0] +
-                          tap % p->axis[1].taps * g->dilation[1] * s->x.at[1] + channel;
-            t->c_row[r] =
-                (((s->group * g->panels + panel) * g->taps + tap) * p->channels + s->channel + channel) * g->panel;
-            if (++channel == s->channels) {
-                channel = 0;
-                tap++;
-            }
+        for (int r = 0; r < t->rows; r++, next_row(s, &row)) {
+            t->a_row[r] = row.a_tap + row.channel;
+            t->c_row[r] = row.c_tap + row.channel * g->panel;
         }
         g->ker->scattered(t);
     }

@@ -40,6 +40,15 @@ static conv_case random_case(void)
         *(between(0, 1) ? &c.groups : &c.batch_groups) = between(2, 3);
     c.features = c.groups * c.batch_groups > 1 ? c.groups * c.batch_groups * between(1, 12) : c.features;
     c.batch *= c.batch_groups;
+    if (between(0, 4) == 0) { /* a group for each channel */
+        c.channels = c.batch = c.groups = c.batch_groups = 1;
+        int groups = between(2, 70);
+        bool is_by_batch = between(0, 1);
+        *(is_by_batch ? &c.batch_groups : &c.groups) = groups;
+        c.batch = is_by_batch ? groups : between(1, 3);
+        c.channels = is_by_batch ? between(1, 3) : 1;
+        c.features = groups * (between(0, 3) ? 1 : 2);
+    }
     bool is_gradient = between(0, 3) == 0; /* more taps than positions, as a gradient has */
     for (int k = 0; k < c.spatial; k++) {
         c.extent[k] = between(1, wide ? 9 : 17);
@@ -177,8 +186,8 @@ TEST(conv_direct_gradients_agree_with_the_definition)
             while (room_of(&c, k) < 0)
                 c.high[k] += 1 - room_of(&c, k);
         }
-        c.batch /= c.batch_groups;
-        c.features /= c.batch_groups;
+        c.groups = c.groups > 1 ? c.groups : c.batch_groups;
+        c.batch = between(1, 3);
         c.batch_groups = 1;
         check_gradient(&c, dtypes[between(0, 4)]);
     }
@@ -198,6 +207,10 @@ static problem_case random_problem(int32_t dtype)
     p->images = between(1, 3);
     p->channels = between(1, 90);
     p->features = between(1, 140);
+    if (between(0, 3) == 0) { /* a group for each channel */
+        p->channels = p->features = 1;
+        p->groups = between(2, 80);
+    }
     for (int k = 0; k < 2; k++) {
         flxi_conv_axis *a = &p->axis[k];
         *a = (flxi_conv_axis){.in = between(3, 30), .taps = between(1, 3), .stride = between(1, 2), .spread = 1};

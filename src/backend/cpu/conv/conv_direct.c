@@ -245,8 +245,6 @@ const char *flxi_direct_applies(const flxi_route_node *n)
         return "an operand or the result is empty";
     flxi_conv_form f = flxi_conv_form_of(n);
     direct_conv d = direct_of(n, &f);
-    if (d.p.groups > 1 && d.p.features < 4 && !flxi_conv_applies(n))
-        return "few features in each group";
     if (!has_few_phases(&d.p))
         return "the input is spread too wide";
     double most = 0x1p24 + 4 * ((double)flxi_route_count(n->out_types[0]) + (double)flxi_route_count(n->in_types[0]) +

@@ -44,6 +44,12 @@ void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
 const flxi_gemm_kernels *flxi_conv_kernels(const flxi_conv_problem *p);
 int32_t flxi_conv_sum_dtype(int32_t dtype); /* in which it is computed */
 
+/* Whether groups are the lanes of vectors: each has one channel and one feature. */
+bool flxi_conv_is_by_lane(const flxi_conv_problem *p);
+
+/* Joins that many groups (the last ones may be fewer) to one, with a channel and a feature for each. */
+void flxi_conv_join_lanes(flxi_conv_problem *p, int64_t lanes);
+
 /* One axis of a strip: index u is at position first + u sample of the spread axis. */
 typedef struct {
     int64_t count, first, sample, spread, in;

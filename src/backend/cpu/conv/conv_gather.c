@@ -8,6 +8,9 @@
    Where x is spread, positions with one remainder meet the same taps, and those alone: each such phase is a
    convolution of its own, and nothing is multiplied with gaps.
 
+   Where each group has one channel and one feature, groups are the lanes of vectors: a panel is some groups, with as
+   many channels as features, and tiles multiply lane by lane.
+
    Each element of z is one chain of fused multiply-adds over taps and channels for every `chunk` channels, and the
    chains are added in order. Nothing of this depends on the machine or on threads. */
 #include "backend/cpu/conv/conv_direct.h"
@@ -28,8 +31,10 @@ typedef struct {
 } phase;
 
 typedef struct {
-    flxi_conv_problem p;
+    flxi_conv_problem p; /* by lane: its groups are panels */
     const flxi_gemm_kernels *ker;
+    bool by_lane;
+    int64_t groups; /* by lane: of the problem as given */
     int64_t taps;
     int64_t phases[2];        /* along each axis */
     int64_t images, block[2]; /* of a task */
@@ -150,18 +155,40 @@ static void choose_blocks(plan *g)
     }
 }
 
-static plan make_plan(const flxi_conv_problem *p)
+static void choose_panels(plan *g)
 {
-    plan g = {.p = *p, .ker = flxi_conv_kernels(p)};
+    flxi_conv_problem *p = &g->p;
+    g->by_lane = flxi_conv_is_by_lane(p);
+    g->groups = p->groups;
+    if (g->by_lane) {
+        flxi_conv_join_lanes(p, 2 * g->ker->lanes);
+        g->panel = p->features;
+        g->panels = g->chunks = 1;
+        g->chunk = p->channels;
+        return;
+    }
+    g->panel = flxi_conv_least(g->ker->cols, flxi_conv_round(p->features, g->ker->lanes));
+    g->panels = flxi_conv_parts(p->features, g->panel);
+    g->chunk = flxi_conv_even(p->channels, flxi_conv_most(PANEL_BYTES / (64 * (int64_t)g->ker->size * g->taps), 8));
+    g->chunks = flxi_conv_parts(p->channels, g->chunk);
+}
+
+/* Channels, or by lane also features, of a group: the last may have fewer. */
+static int64_t group_width(const plan *g, int64_t group)
+{
+    return g->by_lane ? flxi_conv_least(g->panel, g->groups - group * g->panel) : g->p.channels;
+}
+
+static plan make_plan(const flxi_conv_problem *given)
+{
+    plan g = {.p = *given, .ker = flxi_conv_kernels(given)};
+    const flxi_conv_problem *p = &g.p;
     for (int k = 0; k < 2; k++) {
         const flxi_conv_axis *x = &p->axis[k];
         g.phases[k] = flxi_conv_least(x->out, x->spread / common_divisor(x->stride, x->spread));
     }
     g.taps = p->axis[0].taps * p->axis[1].taps;
-    g.panel = flxi_conv_least(g.ker->cols, flxi_conv_round(p->features, g.ker->lanes));
-    g.panels = flxi_conv_parts(p->features, g.panel);
-    g.chunk = flxi_conv_even(p->channels, flxi_conv_most(PANEL_BYTES / (64 * (int64_t)g.ker->size * g.taps), 8));
-    g.chunks = flxi_conv_parts(p->channels, g.chunk);
+    choose_panels(&g);
     choose_blocks(&g);
     for (int64_t i = 0; i < g.phases[0] * g.phases[1]; i++) {
         phase f = phase_of(&g, i);
@@ -169,7 +196,9 @@ static plan make_plan(const flxi_conv_problem *p)
         g.tasks += phase_tasks(&g, &f);
     }
     g.sums = g.images * g.block[0] * g.block[1] * g.panel;
-    g.weight_bytes = flxi_conv_aligned(p->groups * g.panels * p->channels * g.taps * g.panel, g.ker->size);
+    int64_t depth = g.by_lane ? 1 : p->channels;
+    g.weight_bytes = flxi_conv_aligned(p->groups * g.panels * depth * g.taps * g.panel, g.ker->size);
+    g.strip += g.ker->cols; /* a vector may reach beyond the last position */
     g.own_bytes = flxi_conv_aligned(g.strip, g.ker->size) + flxi_conv_aligned(g.sums, g.ker->size) +
                   flxi_conv_aligned(2 * g.taps, sizeof(int64_t));
     return g;
@@ -180,7 +209,7 @@ static plan make_plan(const flxi_conv_problem *p)
 /* Where the weights of a panel begin, in elements; chunks follow each other. */
 static int64_t panel_at(const plan *g, int64_t group, int64_t panel)
 {
-    return (group * g->panels + panel) * g->p.channels * g->taps * g->panel;
+    return (group * g->panels + panel) * (g->by_lane ? 1 : g->p.channels) * g->taps * g->panel;
 }
 
 /* Channels that one task packs. */
@@ -234,6 +263,24 @@ static void pack_panel(const void *user, int64_t task, char *own)
                   flxi_conv_least(g->panel, p->features - panel * g->panel), channels);
 }
 
+/* By lane: [tap, group]. */
+static void pack_lanes(const void *user, int64_t group, char *own)
+{
+    const plan *g = user;
+    const flxi_conv_problem *p = &g->p;
+    int64_t width = group_width(g, group);
+    int64_t size = (int64_t)g->ker->size;
+    int64_t from = group * p->w.group;
+    (void)own;
+    for (int64_t tap = 0; tap < g->taps; tap++) {
+        int64_t at = from + tap / p->axis[1].taps * p->w.at[0] + tap % p->axis[1].taps * p->w.at[1];
+        char *to = g->weights + (panel_at(g, group, 0) + tap * g->panel) * size;
+        flxi_gemm_pack_block(p->dtype, (const char *)p->w_data + at * (int64_t)flx_dtype_size(p->dtype), to, g->panel,
+                             width, p->w.outer, 1, 1);
+        memset(to + width * size, 0, (size_t)((g->panel - width) * size));
+    }
+}
+
 /* ---- Blocks of positions ---- */
 
 typedef struct {
@@ -282,7 +329,8 @@ static void fetch(block *b, char *own)
     if (s.axis[0].count == 0 || s.axis[1].count == 0)
         return;
     const char *from = (const char *)p->x_data + (b->group * p->x.group + b->image * p->x.outer) * in;
-    if (flxi_strip_is_there(p, &s)) {
+    int64_t width = group_width(g, b->group);
+    if (flxi_strip_is_there(p, &s) && (!g->by_lane || width % g->ker->lanes == 0)) {
         b->x = (flxi_strip_view){.data = from + (s.axis[0].first * p->x.at[0] + s.axis[1].first * p->x.at[1]) * in,
                                  .image = p->x.outer,
                                  .at = {s.axis[0].sample * p->x.at[0], s.axis[1].sample * p->x.at[1]}};
@@ -292,8 +340,8 @@ static void fetch(block *b, char *own)
     b->is_copy = true;
     b->x = (flxi_strip_view){.data = own};
     b->chunk_step = s.images * s.axis[0].count * s.axis[1].count * g->chunk;
-    for (int64_t c = 0; c < p->channels; c += g->chunk) {
-        s.channels = flxi_conv_least(g->chunk, p->channels - c);
+    for (int64_t c = 0; c < width; c += g->chunk) {
+        s.channels = flxi_conv_least(g->chunk, width - c);
         flxi_strip_fill(p, &s, from + c * p->x.inner * in, own + (size_t)(c / g->chunk * b->chunk_step) * g->ker->size);
     }
 }
@@ -311,12 +359,34 @@ static flxi_strip_view chunk_view(const block *b, int64_t c, int64_t channels)
     return v;
 }
 
+/* By lane: one for each row of taps. */
+static void set_lane_segments(const block *b, const flxi_strip_view *x, flxi_scattered_tile *t)
+{
+    const plan *g = b->g;
+    const axis_phase *h = &b->f->axis[0];
+    const axis_phase *w = &b->f->axis[1];
+    t->depth = w->taps;
+    t->a_step = w->dilation * x->at[1];
+    t->b_step = w->tap_every * g->panel;
+    t->segments = h->taps;
+    for (int64_t i = 0; i < h->taps; i++) {
+        b->a_at[i] = i * h->dilation * x->at[0];
+        b->b_at[i] = ((h->tap + i * h->tap_every) * g->p.axis[1].taps + w->tap) * g->panel;
+    }
+    t->a_at = b->a_at;
+    t->b_at = b->b_at;
+}
+
 /* Segments of the depth: one for each tap of the phase, or each row of them. */
 static void set_segments(const block *b, const flxi_strip_view *x, int64_t channels, flxi_scattered_tile *t)
 {
     const plan *g = b->g;
     const axis_phase *h = &b->f->axis[0];
     const axis_phase *w = &b->f->axis[1];
+    if (g->by_lane) {
+        set_lane_segments(b, x, t);
+        return;
+    }
     bool joined = w->dilation * x->at[1] == channels && w->tap_every == 1;
     t->depth = joined ? channels * w->taps : channels;
     t->segments = 0;
@@ -372,7 +442,7 @@ static void run_tiles(const block *b, flxi_scattered_tile *t, const flxi_strip_v
             t->a_row[r] = o.image * x->image + o.at[0] * strides[0] + o.at[1] * strides[1];
             t->c_row[r] = in_place ? result_at(b, &o) : (i + r) * b->g->panel;
         }
-        b->g->ker->scattered(t);
+        (b->g->by_lane ? b->g->ker->by_lane : b->g->ker->scattered)(t);
     }
 }
 
@@ -407,12 +477,13 @@ static void run_panel(const block *b, int64_t panel)
     const flxi_conv_problem *p = &g->p;
     size_t size = g->ker->size;
     int64_t first = panel * g->panel;
-    int64_t features = flxi_conv_least(g->panel, p->features - first);
+    int64_t width = group_width(g, b->group);
+    int64_t features = g->by_lane ? width : flxi_conv_least(g->panel, p->features - first);
     flxi_scattered_tile t = {.cols = (int)flxi_conv_round(features, g->ker->lanes), .a_step = 1, .b_step = g->panel};
     bool in_place = p->z.inner == 1 && flxi_gemm_is_native(p->dtype) && t.cols == features;
     t.c = in_place ? (char *)(uintptr_t)p->z_data + (size_t)first * size : b->sums;
-    for (int64_t c = 0; c < p->channels && !flxi_stopped(); c += g->chunk) {
-        int64_t channels = flxi_conv_least(g->chunk, p->channels - c);
+    for (int64_t c = 0; c < width && !flxi_stopped(); c += g->chunk) {
+        int64_t channels = flxi_conv_least(g->chunk, width - c);
         flxi_strip_view x = chunk_view(b, c, channels);
         t.a = x.data;
         t.b = g->weights + (size_t)(panel_at(g, b->group, panel) + c * g->taps * g->panel) * size;
@@ -454,6 +525,9 @@ void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
     plan g = make_plan(p);
     g.weights = scratch;
     char *own = (char *)scratch + g.weight_bytes;
-    flxi_conv_tasks(&g, p->groups * g.panels * g.chunks * pack_blocks(&g), pack_panel, pool, own, 0);
+    if (g.by_lane)
+        flxi_conv_tasks(&g, g.p.groups, pack_lanes, pool, own, 0);
+    else
+        flxi_conv_tasks(&g, p->groups * g.panels * g.chunks * pack_blocks(&g), pack_panel, pool, own, 0);
     flxi_conv_tasks(&g, g.tasks, run_block, pool, own, g.own_bytes);
 }

@@ -18,6 +18,23 @@ int32_t flxi_conv_sum_dtype(int32_t dtype)
     return flxi_gemm_packed_size(dtype) == 8 ? FLX_F64 : FLX_F32;
 }
 
+bool flxi_conv_is_by_lane(const flxi_conv_problem *p)
+{
+    return p->groups > 1 && p->channels == 1 && p->features == 1;
+}
+
+void flxi_conv_join_lanes(flxi_conv_problem *p, int64_t lanes)
+{
+    p->x.inner = p->x.group;
+    p->w.outer = p->w.group;
+    p->z.inner = p->z.group;
+    p->x.group *= lanes;
+    p->w.group *= lanes;
+    p->z.group *= lanes;
+    p->channels = p->features = lanes;
+    p->groups = flxi_conv_parts(p->groups, lanes);
+}
+
 /* ---- Strips ---- */
 
 typedef struct {

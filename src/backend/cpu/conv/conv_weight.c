@@ -7,6 +7,9 @@
    pieces of about VISIT positions that the first cache holds of z. Parts have sums of their own, which are added in
    order at the end.
 
+   Where each group has one channel and one feature, groups are the lanes of vectors: a panel is some groups, and rows
+   of a tile are taps alone.
+
    So each element of w is a chain of fused multiply-adds for each visit; the visits of a part are added in order, then
    the parts. How positions are cut into visits and parts depends on shapes alone. */
 #include "backend/cpu/conv/conv_direct.h"
@@ -15,8 +18,11 @@
 #include "base/host/stop.h"
 
 typedef struct {
-    flxi_conv_problem p;
+    flxi_conv_problem p; /* by lane: its groups are panels */
     const flxi_gemm_kernels *ker;
+    bool by_lane;
+    int64_t groups; /* by lane: of the problem as given */
+    int64_t depth;  /* rows of a tap: channels, or 1 by lane */
     int64_t taps;
     int64_t stride[2], dilation[2], sample[2]; /* in the copy of x */
     int64_t panel, panels;                     /* features of a panel, and how many there are */
@@ -108,20 +114,46 @@ static void choose_tasks(plan *g)
         g->channels = flxi_conv_parts(g->channels, 2);
 }
 
-static plan make_plan(const flxi_conv_problem *p)
+/* By lane there are enough groups, or little to do; parts do not depend on the width of vectors. */
+static void choose_lanes(plan *g)
 {
-    plan g = {.p = *p, .ker = flxi_conv_kernels(p)};
+    flxi_conv_problem *p = &g->p;
+    flxi_conv_join_lanes(p, 2 * g->ker->lanes);
+    g->panel = g->channels = g->features = p->features;
+    g->panels = 1;
+    g->depth = 1;
+    g->parts = flxi_conv_least(g->units, WANTED_TASKS);
+    g->part = flxi_conv_parts(g->units, g->parts);
+    g->parts = flxi_conv_parts(g->units, g->part);
+}
+
+/* Channels and features of a group by lane: the last may have fewer. */
+static int64_t lanes_of(const plan *g, int64_t group)
+{
+    return flxi_conv_least(g->panel, g->groups - group * g->panel);
+}
+
+static plan make_plan(const flxi_conv_problem *given)
+{
+    plan g = {.p = *given, .ker = flxi_conv_kernels(given), .groups = given->groups, .depth = given->channels};
+    const flxi_conv_problem *p = &g.p;
+    g.by_lane = flxi_conv_is_by_lane(p);
     g.taps = p->axis[0].taps * p->axis[1].taps;
     set_axis(&g, 0);
     set_axis(&g, 1);
     choose_units(&g);
-    choose_tasks(&g);
-    g.panel = flxi_conv_least(g.ker->cols, flxi_conv_round(p->features, g.ker->lanes));
-    g.panels = flxi_conv_parts(p->features, g.panel);
-    g.z_is_read = p->z.inner == 1 && flxi_gemm_is_native(p->dtype) && p->features % g.ker->lanes == 0;
-    g.x_count = g.images * seen(&g, 0, g.rows) * seen(&g, 1, g.columns) * g.channels;
+    if (g.by_lane) {
+        choose_lanes(&g);
+    } else {
+        choose_tasks(&g);
+        g.panel = flxi_conv_least(g.ker->cols, flxi_conv_round(p->features, g.ker->lanes));
+        g.panels = flxi_conv_parts(p->features, g.panel);
+    }
+    int64_t wide = g.by_lane ? g.groups : p->features;
+    g.z_is_read = p->z.inner == 1 && flxi_gemm_is_native(p->dtype) && wide % g.ker->lanes == 0;
+    g.x_count = g.images * seen(&g, 0, g.rows) * seen(&g, 1, g.columns) * g.channels + g.ker->cols;
     g.z_count = g.z_is_read ? 0 : g.images * g.rows * g.columns * flxi_conv_round(g.features, g.panel);
-    g.held = p->groups * g.panels * g.taps * p->channels * g.panel;
+    g.held = p->groups * g.panels * g.taps * g.depth * g.panel;
     g.sum_bytes = flxi_conv_aligned(g.held, g.ker->size) * (size_t)g.parts;
     g.own_bytes = flxi_conv_aligned(g.x_count, g.ker->size) + flxi_conv_aligned(g.z_count, g.ker->size) +
                   flxi_conv_aligned(2 * g.images * g.rows, sizeof(int64_t));
@@ -173,7 +205,7 @@ static void fetch_x(task_state *s)
                                           .in = p->axis[k].in};
     const char *from =
         (const char *)p->x_data + (s->group * p->x.group + s->image * p->x.outer + s->channel * p->x.inner) * in;
-    if (flxi_strip_is_there(p, &strip)) {
+    if (flxi_strip_is_there(p, &strip) && (!g->by_lane || s->channels % g->ker->lanes == 0)) {
         s->x =
             (flxi_strip_view){.data = from + (strip.axis[0].first * p->x.at[0] + strip.axis[1].first * p->x.at[1]) * in,
                               .image = p->x.outer,
@@ -183,6 +215,12 @@ static void fetch_x(task_state *s)
     flxi_strip_fill(p, &strip, from, s->x_copy);
     s->x = (flxi_strip_view){.data = s->x_copy, .at = {strip.axis[1].count * s->channels, s->channels}};
     s->x.image = strip.axis[0].count * s->x.at[0];
+}
+
+static int64_t panel_width(const task_state *s, int64_t panel)
+{
+    const plan *g = s->g;
+    return g->by_lane ? lanes_of(g, s->group) : flxi_conv_least(g->panel, g->p.features - panel * g->panel);
 }
 
 /* z as [panel, image, row, column, feature]. */
@@ -198,7 +236,7 @@ static void fetch_z(task_state *s)
     int64_t length = is_line ? s->rows * s->columns : s->columns;
     for (int64_t j = 0; j < s->panels; j++) {
         int64_t first = (s->panel + j) * g->panel;
-        int64_t features = flxi_conv_least(g->panel, p->features - first);
+        int64_t features = panel_width(s, s->panel + j);
         for (int64_t r = 0; r < s->images * lines; r++, to += (size_t)(length * g->panel) * size) {
             int64_t at = s->group * p->z.group + (s->image + r / lines) * p->z.outer + first * p->z.inner +
                          (s->row + r % lines) * p->z.at[0] + s->column * p->z.at[1];
@@ -243,11 +281,11 @@ typedef struct {
 static void next_row(const task_state *s, row_state *r)
 {
     const plan *g = s->g;
-    if (++r->channel < s->channels)
+    if (!g->by_lane && ++r->channel < s->channels)
         return;
     r->channel = 0;
     r->tap++;
-    r->c_tap += g->p.channels * g->panel;
+    r->c_tap += g->depth * g->panel;
     r->a_tap += g->dilation[1] * s->x.at[1];
     if (++r->column < g->p.axis[1].taps)
         return;
@@ -259,11 +297,9 @@ static void next_row(const task_state *s, row_state *r)
 static void run_tiles(const task_state *s, flxi_scattered_tile *t, int64_t panel)
 {
     const plan *g = s->g;
-    const flxi_conv_problem *p = &g->p;
-    int64_t features = flxi_conv_least(g->panel, p->features - panel * g->panel);
-    int64_t count = g->taps * s->channels;
-    row_state row = {.c_tap = ((s->group * g->panels + panel) * g->taps * p->channels + s->channel) * g->panel};
-    t->cols = (int)flxi_conv_round(features, g->ker->lanes);
+    int64_t count = g->taps * (g->by_lane ? 1 : s->channels);
+    row_state row = {.c_tap = ((s->group * g->panels + panel) * g->taps * g->depth + s->channel) * g->panel};
+    t->cols = (int)flxi_conv_round(panel_width(s, panel), g->ker->lanes);
     t->c = s->sums;
     t->add = s->add;
     for (int64_t i = 0; i < count; i += t->rows) {
@@ -272,7 +308,7 @@ static void run_tiles(const task_state *s, flxi_scattered_tile *t, int64_t panel
             t->a_row[r] = row.a_tap + row.channel;
             t->c_row[r] = row.c_tap + row.channel * g->panel;
         }
-        g->ker->scattered(t);
+        (g->by_lane ? g->ker->by_lane : g->ker->scattered)(t);
     }
 }
 
@@ -296,7 +332,7 @@ static void run_task(const void *user, int64_t task, char *own)
 {
     const plan *g = user;
     const flxi_conv_problem *p = &g->p;
-    int64_t blocks = flxi_conv_parts(p->channels, g->channels);
+    int64_t blocks = flxi_conv_parts(p->channels, g->channels); /* by lane 1, as the next */
     int64_t wide = flxi_conv_parts(p->features, g->features);
     task_state s = {.g = g, .channel = task % blocks * g->channels};
     s.channels = flxi_conv_least(g->channels, p->channels - s.channel);
@@ -304,6 +340,8 @@ static void run_task(const void *user, int64_t task, char *own)
     s.panel = feature / g->panel;
     s.panels = flxi_conv_parts(flxi_conv_least(g->features, p->features - feature), g->panel);
     s.group = task / blocks / wide % p->groups;
+    if (g->by_lane)
+        s.channels = lanes_of(g, s.group);
     int64_t part = task / blocks / wide / p->groups;
     s.sums = g->sums + (size_t)part * flxi_conv_aligned(g->held, g->ker->size);
     s.x_copy = own;
@@ -341,7 +379,7 @@ static void finish_tap(const void *user, int64_t task, char *own)
     int64_t tap = task % g->taps;
     int64_t panel = task / g->taps % g->panels;
     int64_t group = task / g->taps / g->panels;
-    int64_t count = p->channels * g->panel;
+    int64_t count = g->depth * g->panel;
     bool is_f64 = g->ker->size == 8;
     (is_f64 ? add_parts_f64 : add_parts_f32)(g->sums, task * count, count, flxi_conv_aligned(g->held, g->ker->size),
                                              g->parts);
@@ -350,8 +388,9 @@ static void finish_tap(const void *user, int64_t task, char *own)
     flxi_gemm to = {.dtype = p->dtype, .result = p->dtype, .alpha = 1, .c_row = p->w.inner, .c_col = p->w.outer};
     flxi_gemm_block done = {.sums = g->sums + (size_t)(task * count) * g->ker->size,
                             .sums_row = g->panel,
-                            .rows = p->channels,
-                            .cols = flxi_conv_least(g->panel, p->features - panel * g->panel),
+                            .rows = g->depth,
+                            .cols = g->by_lane ? lanes_of(g, group)
+                                               : flxi_conv_least(g->panel, p->features - panel * g->panel),
                             .c = (char *)(uintptr_t)p->w_data + at * (int64_t)flx_dtype_size(p->dtype)};
     flxi_gemm_finish(&to, &done);
 }
@@ -370,5 +409,5 @@ void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
     g.sums = scratch;
     char *own = (char *)scratch + g.sum_bytes;
     flxi_conv_tasks(&g, task_count(&g) * g.parts, run_task, pool, own, g.own_bytes);
-    flxi_conv_tasks(&g, p->groups * g.panels * g.taps, finish_tap, pool, own, 0);
+    flxi_conv_tasks(&g, g.p.groups * g.panels * g.taps, finish_tap, pool, own, 0);
 }

@@ -48,6 +48,8 @@ typedef struct {
     bool can_keep;  /* tiles heed `keep` */
     void (*tile)(const flxi_tile *t);
     void (*scattered)(const flxi_scattered_tile *t); /* NULL where there is none */
+    /* The same with a[... + j] instead of a[...], so for columns apart; at most 2 * lanes of them. */
+    void (*by_lane)(const flxi_scattered_tile *t);
     /* Σ a[k] b[k]; NULL where there is none. */
     void (*dot)(int64_t depth, const void *a, const void *b, void *sum);
 } flxi_gemm_kernels;

@@ -2,7 +2,8 @@
 /* absorb_transposes.c: products of transposed matrices read the matrices as stored. matmul(transpose(a), b) becomes a
    dot_general that contracts another axis of a: the product packs its operands anyway, and a transposed one costs
    nothing extra. A product that is used only transposed is computed transposed: transpose(a b) is the product of
-   transpose(b) and transpose(a). */
+   transpose(b) and transpose(a), and a dot_general whose result has the free axes of a and b exchanged is that of b
+   and a: so gradients of weights are written as other frameworks write them. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -83,6 +84,39 @@ static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_
     return code;
 }
 
+/* The dot_general whose result node n has with the free axes of both operands exchanged, if nothing else reads it;
+   otherwise NULL. */
+static const flxi_node *exchanged_product(const flx_graph *g, const flxi_node *n, const uint32_t *uses)
+{
+    if (n->op != OP_transpose || uses[n->in[0]] != 1 || flxi_value_at(g, n->in[0])->pinned)
+        return NULL;
+    const flxi_node *p = flxi_node_at(g, flxi_value_at(g, n->in[0])->node);
+    if (p->op != OP_dot_general)
+        return NULL;
+    const flx_ints *perm = flxi_node_ints(n, "perm");
+    int64_t batch = (int64_t)flxi_node_ints(p, "lb")->n;
+    int64_t left = flxi_type_at(g, p->in[0])->rank - batch - (int64_t)flxi_node_ints(p, "lc")->n;
+    int64_t right = (int64_t)perm->n - batch - left;
+    for (int64_t k = 0; k < (int64_t)perm->n; k++) {
+        int64_t from = k < batch ? k : k < batch + right ? k + left : k - right;
+        if (perm->v[k] != from)
+            return NULL;
+    }
+    return p;
+}
+
+static flx_code exchange(flxi_copy *c, const flxi_node *n, uint32_t result)
+{
+    flx_val a = {c->remap.id[n->in[0]], c->to->serial};
+    flx_val b = {c->remap.id[n->in[1]], c->to->serial};
+    flx_val y = flx_dot_general(c->to, b, a, *flxi_node_ints(n, "rc"), *flxi_node_ints(n, "lc"),
+                                *flxi_node_ints(n, "rb"), *flxi_node_ints(n, "lb"));
+    flx_code code = flx_graph_error(c->to, c->err);
+    if (code == FLX_OK)
+        flxi_copy_replace(c, result, y.id);
+    return code;
+}
+
 static void count_uses(const flx_graph *g, uint32_t *uses)
 {
     for (uint32_t i = 0; i < g->node_count; i++) {
@@ -98,8 +132,11 @@ static flx_code rewrite(flxi_copy *c, const uint32_t *uses)
 {
     for (uint32_t i = 0; i < c->from->node_count; i++) {
         const flxi_node *n = flxi_node_at(c->from, i), *product = transposed_product(c->from, n, uses);
+        const flxi_node *exchanged = exchanged_product(c->from, n, uses);
         if (product)
             FLXI_TRY(absorb(c, product, true, n->first));
+        else if (exchanged)
+            FLXI_TRY(exchange(c, exchanged, n->first));
         else if (is_absorbed(c->from, n))
             FLXI_TRY(absorb(c, n, false, n->first));
         else

@@ -17,6 +17,14 @@ static const struct {
     {"graph g(a: f64[4, 3], b: f64[4, 5]) { return transpose(matmul(transpose(a, perm=[1, 0]), b), perm=[1, 0]) }", 0},
     {"graph g(a: f64[2, 4, 3], b: f64[2, 4, 5]) { return matmul(transpose(a, perm=[0, 2, 1]), b) }", 0},
     {"graph g(a: f64[2, 3, 4], b: f64[2, 4, 5]) { return transpose(matmul(a, b), perm=[0, 2, 1]) }", 0},
+    {"graph g(a: f64[4, 3], b: f64[4, 5]) { return transpose(dot_general(a, b, lc=[0], rc=[0]), perm=[1, 0]) }", 0},
+    {"graph g(a: f64[2, 4, 3, 5], b: f64[4, 6, 2]) { y = dot_general(a, b, lc=[1], rc=[0], lb=[0], rb=[2])"
+     " return transpose(y, perm=[0, 3, 1, 2]) }",
+     0},
+    /* Free axes of one operand exchanged as well. */
+    {"graph g(a: f64[4, 3, 5], b: f64[4, 6]) { y = dot_general(a, b, lc=[0], rc=[0])"
+     " return transpose(y, perm=[2, 1, 0]) }",
+     1},
     /* The product itself is needed too. */
     {"graph g(a: f64[3, 4], b: f64[4, 5]) { y = matmul(a, b) return y, transpose(y, perm=[1, 0]) }", 1},
     /* Other axes, or a batch that broadcasts. */

@@ -55,8 +55,9 @@ typedef struct {
         const char *name, *why;
     } refused[4]; /* ways that the device has for the op but that do not apply here */
     int num_refused;
-    bool is_small;    /* the reference evaluator is the fastest way for so few elements */
-    bool is_in_place; /* result 0 may be in the memory of operand 0, which has the same type */
+    bool is_small;     /* the reference evaluator is the fastest way for so few elements */
+    bool is_in_place;  /* result 0 may be in the memory of operand 0, which has the same type */
+    bool is_preferred; /* to a kernel */
 } flxi_node_way;
 
 /* ---- Kernels ---- */

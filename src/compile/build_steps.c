@@ -502,12 +502,31 @@ static flx_code group_nodes(builder *b, const flxi_grouping_options *o, bool *is
     return code;
 }
 
+/* Folds over windows that the device computes faster than any kernel are in no group. */
+static flx_code refuse_preferred(builder *b)
+{
+    for (uint32_t i = 0; i < b->g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(b->g, i);
+        flxi_step s = {0};
+        flxi_node_way way = {0};
+        if (flxi_ops[n->op].op_class != CLASS_WINDOW || n->nout != 1)
+            continue;
+        FLXI_TRY(describe_node(b, n, &s));
+        b->m->device->accept_node(s.described, b->m->threads, &way);
+        if (way.code && way.is_preferred)
+            FLXI_TRY(refuse(b, &i, 1, "the device has a faster way", false));
+    }
+    return FLX_OK;
+}
+
 /* Groups without a kernel are taken apart: their nodes are computed one by one. That may leave other groups, so it is
    repeated until all have one; each time there are fewer nodes to group. */
 static flx_code form_groups(builder *b)
 {
     flxi_grouping_options o = b->m->grouping;
     bool is_refused;
+    FLXI_TRY(refuse_preferred(b));
+    o.refused = b->refused;
     do {
         is_refused = false;
         free_made(b);

@@ -9,6 +9,7 @@
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "ops/rule/decomposed.h"
+#include "ops/signal/window.h"
 #include "passes/pass.h"
 
 #include <fluxion/ops.h>
@@ -214,6 +215,61 @@ static flx_val empty_padding(rewriting *w)
     return is_empty && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
 }
 
+/* Whether two values are one scalar, by identity or as the same constant. */
+static bool is_same_scalar(const flx_graph *g, flx_val a, flx_val b)
+{
+    const flx_tensor *x = uniform(g, a);
+    const flx_tensor *y = uniform(g, b);
+    return a.id == b.id || (x && y && x->nbytes == y->nbytes && memcmp(x->data, y->data, x->nbytes) == 0);
+}
+
+enum { WINDOW_LOW, WINDOW_HIGH, WINDOW_SPREAD, WINDOW_LISTS };
+
+/* The padding and spreading of reduce_window together with those of the pad that it reads; false: they do not add up,
+   since the pad crops, or the window spreads what the pad spread. */
+static bool join_padding(const rewriting *w, const flxi_node *pad, int64_t list[WINDOW_LISTS][FLX_MAX_RANK])
+{
+    const flx_ints *low = flxi_node_ints(pad, "low");
+    const flx_ints *high = flxi_node_ints(pad, "high");
+    const flx_ints *interior = flxi_node_ints(pad, "interior");
+    const flx_ints *spread = flxi_node_ints(w->n, "base_dilation");
+    for (size_t k = 0; k < low->n; k++) {
+        bool is_plain = spread->v[k] == 1 && interior->v[k] >= 0;
+        if (!flxi_dim_is_number(low->v[k]) || !flxi_dim_is_number(high->v[k]) || low->v[k] < 0 || high->v[k] < 0 ||
+            !is_plain || __builtin_add_overflow(interior->v[k], 1, &list[WINDOW_SPREAD][k]) ||
+            __builtin_add_overflow(flxi_node_ints(w->n, "pad_low")->v[k], low->v[k], &list[WINDOW_LOW][k]) ||
+            __builtin_add_overflow(flxi_node_ints(w->n, "pad_high")->v[k], high->v[k], &list[WINDOW_HIGH][k]))
+            return false;
+    }
+    return true;
+}
+
+static flx_val padded_window(rewriting *w)
+{
+    static const char *const words[] = {
+        [FLXI_WINDOW_ADD] = "add", [FLXI_WINDOW_MAX] = "max", [FLXI_WINDOW_MIN] = "min", [FLXI_WINDOW_MUL] = "mul"};
+    int64_t list[WINDOW_LISTS][FLX_MAX_RANK];
+    const flxi_node *pad = maker(w->to, w->x[0]);
+    if (w->n->nin != 2 || pad->op != OP_pad || !is_same_scalar(w->to, operand(w->to, pad, 1), w->x[1]) ||
+        !join_padding(w, pad, list))
+        return FLX_NONE;
+    size_t rank = flxi_node_ints(w->n, "window")->n;
+    const flxi_combine *combine = flxi_attr_combine(w->op, w->n->attrs, "combine");
+    flx_reduce_window_attrs a = FLX_REDUCE_WINDOW_ATTRS;
+    a.window = *flxi_node_ints(w->n, "window");
+    a.strides = *flxi_node_ints(w->n, "strides");
+    a.window_dilation = *flxi_node_ints(w->n, "window_dilation");
+    a.pad_low = (flx_ints){list[WINDOW_LOW], rank};
+    a.pad_high = (flx_ints){list[WINDOW_HIGH], rank};
+    a.base_dilation = (flx_ints){list[WINDOW_SPREAD], rank};
+    a.combine.graph = combine->graph;
+    a.combine.word = combine->graph ? NULL : words[combine->word];
+    flx_val in[2] = {operand(w->to, pad, 0), w->x[1]};
+    flx_val y = FLX_NONE;
+    flx_reduce_window_with(w->to, in, 2, &y, 1, &a);
+    return y;
+}
+
 static flx_val empty_reduction(rewriting *w)
 {
     const flx_ints *axes = flxi_node_ints(w->n, "axes");
@@ -274,6 +330,7 @@ static const rewrite_row rewrites[] = {
     {OP_expand, expand_chain, "stretching twice equals stretching once"},
     {OP_transpose, transpose_chain, "permutations compose"},
     {OP_pad, empty_padding, "nothing to add at the ends or between"},
+    {OP_reduce_window, padded_window, "both paddings hold what the fold begins with"},
     {OP_reduce_sum, empty_reduction, "a sum of one term"},
     {OP_reduce_max, empty_reduction, "the largest of one"},
     {OP_reduce_min, empty_reduction, "the smallest of one"},

@@ -357,3 +357,40 @@ TEST(window_lanes_agree_with_the_definition)
         route_check_text("max_pool_backward", operands, attrs, 0, 0);
     }
 }
+
+TEST(window_folds_agree_with_the_definition)
+{
+    static const char *const combines[] = {"add", "max", "min"};
+    state = test_seed() + 4;
+    for (int64_t i = 0; i < effort(EFFORT_random_graphs) / 2; i++) {
+        char operands[200];
+        char attrs[500];
+        const char *dtype = between(0, 2) ? "f32" : "f64";
+        int last = between(0, 1); /* channels last */
+        int at = last ? 1 : 2;
+        int dims[4] = {between(1, 3), between(1, 5), between(1, 5), between(1, 40)};
+        int list[6][4]; /* window, strides, base_dilation, window_dilation, pad_low, pad_high */
+        for (int k = 0; k < 4; k++)
+            for (int j = 0; j < 6; j++)
+                list[j][k] = j < 4;
+        for (int k = at; k < at + 2; k++) {
+            dims[k] = between(1, last ? 8 : 40);
+            for (int j = 0; j < 4; j++)
+                list[j][k] = between(0, 1) ? 1 : between(1, 3);
+            list[4][k] = between(-1, 3);
+            list[5][k] = between(0, 3);
+            int room = (dims[k] - 1) * list[2][k] + 1 + list[4][k] + list[5][k] - (list[0][k] - 1) * list[3][k] - 1;
+            list[5][k] -= room < 0 ? room : 0; /* the window must fit */
+        }
+        snprintf(operands, sizeof operands, "%s[%d, %d, %d, %d], %s[]", dtype, dims[0], dims[1], dims[2], dims[3],
+                 dtype);
+        FILE *f = fmemopen(attrs, sizeof attrs, "w");
+        static const char *const names[] = {"window",          "strides", "base_dilation",
+                                            "window_dilation", "pad_low", "pad_high"};
+        for (int j = 0; j < 6; j++)
+            print_list(f, names[j], list[j], 4);
+        fprintf(f, "combine=%s", combines[between(0, 2)]);
+        fclose(f);
+        route_check_text("reduce_window", operands, attrs, 0, 0);
+    }
+}

@@ -131,10 +131,20 @@ static double fourier_bound(const subject *s)
     return 32 * (log2(n) + 1) * unit * n * size;
 }
 
-/* Sums whose terms depend on the other operand's order: every window's element counts. */
+/* Sums over windows, or of what windows keep: how many terms there are at most. */
+static double window_terms(const subject *s)
+{
+    const flx_ints *window =
+        flxi_attr_ints(&flxi_ops[s->n.op], s->n.attrs, s->n.op == OP_max_pool_backward ? "kernel_size" : "window");
+    double terms = 1;
+    for (size_t k = 0; k < window->n; k++)
+        terms *= (double)window->v[k];
+    return terms + 1;
+}
+
 static bool is_window_sum(flxi_opcode op)
 {
-    return op == OP_select_and_scatter || op == OP_max_pool_backward;
+    return op == OP_select_and_scatter || op == OP_max_pool_backward || op == OP_reduce_window;
 }
 
 /* What |y - definition| may be: the definition on absolute values, times the error of one chain of `terms`. Complex:
@@ -147,7 +157,8 @@ static double bound_at(const subject *s, const flx_tensor *sizes, int64_t i)
     double terms = (double)(l < r ? l : r);
     double chain = (2 * terms + 4) * (d == FLX_F64 || d == FLX_C128 ? 0x1p-53 : 0x1p-24);
     if (is_window_sum(s->n.op))
-        return chain * terms * largest(s->in_types[1], s->in[1]);
+        return (2 * window_terms(s) + 4) * (d == FLX_F64 ? 0x1p-53 : 0x1p-24) * window_terms(s) *
+               (largest(s->in_types[0], s->in[0]) + largest(s->in_types[1], s->in[1]));
     uint32_t factor = s->n.op == OP_scatter_nd ? 2 : 1; /* the updates, whose factor is 1, or the other operand */
     double other = largest(s->in_types[factor], s->in[factor]);
     double size = !flxi_is_complex(d)         ? flxi_load_double(d, sizes->data, i)

@@ -203,6 +203,27 @@ TEST(simplify_removes_empty_padding)
     check_pass(flxi_simplify, kept, kept);
 }
 
+TEST(simplify_joins_the_padding_of_windows)
+{
+    static const char *const kept[] = {
+        /* another number, a pad that crops, a window that spreads */
+        "graph f(x: f32[4], v: f32[], u: f32[]) { p = pad(x, v, low=[1]) y = reduce_window(p, u, combine=add, "
+        "window=[2])"
+        " return y }",
+        "graph f(x: f32[4], v: f32[]) { p = pad(x, v, low=[-1]) y = reduce_window(p, v, combine=add, window=[2],"
+        " pad_low=[1]) return y }",
+        "graph f(x: f32[4], v: f32[]) { p = pad(x, v, low=[1]) y = reduce_window(p, v, combine=add, window=[2],"
+        " base_dilation=[2]) return y }",
+    };
+    check_pass(flxi_simplify,
+               "graph f(x: f32[4, 3]) { p = pad(x, 0.0, low=[1, 0], high=[2, 0], interior=[1, 0]) y = reduce_window(p, "
+               "0.0, combine=add, window=[2, 2], strides=[2, 1], pad_low=[0, 1], pad_high=[-1, 0]) return y }",
+               "graph f(x: f32[4, 3]) { y = reduce_window(x, 0.0, combine=add, window=[2, 2], strides=[2, 1], "
+               "pad_low=[1, 1], pad_high=[1, 0], base_dilation=[2, 1]) return y }");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        check_pass(flxi_simplify, kept[i], kept[i]);
+}
+
 /* ---- Remaps ---- */
 
 TEST(remap_leads_handles_to_where_they_went)

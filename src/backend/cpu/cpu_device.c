@@ -39,6 +39,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
         return;
     way->name = route->name;
     way->is_in_place = route->is_in_place;
+    way->is_preferred = route->is_preferred && route->is_preferred(&node);
     way->scratch = route->scratch(&node, threads);
     way->table_bytes = route->kept ? route->kept(&node) : 0;
 }

@@ -6,13 +6,17 @@
 #include "ops/opcode.h"
 
 static const flxi_route routes[] = {
-#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL, false},
-#define IN_PLACE_ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL, true},
+#define ROUTE(op, route, applies, scratch, run) {OP_##op, #route, applies, scratch, run, NULL, NULL, false, NULL},
+#define IN_PLACE_ROUTE(op, route, applies, scratch, run) \
+    {OP_##op, #route, applies, scratch, run, NULL, NULL, true, NULL},
+#define PREFERRED_ROUTE(op, route, applies, scratch, preferred, run) \
+    {OP_##op, #route, applies, scratch, run, NULL, NULL, false, preferred},
 #define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
-    {OP_##op, #route, applies, scratch, run, kept, prepare, false},
+    {OP_##op, #route, applies, scratch, run, kept, prepare, false, NULL},
 #include "backend/cpu/routes/routes.def"
 #undef ROUTE
 #undef IN_PLACE_ROUTE
+#undef PREFERRED_ROUTE
 #undef PREPARED_ROUTE
 };
 

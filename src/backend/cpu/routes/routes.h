@@ -41,7 +41,8 @@ typedef struct {
     flx_code (*run)(const flxi_route_node *n);
     size_t (*kept)(const flxi_route_node *n); /* bytes that the route keeps; NULL: none */
     flx_code (*prepare)(const flxi_route_node *n, void *kept, const flxi_allocator *mem); /* mem is for scratch alone */
-    bool is_in_place; /* result 0 may be in the memory of operand 0 */
+    bool is_in_place;                               /* result 0 may be in the memory of operand 0 */
+    bool (*is_preferred)(const flxi_route_node *n); /* to a kernel; NULL: never */
 } flxi_route;
 
 typedef struct {
@@ -78,6 +79,9 @@ int64_t flxi_route_chunk(int64_t count, int64_t bytes_each);
     size_t scratch(const flxi_route_node *n, int threads); \
     flx_code run(const flxi_route_node *n);
 #define IN_PLACE_ROUTE ROUTE
+#define PREFERRED_ROUTE(op, route, applies, scratch, preferred, run) \
+    ROUTE(op, route, applies, scratch, run)                          \
+    bool preferred(const flxi_route_node *n);
 #define PREPARED_ROUTE(op, route, applies, scratch, kept, prepare, run) \
     ROUTE(op, route, applies, scratch, run)                             \
     size_t kept(const flxi_route_node *n);                              \
@@ -85,6 +89,7 @@ int64_t flxi_route_chunk(int64_t count, int64_t bytes_each);
 #include "backend/cpu/routes/routes.def"
 #undef ROUTE
 #undef IN_PLACE_ROUTE
+#undef PREFERRED_ROUTE
 #undef PREPARED_ROUTE
 
 size_t flxi_no_scratch(const flxi_route_node *n, int threads);

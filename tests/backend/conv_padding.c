@@ -22,6 +22,8 @@ static const padding_case cases[] = {
     {"conv_transpose(x, w)", 3, 3, 5, {INFINITY, INFINITY, INFINITY, 2, 1}},
     {"conv_transpose(x, w, stride=[2])", 3, 3, 7, {INFINITY, 1, INFINITY, 1, INFINITY, 1, 1}},
     {"conv_backward_input(x, w, input_size=[4], padding=[1])", 4, 3, 4, {INFINITY, INFINITY, INFINITY, 2}},
+    {"conv(x, w, input_dilation=[2], padding=[[2, 1]])", 3, 7, 2, {3, 3}},
+    {"conv(w, x, input_dilation=[2], padding=[[0, 4]])", 7, 3, 3, {INFINITY, 2, 2}},
     /* w takes the place of z here: the result has an element for each tap, and that of the first misses the infinity */
     {"conv_backward_weight(x, w, kernel_size=[3], padding=[1])", 4, 4, 3, {3, INFINITY, INFINITY}},
 };

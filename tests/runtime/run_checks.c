@@ -55,6 +55,19 @@ TEST(finite_check_names_node_and_element)
     }
 }
 
+TEST(first_not_finite_in_long_rows)
+{
+    float x[200];
+    for (int i = 0; i < 200; i++)
+        x[i] = (float)i - 100;
+    CHECK_EQ_I64(flxi_first_not_finite(FLX_F32, x, 200), -1);
+    for (int i = 199; i >= 0; i--) {
+        x[i] = i % 2 ? NAN : -INFINITY;
+        CHECK_EQ_I64(flxi_first_not_finite(FLX_F32, x, 200), i);
+        CHECK_EQ_I64(flxi_first_not_finite(FLX_C64, x, 100), i / 2);
+    }
+}
+
 TEST(finite_check_sees_every_float_dtype)
 {
     static const float bad[] = {INFINITY, -INFINITY, NAN};

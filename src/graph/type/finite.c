@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static int64_t scan16(const uint16_t *x, int64_t n, uint16_t exponent)
 {
@@ -17,9 +18,28 @@ static int64_t scan16(const uint16_t *x, int64_t n, uint16_t exponent)
     return -1;
 }
 
+/* Blocks are tested as a whole, in vectors: most have nothing to find. */
+enum { BLOCK = 64 };
+
+static bool is_found32(const uint32_t *x)
+{
+    typedef uint32_t words __attribute__((vector_size(16)));
+    const words exponent = {0x7f800000, 0x7f800000, 0x7f800000, 0x7f800000};
+    words found = {0};
+    for (int i = 0; i < BLOCK; i += 4) {
+        words v;
+        memcpy(&v, x + i, sizeof v);
+        found |= (words)((v & exponent) == exponent);
+    }
+    return found[0] | found[1] | found[2] | found[3];
+}
+
 static int64_t scan32(const uint32_t *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
+    int64_t i = 0;
+    while (i + BLOCK <= n && !is_found32(x + i))
+        i += BLOCK;
+    for (; i < n; i++)
         if ((x[i] & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000))
             return i;
     return -1;

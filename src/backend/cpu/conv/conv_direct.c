@@ -11,6 +11,7 @@
 typedef struct {
     flxi_conv_problem p;
     bool to_weight;
+    bool is_turned; /* zeros for padding meet operand 0, not operand 1 */
 } direct_conv;
 
 static void *moved(const void *data, int64_t elements, int32_t dtype)
@@ -208,16 +209,56 @@ static flxi_conv_problem exchanged(const flxi_route_node *n, const flxi_conv_for
     return p;
 }
 
+/* Whether x is spread, but z meets all of it: then z, seen from x, is not spread but strided. */
+static bool is_better_turned(const flxi_conv_problem *p)
+{
+    return p->axis[0].stride == 1 && p->axis[1].stride == 1 && (p->axis[0].spread > 1 || p->axis[1].spread > 1);
+}
+
+/* The same sums towards the weights with x and z in each other's place: nothing is multiplied with gaps. */
+static flxi_conv_problem turned(const flxi_conv_problem *q)
+{
+    flxi_conv_problem p = *q;
+    int64_t begin = 0;
+    p.channels = q->features;
+    p.features = q->channels;
+    p.x = q->z;
+    p.z = q->x;
+    p.w.outer = q->w.inner;
+    p.w.inner = q->w.outer;
+    for (int k = 0; k < 2; k++) {
+        const flxi_conv_axis *a = &q->axis[k];
+        p.axis[k] = (flxi_conv_axis){.out = a->in,
+                                     .taps = a->taps,
+                                     .in = a->out,
+                                     .stride = a->spread,
+                                     .dilation = a->dilation,
+                                     .low = (a->taps - 1) * a->dilation - a->low,
+                                     .spread = 1};
+        begin += turn_axis(&p.w, k, a->taps);
+    }
+    p.x_data = q->z_data;
+    p.z_data = q->x_data;
+    p.w_data = moved(q->w_data, begin, p.dtype);
+    return p;
+}
+
+static direct_conv weight_conv(flxi_conv_problem p)
+{
+    bool is_turned = is_better_turned(&p);
+    return (direct_conv){.p = is_turned ? turned(&p) : p, .to_weight = true, .is_turned = is_turned};
+}
+
 static direct_conv direct_of(const flxi_route_node *n, const flxi_conv_form *f)
 {
     if (n->op == OP_conv_backward_weight)
-        return (direct_conv){to_weight_of(n, f), true};
+        return weight_conv(to_weight_of(n, f));
     if (n->op != OP_conv)
-        return (direct_conv){to_input_of(n, f), false};
+        return (direct_conv){.p = to_input_of(n, f)};
     int64_t positions = extent_of(f, &f->z, 0) * extent_of(f, &f->z, 1);
     if (positions < slide_of(f, 0)->window * slide_of(f, 1)->window)
-        return (direct_conv){exchanged(n, f), true};
-    return (direct_conv){gather_of(n, f), false};
+        return weight_conv(exchanged(n, f));
+    return (direct_conv){.p = gather_of(n, f)};
 }
 
 /* ---- The route ---- */
@@ -264,11 +305,11 @@ size_t flxi_direct_scratch(const flxi_route_node *n, int threads)
 flx_code flxi_direct_route(const flxi_route_node *n)
 {
     flxi_conv_form f = flxi_conv_form_of(n);
-    if (flxi_conv_meets_infinity(n, &f)) {
+    direct_conv d = direct_of(n, &f);
+    if (flxi_conv_meets_infinity(n, &f, d.is_turned ? 0 : 1)) {
         flxi_conv_plain(n, &f);
         return FLX_OK;
     }
-    direct_conv d = direct_of(n, &f);
     (d.to_weight ? flxi_conv_weight : flxi_conv_gather)(&d.p, n->pool, n->scratch);
     return FLX_OK;
 }

@@ -218,8 +218,8 @@ static int64_t pack_blocks(const plan *g)
     return flxi_conv_parts(g->chunk, PACK_CHANNELS);
 }
 
-/* Channels [c, c + channels) of one chunk and panel, whose first weight is at `from`; to[tap][channel][feature], `pitch`
-   from one tap to the next. Where taps of the kernel are neighbours they are read together. */
+/* Some channels of one chunk and panel, whose first weight is at `from`; to[tap][channel][feature], `pitch` from one tap
+   to the next. Where taps of the kernel are neighbours they are read together. */
 static void pack_channels(const plan *g, const char *from, char *to, int64_t pitch, int64_t features, int64_t channels)
 {
     const flxi_conv_problem *p = &g->p;

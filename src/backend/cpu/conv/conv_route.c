@@ -478,9 +478,9 @@ static bool is_finite(const void *data, const flx_type *t, flxi_pool *pool)
     return !atomic_load(&s.found);
 }
 
-bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f)
+bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f, int operand)
 {
-    return leaves_out_terms(n, f) && !is_finite(n->in[1], n->in_types[1], n->pool);
+    return leaves_out_terms(n, f) && !is_finite(n->in[operand], n->in_types[operand], n->pool);
 }
 
 /* ---- The route ---- */
@@ -539,7 +539,7 @@ flx_code flxi_conv_route(const flxi_route_node *n)
     if (flxi_route_count(n->out_types[0]) == 0)
         return FLX_OK;
     flxi_conv_form f = flxi_conv_form_of(n);
-    if (flxi_conv_meets_infinity(n, &f)) {
+    if (flxi_conv_meets_infinity(n, &f, 1)) {
         flxi_conv_plain(n, &f);
         return FLX_OK;
     }

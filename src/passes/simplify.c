@@ -200,18 +200,18 @@ static flx_val cast_back(rewriting *w)
     return widened && has_type(w, first) ? first : FLX_NONE;
 }
 
-static bool is_all_zero(const flx_ints *x)
+static bool are_all(const flx_ints *list, int64_t x)
 {
-    for (size_t i = 0; i < x->n; i++)
-        if (x->v[i] != 0)
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i] != x)
             return false;
     return true;
 }
 
 static flx_val empty_padding(rewriting *w)
 {
-    bool is_empty = is_all_zero(flxi_node_ints(w->n, "low")) && is_all_zero(flxi_node_ints(w->n, "high")) &&
-                    is_all_zero(flxi_node_ints(w->n, "interior"));
+    bool is_empty = are_all(flxi_node_ints(w->n, "low"), 0) && are_all(flxi_node_ints(w->n, "high"), 0) &&
+                    are_all(flxi_node_ints(w->n, "interior"), 0);
     return is_empty && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
 }
 
@@ -283,21 +283,6 @@ static flx_val empty_reduction(rewriting *w)
     return flx_reshape(w->to, w->x[0], (flx_ints){w->type->rank ? w->type->dims : &none, (size_t)w->type->rank});
 }
 
-static bool are_all(const flx_ints *list, int64_t x)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (list->v[i] != x)
-            return false;
-    return true;
-}
-
-static flx_val nothing_padded(rewriting *w)
-{
-    bool is_whole = are_all(flxi_node_ints(w->n, "low"), 0) && are_all(flxi_node_ints(w->n, "high"), 0) &&
-                    are_all(flxi_node_ints(w->n, "interior"), 0);
-    return is_whole && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
-}
-
 /* Of the extents of the operand as many elements as it has: all of them, if the stride is 1. */
 static flx_val whole_slice(rewriting *w)
 {
@@ -324,7 +309,6 @@ static const rewrite_row rewrites[] = {
     {OP_or, fixed_logic, "or with a constant"},
     {OP_concat, one_operand, "nothing to join"},
     {OP_add_n, one_operand, "nothing to add"},
-    {OP_pad, nothing_padded, "no padding"},
     {OP_slice, whole_slice, "all elements, in their order"},
     {OP_reshape, reshape_chain, "only the last shape counts"},
     {OP_expand, expand_chain, "stretching twice equals stretching once"},

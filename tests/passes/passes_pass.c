@@ -195,6 +195,8 @@ TEST(simplify_leaves_padding_to_real_transforms)
         "graph f(a: f32[3], b: f32[4]) { p = pad(a, 0, low=[0], high=[1], interior=[0]) y = irfft(p, b) return y }"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         check_pass(flxi_simplify, others[i], others[i]);
+}
+
 TEST(simplify_removes_empty_padding)
 {
     static const char kept[] = "graph f(x: f32[3], v: f32[]) { y = pad(x, v, low=[-1], high=[1]) return exp(y) }";

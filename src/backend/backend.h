@@ -273,6 +273,9 @@ struct flxi_device {
     /* All steps of a loop for all parts. A cancelled run may return before the end. */
     flx_code (*run_loop)(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
                          int64_t length);
+    /* Calls fn for 0 … count - 1, in any order, at the same time where the queue has threads, and returns when all have
+       returned. Steps that fn runs use no queue. NULL: never. */
+    void (*run_apart)(const flxi_device_run *r, int64_t count, void (*fn)(void *user, int64_t i), void *user);
 };
 
 #endif

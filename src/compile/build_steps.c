@@ -153,7 +153,8 @@ static flxi_routine *find_shared(const flxi_program *m, const flxi_shared_routin
     flxi_probe p = flxi_index_first(&m->routine_index, flx_graph_hash(want->body));
     while (flxi_index_next(&m->routine_index, &p, &i)) {
         const flxi_shared_routine *have = &m->routines.at[i];
-        if (have->carries == want->carries && have->shared == want->shared && is_same_body(have->body, want->body))
+        if (have->carries == want->carries && have->shared == want->shared && have->threads == want->threads &&
+            is_same_body(have->body, want->body))
             return have->routine;
     }
     return NULL;
@@ -176,7 +177,8 @@ static flx_code compile_body(builder *b, const flx_graph *body, const flxi_body 
 {
     flxi_shared_routine want = {.body = (flx_graph *)(uintptr_t)body,
                                 .carries = scan ? scan->carries + 1 : 0,
-                                .shared = scan ? scan->shared : 0};
+                                .shared = scan ? scan->shared : 0,
+                                .threads = b->m->threads};
     flxi_routine *known = find_shared(b->m, &want);
     if (known) {
         known->num_uses++;
@@ -231,6 +233,66 @@ static flx_code split_scan(builder *b, const flxi_node *n, const flxi_body *roun
     return FLX_OK;
 }
 
+/* Bytes that a run of the routine needs at most; its memory is not planned yet. */
+static double most_bytes(const flxi_routine *l)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        sum += l->slots[i].segment == SEGMENT_ARENA ? (double)l->slots[i].nbytes : 0;
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        const flxi_step *s = &l->steps[i];
+        sum += (double)s->scratch;
+        for (uint32_t k = 0; k < s->num_bodies; k++)
+            sum += most_bytes(s->bodies[k]) * (s->workers ? s->workers : 1);
+        for (uint32_t k = 0; s->kind == STEP_SCAN && k < s->num_reads; k++)
+            sum += 2 * (double)l->slots[s->slots[k]].nbytes; /* more than its carries take */
+    }
+    return sum;
+}
+
+/* Whether nothing of the routine is seen before its results are: no output, and no status of the run. */
+static bool runs_unseen(const flxi_routine *l)
+{
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        const flxi_step *s = &l->steps[i];
+        if (s->kind == STEP_EVALUATE || s->kind == STEP_WHILE || s->kind == STEP_DISPATCH)
+            return false;
+        for (uint32_t k = 0; k < s->num_bodies; k++)
+            if (!runs_unseen(s->bodies[k]))
+                return false;
+    }
+    return true;
+}
+
+/* Memory that steps at the same time may take together. */
+static const double most_apart = 256 << 20;
+
+/* The steps of a loop without carries are independent: each thread takes the next one. So it need not wait for the
+   others in every step of the body, and what the body computes stays in the thread's own cache. */
+static flx_code compile_apart(builder *b, const flxi_node *n, const flxi_body *round, flxi_routine **room, flxi_step *s)
+{
+    int threads = b->m->threads;
+    bool groups = !b->m->grouping.evaluate_all && !b->m->grouping.keep_apart, is_chain = false;
+    if (!b->m->device->run_apart || !groups || round->carries || threads < 2 || round->runs < 2 ||
+        2 * round->runs < threads)
+        return FLX_OK;
+    b->m->threads = 1;
+    flx_code code = compile_body(b, round->graph, round, room, s);
+    b->m->threads = threads;
+    if (code != FLX_OK)
+        return code;
+    uint32_t workers = round->runs < threads ? (uint32_t)round->runs : (uint32_t)threads;
+    FLXI_TRY(flxi_routine_is_loop_chain(b->m, s->bodies[0], n, &is_chain, b->err));
+    if (!is_chain && runs_unseen(s->bodies[0]) && most_bytes(s->bodies[0]) * workers <= most_apart) {
+        s->workers = workers;
+        s->parts = 1;
+        return FLX_OK;
+    }
+    free_bodies(s);
+    s->num_bodies = 0;
+    return FLX_OK;
+}
+
 /* Parts are for loops that the device runs as a chain: the steps of others are cut among threads one by one. */
 static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room, flxi_step *s)
 {
@@ -238,6 +300,9 @@ static flx_code compile_scan(builder *b, const flxi_node *n, flxi_routine **room
     flx_graph *made = NULL;
     bool is_chain = false;
     flxi_ops[n->op].rules->bodies(b->g, n, 0, &round);
+    FLXI_TRY(compile_apart(b, n, &round, room, s));
+    if (s->workers)
+        return FLX_OK;
     flx_code code = split_scan(b, n, &round, &made, s);
     if (code == FLX_OK)
         code = compile_body(b, made ? made : round.graph, &round, room, s);

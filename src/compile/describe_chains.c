@@ -124,7 +124,7 @@ static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, boo
         s->called = c->steps[i].called;
         for (uint32_t k = 0; k < s->num_bodies; k++) {
             const scan_attrs *inner = s->kind == STEP_SCAN ? flxi_scan_attrs(flxi_node_at(l->g, s->node)) : NULL;
-            FLXI_TRY(offer(d, s->bodies[k], inner, s->parts > 1));
+            FLXI_TRY(offer(d, s->bodies[k], inner, is_part || s->parts > 1 || s->workers));
         }
     }
     return FLX_OK;

@@ -119,6 +119,13 @@ static flx_code pass_hoist(const flxi_device *device, const flx_graph *in, flx_g
     return run_passes(list, has_scan ? sizeof list / sizeof *list : 1, device, in, out, remap, err);
 }
 
+/* Blocks are for caches and threads of the host. */
+static flx_code pass_block_rows(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                flx_error *err)
+{
+    return device->uses_host_memory ? flxi_pass_block_rows(in, out, remap, err) : flxi_pass_dce(in, out, remap, err);
+}
+
 /* name, function, whether it pays only if nodes are grouped into kernels; --stage prints the graph after them. */
 static const struct {
     const char *name;
@@ -131,6 +138,7 @@ static const struct {
     {"simplify", {flxi_simplify, NULL}, false},
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
+    {"block rows", {NULL, pass_block_rows}, true},
     {"absorb transposes", {flxi_pass_absorb_transposes, NULL}, false},
     {"spread products", {flxi_pass_spread_products, NULL}, true},
     {"split reductions", {flxi_pass_split_reductions, NULL}, false},

@@ -40,7 +40,10 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     switch (s->kind) {
     case STEP_KERNEL: return m->compiled ? m->compiled[s->kernel].scratch : 0;
     case STEP_DISPATCH: return rounded(m->compiled ? m->compiled[s->kernel].scratch : 0) + s->call->own_bytes;
-    case STEP_SCAN: return s->parts * (most + carries_bytes(l, s, carries_of(l, s), s->parts));
+    case STEP_SCAN:
+        if (s->workers)
+            return s->workers * most;
+        return s->parts * (most + carries_bytes(l, s, carries_of(l, s), s->parts));
     case STEP_WHILE: return most + carries_bytes(l, s, s->num_reads, 1) + 64; /* and what the condition says */
     case STEP_BRANCH:
     case STEP_CALL:

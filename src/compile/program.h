@@ -67,6 +67,7 @@ typedef struct {
     flxi_routine *const *bodies;
     uint32_t num_bodies;
     uint32_t parts;        /* of a scan: its body is for that many parts of the examples, which are independent */
+    uint32_t workers;      /* of a scan without carries: that many threads run its steps, one each; 0: all do */
     const uint32_t *nodes; /* of a kernel: all that it computes */
     uint32_t num_nodes;
     uint32_t number;       /* in the program's list */
@@ -123,6 +124,7 @@ typedef struct {
     flx_graph *body;  /* held */
     uint32_t carries; /* of the scan around it, + 1; 0: none */
     uint32_t shared;
+    int threads;           /* that its steps may use */
     flxi_routine *routine; /* one use of it */
 } flxi_shared_routine;
 

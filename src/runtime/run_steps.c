@@ -21,6 +21,14 @@
 
 typedef struct block block;
 
+/* A thread that runs steps of a loop alone. */
+typedef struct {
+    flx_error err;
+    flx_code code;
+    int64_t failed;  /* the step that failed, or -1 */
+    uint32_t status; /* to be reported */
+} worker;
+
 typedef struct {
     void **data;         /* of a kernel's buffers, or of a route's operands and results */
     void **bound;        /* of a call: its buffers … */
@@ -34,6 +42,7 @@ typedef struct {
     flxi_loop_part *parts; /* of a scan that is a chain */
     flxi_loop_row *rows;
     flxi_loop_carry *carries;
+    worker *workers; /* of a scan whose steps are independent */
 } step_state;
 
 struct block {
@@ -125,9 +134,24 @@ static flx_code block_of(flxi_state *s, const flxi_routine *l, block **out, flx_
     return FLX_OK;
 }
 
+/* Another block of a routine, with blocks of their own for its bodies: it runs at the same time as the first. */
+static flx_code make_other_block(flxi_state *s, const flxi_routine *l, block **out, flx_error *err)
+{
+    block **blocks = s->blocks;
+    s->blocks = flxi_new(&s->arena, block *, s->m->num_routines);
+    flx_code code = s->blocks ? make_block(s, l, out, err) : flxi_oom(err, "the state of a run");
+    s->blocks = blocks;
+    return code;
+}
+
+static uint32_t parts_of(const flxi_step *s)
+{
+    return s->workers ? s->workers : s->parts ? s->parts : 1;
+}
+
 static flx_code make_bodies(flxi_state *s, const flxi_step *step, step_state *t, flx_error *err)
 {
-    size_t most_in = 0, most_out = 0, parts = step->parts > 1 ? step->parts : 1;
+    size_t most_in = 0, most_out = 0, parts = parts_of(step);
     t->bodies = flxi_new(&s->arena, block *, parts > 1 ? parts : step->num_bodies);
     if (!t->bodies)
         return flxi_oom(err, "the state of a run");
@@ -138,13 +162,14 @@ static flx_code make_bodies(flxi_state *s, const flxi_step *step, step_state *t,
         most_out = l->g->outputs.n > most_out ? l->g->outputs.n : most_out;
     }
     for (size_t part = 1; part < parts; part++) /* these run side by side */
-        FLXI_TRY(make_block(s, step->bodies[0], &t->bodies[part], err));
-    t->body_in = flxi_new(&s->arena, const void *, most_in);
-    t->body_out = flxi_new(&s->arena, void *, most_out);
+        FLXI_TRY(make_other_block(s, step->bodies[0], &t->bodies[part], err));
+    t->body_in = flxi_new(&s->arena, const void *, most_in *parts);
+    t->body_out = flxi_new(&s->arena, void *, most_out *parts);
+    t->workers = flxi_new(&s->arena, worker, step->workers);
     t->parts = flxi_new(&s->arena, flxi_loop_part, parts);
     t->rows = flxi_new(&s->arena, flxi_loop_row, (most_in + most_out) * parts);
     t->carries = flxi_new(&s->arena, flxi_loop_carry, most_in * parts);
-    bool ok = t->body_in && t->body_out && t->parts && t->rows && t->carries;
+    bool ok = t->body_in && t->body_out && t->parts && t->rows && t->carries && t->workers;
     return ok ? FLX_OK : flxi_oom(err, "the state of a run");
 }
 
@@ -169,7 +194,7 @@ static flx_code make_block(flxi_state *s, const flxi_routine *l, block **out, fl
         return flxi_oom(err, "the state of a run");
     b->l = l;
     for (uint32_t i = 0; i < l->num_steps; i++)
-        s->is_large |= l->steps[i].work >= s->m->device->min_parallel || l->steps[i].parts > 1;
+        s->is_large |= l->steps[i].work >= s->m->device->min_parallel || parts_of(&l->steps[i]) > 1;
     b->at = flxi_new(&s->arena, void *, l->num_slots);
     b->steps = flxi_new(&s->arena, step_state, l->num_steps);
     if (!b->at || !b->steps)
@@ -472,11 +497,6 @@ static size_t operand_bytes(const block *b, const flxi_step *s, uint32_t k)
     return b->l->slots[s->slots[k]].nbytes;
 }
 
-static uint32_t parts_of(const flxi_step *s)
-{
-    return s->parts ? s->parts : 1;
-}
-
 /* The block of body k, or of a part of the examples, with its memory, the first in the step's scratch: bodies run one
    after the other and share it, and each part has a range of its own. */
 static block *body_at(const block *b, const flxi_step *s, const step_state *t, uint32_t k, uint32_t part)
@@ -591,10 +611,81 @@ static bool is_chain(const running *r, const step_state *t, const scan_shape *c)
     return chain && chain->code && chain->loop && uses_chains(r) && !is_thinned && c->length > 0;
 }
 
+/* ---- Scans whose steps are independent ---- */
+
+typedef struct {
+    running *r;
+    block *b;
+    const flxi_step *s;
+    step_state *t;
+    const scan_shape *c;
+    _Atomic int64_t next;   /* step to draw */
+    _Atomic int64_t failed; /* the first step that failed; the length: none */
+} sharing;
+
+/* Of several errors the first in the order of steps is reported, whichever comes first in time: those before it are all
+   run. */
+static void note_failure(sharing *w, int64_t step)
+{
+    int64_t first = atomic_load(&w->failed);
+    while (step < first && !atomic_compare_exchange_weak(&w->failed, &first, step))
+        continue;
+}
+
+static void run_worker(void *user, int64_t i)
+{
+    sharing *w = user;
+    const flxi_step *s = w->s;
+    running mine = *w->r;
+    step_state t = *w->t;
+    worker *own = &t.workers[i];
+    *own = (worker){.failed = -1};
+    t.bodies += i;
+    t.body_in += (size_t)i * s->num_reads;
+    t.body_out += (size_t)i * w->c->results;
+    mine.err = mine.run.err = &own->err;
+    mine.run.queue = NULL;
+    mine.run.status = &own->status;
+    place_block(t.bodies[0], w->b->base + s->scratch_offset + (size_t)i * (s->scratch / s->workers));
+    for (;;) {
+        int64_t step = atomic_fetch_add(&w->next, 1);
+        if (step >= atomic_load(&w->failed))
+            return;
+        bind_scan(w->b, s, &t, w->c, step, 0);
+        own->code = run_block(&mine, t.bodies[0], t.body_in, t.body_out);
+        if (own->code != FLX_OK) {
+            own->failed = step;
+            note_failure(w, step);
+            return;
+        }
+    }
+}
+
+static flx_code run_scan_apart(running *r, block *b, const flxi_step *s, step_state *t, const scan_shape *c)
+{
+    sharing w = {.r = r, .b = b, .s = s, .t = t, .c = c};
+    atomic_init(&w.next, 0);
+    atomic_init(&w.failed, c->length);
+    for (uint32_t i = 0; i < s->workers; i++)
+        t->workers[i] = (worker){.failed = -1};
+    r->device->run_apart(&r->run, s->workers, run_worker, &w);
+    for (uint32_t i = 0; i < s->workers; i++) {
+        const worker *own = &t->workers[i];
+        if (r->run.status)
+            *r->run.status |= own->status;
+        if (own->failed >= 0 && own->failed == atomic_load(&w.failed)) {
+            if (r->err)
+                *r->err = own->err;
+            return own->code;
+        }
+    }
+    return FLX_OK;
+}
+
 static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t)
 {
     const flxi_node *n = flxi_node_at(b->l->g, s->node);
-    scan_shape c = {.a = flxi_scan_attrs(n), .results = n->nout, .parts = parts_of(s)};
+    scan_shape c = {.a = flxi_scan_attrs(n), .results = n->nout, .parts = s->parts ? s->parts : 1};
     c.carries = (uint32_t)c.a->num_carry;
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
     c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
@@ -602,6 +693,8 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
         FLXI_TRY(copy(r, result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k)));
     if (is_chain(r, t, &c))
         return run_scan_chain(r, b, s, t, &c);
+    if (s->workers && uses_chains(r))
+        return run_scan_apart(r, b, s, t, &c);
     for (uint32_t part = 0; part < c.parts; part++)
         for (int64_t step = 0; step < c.length; step++) {
             bind_scan(b, s, t, &c, step, part);

@@ -355,6 +355,24 @@ static flx_code run_loop(const flxi_device_run *r, const flxi_chain *c, const fl
     return FLX_OK;
 }
 
+typedef struct {
+    void (*fn)(void *user, int64_t i);
+    void *user;
+} apart;
+
+static void call_apart(void *user, int64_t begin_call, int64_t end_call)
+{
+    const apart *a = user;
+    for (int64_t i = begin_call; i < end_call; i++)
+        a->fn(a->user, i);
+}
+
+static void run_apart(const flxi_device_run *r, int64_t count, void (*fn)(void *user, int64_t i), void *user)
+{
+    apart a = {fn, user};
+    flxi_pool_run(pool_of(r), count, 1, call_apart, &a);
+}
+
 extern const flxi_device flxi_device_cpu; /* devices.def */
 
 const flxi_device flxi_device_cpu = {
@@ -386,4 +404,5 @@ const flxi_device flxi_device_cpu = {
     .run_node = run_node,
     .run_chain = run_chain,
     .run_loop = run_loop,
+    .run_apart = run_apart,
 };

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* block_rows.h: what the files of the pass share. See block_rows.c for what it does. */
+#ifndef FLXI_BLOCK_ROWS_H
+#define FLXI_BLOCK_ROWS_H
+
+#include "passes/pass.h"
+
+/* Nodes that one loop computes, and how. */
+typedef struct {
+    const flx_graph *g;
+    uint32_t *nodes; /* ascending */
+    uint32_t num_nodes;
+    uint32_t *results; /* values that are needed outside of the loop */
+    uint32_t num_results;
+    uint32_t *position; /* by node: in `nodes`, + 1; 0: it is not one of them. Shared by all sets. */
+    bool *is_large;     /* by value: one of those that should not be in memory as a whole; likewise */
+    bool *is_generated; /* by node: its elements follow from far fewer ones, such as a mask of positions; likewise */
+    int *axis;          /* by value: the axis that is cut; -1: none. Likewise. */
+    int64_t extent;     /* positions along the cut axis; the axis of a value may have a multiple of it */
+    int64_t rows;       /* positions of one block */
+    flxi_arena *arena;
+    flx_error *err;
+} flxi_block_set;
+
+/* ---- Ops (block_ops.c) ---- */
+
+/* Whether the pass knows how the op treats axes, and can make it for other extents. */
+bool flxi_block_knows(const flx_graph *g, const flxi_node *n);
+bool flxi_is_contraction(const flxi_node *n);
+/* The axis of the result along which the node treats positions of an operand's axis independently; -1: there is none.
+   The positions are the first of `extent` equal parts of the axis, the second, and so on. */
+int flxi_block_push(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis, int64_t extent);
+/* The operand's axis that becomes this axis of the result; -1: all positions of the result see the same elements of the
+   operand. False: neither. */
+bool flxi_block_pull(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis, int64_t extent, int *out);
+/* Whether the node sums over this axis of the operand, so that its result is the sum of those of all blocks; *other
+   receives the axis that the other operand of a contraction sums over at the same time. */
+bool flxi_block_sums(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis, int *other);
+
+/* ---- Axes (block_axes.c) ---- */
+
+/* Chooses the axis to cut and the rows of a block; false: there is none, or it does not pay. Nodes of which no block
+   depends leave the set. */
+bool flxi_block_choose(flxi_block_set *s, uint32_t seed);
+/* The axis of the operand that is cut, where this node reads it. */
+int flxi_block_operand_axis(const flxi_block_set *s, const flxi_node *n, uint32_t operand);
+/* Whether the result is a sum over all blocks. */
+bool flxi_block_is_sum(const flxi_block_set *s, const flxi_node *n);
+
+/* ---- Loops (block_loop.c) ---- */
+
+typedef struct flxi_block_loop flxi_block_loop;
+
+/* The loop of a set, with its bodies; NULL in *out where one of the ops cannot be made for the extents of a block. */
+flx_code flxi_block_loop_new(const flxi_block_set *s, flxi_block_loop **out);
+void flxi_block_loop_free(flxi_block_loop *l);
+/* Whether all values that the loop reads have been copied. */
+bool flxi_block_loop_is_ready(const flxi_block_loop *l, const flxi_copy *c);
+/* Appends it, in place of the results of the set. */
+flx_code flxi_block_loop_append(flxi_block_loop *l, flxi_copy *c);
+
+#endif

@@ -138,6 +138,7 @@ static const struct {
     {"simplify", {flxi_simplify, NULL}, false},
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
+    {"narrow positions", {flxi_pass_narrow_positions, NULL}, true},
     {"block rows", {NULL, pass_block_rows}, true},
     {"absorb transposes", {flxi_pass_absorb_transposes, NULL}, false},
     {"spread products", {flxi_pass_spread_products, NULL}, true},

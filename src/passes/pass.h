@@ -78,6 +78,9 @@ flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_
 enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Comparisons of positions along axes in 32 bits where these hold them. */
+flx_code flxi_pass_narrow_positions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Large results of products, such as the scores of attention, in blocks of rows: a loop computes each block and what is
    made of it. Only where extents are numbers. */
 flx_code flxi_pass_block_rows(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);

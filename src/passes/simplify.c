@@ -110,6 +110,14 @@ static flx_val sub_zero(rewriting *w)
     return plus_zero ? stretched(w, w->x[0]) : FLX_NONE;
 }
 
+static flx_val add_zero(rewriting *w)
+{
+    for (int k = 0; k < 2 && flxi_is_int(w->type->dtype); k++)
+        if (is_number(w->to, w->x[k], 0.0))
+            return stretched(w, w->x[1 - k]);
+    return FLX_NONE;
+}
+
 static flx_val twice(rewriting *w)
 {
     const flxi_node *n = maker(w->to, w->x[0]);
@@ -122,6 +130,9 @@ static flx_val fixed_choice(rewriting *w)
     const flx_tensor *c = uniform(w->to, w->x[0]);
     if (w->x[1].id == w->x[2].id)
         return stretched(w, w->x[1]);
+    if (w->type->dtype == FLX_BOOL && flxi_type_at(w->to, w->x[0].id)->dtype == FLX_BOOL &&
+        is_number(w->to, w->x[1], 1.0) && is_number(w->to, w->x[2], 0.0))
+        return stretched(w, w->x[0]);
     if (!c || flxi_is_complex(c->type.dtype))
         return FLX_NONE;
     double x = flxi_load_double(c->type.dtype, c->data, 0);
@@ -299,12 +310,13 @@ typedef struct {
 static const rewrite_row rewrites[] = {
     {OP_mul, mul_by_one, "1 x = x"},
     {OP_div, div_by_one, "x / 1 = x"},
+    {OP_add, add_zero, "x + 0 = x for integers"},
     {OP_sub, sub_zero, "x - 0 = x, also for -0"},
     {OP_neg, twice, "-(-x) = x"},
     {OP_not, twice, "not not x = x"},
     {OP_conjugate, twice, "conjugating twice"},
     {OP_cast, cast_back, "a wider format holds every value of a narrower one"},
-    {OP_where, fixed_choice, "both branches are one value, or the predicate is one value"},
+    {OP_where, fixed_choice, "both branches are one value, the predicate is one value, or the choice is true or false"},
     {OP_and, fixed_logic, "and with a constant"},
     {OP_or, fixed_logic, "or with a constant"},
     {OP_concat, one_operand, "nothing to join"},

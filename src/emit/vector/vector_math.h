@@ -17,6 +17,13 @@
         {name, KBY_TYPE, text}, 0 \
     }
 
+/* Results that are zero because of underflow are not computed: where a product underflows, processors take hundreds of
+   cycles for the vector, and rows with masked elements are full of them. */
+#define FAR_BELOW(limit)                              \
+    "    const $i far = ($i)(x < @all(" limit "));\n" \
+    "    x = ($v)(($i)x & ~far);\n"
+#define ZERO_FAR_BELOW(value) "    return ($v)(($i)(" value ") & ~far);\n}\n"
+
 /* The same text for both types, with the constants of one. */
 
 /* e^x: the scaled one with nothing added. -0 vanishes in an addition. */

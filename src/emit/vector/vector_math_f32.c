@@ -15,21 +15,18 @@ const flxi_vhelper flxi_vector_math_f32[] = {
     ROW("exp_part", "$F $v $n($v z)\n{\n" FIRST("0x1.6db44ap-10f") STEP("0x1.123b64p-7f") STEP("0x1.55545ep-5f")
                         STEP("0x1.55548ep-3f") STEP("0.5f") "    return @fma(q * z, z, z);\n}\n"),
     /* e^(x + y) 2^n for a small y; in two steps, because 2^n alone may overflow or underflow */
-    ROW("exp_scaled",
-        "$F $v $n($v x, $v y, $i n)\n{\n"
-        "    x = @pick(($i)(x > @all(90.0f)), @all(90.0f), x);\n"
-        "    x = @pick(($i)(x < @all(-106.0f)), @all(-106.0f), x);\n" SPLIT_EXP
-        "    const $i m = ($i)(($u)t - ($u)magic + ($u)n), h = m >> 1;\n"
-        "    return (@all(1.0f) + @exp_part(z)) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23);\n}\n"),
+    ROW("exp_scaled", "$F $v $n($v x, $v y, $i n)\n{\n"
+                      "    x = @pick(($i)(x > @all(90.0f)), @all(90.0f), x);\n" FAR_BELOW("-106.0f") SPLIT_EXP
+        "    const $i m = ($i)(($u)t - ($u)magic + ($u)n), h = m >> 1;\n" ZERO_FAR_BELOW(
+            "(@all(1.0f) + @exp_part(z)) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23)")),
     ROW("exp", TEXT_EXP),
     ROW("exp2", "$F $v $n($v x)\n{\n"
-                "    x = @pick(($i)(x > @all(130.0f)), @all(130.0f), x);\n"
-                "    x = @pick(($i)(x < @all(-152.0f)), @all(-152.0f), x);\n"
-                "    const $v magic = @all(0x1.8p23f), t = x + magic, d = x - (t - magic);\n"
-                "    const $v c = @all(0x1.62e430p-1f), z = d * c, low = @fma(d, c, -z);\n"
-                "    const $v p = @exp_part(z) + @fma(d, @all(-0x1.05c610p-29f), low);\n"
-                "    const $i m = ($i)(($u)t - ($u)magic), h = m >> 1;\n"
-                "    return (@all(1.0f) + p) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23);\n}\n"),
+                "    x = @pick(($i)(x > @all(130.0f)), @all(130.0f), x);\n" FAR_BELOW(
+                    "-152.0f") "    const $v magic = @all(0x1.8p23f), t = x + magic, d = x - (t - magic);\n"
+                               "    const $v c = @all(0x1.62e430p-1f), z = d * c, low = @fma(d, c, -z);\n"
+                               "    const $v p = @exp_part(z) + @fma(d, @all(-0x1.05c610p-29f), low);\n"
+                               "    const $i m = ($i)(($u)t - ($u)magic), h = m >> 1;\n" ZERO_FAR_BELOW(
+                                   "(@all(1.0f) + p) * ($v)((($u)h + 127) << 23) * ($v)((($u)m - ($u)h + 127) << 23)")),
     ROW("expm1", "$F $v $n($v a)\n{\n"
                  "    $v x = @pick(($i)(a > @all(89.0f)), @all(89.0f), a);\n"
                  "    x = @pick(($i)(x < @all(-20.0f)), @all(-20.0f), x);\n"

@@ -10,9 +10,9 @@
     "    const $v magic = @all(0x1.8p52), t = @fma(x, @all(0x1.71547652b82fep0), magic), k = t - magic;\n" \
     "    const $v z = @fma(k, @all(-0x1.abc9e3b39803fp-56), @fma(k, @all(-0x1.62e42fefa39efp-1), x) + y);\n"
 /* (1 + p) 2^m in two steps. */
-#define SCALE(p)                                 \
-    "    const $u h = (m + 4096 >> 1) - 2048;\n" \
-    "    return (@all(1.0) + " p ") * ($v)((h + 1023) << 52) * ($v)((m - h + 1023) << 52);\n}\n"
+#define SCALE(p)                                                 \
+    "    const $u h = (m + 4096 >> 1) - 2048;\n" ZERO_FAR_BELOW( \
+        "(@all(1.0) + " p ") * ($v)((h + 1023) << 52) * ($v)((m - h + 1023) << 52)")
 
 const flxi_vhelper flxi_vector_math_f64[] = {
     ROW("exp_part", "$F $v $n($v z)\n{\n" FIRST("0x1.af38b4925be09p-26") STEP("0x1.28918e390a71ep-22")
@@ -20,17 +20,15 @@ const flxi_vhelper flxi_vector_math_f64[] = {
                             STEP("0x1.6c16c1788dc33p-10") STEP("0x1.11111111109b2p-7") STEP("0x1.5555555553d5ep-5")
                                 STEP("0x1.5555555555556p-3") STEP("0.5") "    return @fma(q * z, z, z);\n}\n"),
     ROW("exp_scaled", "$F $v $n($v x, $v y, $i n)\n{\n"
-                      "    x = @pick(($i)(x > @all(711.0)), @all(711.0), x);\n"
-                      "    x = @pick(($i)(x < @all(-747.0)), @all(-747.0), x);\n" SPLIT_EXP
-                      "    const $u m = ($u)t - ($u)magic + ($u)n;\n" SCALE("@exp_part(z)")),
+                      "    x = @pick(($i)(x > @all(711.0)), @all(711.0), x);\n" FAR_BELOW("-747.0") SPLIT_EXP
+        "    const $u m = ($u)t - ($u)magic + ($u)n;\n" SCALE("@exp_part(z)")),
     ROW("exp", TEXT_EXP),
     ROW("exp2", "$F $v $n($v x)\n{\n"
-                "    x = @pick(($i)(x > @all(1026.0)), @all(1026.0), x);\n"
-                "    x = @pick(($i)(x < @all(-1078.0)), @all(-1078.0), x);\n"
-                "    const $v magic = @all(0x1.8p52), t = x + magic, d = x - (t - magic);\n"
-                "    const $v c = @all(0x1.62e42fefa39efp-1), z = d * c, low = @fma(d, c, -z);\n"
-                "    const $v p = @exp_part(z) + @fma(d, @all(0x1.abc9e3b39803fp-56), low);\n"
-                "    const $u m = ($u)t - ($u)magic;\n" SCALE("p")),
+                "    x = @pick(($i)(x > @all(1026.0)), @all(1026.0), x);\n" FAR_BELOW(
+                    "-1078.0") "    const $v magic = @all(0x1.8p52), t = x + magic, d = x - (t - magic);\n"
+                               "    const $v c = @all(0x1.62e42fefa39efp-1), z = d * c, low = @fma(d, c, -z);\n"
+                               "    const $v p = @exp_part(z) + @fma(d, @all(0x1.abc9e3b39803fp-56), low);\n"
+                               "    const $u m = ($u)t - ($u)magic;\n" SCALE("p")),
     ROW("expm1", "$F $v $n($v a)\n{\n"
                  "    $v x = @pick(($i)(a > @all(710.0)), @all(710.0), a);\n"
                  "    x = @pick(($i)(x < @all(-40.0)), @all(-40.0), x);\n"

@@ -5,14 +5,6 @@
    share nothing, before the rows, which share the keys. What is chosen depends on shapes alone. */
 #include "passes/blocks/block_rows.h"
 
-/* What products of one block read and write should stay in the second cache of a core; more than `most` does not pay.
-   And what takes less than this as a whole stays as it is. */
-static const double wanted_bytes = 1 << 20, most_bytes = 4 << 20, least_bytes = 2 << 20;
-/* Blocks that read the same matrices have at least this many rows: packing them must pay. */
-static const int64_t least_rows = 32;
-/* What all blocks read is no matrix if it takes less than this. */
-static const double most_small = 1 << 14;
-
 typedef struct {
     int axis; /* of the seed */
     int64_t extent;
@@ -197,7 +189,8 @@ static void weigh(const flxi_block_set *s, cut *c)
         bool is_sum = flxi_block_is_sum(s, n), is_cut = is_sum || s->axis[n->first] >= 0;
         c->sums += is_sum ? bytes_of(s->g, n->first) : 0;
         for (uint32_t k = 0; is_cut && k < n->nin; k++)
-            if (!is_inside(s, n->in[k]) && !is_before(s, i, k) && flxi_block_operand_axis(s, n, k) < 0)
+            if (!is_inside(s, n->in[k]) && !is_before(s, i, k) && flxi_type_at(s->g, n->in[k])->rank > 0 &&
+                flxi_block_operand_axis(s, n, k) < 0)
                 c->shared += bytes_of(s->g, n->in[k]);
     }
 }
@@ -222,10 +215,11 @@ static int64_t at_least(double x)
 static int64_t rows_of(const flxi_block_set *s, uint32_t seed, const cut *c, double stored)
 {
     double each = stored / (double)c->extent;
-    int64_t lines = flxi_type_at(s->g, seed)->dims[c->axis] / c->extent, rows = (int64_t)(wanted_bytes / each);
-    bool is_shared = c->sums > 0 || c->shared > most_small;
+    int64_t lines = flxi_type_at(s->g, seed)->dims[c->axis] / c->extent,
+            rows = (int64_t)(s->limits->wanted_block / each);
+    bool is_shared = c->sums > 0 || c->shared >= s->limits->least_shared;
     if (is_shared) {
-        int64_t least = (least_rows + lines - 1) / lines;
+        int64_t least = (s->limits->least_rows + lines - 1) / lines;
         rows = rows < least ? least : rows;
     }
     if (c->sums > 0) {
@@ -233,7 +227,7 @@ static int64_t rows_of(const flxi_block_set *s, uint32_t seed, const cut *c, dou
         rows = rows < least ? least : rows;
     }
     rows = rows < 1 ? 1 : rows;
-    if (rows >= c->extent || (is_shared && (double)rows * each > most_bytes))
+    if (rows >= c->extent || (is_shared && (double)rows * each > s->limits->most_block))
         return 0;
     return even_rows(c->extent, rows);
 }
@@ -302,7 +296,7 @@ bool flxi_block_choose(flxi_block_set *s, uint32_t seed)
     const flx_type *t = flxi_type_at(s->g, seed);
     bool *is_counted = flxi_new(s->arena, bool, s->g->value_count + 1);
     double stored = is_counted ? stored_bytes(s, is_counted) : 0;
-    if (stored < least_bytes)
+    if (stored < s->limits->least_whole)
         return false;
     for (int a = 0; a < t->rank; a++) {
         if (t->dims[a] < 2)

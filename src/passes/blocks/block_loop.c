@@ -232,12 +232,12 @@ static bool add_outputs(making *m)
     char name[32];
     for (size_t i = 0; i < l->sums.n; i++) {
         flx_val sum = flx_add(m->g, value_of(m, m->carries[i]), value_of(m, m->id[l->sums.at[i]]));
-        snprintf(name, sizeof name, "sum%zu", i);
+        snprintf(name, sizeof name, "new_sum%zu", i);
         if (m->g->error.code || flxi_add_output(m->g, sum.id, name) != FLX_OK)
             return false;
     }
     for (size_t i = 0; i < l->stacks.n; i++) {
-        snprintf(name, sizeof name, "rows%zu", i);
+        snprintf(name, sizeof name, "result%zu", i);
         if (flxi_add_output(m->g, m->id[l->stacks.at[i]], name) != FLX_OK)
             return false;
     }

@@ -73,6 +73,8 @@ int flxi_block_push(const flx_graph *g, const flxi_node *n, uint32_t operand, in
     flxi_link link = {.axis = axis};
     if (is_reshape(n))
         return reshaped_axis(x, y, axis, extent);
+    if (n->op == OP_stop_gradient)
+        return axis;
     if (op->rules->link ? !op->rules->link(&use, &link) : op->op_class != CLASS_POINTWISE)
         return -1;
     if (!op->rules->link)

@@ -22,10 +22,15 @@
 #include "graph/op/attr_access.h"
 #include "ops/opcode.h"
 
-/* A product is worth it if its result takes at least this many bytes, is at least as many times as large as its
-   operands, and sums over at most so many terms: otherwise writing the result is little beside computing it. */
-static const double least_result = 1 << 20, least_growth = 2;
-static const int64_t most_terms = 256;
+const flxi_block_limits flxi_usual_blocks = {.least_result = 1 << 20,
+                                             .least_growth = 2,
+                                             .most_terms = 256,
+                                             .wanted_block = 1 << 20,
+                                             .most_block = 4 << 20,
+                                             .least_whole = 2 << 20,
+                                             .least_rows = 32,
+                                             .least_shared = 1 << 14};
+
 /* An op generates its result if its operands have this many times fewer elements. */
 static const int64_t generated_growth = 8;
 
@@ -35,6 +40,7 @@ typedef struct {
     const flx_graph *g;
     flxi_arena arena;
     flx_error *err;
+    const flxi_block_limits *limits;
     int64_t size;        /* elements of the products that are looked for */
     uint8_t *kind;       /* by node */
     bool *is_generated;  /* by node */
@@ -82,22 +88,22 @@ static int64_t terms_of(const flx_graph *g, const flxi_node *n)
     return terms;
 }
 
-static bool is_seed(const flx_graph *g, const flxi_node *n)
+static bool is_seed(const flx_graph *g, const flxi_node *n, const flxi_block_limits *w)
 {
     if (!flxi_is_contraction(n) || !flxi_block_knows(g, n))
         return false;
     double result = bytes_of(g, n->first);
-    return result >= least_result && result >= least_growth * (bytes_of(g, n->in[0]) + bytes_of(g, n->in[1])) &&
-           terms_of(g, n) <= most_terms;
+    return result >= w->least_result && result >= w->least_growth * (bytes_of(g, n->in[0]) + bytes_of(g, n->in[1])) &&
+           terms_of(g, n) <= w->most_terms;
 }
 
 /* The largest number of elements of such a product below a limit; 0: there is none. */
-static int64_t next_size(const flx_graph *g, int64_t limit)
+static int64_t next_size(const flx_graph *g, const flxi_block_limits *w, int64_t limit)
 {
     int64_t most = 0;
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
-        int64_t count = is_seed(g, n) ? count_of(g, n->first) : 0;
+        int64_t count = is_seed(g, n, w) ? count_of(g, n->first) : 0;
         most = count < limit && count > most ? count : most;
     }
     return most;
@@ -157,7 +163,7 @@ static void sort_nodes(finder *f)
             f->is_large[n->first] = count_of(g, n->first) >= f->size / 2;
             f->is_generated[i] = is_generated(f, n);
             f->kind[i] = (uint8_t)kind_of(f, n);
-            f->is_seed[i] = is_seed(g, n) && count_of(g, n->first) == f->size;
+            f->is_seed[i] = is_seed(g, n, f->limits) && count_of(g, n->first) == f->size;
         }
         f->stage[i] = stage_of(f, i);
         for (uint32_t k = 0; k < n->nin; k++)
@@ -284,6 +290,7 @@ static flx_code cut_stage(finder *f, uint32_t stage)
         if (!f->is_seed[i] || f->parent[i] == UINT32_MAX || is_done[set_of(f, i)])
             continue;
         flxi_block_set s = {.g = f->g,
+                            .limits = f->limits,
                             .position = f->position,
                             .is_large = f->is_large,
                             .is_generated = f->is_generated,
@@ -375,9 +382,10 @@ static flx_code copy_with_loops(finder *f, flxi_copy *c)
     return left ? flxi_fail(f->err, FLX_E_INTERNAL, "the loops over blocks depend on each other") : FLX_OK;
 }
 
-static flx_code cut_size(const flx_graph *in, int64_t size, flx_graph **out, flxi_remap *remap, flx_error *err)
+static flx_code cut_size(const flx_graph *in, const flxi_block_limits *limits, int64_t size, flx_graph **out,
+                         flxi_remap *remap, flx_error *err)
 {
-    finder f = {.g = in, .size = size, .err = err};
+    finder f = {.g = in, .limits = limits, .size = size, .err = err};
     flxi_copy c;
     flxi_arena_init(&f.arena, &in->ctx->mem);
     flx_code code = flxi_copy_begin(&c, in, err);
@@ -393,15 +401,16 @@ static flx_code cut_size(const flx_graph *in, int64_t size, flx_graph **out, flx
 }
 
 /* One size after the other, the largest first: what is large is a matter of the product that is looked for. */
-flx_code flxi_pass_block_rows(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+flx_code flxi_block_rows(const flx_graph *in, const flxi_block_limits *limits, flx_graph **out, flxi_remap *remap,
+                         flx_error *err)
 {
     flx_graph *now;
     flxi_remap total;
     FLXI_TRY(flxi_pass_dce(in, &now, &total, err));
-    for (int64_t size = next_size(now, INT64_MAX); size; size = next_size(now, size)) {
+    for (int64_t size = next_size(now, limits, INT64_MAX); size; size = next_size(now, limits, size)) {
         flx_graph *cut = NULL, *next = NULL;
         flxi_remap step = {0}, swept = {0};
-        flx_code code = cut_size(now, size, &cut, &step, err);
+        flx_code code = cut_size(now, limits, size, &cut, &step, err);
         if (code == FLX_OK)
             code = flxi_pass_dce(cut, &next, &swept, err);
         flx_graph_release(cut);
@@ -424,4 +433,9 @@ flx_code flxi_pass_block_rows(const flx_graph *in, flx_graph **out, flxi_remap *
     else
         flxi_remap_free(&total);
     return FLX_OK;
+}
+
+flx_code flxi_pass_block_rows(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    return flxi_block_rows(in, &flxi_usual_blocks, out, remap, err);
 }

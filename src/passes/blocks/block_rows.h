@@ -5,9 +5,31 @@
 
 #include "passes/pass.h"
 
+/* What is worth it; all depends on shapes alone. */
+typedef struct {
+    /* A product whose result takes at least this many bytes, is at least so many times as large as its operands, and
+       sums over at most so many terms: otherwise writing the result is little beside computing it. */
+    double least_result, least_growth;
+    int64_t most_terms;
+    /* What the products of one block read and write should stay in the second cache of a core; more than `most` does
+       not pay, and what takes less than `least` as a whole stays as it is. */
+    double wanted_block, most_block, least_whole;
+    /* Blocks that read the same matrices have at least this many rows: packing these must pay. What takes less than so
+       many bytes is no matrix. */
+    int64_t least_rows;
+    double least_shared;
+} flxi_block_limits;
+
+extern const flxi_block_limits flxi_usual_blocks;
+
+/* flxi_pass_block_rows() with other limits, for tests. */
+flx_code flxi_block_rows(const flx_graph *in, const flxi_block_limits *limits, flx_graph **out, flxi_remap *remap,
+                         flx_error *err);
+
 /* Nodes that one loop computes, and how. */
 typedef struct {
     const flx_graph *g;
+    const flxi_block_limits *limits;
     uint32_t *nodes; /* ascending */
     uint32_t num_nodes;
     uint32_t *results; /* values that are needed outside of the loop */

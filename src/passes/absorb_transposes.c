@@ -2,8 +2,8 @@
 /* absorb_transposes.c: products of transposed matrices read the matrices as stored. matmul(transpose(a), b) becomes a
    dot_general that contracts another axis of a: the product packs its operands anyway, and a transposed one costs
    nothing extra. A product that is used only transposed is computed transposed: transpose(a b) is the product of
-   transpose(b) and transpose(a), and a dot_general whose result has the free axes of a and b exchanged is that of b
-   and a: so gradients of weights are written as other frameworks write them. */
+   transpose(b) and transpose(a). Products that are dot_general already read any operand whose axes are permuted, as
+   long as the axes of the result keep their order. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -84,9 +84,58 @@ static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_
     return code;
 }
 
-/* The dot_general whose result node n has with the free axes of both operands exchanged, if nothing else reads it;
-   otherwise NULL. */
-static const flxi_node *exchanged_product(const flx_graph *g, const flxi_node *n, const uint32_t *uses)
+/* ---- dot_general ---- */
+
+typedef struct {
+    uint32_t value;
+    int64_t summed[FLX_MAX_RANK], batch[FLX_MAX_RANK];
+    size_t num_summed, num_batch;
+} side;
+
+static bool holds(const int64_t *axes, size_t n, int64_t axis)
+{
+    for (size_t i = 0; i < n; i++)
+        if (axes[i] == axis)
+            return true;
+    return false;
+}
+
+static side side_of(const flxi_node *n, uint32_t k)
+{
+    const flx_ints *summed = flxi_node_ints(n, k ? "rc" : "lc"), *batch = flxi_node_ints(n, k ? "rb" : "lb");
+    side s = {.value = n->in[k], .num_summed = summed->n, .num_batch = batch->n};
+    for (size_t i = 0; i < summed->n; i++)
+        s.summed[i] = summed->v[i];
+    for (size_t i = 0; i < batch->n; i++)
+        s.batch[i] = batch->v[i];
+    return s;
+}
+
+/* The operand as stored, if its own axes keep their order. */
+static bool read_permuted(const flx_graph *g, side *s)
+{
+    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, s->value)->node);
+    int64_t last = -1;
+    if (n->op != OP_transpose || flxi_value_at(g, s->value)->pinned)
+        return false;
+    const flx_ints *perm = flxi_node_ints(n, "perm");
+    for (size_t k = 0; k < perm->n; k++) {
+        if (holds(s->summed, s->num_summed, (int64_t)k) || holds(s->batch, s->num_batch, (int64_t)k))
+            continue;
+        if (perm->v[k] < last)
+            return false;
+        last = perm->v[k];
+    }
+    for (size_t i = 0; i < s->num_summed; i++)
+        s->summed[i] = perm->v[s->summed[i]];
+    for (size_t i = 0; i < s->num_batch; i++)
+        s->batch[i] = perm->v[s->batch[i]];
+    s->value = n->in[0];
+    return true;
+}
+
+/* The dot_general whose result node n transposes by exchanging the sides, if nothing else reads it; otherwise NULL. */
+static const flxi_node *turned_product(const flx_graph *g, const flxi_node *n, const uint32_t *uses)
 {
     if (n->op != OP_transpose || uses[n->in[0]] != 1 || flxi_value_at(g, n->in[0])->pinned)
         return NULL;
@@ -94,27 +143,42 @@ static const flxi_node *exchanged_product(const flx_graph *g, const flxi_node *n
     if (p->op != OP_dot_general)
         return NULL;
     const flx_ints *perm = flxi_node_ints(n, "perm");
-    int64_t batch = (int64_t)flxi_node_ints(p, "lb")->n;
-    int64_t left = flxi_type_at(g, p->in[0])->rank - batch - (int64_t)flxi_node_ints(p, "lc")->n;
-    int64_t right = (int64_t)perm->n - batch - left;
-    for (int64_t k = 0; k < (int64_t)perm->n; k++) {
-        int64_t from = k < batch ? k : k < batch + right ? k + left : k - right;
-        if (perm->v[k] != from)
+    size_t batch = flxi_node_ints(p, "lb")->n;
+    size_t left = (size_t)flxi_type_at(g, p->in[0])->rank - batch - flxi_node_ints(p, "lc")->n;
+    size_t right = perm->n - batch - left;
+    if (!left || !right)
+        return NULL;
+    for (size_t k = 0; k < perm->n; k++) {
+        size_t from = k < batch ? k : k < batch + right ? k + left : k - right;
+        if (perm->v[k] != (int64_t)from)
             return NULL;
     }
     return p;
 }
 
-static flx_code exchange(flxi_copy *c, const flxi_node *n, uint32_t result)
+static flx_code absorb_dot(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_t result)
 {
-    flx_val a = {c->remap.id[n->in[0]], c->to->serial};
-    flx_val b = {c->remap.id[n->in[1]], c->to->serial};
-    flx_val y = flx_dot_general(c->to, b, a, *flxi_node_ints(n, "rc"), *flxi_node_ints(n, "lc"),
-                                *flxi_node_ints(n, "rb"), *flxi_node_ints(n, "lb"));
+    side l = side_of(n, is_turned), r = side_of(n, !is_turned);
+    while (read_permuted(c->from, &l))
+        continue;
+    while (read_permuted(c->from, &r))
+        continue;
+    flx_val y = flx_dot_general(c->to, ((flx_val){c->remap.id[l.value], c->to->serial}),
+                                ((flx_val){c->remap.id[r.value], c->to->serial}), ((flx_ints){l.summed, l.num_summed}),
+                                ((flx_ints){r.summed, r.num_summed}), ((flx_ints){l.batch, l.num_batch}),
+                                ((flx_ints){r.batch, r.num_batch}));
     flx_code code = flx_graph_error(c->to, c->err);
     if (code == FLX_OK)
         flxi_copy_replace(c, result, y.id);
     return code;
+}
+
+static bool is_absorbed_dot(const flx_graph *g, const flxi_node *n)
+{
+    if (n->op != OP_dot_general)
+        return false;
+    side l = side_of(n, 0), r = side_of(n, 1);
+    return read_permuted(g, &l) || read_permuted(g, &r);
 }
 
 static void count_uses(const flx_graph *g, uint32_t *uses)
@@ -132,11 +196,13 @@ static flx_code rewrite(flxi_copy *c, const uint32_t *uses)
 {
     for (uint32_t i = 0; i < c->from->node_count; i++) {
         const flxi_node *n = flxi_node_at(c->from, i), *product = transposed_product(c->from, n, uses);
-        const flxi_node *exchanged = exchanged_product(c->from, n, uses);
-        if (product)
+        const flxi_node *turned = turned_product(c->from, n, uses);
+        if (turned)
+            FLXI_TRY(absorb_dot(c, turned, true, n->first));
+        else if (is_absorbed_dot(c->from, n))
+            FLXI_TRY(absorb_dot(c, n, false, n->first));
+        else if (product)
             FLXI_TRY(absorb(c, product, true, n->first));
-        else if (exchanged)
-            FLXI_TRY(exchange(c, exchanged, n->first));
         else if (is_absorbed(c->from, n))
             FLXI_TRY(absorb(c, n, false, n->first));
         else

@@ -25,6 +25,27 @@ static const struct {
     {"graph g(a: f64[4, 3, 5], b: f64[4, 6]) { y = dot_general(a, b, lc=[0], rc=[0])"
      " return transpose(y, perm=[2, 1, 0]) }",
      1},
+    /* dot_general: the sides change places, operands are read as stored, chains of transposes too */
+    {"graph g(a: f64[4, 3, 2], b: f64[4, 5]) { return transpose(dot_general(a, b, lc=[0], rc=[0]), perm=[2, 0, 1]) }",
+     0},
+    {"graph g(a: f64[2, 4, 3], b: f64[5, 2, 4]) {\n"
+     "  return transpose(dot_general(a, b, lc=[1], rc=[2], lb=[0], rb=[1]), perm=[0, 2, 1]) }",
+     0},
+    {"graph g(a: f64[3, 2, 4], b: f64[2, 4, 5]) {\n"
+     "  return dot_general(transpose(a, perm=[1, 2, 0]), b, lc=[1], rc=[1], lb=[0], rb=[0]) }",
+     0},
+    {"graph g(a: f64[3, 2, 4], b: f64[2, 5, 4]) {\n"
+     "  x = transpose(transpose(a, perm=[2, 0, 1]), perm=[2, 1, 0])\n"
+     "  return dot_general(x, transpose(b, perm=[1, 2, 0]), lc=[2], rc=[1], lb=[0], rb=[2]) }",
+     0},
+    /* the order of axes would change */
+    {"graph g(a: f64[3, 2, 4], b: f64[4, 5]) { return dot_general(transpose(a, perm=[1, 0, 2]), b, lc=[2], rc=[0]) }",
+     1},
+    {"graph g(a: f64[4, 3, 2], b: f64[4, 5]) { return transpose(dot_general(a, b, lc=[0], rc=[0]), perm=[1, 0, 2]) }",
+     1},
+    {"graph g(a: f64[4, 3], b: f64[4, 5]) {\n"
+     "  y = dot_general(a, b, lc=[0], rc=[0])\n  return y, transpose(y, perm=[1, 0]) }",
+     1},
     /* The product itself is needed too. */
     {"graph g(a: f64[3, 4], b: f64[4, 5]) { y = matmul(a, b) return y, transpose(y, perm=[1, 0]) }", 1},
     /* Other axes, or a batch that broadcasts. */

@@ -11,7 +11,7 @@
    Every node is one of these:
      inner    its result is large, or is small but computed from large values by cheap ops: the maximum of a row;
      exit     a product that makes something small from large values;
-     outside  everything else.
+     outside  everything else, also values that a loop computes again because that takes less than reading them.
    Loops compute exits, and inner values that nodes outside read. What reads the result of a loop is in a later stage;
    exits of one stage that use common values are in one loop. A loop of a later stage computes again what it needs of
    an earlier one: the backward pass its weights, as the alternative is to keep them in memory as a whole.
@@ -25,9 +25,9 @@
 const flxi_block_limits flxi_usual_blocks = {.least_result = 1 << 20,
                                              .least_growth = 2,
                                              .most_terms = 256,
-                                             .wanted_block = 1 << 20,
-                                             .most_block = 4 << 20,
-                                             .least_whole = 2 << 20,
+                                             .wanted_block = 2 << 20,
+                                             .most_block = 8 << 20,
+                                             .least_whole = 3 << 20,
                                              .least_rows = 32,
                                              .least_shared = 1 << 14};
 
@@ -122,10 +122,23 @@ static bool is_generated(const finder *f, const flxi_node *n)
     int64_t count = count_of(f->g, n->first);
     if (flxi_is_contraction(n) || is_fold(n) || count < generated_growth)
         return false;
-    for (uint32_t k = 0; k < n->nin; k++)
-        if (!f->is_generated[producer(f->g, n->in[k])] && count_of(f->g, n->in[k]) > count / generated_growth)
+    for (uint32_t k = 0; k < n->nin; k++) {
+        uint32_t p = producer(f->g, n->in[k]);
+        if (f->kind[p] != NODE_OUTSIDE || (!f->is_generated[p] && count_of(f->g, n->in[k]) > count / generated_growth))
             return false;
+    }
     return true;
+}
+
+/* Results of products that are looked for, and what is computed from them. Other values of that size, such as the
+   activations of a layer, are computed as a whole anyway. */
+static bool is_large(const finder *f, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(f->g, i);
+    bool is_ours = is_seed(f->g, n, f->limits);
+    for (uint32_t k = 0; k < n->nin; k++)
+        is_ours |= f->kind[producer(f->g, n->in[k])] == NODE_INNER;
+    return is_ours && count_of(f->g, n->first) >= f->size / 2;
 }
 
 static node_kind kind_of(const finder *f, const flxi_node *n)
@@ -160,8 +173,8 @@ static void sort_nodes(finder *f)
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
         if (flxi_block_knows(g, n)) {
-            f->is_large[n->first] = count_of(g, n->first) >= f->size / 2;
             f->is_generated[i] = is_generated(f, n);
+            f->is_large[n->first] = is_large(f, i);
             f->kind[i] = (uint8_t)kind_of(f, n);
             f->is_seed[i] = is_seed(g, n, f->limits) && count_of(g, n->first) == f->size;
         }
@@ -180,8 +193,7 @@ static void sort_nodes(finder *f)
 
 static bool is_root(const finder *f, uint32_t i)
 {
-    bool escapes = f->escapes[flxi_node_at(f->g, i)->first];
-    return f->kind[i] == NODE_EXIT || (f->kind[i] == NODE_INNER && escapes && !f->is_generated[i]);
+    return f->kind[i] == NODE_EXIT || (f->kind[i] == NODE_INNER && f->escapes[flxi_node_at(f->g, i)->first]);
 }
 
 static uint32_t set_of(finder *f, uint32_t i)

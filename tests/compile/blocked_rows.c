@@ -372,3 +372,180 @@ TEST(blocks_keep_the_meaning_of_random_graphs)
     }
     CHECK_MSG(cut_ones > 30, "only %d graphs were cut", cut_ones);
 }
+
+/* ---- Without memory ---- */
+
+TEST(blocks_without_memory)
+{
+    static const char text[] = "graph g(q: f64[13, 4], k: f64[12, 4], v: f64[12, 4], d: f64[13, 4]) {\n"
+                               "  s = dot_general(q, k, lc=[1], rc=[1])\n"
+                               "  m = le(iota(i64[13, 12], axis=1), iota(i64[13, 12], axis=0))\n"
+                               "  e = exp(where(m, s, -3))\n  p = div(e, reduce_sum(e, axes=[1], keep_dims=true))\n"
+                               "  return matmul(p, v), dot_general(p, d, lc=[0], rc=[0])\n}";
+    fault counting = {0};
+    text_bench b = bench_open(text, &counting);
+    size_t before = counting.calls;
+    flx_graph *g = blocked(b.g, &b.err);
+    size_t requests = counting.calls - before;
+    CHECK_EQ_I64(count(g, OP_scan), 1);
+    flx_graph_release(g);
+    bench_close(&b);
+    CHECK(fault_is_clean(&counting));
+    for (size_t n = 1; n <= requests; n++) {
+        fault starved = {0};
+        b = bench_open(text, &starved);
+        starved.fail_at = starved.calls + n;
+        flx_error err = {0};
+        g = NULL;
+        flx_code code = flxi_block_rows(b.g, &small_blocks, &g, NULL, &err);
+        bool failed = starved.failed > 0;
+        starved.fail_at = 0;
+        test_fail_context("request %zu of %zu fails", n, requests);
+        CHECK_CODE(code, failed ? FLX_E_OOM : FLX_OK, &err);
+        if (code == FLX_OK)
+            flx_graph_release(g);
+        bench_close(&b);
+        CHECK_MSG(fault_is_clean(&starved), "%zu blocks leaked, %zu errors", starved.live_blocks, starved.errors);
+        test_count_case();
+    }
+}
+
+/* ---- Compiled ---- */
+
+/* Large enough for the usual limits; 499 and 997 are prime: no block divides them. */
+#define LARGE(n, heads, kv, attrs)                                                                             \
+    "graph g(q: f32[1, " heads ", " n ", 16], k: f32[1, " kv ", " n ", 16], v: f32[1, " kv ", " n ", 16]) {\n" \
+    "  y = attention(q, k, v, layout=bhsd" attrs ")\n  return reduce_sum(mul(y, sin(y))), y }"
+
+static const struct {
+    const char *what, *text;
+} compiled[] = {
+    {"heads", LARGE("640", "6", "6", ", mask_kind=causal")},
+    {"one head", LARGE("1000", "1", "1", ", softcap=3.0")},
+    {"shared heads, a last block", LARGE("499", "6", "3", ", num_kv_heads=3, mask_kind=sliding_window, window=40")},
+    {"one head, a last block", LARGE("997", "1", "1", ", mask_kind=causal")},
+};
+
+typedef struct {
+    flx_tensor *out[TEXT_OUTPUTS];
+    size_t memory;
+} result;
+
+static result run_compiled(const flx_graph *g, uint32_t flags, int threads, size_t n)
+{
+    result r = {0};
+    flx_error err = {0};
+    flx_exec *e = flx_compile(g, &(flx_compile_options){.flags = flags, .threads = threads}, &err);
+    CHECK_MADE(e, &err);
+    CHECK_OK(flx_exec_run(e, NULL, feeds, n, r.out, &err), &err);
+    r.memory = flx_exec_memory(e);
+    flx_exec_free(e);
+    return r;
+}
+
+static void expect_same_bits(const flx_graph *g, const result *a, const result *b, int threads)
+{
+    for (size_t i = 0; i < flx_graph_output_count(g); i++)
+        CHECK_MSG(memcmp(flx_tensor_const_data(a->out[i]), flx_tensor_const_data(b->out[i]),
+                         flx_tensor_nbytes(a->out[i])) == 0,
+                  "output %zu: other bits with %d threads", i, threads);
+}
+
+/* Beside the program whose kernels are single ops, for which nothing is cut. */
+static void check_compiled(const flx_graph *g)
+{
+    size_t n = feed_all(flx_graph_context(g), g);
+    result whole = run_compiled(g, FLX_COMPILE_UNGROUPED, 1, n), one = run_compiled(g, 0, 1, n);
+    expect_near(g, whole.out, one.out, 1e-4);
+    CHECK_MSG(one.memory * 3 < whole.memory * 2, "%zu bytes in blocks, %zu as a whole", one.memory, whole.memory);
+    for (int threads = 2; threads < 4; threads++) {
+        result more = run_compiled(g, 0, threads, n);
+        expect_same_bits(g, &one, &more, threads);
+        bench_release(g, more.out);
+    }
+    bench_release(g, one.out);
+    bench_release(g, whole.out);
+    release_feeds(n);
+    test_count_case();
+}
+
+TEST(blocked_programs_agree_with_whole_ones)
+{
+    static const char *const wrt[] = {"q", "k", "v"};
+    for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++) {
+        text_bench b = bench_open(compiled[i].text, NULL);
+        test_fail_context("%s", compiled[i].what);
+        flx_graph *d = flx_grad(b.g, wrt, 3, NULL, &b.err), *t = flx_jvp(b.g, wrt, 3, &b.err);
+        CHECK_MADE(d, &b.err);
+        CHECK_MADE(t, &b.err);
+        check_compiled(d);
+        check_compiled(i % 2 ? b.g : t);
+        flx_graph_release(d);
+        flx_graph_release(t);
+        bench_close(&b);
+    }
+}
+
+/* In the body of a loop, for a batch, and for extents that are known when it runs. */
+TEST(blocked_programs_inside_of_others)
+{
+    static const char inside[] = "graph layer(x: f32[1000, 16], w: f32[16, 16]) {\n"
+                                 "  s = dot_general(matmul(x, w), x, lc=[1], rc=[1])\n"
+                                 "  return tanh(add(x, matmul(softmax(s, axis=1), x)))\n}\n"
+                                 "graph g(x: f32[1000, 16], ws: f32[3, 16, 16]) { return scan(x, ws, body=@layer) }";
+    static const char symbolic[] = "graph g(q: f32[2, N, 16], k: f32[2, N, 16]) {\n"
+                                   "  s = dot_general(q, k, lc=[2], rc=[2], lb=[0], rb=[0])\n"
+                                   "  return matmul(softmax(s, axis=2), k) }";
+    text_bench b = bench_open(inside, NULL);
+    check_compiled(b.g);
+    bench_close(&b);
+    b = bench_open(symbolic, NULL);
+    flx_graph *many = flx_vmap(b.g, (const flx_vmap_axis[]){{.name = "q"}}, 1, NULL, 0, 3, &b.err);
+    CHECK_MADE(many, &b.err);
+    flx_exec *e = flx_compile(many, NULL, &b.err);
+    CHECK_MADE(e, &b.err);
+    for (int64_t extent = 300; extent < 900; extent += 257) {
+        flx_graph *bound = flx_specialise(many, &(flx_dim_binding){"N", extent}, 1, &b.err);
+        CHECK_MADE(bound, &b.err);
+        flx_tensor *y[TEXT_OUTPUTS];
+        size_t n = feed_all(b.ctx, bound);
+        result whole = run_compiled(bound, FLX_COMPILE_UNGROUPED, 2, n);
+        CHECK_OK(flx_exec_run(e, NULL, feeds, n, y, &b.err), &b.err);
+        expect_near(bound, whole.out, y, 1e-4);
+        bench_release(bound, y);
+        bench_release(bound, whole.out);
+        release_feeds(n);
+        flx_graph_release(bound);
+        test_count_case();
+    }
+    flx_exec_free(e);
+    flx_graph_release(many);
+    bench_close(&b);
+}
+
+/* A run that is stopped in the middle of steps that several threads run, and the next run. */
+TEST(blocked_programs_can_be_stopped)
+{
+    text_bench b = bench_open(LARGE("1280", "6", "6", ", mask_kind=causal"), NULL);
+    flx_exec *e = flx_compile(b.g, &(flx_compile_options){.threads = 3}, &b.err);
+    CHECK_MADE(e, &b.err);
+    size_t n = feed_all(b.ctx, b.g);
+    flx_tensor *first[TEXT_OUTPUTS], *second[TEXT_OUTPUTS];
+    CHECK_OK(flx_exec_run(e, NULL, feeds, n, first, &b.err), &b.err);
+    for (int i = 0; i < 10; i++) {
+        const flx_run_options o = {.time_limit = 1e-4 * (i + 1)};
+        flx_error err = {0};
+        flx_code code = flx_exec_run(e, &o, feeds, n, second, &err);
+        CHECK_MSG(code == FLX_OK || code == FLX_E_TIMEOUT, "%s", err.message);
+        if (code == FLX_OK)
+            bench_release(b.g, second);
+        test_count_case();
+    }
+    CHECK_OK(flx_exec_run(e, NULL, feeds, n, second, &b.err), &b.err);
+    expect_near(b.g, first, second, 0);
+    bench_release(b.g, first);
+    bench_release(b.g, second);
+    release_feeds(n);
+    flx_exec_free(e);
+    bench_close(&b);
+}

@@ -12,10 +12,12 @@
 
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
    the folds of that phase want, and stores the elements that are known by then. Elements are computed again in each
-   phase rather than kept: their operands are in the nearest cache by then. */
+   phase rather than kept, since their operands are in the nearest cache by then; except those of expensive functions,
+   which wait in the memory of a result that a later phase writes: the exponentials of a softmax. */
 #include "compile/group_kernel.h"
 
 #include "compile/express_node.h"
+#include "ops/opcode.h"
 
 #include <stdio.h>
 
@@ -32,6 +34,14 @@ typedef struct {
     uint32_t node;
     uint32_t re, im; /* variables of the accumulator */
 } running_fold;
+
+/* An element that several phases want: the first stores it where the result `at` will be, the others load it. */
+typedef struct {
+    uint32_t value, at;
+    int first, last;
+} kept_element;
+
+enum { MOST_KEPT = 4 };
 
 typedef struct {
     const flxi_grouping *f;
@@ -51,8 +61,10 @@ typedef struct {
     FLXI_VEC(bool) in_place;     /* likewise */
     FLXI_VEC(running_fold) folds;
     uint8_t *phase; /* by position in the group's list */
-    bool failed;    /* memory is exhausted */
-    bool is_lost;   /* a fold was wanted at another row than the current one: grouping must not allow that */
+    kept_element kept[MOST_KEPT];
+    uint32_t num_kept;
+    bool failed;  /* memory is exhausted */
+    bool is_lost; /* a fold was wanted at another row than the current one: grouping must not allow that */
 } writer;
 
 /* ---- Emitting without a node ---- */
@@ -449,10 +461,140 @@ static void fold_columns(writer *w, int phase)
             fold_column(w, w->group->nodes[j]);
 }
 
+/* ---- Elements that are kept ---- */
+
+/* Longer rows leave the nearest caches. */
+static const int64_t most_kept_extent = 16384;
+
+static bool is_expensive(uint32_t op)
+{
+    switch (op) {
+    case OP_exp:
+    case OP_exp2:
+    case OP_expm1:
+    case OP_log:
+    case OP_log1p:
+    case OP_tanh:
+    case OP_sigmoid:
+    case OP_silu:
+    case OP_gelu:
+    case OP_gelu_approx:
+    case OP_softplus:
+    case OP_erf:
+    case OP_sin:
+    case OP_cos:
+    case OP_pow: return true;
+    default: return false;
+    }
+}
+
+/* Marks the group's nodes whose elements are computed on the way to this value. */
+static void need(const writer *w, uint32_t value, bool *needed)
+{
+    uint32_t i = flxi_value_at(w->g, value)->node;
+    const flxi_node *n = flxi_node_at(w->g, i);
+    if (w->f->kind[i] != NODE_VIEW) {
+        if (w->f->group_of[i] != w->number || w->f->level[i] != LEVEL_ELEMENT)
+            return;
+        for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+            if (w->group->nodes[j] != i)
+                continue;
+            if (needed[j])
+                return;
+            needed[j] = true;
+        }
+    }
+    for (uint32_t k = 0; k < n->nin; k++)
+        need(w, n->in[k], needed);
+}
+
+/* The same for all that a phase folds and stores. */
+static void need_in_phase(const writer *w, int phase, bool *needed)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        if (is_fold(w, j) ? w->phase[j] == phase + 1 : is_column_fold(w, j) && w->phase[j] == phase)
+            need(w, n->in[0], needed);
+        else if (w->f->is_stored[n->first] && w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT && w->phase[j] == phase)
+            need(w, n->first, needed);
+    }
+}
+
+/* A result of the same size that is stored in the last of these phases or later, and holds nothing else. */
+static uint32_t find_room(const writer *w, uint32_t value, int last)
+{
+    const flx_type *t = flxi_type_at(w->g, value);
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        uint32_t at = flxi_node_at(w->g, w->group->nodes[j])->first;
+        const flx_type *u = flxi_type_at(w->g, at);
+        bool is_free = at != value && w->f->is_stored[at] && w->f->level[w->group->nodes[j]] == LEVEL_ELEMENT &&
+                       w->phase[j] >= last && u->dtype == t->dtype &&
+                       flxi_static_extent(u, 0, u->rank) == flxi_static_extent(t, 0, t->rank);
+        for (uint32_t k = 0; k < w->num_kept; k++)
+            is_free &= w->kept[k].at != at;
+        if (is_free)
+            return at;
+    }
+    return 0;
+}
+
+static void find_kept(writer *w, int last_phase)
+{
+    bool *needed = flxi_alloc(w->mem, (size_t)(last_phase + 1) * w->group->num_nodes, sizeof *needed);
+    w->num_kept = 0;
+    w->failed |= !needed;
+    for (int phase = 0; needed && phase <= last_phase; phase++)
+        need_in_phase(w, phase, needed + (size_t)phase * w->group->num_nodes);
+    for (uint32_t j = 0; needed && j < w->group->num_nodes && w->num_kept < MOST_KEPT; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        kept_element e = {.value = n->first, .first = -1, .last = -1};
+        for (int phase = 0; phase <= last_phase; phase++)
+            if (needed[(size_t)phase * w->group->num_nodes + j]) {
+                e.first = e.first < 0 ? phase : e.first;
+                e.last = phase;
+            }
+        int32_t dtype = flxi_type_at(w->g, n->first)->dtype;
+        if (!is_expensive(n->op) || e.first == e.last || (dtype != FLX_F32 && dtype != FLX_F64) ||
+            w->f->is_stored[n->first])
+            continue;
+        e.at = find_room(w, n->first, e.last);
+        if (e.at)
+            w->kept[w->num_kept++] = e;
+    }
+    if (needed)
+        flxi_free(w->mem, needed, (size_t)(last_phase + 1) * w->group->num_nodes, sizeof *needed);
+}
+
+static void load_kept(writer *w, int phase)
+{
+    for (uint32_t i = 0; i < w->num_kept; i++) {
+        const kept_element *e = &w->kept[i];
+        if (phase <= e->first || phase > e->last)
+            continue;
+        flxi_kindex at = index_for(w, e->value, LEVEL_ELEMENT);
+        uint32_t b = buffer_of(w, e->at, FLX_KERNEL_READ_WRITE);
+        uint32_t x = flxi_kb_load(w->k, b, index_for(w, e->at, LEVEL_ELEMENT).flat);
+        remember(w, e->value, &at, flxi_kreal(bind(w, e->value, x)));
+    }
+}
+
+static void store_kept(writer *w, int phase)
+{
+    for (uint32_t i = 0; i < w->num_kept; i++) {
+        const kept_element *e = &w->kept[i];
+        if (phase != e->first)
+            continue;
+        flxi_kval x = value_here(w, e->value, LEVEL_ELEMENT);
+        uint32_t b = buffer_of(w, e->at, FLX_KERNEL_READ_WRITE);
+        flxi_kb_store(w->k, b, index_for(w, e->at, LEVEL_ELEMENT).flat, x.re);
+    }
+}
+
 /* What one element of the row is for: folds of this phase, and what is stored in it. */
 static void visit_element(writer *w, int phase)
 {
     size_t outside = w->known.n;
+    load_kept(w, phase);
     for (size_t i = 0; i < w->folds.n; i++) {
         const running_fold *f = &w->folds.at[i];
         const flxi_node *n = flxi_node_at(w->g, f->node);
@@ -461,6 +603,7 @@ static void visit_element(writer *w, int phase)
             x.im = w->column;
         set_accumulator(w, f, flxi_express_step(w->g, w->k, f->node, accumulator(w, f), x));
     }
+    store_kept(w, phase);
     store_all(w, LEVEL_ELEMENT, phase);
     fold_columns(w, phase);
     w->known.n = outside;
@@ -559,6 +702,8 @@ static void loop_over_row(writer *w, const row_frame *r, int phase)
 static void write_phases(writer *w, const row_frame *r)
 {
     int last = find_phases(w);
+    if (w->lanes && w->group->space.extent <= most_kept_extent)
+        find_kept(w, last);
     for (int phase = 0; phase <= last; phase++) {
         compute_rows(w, phase);
         start_folds(w, phase);
@@ -713,7 +858,7 @@ static flx_code lower(writer *w, flx_error *err)
 
 static void forget(writer *w)
 {
-    w->known.n = w->values.n = w->in_place.n = w->folds.n = 0;
+    w->known.n = w->values.n = w->in_place.n = w->folds.n = w->num_kept = 0;
     w->element = w->row = (flxi_kindex){0};
     memset(w->phase, 0, w->group->num_nodes);
 }

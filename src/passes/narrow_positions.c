@@ -9,7 +9,7 @@
 #include "graph/op/site.h"
 #include "ops/opcode.h"
 
-/* Numbers between -most and most, in whatever order they are added; chains of at most so many nodes; and what has fewer
+/* Numbers between -most and most, in whatever order they are added; chains of at most that many nodes; what has fewer
    elements is not worth it. */
 static const int64_t most = INT64_C(1) << 30;
 enum { MOST_NODES = 24 };

@@ -82,7 +82,7 @@ flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_re
 flx_code flxi_pass_narrow_positions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Large results of products, such as the scores of attention, in blocks of rows: a loop computes each block and what is
-   made of it. Only where extents are numbers. */
+   made from it. Only where extents are numbers. */
 flx_code flxi_pass_block_rows(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* The body of a loop for 1 / parts of its examples, the first axis of all inputs that are not shared; NULL in *out

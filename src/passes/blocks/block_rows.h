@@ -7,15 +7,15 @@
 
 /* What is worth it; all depends on shapes alone. */
 typedef struct {
-    /* A product whose result takes at least this many bytes, is at least so many times as large as its operands, and
-       sums over at most so many terms: otherwise writing the result is little beside computing it. */
+    /* A product whose result takes at least this many bytes, is at least that many times as large as its operands, and
+       sums over at most that many terms: otherwise writing the result is little beside computing it. */
     double least_result, least_growth;
     int64_t most_terms;
     /* What the products of one block read and write should stay in the second cache of a core; more than `most` does
        not pay, and what takes less than `least` as a whole stays as it is. */
     double wanted_block, most_block, least_whole;
-    /* Blocks that read the same matrices have at least this many rows: packing these must pay. What takes less than so
-       many bytes is no matrix. */
+    /* Blocks that read the same matrices have at least this many rows: packing must pay. What takes less than that
+       many bytes is not a matrix. */
     int64_t least_rows;
     double least_shared;
 } flxi_block_limits;

@@ -24,6 +24,10 @@
     {                                                                                                                  \
         "--cache", "MODE", "compiled objects on disk: on, read-only or off; $FLX_CACHE takes precedence", MAY_BE_GIVEN \
     }
+#define OPTION_FLUSH                                                           \
+    {                                                                          \
+        "--flush", NULL, "subnormal numbers are flushed to zero", MAY_BE_GIVEN \
+    }
 #define OPTION_DUMP                                                                              \
     {                                                                                            \
         "--dump", "DIR", "write the C text of the kernels to DIR/kernels_0.c, ...", MAY_BE_GIVEN \

@@ -10,6 +10,7 @@
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
+#include "io/output.h"
 #include "io/profile_table.h"
 #include "report.h"
 
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { USUAL_REPEAT = 20, MAX_REPEAT = 1000000 };
+enum { USUAL_REPEAT = 20, LEAST_REPEAT = 3, MAX_REPEAT = 1000000 };
 
 typedef struct {
     const model *model;
@@ -31,6 +32,7 @@ typedef struct {
     double cold;    /* seconds */
     double cached;  /* seconds; negative: there is no cache */
     size_t repeat;
+    double budget;     /* seconds after which no run begins, except the first ones; 0: there is none */
     double *seconds;   /* of each run, ascending in the end */
     int64_t flops;     /* of a run; 0: not known */
     int64_t bytes;     /* likewise */
@@ -147,11 +149,17 @@ static int measure(bench *b)
     flx_code (*run)(bench *, flx_error *) = b->exec ? run_compiled : run_reference;
     if (code == FLX_OK)
         code = run(b, &err); /* memory that is touched for the first time is slow */
+    double begin = clock_seconds();
     for (size_t i = 0; code == FLX_OK && i < b->repeat; i++) {
         double start = clock_seconds();
+        if (b->budget > 0 && i >= LEAST_REPEAT && start - begin >= b->budget) {
+            b->repeat = i;
+            break;
+        }
         code = run(b, &err);
         b->seconds[i] = clock_seconds() - start;
-        show_progress(i + 1, b->repeat);
+        if (b->budget <= 0)
+            show_progress(i + 1, b->repeat);
     }
     if (code)
         return report(&err, NULL);
@@ -260,14 +268,24 @@ static void print_json(const bench *b, const figures *f)
 
 /* ---- The command ---- */
 
-static int read_repeat(const args *a, size_t *out)
+static int read_repeat(const args *a, bench *b)
 {
-    const char *text = args_value(a, "--repeat");
-    int64_t n = USUAL_REPEAT;
+    const char *text = args_value(a, "--repeat"), *seconds = args_value(a, "--seconds");
+    int64_t n = seconds ? MAX_REPEAT : USUAL_REPEAT;
     if (text && (!read_i64(text, &n) || n < 1 || n > MAX_REPEAT))
         return fail(FLX_E_USAGE, "--repeat must be an integer between 1 and %d, got '%s'", MAX_REPEAT, text);
-    *out = (size_t)n;
+    if (seconds && (!read_number(seconds, &b->budget) || !(b->budget > 0 && b->budget <= 1e6)))
+        return fail(FLX_E_USAGE, "--seconds must be a number above 0, up to 1000000, got '%s'", seconds);
+    b->repeat = (size_t)n;
     return STATUS_OK;
+}
+
+static int write_outputs(const bench *b, const char *folder)
+{
+    int status = output_make_folder(folder);
+    for (size_t i = 0; !status && i < b->num_outputs; i++)
+        status = output_write_npy(folder, flx_graph_output_name(b->model->graph, i), b->outputs[i]);
+    return status;
 }
 
 static int bench_model(bench *b, const args *a)
@@ -284,6 +302,8 @@ static int bench_model(bench *b, const args *a)
         status = compile(b);
     if (!status)
         status = measure(b);
+    if (!status && args_has(a, "--out"))
+        status = write_outputs(b, args_value(a, "--out"));
     if (status)
         return status;
     tell_slow();
@@ -314,7 +334,7 @@ static int run_bench(const args *a)
     if (!status)
         status = compiling_read(a, b.device, &b.options);
     if (!status)
-        status = read_repeat(a, &b.repeat);
+        status = read_repeat(a, &b);
     if (status)
         return status;
     model m;
@@ -330,12 +350,16 @@ static int run_bench(const args *a)
 static const option options[] = {
     OPTION_DEVICE,
     {"--repeat", "R", "how often to run; 20 times unless given", MAY_BE_GIVEN},
+    {"--seconds", "S", "run for about S seconds, at least 3 times, and at most R times if\n--repeat is given",
+     MAY_BE_GIVEN},
     OPTION_IN,
+    {"--out", "DIR", "write each output of the last run as DIR/NAME.npy", MAY_BE_GIVEN},
     OPTION_SET,
     OPTION_THREADS,
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_CACHE,
+    OPTION_FLUSH,
     OPTION_DUMP,
     OPTION_JSON,
     {0},

@@ -290,6 +290,7 @@ static const option options[] = {
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_CACHE,
+    OPTION_FLUSH,
     OPTION_DUMP,
     OPTION_JSON,
     {0},

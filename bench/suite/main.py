@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""main.py: the command line of script/bench, which explains the options."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import limits
+import peers
+from fluxion import Failed, Flx
+
+
+def split(text: str) -> list[str]:
+    return [t for t in text.split(",") if t]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="script/bench", description="script/bench --help explains everything")
+    parser.add_argument("what", nargs="?", choices=["suite", "ops"], default="suite")
+    parser.add_argument("--flx", default="build/flx", help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", type=split)
+    parser.add_argument("--peers", default=None, type=split)
+    parser.add_argument("--threads", default=2, type=int)
+    parser.add_argument("--json")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", default=3, type=int)
+    parser.add_argument("--seconds", default=1.0, type=float)
+    parser.add_argument("--svg")
+    parser.add_argument("--no-own", action="store_true")
+    parser.add_argument("--no-stablehlo", action="store_true")
+    parser.add_argument("--size", default=["1MB"], type=split)
+    parser.add_argument("--worst", default=40, type=int)
+    arguments = parser.parse_args()
+    kinds = ["numpy", "jax", "torch"] if arguments.what == "ops" else ["jax", "torch", "torch-compile"]
+    if arguments.peers is None:
+        arguments.peers = [k for k in kinds if peers.available(k)]
+    elif arguments.peers == ["none"]:
+        arguments.peers = []
+    unknown = [p for p in arguments.peers if p not in kinds]
+    if unknown:
+        parser.error(f"argument --peers: '{unknown[0]}' is not one of {', '.join(kinds)}, none")
+    for p in arguments.peers:
+        if not peers.available(p):
+            parser.error(f"argument --peers: {p} is not installed for {sys.executable}")
+    return arguments
+
+
+def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Limits) -> str:
+    model = ""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as f:
+            model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "")
+    named = {"numpy": ["numpy", "scipy"], "jax": ["jax"], "torch": ["torch"], "torch-compile": ["torch"]}
+    versions = ", ".join(dict.fromkeys(f"{m} {peers.version(m)}" for p in arguments.peers for m in named[p]))
+    return (f"{model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
+            f"limits: {most.memory / 1e9:.1f} GB/s from memory, {most.cache / 1e9:.0f} GB/s from caches, "
+            f"{most.flops / 1e9:.0f} GFLOP/s in f32")
+
+
+def main() -> int:
+    a = parse_arguments()
+    if a.list:
+        if a.what == "ops":
+            from op_cases import CASES
+            print("\n".join(c.name for c in CASES))
+        else:
+            from workloads import WORKLOADS
+            print("\n".join(f"{w.name:14} {w.about}" for w in WORKLOADS))
+        return 0
+    cores = peers.pin(a.threads)
+    flx = Flx(a.flx, a.threads)
+    with tempfile.TemporaryDirectory(prefix="flx_bench_") as folder:
+        work = Path(folder)
+        flx.env["FLX_CACHE_DIR"] = str(work / "cache")
+        most = limits.measure(work, a.threads)
+        print(environment(a, cores, most), flush=True)
+        started = [peers.Peer(kind, a.what, a.threads) for kind in a.peers]
+        try:
+            if a.what == "ops":
+                from op_table import Table, run
+                return run(Table(flx, started, most, work, 0.1 if a.seconds == 1.0 else a.seconds), a.size, a.only, a.json,
+                           a.worst)
+            from suite import run_suite
+            return run_suite(a, flx, started, most, work)
+        finally:
+            for peer in started:
+                peer.stop()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as e:
+        sys.exit(f"script/bench: {e}")
+    except KeyboardInterrupt:
+        sys.exit(130)

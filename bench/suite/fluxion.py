@@ -68,13 +68,16 @@ class Flx:
         return [o["name"] for o in found["outputs"]]
 
     def steps(self, path: Path) -> str:
-        """How the graph runs, in words: `route matmul by gemm, kernel exp_2, evaluate sort`."""
-        words = []
+        """How the graph runs, in words: `2 kernels, matmul by gemm, evaluate sort`."""
+        words: dict[str, int] = {}
         for line in self.call("show", str(path), "--stage", "lir").splitlines():
-            _, equals, step = line.partition(" = ")
-            if equals and step.split(" ")[0] in ("kernel", "route", "evaluate", "loop", "branch", "copy"):
-                words.append(step.split("(")[0].strip())
-        return ", ".join(words)
+            kind, _, rest = line.partition(" = ")[2].partition(" ")
+            if kind == "kernel":
+                words["kernel"] = words.get("kernel", 0) + 1
+            elif kind:
+                word = ("" if kind == "route" else kind + " ") + rest.split("(")[0].strip()
+                words[word] = words.get(word, 0) + 1
+        return ", ".join(f"{n} {w}s" if w == "kernel" and n > 1 else f"{n} x {w}" if n > 1 else w for w, n in words.items())
 
 
 def load_outputs(folder: Path, names: list[str]) -> list[np.ndarray]:
@@ -91,7 +94,7 @@ def worst_error(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
             continue
         a, b = (x.astype(np.complex128 if np.iscomplexobj(a) else np.float64) for x in (a, b))
         with np.errstate(invalid="ignore"):
-            difference = np.abs(a - b)
-        difference[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
-        worst = max(worst, float(difference.max()) / (float(np.abs(a[np.isfinite(a)]).max(initial=0)) + 1e-30))
+            difference = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+        largest = np.abs(np.where(np.isfinite(a), a, 0)).max()
+        worst = max(worst, float(difference.max()) / (float(largest) + 1e-30))
     return worst

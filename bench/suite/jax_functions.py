@@ -330,8 +330,9 @@ def decode(s):
     def f(x, g1, wq, wk, wv, wo, g2, gate, up, down, keys, values, at):
         h, position = rms_norm(x, g1), at[None].astype(x.dtype)
         q, k = rotate(heads(h, wq, s["h"]), position), rotate(heads(h, wk, s["g"]), position)
-        keys = lax.dynamic_update_slice(keys, k, (0, at, 0, 0))
-        values = lax.dynamic_update_slice(values, heads(h, wv, s["g"]), (0, at, 0, 0))
+        zero = jnp.zeros((), at.dtype)
+        keys = lax.dynamic_update_slice(keys, k, (zero, at, zero, zero))
+        values = lax.dynamic_update_slice(values, heads(h, wv, s["g"]), (zero, at, zero, zero))
         mask = (jnp.arange(keys.shape[1]) <= at)[None, None, None]
         y = jax.nn.dot_product_attention(q, keys, values, mask=mask)
         return gated(x + y.reshape(x.shape) @ wo, g2, gate, up, down), keys, values

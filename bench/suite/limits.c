@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_THREADS = 64, CHAINS = 12, LANES = 16, TRIALS = 7 };
+enum { MAX_THREADS = 64, CHAINS = 12, LANES = 16, TRIALS = 40 };
 
 typedef float vector __attribute__((vector_size(4 * LANES)));
 
@@ -98,7 +98,7 @@ static float *filled(size_t n)
 static double rate(size_t n, int threads)
 {
     work all[MAX_THREADS] = {{0}};
-    size_t share = n / (size_t)threads / LANES * LANES, passes = ((size_t)1 << 25) / n + 1;
+    size_t share = n / (size_t)threads / LANES * LANES, passes = ((size_t)1 << 23) / n + 1;
     for (int i = 0; i < threads; i++)
         all[i] = (work){.a = filled(share), .b = filled(share), .c = filled(share), .n = share, .repeat = passes};
     double took = timed(add_arrays, all, threads);
@@ -117,9 +117,9 @@ int main(int argc, char **argv)
         return 2;
     work all[MAX_THREADS] = {{0}};
     for (int i = 0; i < threads; i++)
-        all[i].repeat = 4000000;
+        all[i].repeat = 400000;
     double flops = 2.0 * CHAINS * LANES * (double)all[0].repeat * threads / timed(multiply_add, all, threads);
-    printf("{\"memory\": %.4g, \"cache\": %.4g, \"flops\": %.4g}\n", rate((size_t)1 << 25, threads),
+    printf("{\"memory\": %.4g, \"cache\": %.4g, \"flops\": %.4g}\n", rate((size_t)1 << 23, threads),
            rate((size_t)1 << 16, threads), flops);
     return 0;
 }

@@ -82,6 +82,7 @@ def main() -> int:
         try:
             if a.what == "ops":
                 from op_table import Table, run
+                flx.timeout = 60
                 return run(Table(flx, started, most, work, 0.1 if a.seconds == 1.0 else a.seconds), a.size, a.only, a.json,
                            a.worst)
             from suite import run_suite

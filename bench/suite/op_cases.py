@@ -16,7 +16,7 @@ the call with a dollar sign. An op without an expression is timed alone. NOT_TIM
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # What the letters mean. N is the number of elements, R x C a matrix of as many.
 SIZES: dict[str, dict[str, int]] = {
@@ -42,7 +42,6 @@ class Case:
     compare: bool = True  # whether results of peers must be equal: not for random numbers and signs of vectors
     most: str = "64MB"  # the largest size that is tried
     variant: str = ""
-    outputs: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -264,7 +263,8 @@ def reductions() -> None:
     case("sort", "x:f32[N]", peer="m.sort(x, -1)", torch="torch.sort(x, -1)[0]", variant="one")
     case("sort", x, "sort(x, axis=0)", peer="m.sort(x, 0)", torch="torch.sort(x, 0)[0]", variant="columns")
     case("sort", "x:i32[N]{-99999..99999}", peer="m.sort(x, -1)", torch="torch.sort(x, -1)[0]", variant="i32")
-    case("argsort", x, peer="m.argsort(x, -1)", jax="jnp.argsort(x, -1)")
+    case("argsort", x, jax="jnp.argsort(x, -1)", np="np.argsort(x, -1, kind='stable')",
+         torch="torch.argsort(x, -1, stable=True)")
 
 
 def indexing() -> None:
@@ -324,10 +324,13 @@ def products() -> None:
          jax="jnp.einsum('bthd,bshd->bhts', a, b)", torch="torch.einsum('bthd,bshd->bhts', a, b)",
          np="np.einsum('bthd,bshd->bhts', a, b, optimize=True)")
     experts = "x:f32[R,C] w:f32[4,C,C] e:i32[R]{sorted 0..3}"
-    case("grouped_matmul", experts, "grouped_matmul(x, w, e)", jax="lax.ragged_dot(x, w, jnp.bincount(e, length=4))")
-    case("grouped_matmul_input_backward", experts, "grouped_matmul_input_backward(x, w, e)")
+    ragged = "lax.ragged_dot(x, {0}, jnp.bincount(e, length=4))"
+    case("grouped_matmul", experts, "grouped_matmul(x, w, e)", jax=ragged.format("w"))
+    case("grouped_matmul_input_backward", experts, "grouped_matmul_input_backward(x, w, e)",
+         jax=ragged.format("w.swapaxes(1, 2)"))
     case("grouped_matmul_weight_backward", "x:f32[R,C] d:f32[R,C] e:i32[R]{sorted 0..3}",
-         "grouped_matmul_weight_backward(x, d, e, E=4)")
+         "grouped_matmul_weight_backward(x, d, e, E=4)",
+         jax="jax.vjp(lambda w: " + ragged.format("w") + ", jnp.zeros((4, C, C), jnp.float32))[1](d)[0]")
 
 
 def linear_algebra() -> None:
@@ -449,7 +452,7 @@ def signals() -> None:
          torch="torch.stft(x, C, C // 2, window=w, center=False, return_complex=True)")
     case("psd", "re:f32[R,C/2+1] im:f32[R,C/2+1]", peer="(re * re + im * im) / C")
     case("fft_conv1d", "a:f32[B,N/B] b:f32[C]", compare=False, np="scipy_fftconvolve(a, b[None], axes=1)",
-         jax="jax.scipy.signal.fftconvolve(a, b[None], axes=1)")
+         jax="jax.vmap(lambda r: jax.scipy.signal.fftconvolve(r, b))(a)")
     case("fftfreq", "", "fftfreq(n=$N)", jax="jnp.fft.fftfreq(N).astype(jnp.float32)", np="np.fft.fftfreq(N).astype('f4')")
     case("rfftfreq", "", "rfftfreq(n=$N)", jax="jnp.fft.rfftfreq(N).astype(jnp.float32)",
          np="np.fft.rfftfreq(N).astype('f4')")
@@ -457,7 +460,7 @@ def signals() -> None:
     power = "p[:, :C // 4 + 1]"
     mel = f"(lambda p: m.log10(m.maximum({power} @ filt.T, 1e-10)))(spec[:, :C // 2] ** 2 + spec[:, C // 2:] ** 2)"
     case("log_mel", spec, jax=mel, np=mel)
-    case("log_mel_backward", spec + " d:f32[R,K]")
+    case("log_mel_backward", spec + " d:f32[R,K]", jax=f"jax.vjp(lambda spec: {mel}, spec)[1](d)[0]")
     case("log_mel_normalize", "y:f32[R,C]{-9..9}", peer="(m.maximum(y, m.max(y) - 8.0) + 4.0) / 4.0")
     case("welch_peaks", "spec:f32[R,C]", "welch_peaks(spec, k=$Z)", results=2, wrt="",
          jax="lax.top_k(jnp.mean(spec[:, :C // 2] ** 2 + spec[:, C // 2:] ** 2, 0), Z)")
@@ -485,7 +488,8 @@ def networks() -> None:
             "(x[..., :D // 2], x[..., D // 2:])")
     tables = " c:f32[T,D/2] z:f32[T,D/2]"
     case("rope", "x:f32[B,T,H,D]" + tables, "rope(x, c, z, layout=bshd)", peer=turn)
-    case("rope_backward", "x:f32[B,T,H,D]" + tables, "rope_backward(x, c, z, layout=bshd)")
+    case("rope_backward", "x:f32[B,T,H,D]" + tables, "rope_backward(x, c, z, layout=bshd)",
+         jax=f"jax.vjp(lambda x: {turn}, x)[1](x)[0]")
     labels = "x:f32[R,C] y:i32[R]{0..C-1}"
     nll = "(nn.logsumexp(x, -1) - jnp.take_along_axis(x, y[:, None], 1)[:, 0])"
     case("softmax_cross_entropy_with_logits", labels, jax=nll, torch="nn.cross_entropy(x, y.long(), reduction='none')")
@@ -538,7 +542,7 @@ def norms() -> None:
 def quantised() -> None:
     x = "x:f32[R,C]{-1..1}"
     rounded = "m.clip(m.round(x / 0.01), -128, 127)"
-    case("quantize", x, "quantize(x, scales=[0.01])", jax=rounded + ".astype(jnp.int8)", np=rounded + ".astype('i1')",
+    case("quantize", x, "quantize(x, scales=[0.01])", wrt="", jax=rounded + ".astype(jnp.int8)", np=rounded + ".astype('i1')",
          torch="torch.clip(torch.round(x / 0.01), -128, 127).to(torch.int8)")
     case("dequantize", "q:i8[R,C]{-128..127}", "dequantize(q, scales=[0.01])", jax="q.astype(jnp.float32) * 0.01",
          np="q.astype('f4') * np.float32(0.01)", torch="q.float() * 0.01")
@@ -549,8 +553,10 @@ def quantised() -> None:
          "dequant_matmul(x, w, f, scheme=int8_block)", jax="x @ " + blocks, variant="one", compare=False)
     packed = "w:u8[4,W*W/32*18]{10..40}"
     case("dequant_grouped_matmul", f"x:f32[8,W] {packed} e:i32[8]{{sorted 0..3}}",
-         "dequant_grouped_matmul(x, w, e, scheme=gguf_q4_0, N=$W)")
-    case("dequant_moe_weights", packed, "dequant_moe_weights(w, scheme=gguf_q4_0, E=4, K=$W, N=$W)")
+         "dequant_grouped_matmul(x, w, e, scheme=gguf_q4_0, N=$W)",
+         jax="lax.ragged_dot(x, q4_0(w, 4, W, W), jnp.bincount(e, length=4))")
+    case("dequant_moe_weights", packed, "dequant_moe_weights(w, scheme=gguf_q4_0, E=4, K=$W, N=$W)",
+         jax="q4_0(w, 4, W, W)")
     fake = "(lambda s: m.clip(m.round(x / s), -127, 127) * s)(m.max(m.abs(x)) / 127)"
     case("fake_quantize", x, peer=fake, wrt="")
     case("fake_quantize", x, variant="gradient")
@@ -702,13 +708,14 @@ def composites() -> None:
         ("h", "f32[H*D]"), ("wg", wide.format(2)), ("wu", wide.format(2)), ("wd", "f32[2*H*D,H*D]{small}")))
     case("decoder_block", hidden + block, "decoder_block(x, g, wq, wk, wv, wo, h, wg, wu, wd, num_heads=$H)",
          jax="decoder_block(x, g, wq, wk, wv, wo, h, wg, wu, wd, H)", compare=False)
-    case("draft_head", x + " w:f32[C,C]{small} u:f32[C,R]{small}", "draft_head(x, w, u)")
+    case("draft_head", x + " w:f32[C,C]{small} u:f32[C,R]{small}", "draft_head(x, w, u)",
+         peer="(x + nn.silu(x @ w)) @ u")
     case("fused_attention_block", hidden + " w:" + wide.format(3) + " o:" + wide.format(1),
          "fused_attention_block(x, w, o, num_heads=$H, mask_kind=causal)", jax="attention_block(x, w, o, H)", compare=False)
     more = (" w:" + wide.format(3) + " o:" + wide.format(1) + " g:f32[H*D] u:" + wide.format(2) +
             " d:f32[2*H*D,H*D]{small} h:f32[H*D] mask:bool[B,T]{1..1}")
     case("fused_transformer_layer", hidden + more, "fused_transformer_layer(x, w, o, g, u, d, h, mask, num_heads=$H, "
-         "has_bias=false)")
+         "has_bias=false)", jax="transformer_layer(x, w, o, g, u, d, h, H)", compare=False)
     conv, image = "lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)))", "x:f32[B,P,S,S] w:f32[P,P,3,3]"
     case("fused_conv_bias_act", image + " b:f32[P]", "fused_conv_bias_act(x, w, b, act=relu, padding=[1, 1])",
          jax=f"nn.relu({conv} + b[:, None, None])", torch="nn.relu(nn.conv2d(x, w, b, padding=1))")

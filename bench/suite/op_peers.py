@@ -75,6 +75,7 @@ class JaxPeer:
                       "s": importlib.import_module("jax.scipy.special"), "l": jax.scipy.linalg, "norm": self.norm,
                       "selective_scan": self.selective_scan, "gated_delta_net": self.gated_delta_net,
                       "attention_block": self.attention_block, "decoder_block": self.decoder_block,
+                      "transformer_layer": self.transformer_layer, "q4_0": self.q4_0,
                       "ode": importlib.import_module("jax.experimental.ode").odeint}
 
     def norm(self, x: Any, axes: Any) -> Any:
@@ -102,9 +103,23 @@ class JaxPeer:
         first = jnp.zeros(q.shape[:1] + q.shape[2:] + (n,), q.dtype)
         return self.jax.lax.scan(step, first, tuple(z.swapaxes(0, 1) for z in (q, k, v, gamma, beta)))[1].swapaxes(0, 1)
 
-    def heads(self, q, k, v, count):
+    def q4_0(self, w, matrices, inner, rows):
+        """Blocks of a 16-bit scale and 32 numbers of four bits, the low halves of 16 bytes first."""
+        jnp = self.jnp
+        blocks = w.reshape(matrices, rows, inner // 32, 18)
+        scale = self.jax.lax.bitcast_convert_type(blocks[..., :2], jnp.float16).astype(jnp.float32)[..., None]
+        packed = blocks[..., 2:].astype(jnp.int32)
+        numbers = jnp.concatenate((packed & 15, packed >> 4), -1).astype(jnp.float32) - 8
+        return (numbers * scale).reshape(matrices, rows, inner).swapaxes(1, 2)
+
+    def heads(self, q, k, v, count, causal=True):
         split = [z.reshape(z.shape[:2] + (count, -1)) for z in (q, k, v)]
-        return self.jax.nn.dot_product_attention(*split, is_causal=True).reshape(q.shape)
+        return self.jax.nn.dot_product_attention(*split, is_causal=causal).reshape(q.shape)
+
+    def transformer_layer(self, x, w, o, g, u, d, h, count):
+        y = self.heads(*self.jnp.split(x @ w, 3, -1), count, False) @ o
+        x = self.norm(x + y, -1) * g
+        return self.norm(self.jax.nn.gelu(x @ u, approximate=False) @ d + x, -1) * h
 
     def attention_block(self, x, w, o, count):
         return self.heads(*self.jnp.split(x @ w, 3, -1), count) @ o
@@ -195,6 +210,12 @@ class TorchPeer:
 PEERS = {"numpy": NumpyPeer, "jax": JaxPeer, "torch": TorchPeer}
 
 
+def all_names(code: Any) -> list[str]:
+    """Names that an expression reads, also inside of its functions."""
+    inner = [n for c in code.co_consts if hasattr(c, "co_names") for n in all_names(c)]
+    return list(code.co_names) + inner
+
+
 def function(peer: Any, c: Case, size: str, listed: list[ops.Operand]) -> Callable:
     expression = c.expression(peer.name)
     if not expression:
@@ -206,7 +227,8 @@ def function(peer: Any, c: Case, size: str, listed: list[ops.Operand]) -> Callab
         code = compile(expression, c.name, "eval")
     except SyntaxError as e:
         raise NoPeer(f"{c.name}: {e}") from e
-    missing = [n for n in code.co_names if n in ("m", "s", "l", "nn", "lax", "jax", "jnp", "torch", "generator") and n not in names]
+    own = {"m", "s", "l", "nn", "lax", "jax", "jnp", "torch", "generator", "norm"} | set(names)
+    missing = [n for n in all_names(code) if n in own and n not in names]
     if missing:
         raise NoPeer(f"no {missing[0]}")
     return eval(f"lambda {', '.join(o.name for o in listed)}: {expression}", names)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fluxion.py: timing a graph file with `flx bench`, in a process of its own."""
+
 from __future__ import annotations
 
 import json
@@ -18,6 +19,7 @@ class Failed(Exception):
 @dataclass
 class Timing:
     """Seconds of one run, and what else was measured."""
+
     median: float
     best: float
     compile_s: float = 0.0
@@ -39,7 +41,9 @@ class Flx:
     def call(self, *arguments: str, timeout: float | None = None) -> str:
         command = [self.program, *arguments]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout or self.timeout, env=self.env)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout or self.timeout, env=self.env
+            )
         except subprocess.TimeoutExpired:
             raise Failed(f"flx {arguments[0]}: no result after {timeout or self.timeout:.0f} s") from None
         if done.returncode:
@@ -47,16 +51,34 @@ class Flx:
             raise Failed(f"flx {arguments[0]}: {lines[0]}")
         return done.stdout
 
-    def bench(self, path: Path, inputs: dict[str, Path], seconds: float, out: Path | None = None,
-              flush: bool = False) -> Timing:
+    def bench(
+        self, path: Path, inputs: dict[str, Path], seconds: float, out: Path | None = None, flush: bool = False
+    ) -> Timing:
         given = [a for name, file in inputs.items() for a in ("--in", f"{name}={file}")]
         more = (["--out", str(out)] if out else []) + (["--flush"] if flush else [])
-        text = self.call("bench", str(path), "--json", "--threads", str(self.threads), "--cache", "off", "--seconds",
-                         str(seconds), *more, *given)
+        text = self.call(
+            "bench",
+            str(path),
+            "--json",
+            "--threads",
+            str(self.threads),
+            "--cache",
+            "off",
+            "--seconds",
+            str(seconds),
+            *more,
+            *given,
+        )
         found = json.loads(text.strip().splitlines()[-1])
-        return Timing(median=found["median_ms"] / 1e3, best=found["best_ms"] / 1e3,
-                      compile_s=(found["compile_ms"] or 0) / 1e3, memory=found["memory_bytes"], spread=found["spread"],
-                      bytes=found["bytes"] or 0, flops=found["flops"] or 0)
+        return Timing(
+            median=found["median_ms"] / 1e3,
+            best=found["best_ms"] / 1e3,
+            compile_s=(found["compile_ms"] or 0) / 1e3,
+            memory=found["memory_bytes"],
+            spread=found["spread"],
+            bytes=found["bytes"] or 0,
+            flops=found["flops"] or 0,
+        )
 
     def transform(self, command: str, source: Path, target: Path, *options: str) -> Path:
         self.call(command, str(source), "-o", str(target), *options)
@@ -77,7 +99,9 @@ class Flx:
             elif kind:
                 word = ("" if kind == "route" else kind + " ") + rest.split("(")[0].strip()
                 words[word] = words.get(word, 0) + 1
-        return ", ".join(f"{n} {w}s" if w == "kernel" and n > 1 else f"{n} x {w}" if n > 1 else w for w, n in words.items())
+        return ", ".join(
+            f"{n} {w}s" if w == "kernel" and n > 1 else f"{n} x {w}" if n > 1 else w for w, n in words.items()
+        )
 
 
 def load_outputs(folder: Path, names: list[str]) -> list[np.ndarray]:

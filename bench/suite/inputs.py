@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """inputs.py: values of a workload's inputs, from a counter hash: the same numbers in every framework and language, so
 that every workload has a check value which any implementation must reproduce."""
+
 from __future__ import annotations
 
 import math
@@ -19,7 +20,7 @@ def hashed(shape: tuple[int, ...], seed: int, scale: float = 1.0) -> np.ndarray:
         h = (h ^ h >> np.uint32(16)) * np.uint32(0x7FEB352D)
         h = (h ^ h >> np.uint32(15)) * np.uint32(0x846CA68B)
         h ^= h >> np.uint32(16)
-        out[begin:end] = (h >> np.uint32(8)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
+        out[begin:end] = (h >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
     return (out * np.float32(scale)).reshape(shape) if scale != 1.0 else out.reshape(shape)
 
 
@@ -49,8 +50,20 @@ def block_parameters(width: int, seed: int, suffix: str = "") -> dict[str, np.nd
     k = 0.02 * math.sqrt(3)
     one, zero = (lambda n: np.ones(n, np.float32)), (lambda n: np.zeros(n, np.float32))
     c = width
-    return {name + suffix: value for name, value in (
-        ("g1", one(c)), ("c1", zero(c)), ("wq", hashed((c, 3 * c), seed, k)), ("bq", zero(3 * c)),
-        ("wo", hashed((c, c), seed + 1, k)), ("bo", zero(c)), ("g2", one(c)), ("c2", zero(c)),
-        ("w1", hashed((c, 4 * c), seed + 2, k)), ("b1", zero(4 * c)), ("w2", hashed((4 * c, c), seed + 3, k)),
-        ("b2", zero(c)))}
+    return {
+        name + suffix: value
+        for name, value in (
+            ("g1", one(c)),
+            ("c1", zero(c)),
+            ("wq", hashed((c, 3 * c), seed, k)),
+            ("bq", zero(3 * c)),
+            ("wo", hashed((c, c), seed + 1, k)),
+            ("bo", zero(c)),
+            ("g2", one(c)),
+            ("c2", zero(c)),
+            ("w1", hashed((c, 4 * c), seed + 2, k)),
+            ("b1", zero(4 * c)),
+            ("w2", hashed((4 * c, c), seed + 3, k)),
+            ("b2", zero(c)),
+        )
+    }

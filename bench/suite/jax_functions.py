@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """jax_functions.py: the workloads in JAX. `function(name, shape)` takes the inputs of workloads.py in their order and
 returns the results in theirs; what it lowers to is also what Fluxion reads as StableHLO."""
+
 from __future__ import annotations
 
 from typing import Callable
@@ -21,6 +22,7 @@ def named(*names: str):
     def add(f):
         FUNCTIONS.update({n: f for n in names})
         return f
+
     return add
 
 
@@ -32,8 +34,11 @@ def arguments(name: str, inputs: dict[str, np.ndarray]) -> list[jax.Array]:
     """Channels come last in convolutions with batch norm, the layout that XLA prefers on this machine."""
     turned = {}
     if name in ("resblock", "resnet18"):
-        turned = {n: (v.transpose(0, 2, 3, 1) if n in ("x", "d_output") else v.transpose(2, 3, 1, 0))
-                  for n, v in inputs.items() if v.ndim == 4}
+        turned = {
+            n: (v.transpose(0, 2, 3, 1) if n in ("x", "d_output") else v.transpose(2, 3, 1, 0))
+            for n, v in inputs.items()
+            if v.ndim == 4
+        }
     return [jnp.asarray(turned.get(n, v)) for n, v in inputs.items()]
 
 
@@ -48,9 +53,10 @@ def results(name: str, found: list[np.ndarray]) -> list[np.ndarray]:
 
 # ---- Parts ----
 
+
 def layer_norm(x, w, b):
     centred = x - x.mean(-1, keepdims=True)
-    return centred * lax.rsqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * w + b
+    return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * w + b
 
 
 def rms_norm(x, g):
@@ -77,6 +83,7 @@ def sgd(loss, count):
     def step(*a):
         value, gradient = jax.value_and_grad(lambda p: loss(p, *a[count:]))(a[:count])
         return [p - 1e-3 * g for p, g in zip(a[:count], gradient)] + [value]
+
     return step
 
 
@@ -87,8 +94,9 @@ def pulled_back(f, count):
 
 # ---- The table ----
 
+
 def chain(x, y, z):
-    return jnp.exp(-(x * y + z) ** 2) * jnp.sin(x) + y * jax.nn.sigmoid(z)
+    return jnp.exp(-((x * y + z) ** 2)) * jnp.sin(x) + y * jax.nn.sigmoid(z)
 
 
 @named("ew_fwd")
@@ -131,12 +139,12 @@ def gpt2(s):
     def loss(p, ids, following):
         x = p[0][ids] + p[1]
         for layer in range(s["l"]):
-            x = block(x, p[2 + 12 * layer: 14 + 12 * layer], s["h"])
+            x = block(x, p[2 + 12 * layer : 14 + 12 * layer], s["h"])
         return cross_entropy(layer_norm(x, p[-2], p[-1]) @ p[0].T, following)
 
     def step(*a):
         n = (len(a) - 3) // 3
-        p, m, v, (ids, following, count) = a[:n], a[n:2 * n], a[2 * n:3 * n], a[3 * n:]
+        p, m, v, (ids, following, count) = a[:n], a[n : 2 * n], a[2 * n : 3 * n], a[3 * n :]
         value, gradient = jax.value_and_grad(loss)(p, ids, following)
         count = count + jnp.float32(1)
         m = [0.9 * x + 0.1 * g for x, g in zip(m, gradient)]
@@ -144,6 +152,7 @@ def gpt2(s):
         c1, c2 = 1 - jnp.float32(0.9) ** count, 1 - jnp.float32(0.95) ** count
         p = [q * (1 - 1e-5) - 1e-4 * (x / c1) / (jnp.sqrt(y / c2) + 1e-8) for q, x, y in zip(p, m, v)]
         return p + m + v + [value]
+
     return step
 
 
@@ -160,12 +169,18 @@ def convnet(s):
         h = jax.nn.relu(lax.conv(h, k2, (1, 1), "VALID") + b2[:, None, None])
         h = lax.reduce_window(h, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
         return cross_entropy(jax.nn.relu(h.reshape(h.shape[0], -1) @ w3 + b3) @ w4 + b4, label)
+
     return sgd(loss, 8)
 
 
 def conv(x, k, stride=1):
-    return lax.conv_general_dilated(x, k, (stride, stride), "SAME" if k.shape[0] > 1 and stride == 1 else
-                                    [(k.shape[0] // 2, k.shape[0] // 2)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x,
+        k,
+        (stride, stride),
+        "SAME" if k.shape[0] > 1 and stride == 1 else [(k.shape[0] // 2, k.shape[0] // 2)] * 2,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
 
 
 def batch_norm(h, g, b):
@@ -179,6 +194,7 @@ def resblock(s):
     def f(x, k1, k2, g1, g2, c1, c2):
         h = jax.nn.relu(batch_norm(conv(x, k1), g1, c1))
         return jax.nn.relu(x + batch_norm(conv(h, k2), g2, c2))
+
     return pulled_back(f, 7)
 
 
@@ -187,6 +203,7 @@ def embed(s):
     def f(table, ids, d):
         y, back = jax.vjp(lambda t: t[ids], table)
         return y, back(d)[0]
+
     return f
 
 
@@ -195,6 +212,7 @@ def hvp(s):
     def f(*a):
         p, (x, label), tangents = a[:6], a[6:8], a[8:]
         return jax.jvp(jax.grad(lambda q: mlp_loss(q, x, label, jnp.tanh)), (p,), (tangents,))[1]
+
     return f
 
 
@@ -208,12 +226,14 @@ def rnn(s):
     def loss(w, b, xs, h0):
         def cell(h, x):
             return jnp.tanh(h @ w + x + b), None
+
         if "k" not in s:
             h = lax.scan(cell, h0, xs)[0]
         else:
             part = jax.checkpoint(lambda h, x: (lax.scan(cell, h, x)[0], None))
             h = lax.scan(part, h0, xs.reshape((-1, s["k"]) + xs.shape[1:]))[0]
-        return (h ** 2).mean()
+        return (h**2).mean()
+
     return jax.value_and_grad(loss, argnums=(0, 1))
 
 
@@ -228,6 +248,7 @@ def fftconv(s):
 
     def f(x, k):
         return (jnp.fft.irfft(jnp.fft.rfft(x, n=2 * n) * jnp.fft.rfft(k, n=2 * n), n=2 * n)[:, :n] ** 2).mean()
+
     return jax.value_and_grad(f, argnums=(0, 1))
 
 
@@ -243,14 +264,17 @@ def jacfwd(s):
         k3 = slope(x + h / 2 * k2)
         k4 = slope(x + h * k3)
         return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+
     return jax.jacfwd(lambda x: lax.scan(step, x, None, length=s["steps"])[0])
 
 
 # ---- More workloads ----
 
+
 @named("resnet18")
 def resnet18(s):
     from workloads import resnet18_inputs
+
     names = list(resnet18_inputs(dict(s, b=1, s=8)))[:-2]
 
     def loss(parameters, x, label):
@@ -258,6 +282,7 @@ def resnet18(s):
 
         def unit(h, name, stride=1):
             return batch_norm(conv(h, p[name], stride), p[name + "_g"], p[name + "_c"])
+
         h = jax.nn.relu(unit(x, "stem"))
         for stage in range(4):
             for i in range(2):
@@ -265,6 +290,7 @@ def resnet18(s):
                 y = unit(jax.nn.relu(unit(h, name + "c1", stride)), name + "c2")
                 h = jax.nn.relu(y + (unit(h, name + "short", stride) if name + "short" in p else h))
         return cross_entropy(h.mean((1, 2)) @ p["fc"] + p["fc_b"], label)
+
     return lambda *a: flat(jax.value_and_grad(loss)(a[:-2], *a[-2:]))
 
 
@@ -279,8 +305,9 @@ def vit_tiny(s):
         patches = x.reshape(b, 3, side, s["p"], side, s["p"]).transpose(0, 2, 4, 3, 5, 1).reshape(b, side * side, -1)
         h = patches @ p[0] + p[1]
         for layer in range(s["l"]):
-            h = block(h, p[2 + 12 * layer: 14 + 12 * layer], s["h"], causal=False)
+            h = block(h, p[2 + 12 * layer : 14 + 12 * layer], s["h"], causal=False)
         return cross_entropy(layer_norm(h, p[-4], p[-3]).mean(1) @ p[-2] + p[-1], label)
+
     return lambda *a: flat(jax.value_and_grad(loss)(a[:-2], *a[-2:]))
 
 
@@ -292,8 +319,10 @@ def lstm(s):
             i, f, g, o = jnp.split(x @ w + h @ u + b, 4, -1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
         zero = jnp.zeros(xs.shape[1:], xs.dtype)
         return (lax.scan(cell, (zero, zero), xs)[0][0] ** 2).mean()
+
     return jax.value_and_grad(loss, argnums=(0, 1, 2))
 
 
@@ -322,6 +351,7 @@ def llama_block(s):
         q, k = rotate(heads(h, wq, s["h"]), position), rotate(heads(h, wk, s["g"]), position)
         y = jax.nn.dot_product_attention(q, k, heads(h, wv, s["g"]), is_causal=True)
         return gated(x + y.reshape(x.shape) @ wo, g2, gate, up, down)
+
     return pulled_back(f, 10)
 
 
@@ -336,6 +366,7 @@ def decode(s):
         mask = (jnp.arange(keys.shape[1]) <= at)[None, None, None]
         y = jax.nn.dot_product_attention(q, keys, values, mask=mask)
         return gated(x + y.reshape(x.shape) @ wo, g2, gate, up, down), keys, values
+
     return f
 
 
@@ -354,10 +385,11 @@ def gmm(s):
         lower = jnp.zeros((icf.shape[0], d, d), icf.dtype).at[:, rows, columns].set(below)
         centred = x[:, None] - means[None]
         y = q[None] * centred + jnp.einsum("kij,nkj->nki", lower, centred)
-        inner = alphas + icf[:, :d].sum(1) - 0.5 * (y ** 2).sum(-1)
+        inner = alphas + icf[:, :d].sum(1) - 0.5 * (y**2).sum(-1)
         fit = jax.nn.logsumexp(inner, axis=1).sum() - x.shape[0] * jax.nn.logsumexp(alphas)
-        prior = 0.5 * gamma ** 2 * ((q ** 2).sum() + (below ** 2).sum()) - m * icf[:, :d].sum()
+        prior = 0.5 * gamma**2 * ((q**2).sum() + (below**2).sum()) - m * icf[:, :d].sum()
         return fit - x.shape[0] * d * 0.5 * np.log(2 * np.pi) + prior
+
     return lambda *a: flat(jax.value_and_grad(loss, argnums=(0, 1, 2))(*a))
 
 
@@ -365,13 +397,15 @@ def gmm(s):
 def ba(s):
     def project(camera, point):
         axis, centre, focal, middle, k = camera[:3], camera[3:6], camera[6], camera[7:9], camera[9:]
-        squared = (axis ** 2).sum()
+        squared = (axis**2).sum()
         angle = jnp.sqrt(squared)
         x = point - centre
         unit = axis / angle
-        turned = (x * jnp.cos(angle) + jnp.cross(unit, x) * jnp.sin(angle) + unit * jnp.dot(unit, x) * (1 - jnp.cos(angle)))
+        turned = (
+            x * jnp.cos(angle) + jnp.cross(unit, x) * jnp.sin(angle) + unit * jnp.dot(unit, x) * (1 - jnp.cos(angle))
+        )
         flat_point = turned[:2] / turned[2]
-        r = (flat_point ** 2).sum()
+        r = (flat_point**2).sum()
         return flat_point * (1 + k[0] * r + k[1] * r * r) * focal + middle
 
     def error(camera, point, weight, feature):
@@ -381,6 +415,7 @@ def ba(s):
         given = (cameras[camera_of], points[point_of], weights, features)
         jacobian = jax.vmap(jax.jacfwd(error, argnums=(0, 1, 2)))(*given)
         return (jax.vmap(error)(*given),) + jacobian
+
     return f
 
 
@@ -389,9 +424,10 @@ def md(s):
     def energy(x):
         n = x.shape[0]
         d = x[:, None] - x[None]
-        r2 = (d ** 2).sum(-1) + jnp.eye(n)
+        r2 = (d**2).sum(-1) + jnp.eye(n)
         s6 = 1.0 / (r2 * r2 * r2)
         return 2.0 * jnp.where(jnp.eye(n, dtype=bool), 0.0, s6 * s6 - s6).sum()
+
     return jax.value_and_grad(energy)
 
 
@@ -399,8 +435,8 @@ def md(s):
 def nbody(s):
     def pull(x, m):
         d = x[None] - x[:, None]
-        r2 = (d ** 2).sum(-1) + 1e-2
-        return (d * (m * r2 ** -1.5)[..., None]).sum(1)
+        r2 = (d**2).sum(-1) + 1e-2
+        return (d * (m * r2**-1.5)[..., None]).sum(1)
 
     def f(x, v, m):
         def step(c, _):
@@ -408,7 +444,9 @@ def nbody(s):
             v = v + 0.005 * pull(x, m)
             x = x + 0.01 * v
             return (x, v + 0.005 * pull(x, m)), None
+
         return lax.scan(step, (x, v), None, length=s["steps"])[0]
+
     return f
 
 
@@ -426,5 +464,7 @@ def sparse_cg(s):
             r = r - a * q
             new = (r * r).sum()
             return (x + a * p, r, r + new / rr * p, new), None
+
         return lax.scan(step, (jnp.zeros_like(b), b, b, (b * b).sum()), None, length=s["steps"])[0][0]
+
     return f

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """limits.py: what the machine can do at most, measured in the same run as everything else."""
+
 from __future__ import annotations
 
 import json
@@ -29,11 +30,26 @@ def measure(folder: Path, threads: int) -> Limits:
     program = folder / "limits"
     source = Path(__file__).with_suffix(".c")
     try:
-        subprocess.run([compiler, "-O3", "-march=native", "-ffp-contract=fast", "-mprefer-vector-width=512", "-pthread",
-                        str(source), "-o", str(program)], check=True, capture_output=True)
+        subprocess.run(
+            [
+                compiler,
+                "-O3",
+                "-march=native",
+                "-ffp-contract=fast",
+                "-mprefer-vector-width=512",
+                "-pthread",
+                str(source),
+                "-o",
+                str(program),
+            ],
+            check=True,
+            capture_output=True,
+        )
     except subprocess.CalledProcessError:
         try:
-            subprocess.run([compiler, "-O3", "-pthread", str(source), "-o", str(program)], check=True, capture_output=True)
+            subprocess.run(
+                [compiler, "-O3", "-pthread", str(source), "-o", str(program)], check=True, capture_output=True
+            )
         except subprocess.CalledProcessError:
             return Limits()
     done = subprocess.run([str(program), str(threads)], capture_output=True, text=True, check=True)

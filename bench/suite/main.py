@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """main.py: the command line of script/bench, which explains the options."""
+
 from __future__ import annotations
 
 import argparse
@@ -56,9 +57,11 @@ def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Li
             model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "")
     named = {"numpy": ["numpy", "scipy"], "jax": ["jax"], "torch": ["torch"], "torch-compile": ["torch"]}
     versions = ", ".join(dict.fromkeys(f"{m} {peers.version(m)}" for p in arguments.peers for m in named[p]))
-    return (f"{model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
-            f"limits: {most.memory / 1e9:.1f} GB/s from memory, {most.cache / 1e9:.0f} GB/s from caches, "
-            f"{most.flops / 1e9:.0f} GFLOP/s in f32")
+    return (
+        f"{model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
+        f"limits: {most.memory / 1e9:.1f} GB/s from memory, {most.cache / 1e9:.0f} GB/s from caches, "
+        f"{most.flops / 1e9:.0f} GFLOP/s in f32"
+    )
 
 
 def main() -> int:
@@ -66,9 +69,11 @@ def main() -> int:
     if a.list:
         if a.what == "ops":
             from op_cases import CASES
+
             print("\n".join(c.name for c in CASES))
         else:
             from workloads import WORKLOADS
+
             print("\n".join(f"{w.name:14} {w.about}" for w in WORKLOADS))
         return 0
     cores = peers.pin(a.threads)
@@ -82,10 +87,17 @@ def main() -> int:
         try:
             if a.what == "ops":
                 from op_table import Table, run
+
                 flx.timeout = 60
-                return run(Table(flx, started, most, work, 0.1 if a.seconds == 1.0 else a.seconds), a.size, a.only, a.json,
-                           a.worst)
+                return run(
+                    Table(flx, started, most, work, 0.1 if a.seconds == 1.0 else a.seconds),
+                    a.size,
+                    a.only,
+                    a.json,
+                    a.worst,
+                )
             from suite import run_suite
+
             return run_suite(a, flx, started, most, work)
         finally:
             for peer in started:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """op_cases.py: a case to time for every op of the op table, with the same function in NumPy, SciPy, JAX and PyTorch.
 
-A case has operands (`x:f32[R,C]{-1..1}`, see operands.py), the call as text of a graph, and an expression of a peer. One
-expression serves all peers that know its names:
+A case has operands (`x:f32[R,C]{-1..1}`, see operands.py), the call as text of a graph, and an expression of a peer.
+One expression serves all peers that know its names:
 
     name    NumPy            JAX                  PyTorch
     m       numpy            jax.numpy            torch
@@ -11,8 +11,8 @@ expression serves all peers that know its names:
     nn                       jax.nn               torch.nn.functional
     lax, jax                 jax.lax, jax
 
-`np=`, `jax=` and `torch=` replace it for one peer; an empty string leaves that peer out. Extents are capital letters, in
-the call with a dollar sign. An op without an expression is timed alone. NOT_TIMED says why an op has no case.
+`np=`, `jax=` and `torch=` replace it for one peer; an empty string leaves that peer out. Extents are capital letters,
+in the call with a dollar sign. An op without an expression is timed alone. NOT_TIMED says why an op has no case.
 """
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from dataclasses import dataclass
 # What the letters mean. N is the number of elements, R x C a matrix of as many.
 SIZES: dict[str, dict[str, int]] = {
     "small": dict(N=256, R=16, C=16, M=16, E=8, B=2, T=8, H=2, D=8, S=8, K=16, P=4, Q=64, V=32, Z=2, W=32),
-    "1MB": dict(N=1 << 18, R=512, C=512, M=256, E=96, B=4, T=128, H=8, D=64, S=32, K=64, P=64, Q=16384, V=1000, Z=4, W=512),
+    "1MB": dict(N=1 << 18, R=512, C=512, M=256, E=96, B=4, T=128, H=8, D=64, S=32, K=64, P=64, Q=16384, V=1000, Z=4,
+                W=512),
     "64MB": dict(N=1 << 24, R=4096, C=4096, M=1024, E=256, B=16, T=1024, H=16, D=64, S=128, K=512, P=64, Q=65536,
                  V=50000, Z=16, W=4096),
 }
@@ -78,7 +79,8 @@ def elementwise() -> None:
     case("cast", x, "cast(x, to=bf16)", jax="x.astype(jnp.bfloat16)", torch="x.to(torch.bfloat16)")
     case("cast", "x:i32[N]{-9..9}", "cast(x, to=f32)", jax="x.astype(jnp.float32)", np="x.astype(np.float32)",
          torch="x.to(torch.float32)", variant="from_i32")
-    case("bitcast", x, "bitcast(x, to=i32)", jax="lax.bitcast_convert_type(x, jnp.int32)", torch="x.view(torch.int32) + 0")
+    case("bitcast", x, "bitcast(x, to=i32)", jax="lax.bitcast_convert_type(x, jnp.int32)",
+         torch="x.view(torch.int32) + 0")
     case("reduce_precision", x, "reduce_precision(x, exponent=5, mantissa=10)", jax="lax.reduce_precision(x, 5, 10)")
     case("optimization_barrier", x, jax="lax.optimization_barrier(x)")
     case("check", x + " ok:bool[]{1..1}", 'check(x, ok, message="holds")')
@@ -100,7 +102,8 @@ def elementwise() -> None:
     case("clamp", "x:f32[N]{-2..2}", "clamp(-1, x, 1)", peer="m.clip(x, -1, 1)")
     case("fma", "a:f32[N] b:f32[N] c:f32[N]", peer="a * b + c")
     case("add_n", "a:f32[N] b:f32[N] c:f32[N]", peer="a + b + c")
-    for op, e in (("eq", "a == b"), ("ne", "a != b"), ("lt", "a < b"), ("le", "a <= b"), ("gt", "a > b"), ("ge", "a >= b")):
+    for op, e in (("eq", "a == b"), ("ne", "a != b"), ("lt", "a < b"), ("le", "a <= b"), ("gt", "a > b"),
+                  ("ge", "a >= b")):
         case(op, two, peer=e)
     case("is_finite", x, peer="m.isfinite(x)")
     case("is_nan", x, peer="m.isnan(x)")
@@ -141,7 +144,8 @@ def unary(x: str) -> None:
         ("log2", positive, "m.log2(x)"), ("log10", positive, "m.log10(x)"), ("log1p", positive, "m.log1p(x)"),
         ("sqrt", positive, "m.sqrt(x)"), ("neg", x, "-x"), ("abs", x, "m.abs(x)"), ("sign", x, "m.sign(x)"),
         ("square", x, "m.square(x)"), ("reciprocal", away, "1 / x"), ("sin", x, "m.sin(x)"), ("cos", x, "m.cos(x)"),
-        ("tan", one, "m.tan(x)"), ("asin", one, "m.arcsin(x)"), ("acos", one, "m.arccos(x)"), ("atan", x, "m.arctan(x)"),
+        ("tan", one, "m.tan(x)"), ("asin", one, "m.arcsin(x)"), ("acos", one, "m.arccos(x)"),
+        ("atan", x, "m.arctan(x)"),
         ("sinh", x, "m.sinh(x)"), ("cosh", x, "m.cosh(x)"), ("tanh", x, "m.tanh(x)"), ("asinh", x, "m.arcsinh(x)"),
         ("acosh", "x:f32[N]{1.1..4}", "m.arccosh(x)"), ("atanh", one, "m.arctanh(x)"), ("floor", x, "m.floor(x)"),
         ("ceil", x, "m.ceil(x)"), ("trunc", x, "m.trunc(x)"), ("round", x, "m.round(x)"),
@@ -193,7 +197,8 @@ def shape() -> None:
     case("reshape", x, "reshape(x, shape=[$N])", peer="m.reshape(x, (N,)) + 0")
     case("transpose", x, "transpose(x)", jax="x.T", np="np.ascontiguousarray(x.T)", torch="x.T.contiguous()")
     case("transpose", "x:f32[B,T,H,D]", "transpose(x, perm=[0, 2, 1, 3])", jax="x.transpose(0, 2, 1, 3)",
-         np="np.ascontiguousarray(x.transpose(0, 2, 1, 3))", torch="x.permute(0, 2, 1, 3).contiguous()", variant="heads")
+         np="np.ascontiguousarray(x.transpose(0, 2, 1, 3))", torch="x.permute(0, 2, 1, 3).contiguous()",
+         variant="heads")
     case("expand", "x:f32[R,1]", "expand(x, shape=[$R, $C])", peer="m.broadcast_to(x, (R, C)) + 0")
     case("broadcast_in_dim", "x:f32[R]", "broadcast_in_dim(x, shape=[$R, $C], axes=[0])",
          peer="m.broadcast_to(x[:, None], (R, C)) + 0")
@@ -221,7 +226,8 @@ def shape() -> None:
     case("repeat", "x:f32[R,C/2]", "repeat(x, repeats=2, axis=1)", peer="m.repeat(x, 2, axis=1)",
          torch="torch.repeat_interleave(x, 2, 1)")
     case("roll", x, "roll(x, shift=3, axis=1)", peer="m.roll(x, 3, 1)")
-    case("meshgrid", "a:f32[R] b:f32[C]", "meshgrid(a, b)", peer="tuple(y + 0 for y in m.meshgrid(a, b, indexing='ij'))",
+    case("meshgrid", "a:f32[R] b:f32[C]", "meshgrid(a, b)",
+         peer="tuple(y + 0 for y in m.meshgrid(a, b, indexing='ij'))",
          results=2)
 
 
@@ -234,11 +240,13 @@ def reductions() -> None:
         operands = "x:f32[R,C]{0.9..1.1}" if name == "prod" else x
         torch = {"max": "torch.amax(x, {0})", "min": "torch.amin(x, {0})"}.get(name, "torch." + name + "(x, {0})")
         case(op, operands, f"{op}(x, axes=[1])", peer=f"m.{name}(x, axis=1)", torch=torch.format("1"))
-        case(op, operands, f"{op}(x, axes=[0])", peer=f"m.{name}(x, axis=0)", torch=torch.format("0"), variant="columns")
+        case(op, operands, f"{op}(x, axes=[0])", peer=f"m.{name}(x, axis=0)", torch=torch.format("0"),
+             variant="columns")
         if name != "prod":
             case(op, operands, f"{op}(x)", peer=f"m.{name}(x)", variant="all", compare=name != "sum")
     case("reduce_sum", "x:f32[B*T,H,D]", "reduce_sum(x, axes=[1])", peer="m.sum(x, 1)", variant="middle")
-    case("reduce_sum", "x:bf16[R,C]", "reduce_sum(x, axes=[1])", peer="m.sum(x, 1)", variant="bf16", np="", compare=False)
+    case("reduce_sum", "x:bf16[R,C]", "reduce_sum(x, axes=[1])", peer="m.sum(x, 1)", variant="bf16", np="",
+         compare=False)
     case("reduce_any", "x:bool[R,C]{0..1}", "reduce_any(x, axes=[1])", peer="m.any(x, 1)")
     case("reduce_all", "x:bool[R,C]{0..1}", "reduce_all(x, axes=[1])", peer="m.all(x, 1)")
     case("argmax", x, peer="m.argmax(x, -1)", jax="lax.argmax(x, 1, jnp.int32)")
@@ -297,7 +305,8 @@ def indexing() -> None:
          jax="x.at[i[:, 0]].add(u)", torch="x.index_add(0, i[:, 0], u)")
     case("scatter_nd", "x:f32[R,C] i:i32[R,C/2,2]{0..R-1} u:f32[R,C/2]",
          "scatter_nd(x, i, u, start_index_map=[0, 1], collapsed_axes=[0, 1])",
-         jax="x.at[i[..., 0], i[..., 1]].add(u)", torch="x.index_put((i[..., 0], i[..., 1]), u, True)", variant="elements")
+         jax="x.at[i[..., 0], i[..., 1]].add(u)", torch="x.index_put((i[..., 0], i[..., 1]), u, True)",
+         variant="elements")
 
 
 # ---- Products and linear algebra ----
@@ -344,7 +353,8 @@ def linear_algebra() -> None:
     case("lu_solve", a + " p:i32[M]{iota}" + b, "lu_solve(a, p, b)", jax="l.lu_solve((a, p), b)", wrt="b",
          np="l.lu_solve((a, p), b)")
     case("inv", a, peer="m.linalg.inv(a)")
-    case("lu", a, jax="lax.linalg.lu(a)", np="l.lu_factor(a)", torch="torch.linalg.lu_factor(a)", results=3, compare=False)
+    case("lu", a, jax="lax.linalg.lu(a)", np="l.lu_factor(a)", torch="torch.linalg.lu_factor(a)", results=3,
+         compare=False)
     case("cholesky", "a:f32[M,M]{definite}", peer="m.linalg.cholesky(a)", compare=False)
     case("cholesky", "a:f32[N/64,8,8]{definite}", peer="m.linalg.cholesky(a)", compare=False, variant="batch8")
     case("det", "a:f32[K,K]{dominant}", peer="m.linalg.det(a)", compare=False)
@@ -362,11 +372,14 @@ def linear_algebra() -> None:
     case("spmv", "v:f32[3*Q]{1..2} x:f32[Q]", f"spmv(v, x, {band})", np="sparse(v, Q) @ x",
          jax="jnp.zeros((Q,), jnp.float32).at[band_rows].add(v * x[band_cols])")
     case("sparse_solve", "v:f64[3*Q]{band} x:f64[Q]", f"sparse_solve(v, x, {band})", np="spsolve(sparse(v, Q), x)")
-    case("solve_triangular", "t:f32[M,M]{dominant}" + b, "solve_triangular(t, b)", jax="l.solve_triangular(t, b, lower=True)",
-         np="l.solve_triangular(t, b, lower=True)", torch="torch.linalg.solve_triangular(torch.tril(t), b, upper=False)")
+    case("solve_triangular", "t:f32[M,M]{dominant}" + b, "solve_triangular(t, b)",
+         jax="l.solve_triangular(t, b, lower=True)",
+         np="l.solve_triangular(t, b, lower=True)",
+         torch="torch.linalg.solve_triangular(torch.tril(t), b, upper=False)")
     case("norm", "x:f32[R,C]", "norm(x, axes=[1])", peer="m.linalg.norm(x, axis=1)")
     case("eigh", "a:f32[E,E]{symmetric}", peer="tuple(m.linalg.eigh(a))", results=2, compare=False)
-    case("eigh", "a:f32[N/64,8,8]{symmetric}", peer="tuple(m.linalg.eigh(a))", results=2, compare=False, variant="batch8",
+    case("eigh", "a:f32[N/64,8,8]{symmetric}", peer="tuple(m.linalg.eigh(a))", results=2, compare=False,
+         variant="batch8",
          most="1MB")
     case("eig", "a:f32[E,E]{dominant}", jax="jnp.linalg.eigvals(a)", np="np.linalg.eigvals(a)",
          torch="torch.linalg.eigvals(a)", compare=False, wrt="")
@@ -453,7 +466,8 @@ def signals() -> None:
     case("psd", "re:f32[R,C/2+1] im:f32[R,C/2+1]", peer="(re * re + im * im) / C")
     case("fft_conv1d", "a:f32[B,N/B] b:f32[C]", compare=False, np="scipy_fftconvolve(a, b[None], axes=1)",
          jax="jax.vmap(lambda r: jax.scipy.signal.fftconvolve(r, b))(a)")
-    case("fftfreq", "", "fftfreq(n=$N)", jax="jnp.fft.fftfreq(N).astype(jnp.float32)", np="np.fft.fftfreq(N).astype('f4')")
+    case("fftfreq", "", "fftfreq(n=$N)", jax="jnp.fft.fftfreq(N).astype(jnp.float32)",
+         np="np.fft.fftfreq(N).astype('f4')")
     case("rfftfreq", "", "rfftfreq(n=$N)", jax="jnp.fft.rfftfreq(N).astype(jnp.float32)",
          np="np.fft.rfftfreq(N).astype('f4')")
     spec = "spec:f32[R,C] filt:f32[K,C/4+1]{0..1}"
@@ -466,7 +480,8 @@ def signals() -> None:
          jax="lax.top_k(jnp.mean(spec[:, :C // 2] ** 2 + spec[:, C // 2:] ** 2, 0), Z)")
     case("reduce_window", "x:f32[R,C]", "reduce_window(x, 0, window=[1, 8], combine=add)",
          jax="lax.reduce_window(x, 0.0, lax.add, (1, 8), (1, 1), 'VALID')", compare=False)
-    case("select_and_scatter", "x:f32[R,C] u:f32[R/2,C/2]", "select_and_scatter(x, u, 0, window=[2, 2], strides=[2, 2])",
+    case("select_and_scatter", "x:f32[R,C] u:f32[R/2,C/2]",
+         "select_and_scatter(x, u, 0, window=[2, 2], strides=[2, 2])",
          jax="jax.vjp(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), 'VALID'), x)[1](u)[0]")
 
 
@@ -479,7 +494,8 @@ def networks() -> None:
     case("attention", qkv, "attention(q, k, v, layout=bshd)", jax=jax.format(""), torch=torch.format(""))
     case("attention", qkv, "attention(q, k, v, layout=bshd, mask_kind=causal)", variant="causal",
          jax=jax.format(", is_causal=True"), torch=torch.format(", is_causal=True"))
-    case("attention", "q:f32[B,1,H,D] k:f32[B,T,H,D] v:f32[B,T,H,D]", "attention(q, k, v, layout=bshd)", variant="decode",
+    case("attention", "q:f32[B,1,H,D] k:f32[B,T,H,D] v:f32[B,T,H,D]", "attention(q, k, v, layout=bshd)",
+         variant="decode",
          jax=jax.format(""), torch=torch.format(""))
     case("attention_backward", qkv + " d:f32[B,T,H,D]", "attention_backward(q, k, v, d, wrt=key, layout=bshd)", wrt="",
          jax="jax.vjp(lambda k: " + jax.format("") + ", k)[1](d)[0]")
@@ -493,7 +509,8 @@ def networks() -> None:
     labels = "x:f32[R,C] y:i32[R]{0..C-1}"
     nll = "(nn.logsumexp(x, -1) - jnp.take_along_axis(x, y[:, None], 1)[:, 0])"
     case("softmax_cross_entropy_with_logits", labels, jax=nll, torch="nn.cross_entropy(x, y.long(), reduction='none')")
-    case("softmax_cross_entropy_backward", labels + " d:f32[R]", jax="(nn.softmax(x, -1) - nn.one_hot(y, C)) * d[:, None]")
+    case("softmax_cross_entropy_backward", labels + " d:f32[R]",
+         jax="(nn.softmax(x, -1) - nn.one_hot(y, C)) * d[:, None]")
     norms()
     scan = "x:f32[B,T,H*D] delta:f32[B,T,H*D]{0.1..1} a:f32[H*D,4]{-1..0} b:f32[B,T,4] c:f32[B,T,4]"
     case("selective_scan", scan, jax="selective_scan(x, delta, a, b, c)")
@@ -542,7 +559,8 @@ def norms() -> None:
 def quantised() -> None:
     x = "x:f32[R,C]{-1..1}"
     rounded = "m.clip(m.round(x / 0.01), -128, 127)"
-    case("quantize", x, "quantize(x, scales=[0.01])", wrt="", jax=rounded + ".astype(jnp.int8)", np=rounded + ".astype('i1')",
+    case("quantize", x, "quantize(x, scales=[0.01])", wrt="", jax=rounded + ".astype(jnp.int8)",
+         np=rounded + ".astype('i1')",
          torch="torch.clip(torch.round(x / 0.01), -128, 127).to(torch.int8)")
     case("dequantize", "q:i8[R,C]{-128..127}", "dequantize(q, scales=[0.01])", jax="q.astype(jnp.float32) * 0.01",
          np="q.astype('f4') * np.float32(0.01)", torch="q.float() * 0.01")
@@ -565,7 +583,8 @@ def quantised() -> None:
     case("fake_quantize_lsq", x + " s:f32[1]{0.01..0.01}", variant="gradient")
     case("fake_quantize_lsq_backward_x", x + " s:f32[1]{0.01..0.01} d:f32[R,C]", wrt="")
     case("fake_quantize_lsq_backward_scale", x + " s:f32[1]{0.01..0.01} d:f32[R,C]", wrt="")
-    case("q_matmul", "x:i8[R,C]{-128..127} w:i8[C,R]{-128..127} bias:i32[R]{-999..999}", "q_matmul(x, w, bias, mult=0.004)",
+    case("q_matmul", "x:i8[R,C]{-128..127} w:i8[C,R]{-128..127} bias:i32[R]{-999..999}",
+         "q_matmul(x, w, bias, mult=0.004)",
          jax="jnp.clip(jnp.round((jnp.matmul(x, w, preferred_element_type=jnp.int32) + bias) * 0.004), -128, 127)"
          ".astype(jnp.int8)", wrt="")
     conv = "lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)), preferred_element_type=jnp.int32)"
@@ -588,11 +607,13 @@ def randoms() -> None:
          variant="threefry", **more)
     case("rng_bit_generator", "k:u64[2]{0..9}", f"rng_bit_generator(k, {shape}, dtype=u32, algorithm=threefry2x32)",
          results=2, jax="lax.rng_bit_generator(k, (N,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)", **more)
-    case("rng_split", key, "rng_split(k, num=$N/2)", jax=f"jax.random.key_data(jax.random.split({jkey}, N // 2))", **more)
+    case("rng_split", key, "rng_split(k, num=$N/2)", jax=f"jax.random.key_data(jax.random.split({jkey}, N // 2))",
+         **more)
     case("rng_fold_in", key + " d:i32[]{0..9}", "rng_fold_in(k, d)",
          jax=f"jax.random.key_data(jax.random.fold_in({jkey}, d))", **more)
     case("sample", "x:f32[Z,V]{-4..4}", "sample(x, top_k=8, top_p=0.9)", **more, most="64MB")
-    case("bernoulli", key + " p:f32[]{0.5..0.5}", f"bernoulli(k, p, {shape})", jax=f"jax.random.bernoulli({jkey}, p, (N,))",
+    case("bernoulli", key + " p:f32[]{0.5..0.5}", f"bernoulli(k, p, {shape})",
+         jax=f"jax.random.bernoulli({jkey}, p, (N,))",
          np="generator.random(N, dtype='f4') < p", torch="torch.rand(N) < p", **more)
     case("categorical", key + " x:f32[R,C]", "categorical(k, x)", jax=f"jax.random.categorical({jkey}, x)",
          torch="torch.multinomial(torch.softmax(x, 1), 1)", **more)
@@ -600,7 +621,8 @@ def randoms() -> None:
          np="generator.permutation(N)", torch="torch.randperm(N)", **more)
     case("dropout", "x:f32[N] " + key, "dropout(x, k, rate=0.1)", compare=False, wrt="x", torch="nn.dropout(x, 0.1)",
          jax=f"jnp.where(jax.random.uniform({jkey}, (N,)) >= 0.1, x / 0.9, 0.0)")
-    case("truncated_normal", key, f"truncated_normal(k, {shape})", jax=f"jax.random.truncated_normal({jkey}, -2, 2, (N,))",
+    case("truncated_normal", key, f"truncated_normal(k, {shape})",
+         jax=f"jax.random.truncated_normal({jkey}, -2, 2, (N,))",
          **more)
     case("exponential", key, f"exponential(k, {shape})", jax=f"jax.random.exponential({jkey}, (N,))",
          np="generator.standard_exponential(N, dtype='f4')", torch="torch.empty(N).exponential_()", **more)
@@ -613,7 +635,8 @@ def randoms() -> None:
 
 def control() -> None:
     two = "graph f(x: f32[$N]) { return sin(x) }\ngraph g(x: f32[$N]) { return cos(x) }\n"
-    case("if", "p:bool[]{1..1} x:f32[N]", "if(p, x, then=@f, else=@g)", bodies=two, jax="lax.cond(p, jnp.sin, jnp.cos, x)")
+    case("if", "p:bool[]{1..1} x:f32[N]", "if(p, x, then=@f, else=@g)", bodies=two,
+         jax="lax.cond(p, jnp.sin, jnp.cos, x)")
     case("case", "i:i32[]{1..1} x:f32[N]", "case(i, x, branches=[@f, @g])", bodies=two,
          jax="lax.switch(i, (jnp.sin, jnp.cos), x)")
     case("call", "x:f32[N]", "call(x, body=@f)", bodies=two, peer="m.sin(x)")
@@ -634,7 +657,8 @@ def control() -> None:
     both = "body=@step, body_vjp=@back"
     case("scan_backward", "t:f32[R,C] x:f32[R,C] d:f32[C]", f"scan_backward(d, t, d, x, {both})", bodies=step,
          wrt="")
-    case("scan_backward_xs", "t:f32[R,C] x:f32[R,C] d:f32[C]", f"scan_backward_xs(d, t, d, x, {both})", bodies=step, wrt="")
+    case("scan_backward_xs", "t:f32[R,C] x:f32[R,C] d:f32[C]", f"scan_backward_xs(d, t, d, x, {both})", bodies=step,
+         wrt="")
     replay = ("graph step(c: f32[$C], b: f32[$C], x: f32[$C]) { n = sin(add(mul(c, b), x)) return n, mul(n, x) }\n"
               "graph back(c: f32[$C], b: f32[$C], x: f32[$C], d: f32[$C], dy: f32[$C]) {\n"
               "  z = add(mul(c, b), x)\n  g = mul(add(d, mul(dy, x)), cos(z))\n"
@@ -676,9 +700,11 @@ def splats() -> None:
 
 def composites() -> None:
     x, w, b = "x:f32[R,C]", " w:f32[C,R]{small}", " b:f32[R]"
-    case("fused_matmul_bias_act", x + w + b, "fused_matmul_bias_act(x, w, b, act=gelu_approx)", torch="nn.gelu(x @ w + b, "
+    case("fused_matmul_bias_act", x + w + b, "fused_matmul_bias_act(x, w, b, act=gelu_approx)",
+         torch="nn.gelu(x @ w + b, "
          "approximate='tanh')", jax="nn.gelu(x @ w + b)")
-    case("fused_swiglu", x, jax="x[:, :C // 2] * nn.silu(x[:, C // 2:])", torch="x[:, :C // 2] * nn.silu(x[:, C // 2:])")
+    case("fused_swiglu", x, jax="x[:, :C // 2] * nn.silu(x[:, C // 2:])",
+         torch="x[:, :C // 2] * nn.silu(x[:, C // 2:])")
     case("fused_matmul_residual", x + w + " res:f32[R,R]", peer="x @ w + res")
     case("fused_gated_residual", x + " gate:f32[R,C] res:f32[R,C]", peer="x * gate + res", compare=False)
     case("relu_backward", x + " d:f32[R,C]", peer="m.where(x > 0, d, 0.0)")
@@ -704,14 +730,16 @@ def composites() -> None:
          jax="sum(jnp.pad(x, ((0, 0), (3, 0), (0, 0)))[:, i:i + T] * w[:, i] for i in range(4)) + b")
     hidden, wide = "x:f32[B,T,H*D]", "f32[H*D,{0}*H*D]{{small}}"
     block = "".join(f" {n}:{t}" for n, t in (
-        ("g", "f32[H*D]"), ("wq", wide.format(1)), ("wk", wide.format(1)), ("wv", wide.format(1)), ("wo", wide.format(1)),
+        ("g", "f32[H*D]"), ("wq", wide.format(1)), ("wk", wide.format(1)), ("wv", wide.format(1)),
+        ("wo", wide.format(1)),
         ("h", "f32[H*D]"), ("wg", wide.format(2)), ("wu", wide.format(2)), ("wd", "f32[2*H*D,H*D]{small}")))
     case("decoder_block", hidden + block, "decoder_block(x, g, wq, wk, wv, wo, h, wg, wu, wd, num_heads=$H)",
          jax="decoder_block(x, g, wq, wk, wv, wo, h, wg, wu, wd, H)", compare=False)
     case("draft_head", x + " w:f32[C,C]{small} u:f32[C,R]{small}", "draft_head(x, w, u)",
          peer="(x + nn.silu(x @ w)) @ u")
     case("fused_attention_block", hidden + " w:" + wide.format(3) + " o:" + wide.format(1),
-         "fused_attention_block(x, w, o, num_heads=$H, mask_kind=causal)", jax="attention_block(x, w, o, H)", compare=False)
+         "fused_attention_block(x, w, o, num_heads=$H, mask_kind=causal)", jax="attention_block(x, w, o, H)",
+         compare=False)
     more = (" w:" + wide.format(3) + " o:" + wide.format(1) + " g:f32[H*D] u:" + wide.format(2) +
             " d:f32[2*H*D,H*D]{small} h:f32[H*D] mask:bool[B,T]{1..1}")
     case("fused_transformer_layer", hidden + more, "fused_transformer_layer(x, w, o, g, u, d, h, mask, num_heads=$H, "
@@ -732,13 +760,15 @@ def composites() -> None:
     case("elementwise_region", x + " y:f32[C]", "elementwise_region(x, y, body=@f)", bodies=body,
          peer="m.tanh(x * y + 0.5)")
     half = "graph f(x: f32[$R, $C]) { return mul(x, x) }"
-    case("batch_elementwise_region", x, "batch_elementwise_region(x, body=@f, axis=1, starts=[0, $C/2], lens=[$C/2, $C/2])",
-         bodies=half, peer="x * x")
+    slices = "axis=1, starts=[0, $C/2], lens=[$C/2, $C/2]"
+    case("batch_elementwise_region", x, f"batch_elementwise_region(x, body=@f, {slices})", bodies=half, peer="x * x")
     turned = "graph f(x: f32[$R, $C]) { return transpose(x, perm=[1, 0]) }"
-    case("transform_region", x, "transform_region(x, body=@f)", bodies=turned, jax="x.T", np="np.ascontiguousarray(x.T)",
+    case("transform_region", x, "transform_region(x, body=@f)", bodies=turned, jax="x.T",
+         np="np.ascontiguousarray(x.T)",
          torch="x.T.contiguous()")
 
 
-for family in (elementwise, shape, reductions, indexing, products, linear_algebra, implicit, signals, networks, quantised,
+for family in (elementwise, shape, reductions, indexing, products, linear_algebra, implicit, signals, networks,
+               quantised,
                randoms, control, collective, splats, composites):
     family()

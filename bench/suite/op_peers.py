@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """op_peers.py: the expressions of op_cases.py as functions of NumPy, JAX or PyTorch, and the helpers that they name."""
+
 from __future__ import annotations
 
 import importlib
@@ -24,6 +25,7 @@ def optional(name: str) -> Any:
 
 class NumpyPeer:
     """NumPy and, if it is there, SciPy."""
+
     name = "np"
 
     def __init__(self, threads: int):
@@ -35,9 +37,12 @@ class NumpyPeer:
         if sparse := optional("scipy.sparse"):
             linalg = importlib.import_module("scipy.sparse.linalg")
             self.names.update(
-                sparse=lambda v, n: sparse.csr_matrix((v, ops.band(n)), shape=(n, n)), spsolve=linalg.spsolve,
-                sparse_cg=lambda a, b: linalg.cg(a, b, rtol=1e-6)[0], sparse_gmres=lambda a, b: linalg.gmres(a, b, rtol=1e-6)[0],
-                scipy_fftconvolve=importlib.import_module("scipy.signal").fftconvolve)
+                sparse=lambda v, n: sparse.csr_matrix((v, ops.band(n)), shape=(n, n)),
+                spsolve=linalg.spsolve,
+                sparse_cg=lambda a, b: linalg.cg(a, b, rtol=1e-6)[0],
+                sparse_gmres=lambda a, b: linalg.gmres(a, b, rtol=1e-6)[0],
+                scipy_fftconvolve=importlib.import_module("scipy.signal").fftconvolve,
+            )
 
     def array(self, x: np.ndarray, dtype: str) -> Any:
         if dtype == "bf16":
@@ -59,24 +64,38 @@ class NumpyPeer:
 
 class JaxPeer:
     """JAX, compiled for the CPU."""
+
     name = "jax"
 
     def __init__(self, threads: int):
         del threads  # XLA uses the cores of the process
         import jax
         import jax.numpy as jnp
+
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_default_matmul_precision", "highest")
         self.jax, self.jnp = jax, jnp
         importlib.import_module("jax.scipy.linalg")
         importlib.import_module("jax.scipy.signal")
         importlib.import_module("jax.scipy.sparse.linalg")
-        self.names = {"jax": jax, "jnp": jnp, "m": jnp, "np": np, "lax": jax.lax, "nn": jax.nn,
-                      "s": importlib.import_module("jax.scipy.special"), "l": jax.scipy.linalg, "norm": self.norm,
-                      "selective_scan": self.selective_scan, "gated_delta_net": self.gated_delta_net,
-                      "attention_block": self.attention_block, "decoder_block": self.decoder_block,
-                      "transformer_layer": self.transformer_layer, "q4_0": self.q4_0,
-                      "ode": importlib.import_module("jax.experimental.ode").odeint}
+        self.names = {
+            "jax": jax,
+            "jnp": jnp,
+            "m": jnp,
+            "np": np,
+            "lax": jax.lax,
+            "nn": jax.nn,
+            "s": importlib.import_module("jax.scipy.special"),
+            "l": jax.scipy.linalg,
+            "norm": self.norm,
+            "selective_scan": self.selective_scan,
+            "gated_delta_net": self.gated_delta_net,
+            "attention_block": self.attention_block,
+            "decoder_block": self.decoder_block,
+            "transformer_layer": self.transformer_layer,
+            "q4_0": self.q4_0,
+            "ode": importlib.import_module("jax.experimental.ode").odeint,
+        }
 
     def norm(self, x: Any, axes: Any) -> Any:
         centred = x - x.mean(axes, keepdims=True)
@@ -89,6 +108,7 @@ class JaxPeer:
             x, delta, b, c = at
             h = jnp.exp(delta[..., None] * a) * h + (delta * x)[..., None] * b[:, None, :]
             return h, (h * c[:, None, :]).sum(-1)
+
         first = jnp.zeros((x.shape[0],) + a.shape, x.dtype)
         return self.jax.lax.scan(step, first, tuple(v.swapaxes(0, 1) for v in (x, delta, b, c)))[1].swapaxes(0, 1)
 
@@ -99,7 +119,8 @@ class JaxPeer:
             q, k, v, gamma, beta = at
             t = jnp.exp(gamma)[..., None, None] * t
             t = t + k[..., :, None] * ((v - jnp.einsum("bhi,bhij->bhj", k, t)) * beta[..., None])[..., None, :]
-            return t, jnp.einsum("bhi,bhij->bhj", q, t) / n ** 0.5
+            return t, jnp.einsum("bhi,bhij->bhj", q, t) / n**0.5
+
         first = jnp.zeros(q.shape[:1] + q.shape[2:] + (n,), q.dtype)
         return self.jax.lax.scan(step, first, tuple(z.swapaxes(0, 1) for z in (q, k, v, gamma, beta)))[1].swapaxes(0, 1)
 
@@ -127,6 +148,7 @@ class JaxPeer:
     def decoder_block(self, x, g, wq, wk, wv, wo, h, wg, wu, wd, count):
         def rms(z, gamma):
             return z * self.jax.lax.rsqrt((z * z).mean(-1, keepdims=True) + 1e-5) * gamma
+
         y = rms(x, g)
         x = x + self.heads(y @ wq, y @ wk, y @ wv, count) @ wo
         y = rms(x, h)
@@ -151,7 +173,9 @@ class JaxPeer:
                 for i, v in zip(wrt, chosen):
                     full[i] = v
                 return first(*full)
+
             return jax.vjp(of, *(a[i] for i in wrt))[1](cotangent)
+
         shape = jax.eval_shape(first, *arguments)
         cotangent = self.jnp.ones(shape.shape, shape.dtype)
         run = jax.jit(pulled).lower(cotangent, *arguments).compile()
@@ -161,16 +185,20 @@ class JaxPeer:
         self.jax.block_until_ready(results)
 
     def numpy(self, results: Any) -> list[np.ndarray]:
-        return [np.asarray(r.astype(self.jnp.float32) if r.dtype == self.jnp.bfloat16 else r)
-                for r in self.jax.tree_util.tree_leaves(results)]
+        return [
+            np.asarray(r.astype(self.jnp.float32) if r.dtype == self.jnp.bfloat16 else r)
+            for r in self.jax.tree_util.tree_leaves(results)
+        ]
 
 
 class TorchPeer:
     """PyTorch, eager."""
+
     name = "torch"
 
     def __init__(self, threads: int):
         import torch
+
         torch.set_num_threads(threads)
         self.torch = torch
         self.names = {"torch": torch, "m": torch, "nn": torch.nn.functional, "s": torch.special, "np": np}
@@ -185,6 +213,7 @@ class TorchPeer:
         def run(*a):
             with self.torch.no_grad():
                 return f(*a)
+
         return run
 
     def gradient(self, f: Callable, arguments: list, wrt: list[int]) -> Callable:
@@ -195,8 +224,10 @@ class TorchPeer:
 
         def run(*_):
             y = f(*leaves)
-            return torch.autograd.grad(y[0] if isinstance(y, (tuple, list)) else y, [leaves[i] for i in wrt], cotangent,
-                                       allow_unused=True)
+            return torch.autograd.grad(
+                y[0] if isinstance(y, (tuple, list)) else y, [leaves[i] for i in wrt], cotangent, allow_unused=True
+            )
+
         return run
 
     def wait(self, results: Any) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""op_table.py: every op of the op table timed, forward and gradient, beside the fastest of NumPy, SciPy, JAX and PyTorch.
+"""op_table.py: every op of the op table timed, forward and gradient, beside the fastest of NumPy, SciPy, JAX, PyTorch.
 
-Slow is more than twice the time of the fastest peer or, without a peer, more than eight times the time that the bytes of
-operands and results or the known arithmetic take. What seems slow is measured again, since other processes may have
+Slow is more than twice the time of the fastest peer or, without a peer, more than eight times the time that the bytes
+of operands and results or the known arithmetic take. What seems slow is measured again, since other processes may have
 disturbed it; the fastest runs count.
 """
+
 from __future__ import annotations
 
 import json
@@ -126,16 +127,18 @@ class Table:
     def ask_peers(self, row: Row, index: int, wrt: list[str], folder: Path, save: bool) -> None:
         for peer in self.peers:
             try:
-                found = peer.ask(do="op", case=index, size=row.size, folder=str(folder), wrt=wrt, seconds=self.seconds,
-                                 save=save)
+                found = peer.ask(
+                    do="op", case=index, size=row.size, folder=str(folder), wrt=wrt, seconds=self.seconds, save=save
+                )
                 row.peers[peer.kind] = found["best"]
             except Missing:
                 pass
             except Failed as e:
                 row.notes.append(str(e))
 
-    def forward(self, index: int, c: Case, size: str, listed: list[ops.Operand], source: Path,
-                inputs: dict[str, Path]) -> Row:
+    def forward(
+        self, index: int, c: Case, size: str, listed: list[ops.Operand], source: Path, inputs: dict[str, Path]
+    ) -> Row:
         row = Row(c.name, size, False)
         out = source.parent / "out"
         try:
@@ -169,8 +172,17 @@ class Table:
     def backward(self, index: int, c: Case, size: str, wrt: list[str], source: Path, inputs: dict[str, Path]) -> Row:
         row = Row(c.name, size, True)
         try:
-            derived = self.flx.transform("grad", source, source.parent / "grad.flx", "--wrt", ",".join(wrt), "--seed",
-                                         "input", "--missing", "zero")
+            derived = self.flx.transform(
+                "grad",
+                source,
+                source.parent / "grad.flx",
+                "--wrt",
+                ",".join(wrt),
+                "--seed",
+                "input",
+                "--missing",
+                "zero",
+            )
             timing = self.flx.bench(derived, inputs, self.seconds)
         except Failed as e:
             row.failed = str(e)
@@ -183,6 +195,7 @@ class Table:
 
 
 # ---- Telling ----
+
 
 def time_text(seconds: float) -> str:
     for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
@@ -234,9 +247,11 @@ def report(rows: list[Row], worst: int) -> None:
     beside = [r.ratio for r in rows if r.peers and not r.failed]
     mean = float(np.exp(np.mean(np.log(beside)))) if beside else 0.0
     print(f"\n{len(rows)} measurements, {len(beside)} beside a peer, geometric mean {mean:.2f}; {len(slow)} slow")
-    for title, chosen in (("failed", [r for r in slow if r.failed]),
-                          ("slower than a peer", [r for r in slow if r.peers and not r.failed]),
-                          ("slow, without a peer", [r for r in slow if not r.peers and not r.failed])):
+    for title, chosen in (
+        ("failed", [r for r in slow if r.failed]),
+        ("slower than a peer", [r for r in slow if r.peers and not r.failed]),
+        ("slow, without a peer", [r for r in slow if not r.peers and not r.failed]),
+    ):
         if chosen:
             print(f"\n{title}: {len(chosen)}")
         for row in chosen[:worst]:

@@ -16,6 +16,7 @@ uniform in it; integers are uniform and include both ends; default -1..1), or a 
     band            a tridiagonal matrix with a large diagonal
     camera          a camera for gaussian_splat_render
 """
+
 from __future__ import annotations
 
 import re
@@ -23,8 +24,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NUMPY_DTYPES = {"f64": "f8", "f32": "f4", "bf16": "f4", "f16": "f2", "c64": "c8", "c128": "c16", "i64": "i8", "i32": "i4",
-                "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4", "u16": "u2", "u8": "u1", "bool": "?"}
+NUMPY_DTYPES = {
+    "f64": "f8",
+    "f32": "f4",
+    "bf16": "f4",
+    "f16": "f2",
+    "c64": "c8",
+    "c128": "c16",
+    "i64": "i8",
+    "i32": "i4",
+    "i16": "i2",
+    "i8": "i1",
+    "u64": "u8",
+    "u32": "u4",
+    "u16": "u2",
+    "u8": "u1",
+    "bool": "?",
+}
 BYTES = {"bf16": 2, "f16": 2}
 FLOATING = ("f64", "f32", "bf16", "f16", "c64", "c128")
 CAMERA = [0, 0, -3, 0, 0, 0, 0, 1, 0, 60, 0.1, 100] + [0] * 11

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """peers.py: processes that run peers, the same cores for all, one request at a time."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -27,6 +28,7 @@ def available(kind: str) -> bool:
 
 def version(module: str) -> str:
     import importlib.metadata
+
     try:
         return importlib.metadata.version(module)
     except importlib.metadata.PackageNotFoundError:
@@ -55,8 +57,13 @@ class Peer:
         env = dict(os.environ, JAX_PLATFORMS="cpu", OMP_WAIT_POLICY="passive", PYTHONWARNINGS="ignore", **counts)
         script = str(Path(__file__).with_name("worker.py"))
         quiet = None if os.environ.get("FLX_BENCH_TRACE") else subprocess.DEVNULL
-        self.process = subprocess.Popen([sys.executable, script, self.kind, self.mode, str(self.threads)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, env=env)
+        self.process = subprocess.Popen(
+            [sys.executable, script, self.kind, self.mode, str(self.threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=quiet,
+            env=env,
+        )
         self.left = ""
 
     def stop(self) -> None:

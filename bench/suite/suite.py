@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suite.py: runs the workloads, each in both forms and on the peers, in turns: round by round, one after the other, so
-that a disturbance of the machine does not hit one of them alone."""
+"""suite.py: runs the workloads, each in both forms and on the peers, alternately: every round measures all of them once
+more, so that a disturbance of the machine does not hit one of them alone."""
+
 from __future__ import annotations
 
 import argparse
@@ -40,15 +41,17 @@ class Run:
     def load(self) -> None:
         for peer in self.peers:
             try:
-                found = peer.ask(do="load", workload=self.w.name, quick=self.a.quick, folder=str(self.folder),
-                                 timeout=LOAD_TIMEOUT)
+                found = peer.ask(
+                    do="load", workload=self.w.name, quick=self.a.quick, folder=str(self.folder), timeout=LOAD_TIMEOUT
+                )
             except Missing:
                 continue
             except Failed as e:
                 self.problem(e)
                 continue
-            self.result.peers[peer.kind] = Timing(float("inf"), float("inf"), found["compile_s"], found["memory"] or 0,
-                                                  check=found["check"])
+            self.result.peers[peer.kind] = Timing(
+                float("inf"), float("inf"), found["compile_s"], found["memory"] or 0, check=found["check"]
+            )
             self.loaded.append(peer)
             if peer.kind == "jax" and not self.a.no_stablehlo:
                 self.files[report.STABLEHLO] = self.folder / "jax.mlir"
@@ -120,8 +123,11 @@ class Run:
     def finish(self) -> None:
         """Check values must agree with the known one, and with each other."""
         c = self.w.check
-        values = {k: t.check for k, t in list(self.result.ours.items()) + list(self.result.peers.items())
-                  if t.check is not None}
+        values = {
+            k: t.check
+            for k, t in list(self.result.ours.items()) + list(self.result.peers.items())
+            if t.check is not None
+        }
         known = c.value if c.value is not None and not self.a.quick else next(iter(values.values()), None)
         for k, v in values.items():
             if known is not None and not c.agrees(v, known):

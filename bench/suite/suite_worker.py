@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """suite_worker.py: the workloads inside of a peer's process: load, time, drop."""
+
 from __future__ import annotations
 
 import gc
@@ -32,6 +33,7 @@ class JaxLoader:
     def __init__(self, threads: int):
         del threads  # XLA uses the cores of the process
         import jax_functions
+
         self.functions = jax_functions
         self.jax = jax_functions.jax
 
@@ -64,6 +66,7 @@ class JaxLoader:
 class TorchLoader:
     def __init__(self, threads: int, compiled: bool):
         import torch_functions
+
         self.functions, self.torch = torch_functions, torch_functions.torch
         self.compiled = compiled
         self.torch.set_num_threads(threads)
@@ -100,6 +103,7 @@ class SuiteTimer:
 
     def time(self, request: dict[str, Any]) -> dict[str, Any]:
         from worker import measured
+
         return measured(self.loader.call, self.loader.wait, request["seconds"])
 
     def drop(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 `function(name, shape, inputs, compiled)` returns a call that runs one step, and a function that turns what the call
 returned into the results in the order of workloads.py, as far as the check value needs them.
 """
+
 from __future__ import annotations
 
 import math
@@ -23,6 +24,7 @@ def named(*names: str):
     def add(f):
         MAKERS.update({n: f for n in names})
         return f
+
     return add
 
 
@@ -37,6 +39,7 @@ def function(name: str, shape: dict[str, int], inputs: dict[str, np.ndarray], co
 
 
 # ---- Parts ----
+
 
 def leaves(t: dict[str, Tensor], without: tuple[str, ...] = ("x", "label", "d_output")) -> list[Tensor]:
     return [v.requires_grad_() for n, v in t.items() if n not in without]
@@ -63,6 +66,7 @@ def descent(loss: Callable, p: list[Tensor], data: list[Tensor], wrap: Callable,
             return [value, *gradient]
         with torch.no_grad():
             return torch._foreach_add(p, gradient, alpha=-rate) + [value]
+
     return step, list
 
 
@@ -81,8 +85,9 @@ def block(x: Tensor, p: Any, heads: int, causal: bool = True) -> Tensor:
 
 # ---- The table ----
 
+
 def chain(x, y, z):
-    return torch.exp(-(x * y + z) ** 2) * torch.sin(x) + y * torch.sigmoid(z)
+    return torch.exp(-((x * y + z) ** 2)) * torch.sin(x) + y * torch.sigmoid(z)
 
 
 @named("ew_fwd")
@@ -92,6 +97,7 @@ def ew_fwd(s, t, wrap):
     def run():
         with torch.no_grad():
             return [g(*t.values())]
+
     return run, list
 
 
@@ -116,6 +122,7 @@ def softmax_xent(s, t, wrap):
     def run():
         value = g(z, t["label"])
         return [value, *torch.autograd.grad(value, z)]
+
     return run, list
 
 
@@ -148,9 +155,10 @@ def gpt2(s, t, wrap):
     def loss(p):
         x = F.embedding(ids, p[0]) + p[1]
         for layer in range(s["l"]):
-            x = block(x, p[2 + 12 * layer: 14 + 12 * layer], s["h"])
+            x = block(x, p[2 + 12 * layer : 14 + 12 * layer], s["h"])
         z = F.layer_norm(x, (s["c"],), p[-2], p[-1]) @ p[0].t()
         return F.cross_entropy(z.view(-1, s["v"]), following.view(-1))
+
     g = wrap(loss)
     first = float(loss(p).detach())
     optimiser = torch.optim.AdamW(p, lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1)
@@ -161,6 +169,7 @@ def gpt2(s, t, wrap):
         value.backward()
         optimiser.step()
         return value
+
     return step, (lambda _: [torch.tensor(first)])  # parameters change from step to step
 
 
@@ -175,6 +184,7 @@ def convnet(s, t, wrap):
         k1, b1, k2, b2, w3, b3, w4, b4 = p
         h = F.max_pool2d(F.relu(F.conv2d(F.relu(F.conv2d(x, k1, b1)), k2, b2)), 2)
         return cross_entropy(F.relu(h.flatten(1) @ w3 + b3) @ w4 + b4, label)
+
     return descent(loss, leaves(t), [t["x"], t["label"]], wrap)
 
 
@@ -193,6 +203,7 @@ def resblock(s, t, wrap):
     def f(x, k1, k2, g1, g2, c1, c2):
         h = F.relu(batch_norm(F.conv2d(x, k1, padding=1), g1, c1))
         return F.relu(x + batch_norm(F.conv2d(h, k2, padding=1), g2, c2))
+
     return pulled_back(f, given, t["d_output"], wrap)
 
 
@@ -204,6 +215,7 @@ def embed(s, t, wrap):
     def run():
         y = g(table)
         return [y, *torch.autograd.grad(y, table, t["d_output"])]
+
     return run, list
 
 
@@ -236,6 +248,7 @@ def rnn(s, t, wrap):
         if "k" not in s:
             return part(t["h0"], t["xs"], w, b)
         from torch.utils.checkpoint import checkpoint
+
         h = t["h0"]
         for xs in t["xs"].split(s["k"]):
             h = checkpoint(part, h, xs, w, b, use_reentrant=False)
@@ -244,6 +257,7 @@ def rnn(s, t, wrap):
     def run():
         value = (forward() ** 2).mean()
         return [value, *torch.autograd.grad(value, (w, b))]
+
     return run, list
 
 
@@ -253,6 +267,7 @@ def value_and_grad(f, given, wrap):
     def run():
         value = g(*given)
         return [value, *torch.autograd.grad(value, given)]
+
     return run, list
 
 
@@ -267,6 +282,7 @@ def fftconv(s, t, wrap):
 
     def f(x, k):
         return (torch.fft.irfft(torch.fft.rfft(x, n=2 * n) * torch.fft.rfft(k, n=2 * n), n=2 * n)[:, :n] ** 2).mean()
+
     return value_and_grad(f, leaves(t, ()), wrap)
 
 
@@ -284,11 +300,13 @@ def jacfwd(s, t, wrap):
             k4 = slope(x + h * k3)
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         return x
+
     g = wrap(torch.func.jacfwd(flow))
     return (lambda: [g(t["x"])]), list
 
 
 # ---- More workloads ----
+
 
 @named("resnet18")
 def resnet18(s, t, wrap):
@@ -303,6 +321,7 @@ def resnet18(s, t, wrap):
         def unit(h, name, stride=1):
             k = p[name]
             return batch_norm(F.conv2d(h, k, stride=stride, padding=k.shape[2] // 2), p[name + "_g"], p[name + "_c"])
+
         h = F.relu(unit(x, "stem"))
         for stage in range(4):
             for i in range(2):
@@ -310,6 +329,7 @@ def resnet18(s, t, wrap):
                 y = unit(F.relu(unit(h, name + "c1", stride)), name + "c2")
                 h = F.relu(y + (unit(h, name + "short", stride) if name + "short" in p else h))
         return cross_entropy(h.mean((2, 3)) @ p["fc"] + p["fc_b"], label)
+
     return descent(loss, leaves(t), [t["x"], t["label"]], wrap, None)
 
 
@@ -320,8 +340,9 @@ def vit_tiny(s, t, wrap):
         patches = x.reshape(b, 3, side, s["p"], side, s["p"]).permute(0, 2, 4, 3, 5, 1).reshape(b, side * side, -1)
         h = patches @ p[0] + p[1]
         for layer in range(s["l"]):
-            h = block(h, p[2 + 12 * layer: 14 + 12 * layer], s["h"], False)
+            h = block(h, p[2 + 12 * layer : 14 + 12 * layer], s["h"], False)
         return cross_entropy(F.layer_norm(h, (s["c"],), p[-4], p[-3]).mean(1) @ p[-2] + p[-1], label)
+
     return descent(loss, leaves(t), [t["x"], t["label"]], wrap, None)
 
 
@@ -338,6 +359,7 @@ def lstm(s, t, wrap):
     def run():
         value = (cell(t["xs"])[1][0] ** 2).mean()
         return [value, *torch.autograd.grad(value, (cell.weight_ih_l0, cell.weight_hh_l0, cell.bias_ih_l0))]
+
     return run, list
 
 
@@ -363,6 +385,7 @@ def llama_block(s, t, wrap):
         x = x + attention(q, k, v).reshape(x.shape) @ wo
         h = rms(x, g2)
         return x + (F.silu(h @ gate) * (h @ up)) @ down
+
     return pulled_back(f, leaves(t, ("d_output",)), t["d_output"], wrap)
 
 
@@ -379,6 +402,7 @@ def md(s, t, wrap):
         r2 = ((x[:, None] - x[None]) ** 2).sum(-1) + eye
         s6 = 1.0 / (r2 * r2 * r2)
         return 2.0 * torch.where(eye > 0, 0.0, s6 * s6 - s6).sum()
+
     return value_and_grad(energy, leaves(t, ()), wrap)
 
 
@@ -386,7 +410,7 @@ def md(s, t, wrap):
 def nbody(s, t, wrap):
     def pull(x, m):
         d = x[None] - x[:, None]
-        return (d * (m * ((d ** 2).sum(-1) + 1e-2) ** -1.5)[..., None]).sum(1)
+        return (d * (m * ((d**2).sum(-1) + 1e-2) ** -1.5)[..., None]).sum(1)
 
     def f(x, v, m):
         for _ in range(s["steps"]):
@@ -394,9 +418,11 @@ def nbody(s, t, wrap):
             x = x + 0.01 * v
             v = v + 0.005 * pull(x, m)
         return x, v
+
     g = wrap(f)
 
     def run():
         with torch.no_grad():
             return list(g(*t.values()))
+
     return run, list

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """worker.py: one peer (NumPy, JAX or PyTorch) in a process of its own; peers.py starts it and asks.
 
-A request is a JSON object on a line of standard input, the answer one on standard output: {"error": TEXT} where the peer
-cannot do it. A peer that crashes or hangs costs one row of a table.
+A request is a JSON object on a line of standard input, the answer one on standard output: {"error": TEXT} where the
+peer cannot do it. A peer that crashes or hangs costs one row of a table.
 """
+
 from __future__ import annotations
 
 import json
@@ -81,6 +82,7 @@ def main() -> None:
         serve({"op": OpTimer(kind, threads).run})
     else:
         from suite_worker import SuiteTimer
+
         timer = SuiteTimer(kind, threads)
         serve({"load": timer.load, "time": timer.time, "drop": timer.drop})
 

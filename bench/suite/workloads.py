@@ -145,7 +145,8 @@ def embed_inputs(s: Shape) -> Inputs:
 
 def rnn_inputs(s: Shape) -> Inputs:
     h, b = s["h"], s["b"]
-    return {"w": hashed((h, h), 1, 0.9 * math.sqrt(3.0 / h)), "b": hashed((h,), 2, 0.1), "xs": hashed((s["t"], b, h), 3),
+    return {"w": hashed((h, h), 1, 0.9 * math.sqrt(3.0 / h)), "b": hashed((h,), 2, 0.1),
+            "xs": hashed((s["t"], b, h), 3),
             "h0": hashed((b, h), 4)}
 
 
@@ -200,7 +201,8 @@ def table() -> None:
                  bytes=lambda s: 12.0 * WEIGHTS)
     workload("matmul", "1024^3", dict(n=1024), dict(n=64), square, Check(0, "top_abs_mean", 8.471824),
              flops=lambda s: 2.0 * s["n"] ** 3)
-    workload("gpt2_block", "a block of GPT-2, forward and backward", dict(b=1, t=256, c=768, h=12), dict(t=16, c=48, h=3),
+    workload("gpt2_block", "a block of GPT-2, forward and backward", dict(b=1, t=256, c=768, h=12),
+             dict(t=16, c=48, h=3),
              block_inputs, Check(0, "abs_mean", 0.5729423), flops=gpt2_flops)
     workload("gpt2_124m", "GPT-2 with 12 layers, AdamW step", dict(b=4, t=64, c=768, h=12, l=12, v=50304),
              dict(b=1, t=16, c=48, h=3, l=2, v=128), gpt2_inputs, Check(-1, "value", 10.987593), flops=gpt2_flops,
@@ -211,7 +213,8 @@ def table() -> None:
     workload("convnet", "two convolutions, pool, two layers, SGD step", dict(b=32), dict(b=2), convnet_inputs,
              Check(8, "value", 2.2954502),
              flops=lambda s: 6.0 * s["b"] * (26 * 26 * 32 * 9 + 24 * 24 * 64 * 288 + 9216 * 128 + 1280))
-    workload("resblock", "conv-BN-ReLU-conv-BN-add-ReLU, forward and backward", dict(b=2, c=64, s=56), dict(b=1, c=8, s=8),
+    workload("resblock", "conv-BN-ReLU-conv-BN-add-ReLU, forward and backward", dict(b=2, c=64, s=56),
+             dict(b=1, c=8, s=8),
              resblock_inputs, Check(0, "abs_mean", 0.7582830),
              flops=lambda s: 12.0 * s["b"] * s["s"] ** 2 * s["c"] ** 2 * 9)
     workload("embed", "gather of rows, and the gradient of the table", dict(v=50304, c=768, b=4, t=256),
@@ -219,18 +222,21 @@ def table() -> None:
              bytes=lambda s: 4.0 * (s["v"] * s["c"] + 5 * s["b"] * s["t"] * s["c"]))
     workload("hvp", "Hessian-vector product of the network with tanh", dict(b=128), dict(b=4), hvp_inputs,
              Check(0, "abs_mean", 0.02452226), flops=lambda s: 2 * mlp_flops(s))
-    workload("perex_grad", "gradients of 32 examples one by one (vmap)", dict(b=32), dict(b=4), perex_inputs,
+    workload("perex_grad", "a gradient for each of 32 examples (vmap)", dict(b=32), dict(b=4), perex_inputs,
              Check(0, "rows", 7.445934), flops=mlp_flops, bytes=lambda s: 4.0 * s["b"] * WEIGHTS)
-    workload("rnn1000", "tanh network of 1000 steps, loss and gradient", dict(b=8, h=128, t=1000), dict(t=20, h=16, b=2),
+    workload("rnn1000", "tanh network of 1000 steps, loss and gradient", dict(b=8, h=128, t=1000),
+             dict(t=20, h=16, b=2),
              rnn_inputs, Check(0, "value", 0.3179227), flops=rnn_flops, flush=True)
     workload("rnn1000_ckpt", "the same with checkpoints every 40 steps", dict(b=8, h=128, t=1000, k=40),
              dict(t=20, k=4, h=16, b=2), rnn_inputs, Check(0, "value", 0.3179227), flops=rnn_flops, flush=True)
     workload("solve", "gradient of mean(solve(A, B)^2), f64", dict(n=256, r=16), dict(n=16, r=2), solve_inputs,
              Check(0, "value", 0.09312951126, relative=1e-9), wide=True, tolerance=1e-8,
              flops=lambda s: 2.0 * s["n"] ** 3 / 3 + 6.0 * s["n"] ** 2 * s["r"])
-    workload("fftconv", "gradient of mean(irfft(rfft x * rfft k)^2)", dict(b=8, n=16384), dict(b=2, n=64), fftconv_inputs,
+    workload("fftconv", "gradient of mean(irfft(rfft x * rfft k)^2)", dict(b=8, n=16384), dict(b=2, n=64),
+             fftconv_inputs,
              Check(0, "value", 0.05620427), flops=lambda s: (5 * s["b"] + 3) * 5.0 * s["n"] * math.log2(2 * s["n"]))
-    workload("jacfwd", "Jacobian of 20 steps of Lorenz-96, f64", dict(n=40, steps=20), dict(n=8, steps=3), lorenz_inputs,
+    workload("jacfwd", "Jacobian of 20 steps of Lorenz-96, f64", dict(n=40, steps=20), dict(n=8, steps=3),
+             lorenz_inputs,
              Check(0, "abs_sum", 286.6381776899, relative=1e-9), wide=True, tolerance=1e-8,
              flops=lambda s: 32.0 * (s["n"] + 1) * s["steps"] * s["n"])
 
@@ -257,14 +263,30 @@ def resnet18_inputs(s: Shape) -> Inputs:
     return dict(p, x=hashed((s["b"], 3, s["s"], s["s"]), 5), label=hashed_int((s["b"],), 6, 10))
 
 
+def resnet18_flops(s: Shape) -> float:
+    """Each convolution three times: forward, and the gradients of its input and its weights."""
+    found = 0.0
+    for name, k in resnet18_inputs(dict(s, b=1, s=8)).items():
+        if k.ndim == 4 and name != "x":
+            stage = 0 if name == "stem" else int(name[1])
+            found += 6.0 * k.size * (s["s"] >> stage) ** 2 * s["b"]
+    return found
+
+
 def vit_inputs(s: Shape) -> Inputs:
     c, patch = s["c"], s["p"] ** 2 * 3
     tokens = (s["s"] // s["p"]) ** 2
     p = {"embed": by_fan((patch, c), 1, patch), "place": hashed((tokens, c), 2, 0.02)}
     for layer in range(s["l"]):
         p.update(block_parameters(c, 10 + 4 * layer, f"_{layer}"))
-    p.update(gf=np.ones(c, np.float32), cf=np.zeros(c, np.float32), head=by_fan((c, 10), 3, c), head_b=np.zeros(10, np.float32))
+    p.update(gf=np.ones(c, np.float32), cf=np.zeros(c, np.float32))
+    p.update(head=by_fan((c, 10), 3, c), head_b=np.zeros(10, np.float32))
     return dict(p, x=hashed((s["b"], 3, s["s"], s["s"]), 5), label=hashed_int((s["b"],), 6, 10))
+
+
+def vit_flops(s: Shape) -> float:
+    tokens = (s["s"] // s["p"]) ** 2
+    return 6.0 * s["b"] * tokens * s["l"] * (12 * s["c"] ** 2 + 2 * s["c"] * tokens)
 
 
 def lstm_inputs(s: Shape) -> Inputs:
@@ -289,10 +311,23 @@ def llama_step_inputs(s: Shape) -> Inputs:
     return {"x": hashed(x, 5), **llama_inputs(s), "d_output": hashed(x, 6)}
 
 
+def llama_flops(s: Shape) -> float:
+    weights = s["c"] ** 2 * (2 + 2 * s["g"] / s["h"]) + 3 * s["c"] * s["f"]
+    return 6.0 * s["b"] * s["t"] * (weights + s["c"] * s["t"])
+
+
 def decode_inputs(s: Shape) -> Inputs:
     cache = (s["b"], s["t"], s["g"], s["c"] // s["h"])
-    return {"x": hashed((s["b"], 1, s["c"]), 5), **llama_inputs(s), "keys": hashed(cache, 6), "values": hashed(cache, 7),
+    return {"x": hashed((s["b"], 1, s["c"]), 5), **llama_inputs(s), "keys": hashed(cache, 6),
+            "values": hashed(cache, 7),
             "at": np.int32(s["t"] - 1)}
+
+
+def decode_bytes(s: Shape) -> float:
+    """The weights once, and the cache: read, and copied with one more row."""
+    shared = s["g"] / s["h"]
+    cache = 2 * s["b"] * s["t"] * s["c"] * shared
+    return 4.0 * (s["c"] ** 2 * (2 + 2 * shared) + 3 * s["c"] * s["f"] + 2 * cache)
 
 
 def int8_inputs(s: Shape) -> Inputs:
@@ -323,7 +358,8 @@ def lattice_inputs(s: Shape) -> Inputs:
 
 
 def nbody_inputs(s: Shape) -> Inputs:
-    return {"x": hashed((s["n"], 3), 1), "v": hashed((s["n"], 3), 2, 0.1), "m": hashed((s["n"],), 3, 0.4) + np.float32(0.5)}
+    return {"x": hashed((s["n"], 3), 1), "v": hashed((s["n"], 3), 2, 0.1),
+            "m": hashed((s["n"],), 3, 0.4) + np.float32(0.5)}
 
 
 def cg_inputs(s: Shape) -> Inputs:
@@ -333,25 +369,27 @@ def cg_inputs(s: Shape) -> Inputs:
 def more() -> None:
     outside = dict(table=False)
     workload("resnet18", "ResNet-18, 64 x 64 images, loss and gradient", dict(b=8, s=64, w=64), dict(b=1, s=16, w=8),
-             resnet18_inputs, Check(0, "value"), **outside)
+             resnet18_inputs, Check(0, "value"), flops=resnet18_flops, **outside)
     workload("vit_tiny", "ViT-tiny, 64 x 64 images, patches of 8, loss and gradient",
-             dict(b=8, s=64, p=8, c=192, h=3, l=12), dict(b=1, s=16, c=24, l=2), vit_inputs, Check(0, "value"), **outside)
-    workload("lstm", "LSTM of 100 steps, loss and gradient", dict(b=16, h=256, t=100), dict(b=2, h=16, t=5), lstm_inputs,
+             dict(b=8, s=64, p=8, c=192, h=3, l=12), dict(b=1, s=16, c=24, l=2), vit_inputs, Check(0, "value"),
+             flops=vit_flops, **outside)
+    workload("lstm", "LSTM of 100 steps, loss and gradient", dict(b=16, h=256, t=100), dict(b=2, h=16, t=5),
+             lstm_inputs,
              Check(0, "value"), flush=True, flops=lambda s: 48.0 * s["t"] * s["b"] * s["h"] ** 2, **outside)
     workload("llama_block", "rotary positions, grouped heads, gated network; forward and backward",
              dict(b=1, t=256, c=768, h=12, g=4, f=2048), dict(t=16, c=48, h=4, g=2, f=64), llama_step_inputs,
-             Check(0, "abs_mean"), **outside)
+             Check(0, "abs_mean"), flops=llama_flops, **outside)
     workload("decode", "one token through that block with a cache of 1024 keys and values",
              dict(b=1, t=1024, c=768, h=12, g=4, f=2048), dict(t=16, c=48, h=4, g=2, f=64), decode_inputs,
-             Check(0, "abs_mean"), bytes=lambda s: 4.0 * (s["c"] ** 2 * (2 + 2 * s["g"] / s["h"]) + 3 * s["c"] * s["f"]),
-             **outside)
+             Check(0, "abs_mean"), bytes=decode_bytes, **outside)
     workload("int8", "1024^3, int8 to int32", dict(n=1024), dict(n=64), int8_inputs, Check(0, "abs_mean"), **outside)
     workload("gmm", "Gaussian mixture of the AD benchmarks, loss and gradient, f64", dict(n=1000, d=10, k=25),
              dict(n=20, d=3, k=4), gmm_inputs, Check(0, "value"), wide=True, tolerance=1e-8, **outside)
     workload("ba", "bundle adjustment of the AD benchmarks, reprojection errors and their Jacobian, f64",
              dict(n=49, m=7776, p=31843), dict(n=3, m=20, p=40), ba_inputs, Check(0, "abs_mean"), wide=True,
              tolerance=1e-8, **outside)
-    workload("md", "Lennard-Jones force of 64 particles, f64", dict(n=64), dict(n=8), lattice_inputs, Check(1, "abs_mean"),
+    workload("md", "Lennard-Jones force of 64 particles, f64", dict(n=64), dict(n=8), lattice_inputs,
+             Check(1, "abs_mean"),
              wide=True, tolerance=1e-8, **outside)
     workload("nbody", "10 leapfrog steps of 1024 bodies", dict(n=1024, steps=10), dict(n=16, steps=2), nbody_inputs,
              Check(0, "abs_mean"), flops=lambda s: 20.0 * s["steps"] * s["n"] ** 2, **outside)

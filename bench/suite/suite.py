@@ -160,7 +160,8 @@ def run_suite(a: argparse.Namespace, flx: Flx, peers: list[Peer], most: Limits, 
             run.finish()
             shutil.rmtree(folder)
             results.append(run.result)
-            print("\n".join(report.lines(run.result)), flush=True)
+            for text in report.lines(run.result):
+                print(text, flush=True)
             log.write("".join(text + "\n" for text in report.json_lines(run.result)))
             log.flush()
     print("\n".join([""] + report.summary(results)), flush=True)

@@ -56,7 +56,8 @@ def pulled_back(f: Callable, given: list[Tensor], d: Tensor, wrap: Callable):
 
 
 def descent(loss: Callable, p: list[Tensor], data: list[Tensor], wrap: Callable, rate: float | None = 1e-3):
-    """One step of SGD. Parameters are restored, so that the loss is that of the first step each time."""
+    """One step of SGD, or without a rate the loss and its gradient. Parameters are not replaced: every step is the
+    first one, as in the other frameworks."""
     g = wrap(loss)
 
     def step():
@@ -65,7 +66,7 @@ def descent(loss: Callable, p: list[Tensor], data: list[Tensor], wrap: Callable,
         if rate is None:
             return [value, *gradient]
         with torch.no_grad():
-            return torch._foreach_add(p, gradient, alpha=-rate) + [value]
+            return [*torch._foreach_add(p, gradient, alpha=-rate), value]
 
     return step, list
 
@@ -126,9 +127,9 @@ def softmax_xent(s, t, wrap):
     return run, list
 
 
-def mlp_loss(p, x, label, act=F.relu):
+def mlp_loss(p, x, label):
     w1, b1, w2, b2, w3, b3 = p
-    return cross_entropy(act(act(x @ w1 + b1) @ w2 + b2) @ w3 + b3, label)
+    return cross_entropy(F.relu(F.relu(x @ w1 + b1) @ w2 + b2) @ w3 + b3, label)
 
 
 @named("mlp_b1", "mlp_b32", "mlp_b1024")
@@ -219,11 +220,18 @@ def embed(s, t, wrap):
     return run, list
 
 
+def smooth_loss(p, x, label):
+    """mlp_loss with tanh; F.cross_entropy has no forward mode of its derivative."""
+    w1, b1, w2, b2, w3, b3 = p
+    z = torch.tanh(torch.tanh(x @ w1 + b1) @ w2 + b2) @ w3 + b3
+    return (torch.logsumexp(z, -1) - z.gather(1, label.long()[:, None])[:, 0]).mean()
+
+
 @named("hvp")
 def hvp(s, t, wrap):
     names = ("w1", "b1", "w2", "b2", "w3", "b3")
     p, v = tuple(t[n] for n in names), tuple(t[f"tangent_{n}"] for n in names)
-    gradient = torch.func.grad(lambda *q: mlp_loss(q, t["x"], t["label"], torch.tanh), argnums=tuple(range(6)))
+    gradient = torch.func.grad(lambda *q: smooth_loss(q, t["x"], t["label"]), argnums=tuple(range(6)))
     g = wrap(lambda *a: torch.func.jvp(gradient, a[:6], a[6:])[1])
     return (lambda: g(*p, *v)), list
 

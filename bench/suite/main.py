@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -98,6 +99,8 @@ def main() -> int:
                 )
             from suite import run_suite
 
+            if "jax" not in a.peers and not a.no_stablehlo and peers.available("jax"):
+                started.insert(0, peers.Peer("jax", a.what, a.threads, is_timed=False))  # writes StableHLO
             return run_suite(a, flx, started, most, work)
         finally:
             for peer in started:
@@ -105,6 +108,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # removes the temporary files
     try:
         sys.exit(main())
     except Failed as e:

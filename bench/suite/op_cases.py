@@ -531,7 +531,8 @@ def norms() -> None:
     case("layer_norm2d", image + channels, jax="norm(x, 1)" + affine)
     stats = " mean:f32[P] var:f32[P]{0.5..2}"
     inference = "((x - mean[:, None, None]) * lax.rsqrt(var[:, None, None] + 1e-5))" + affine
-    case("batch_norm_inference", image + channels + stats, jax=inference, torch="nn.batch_norm(x, mean, var, g, b)")
+    case("batch_norm_inference", image + channels + stats, jax=inference, wrt="x,g,b",
+         torch="nn.batch_norm(x, mean, var, g, b)")
     case("batch_norm_training", image + channels, results=3, jax="norm(x, (0, 2, 3))" + affine,
          torch="nn.batch_norm(x, None, None, g, b, True)")
     d, one = " d:f32[R,C]", "jax.vjp(lambda {0}: {1}, {0})[1](d)[0]"

@@ -47,14 +47,15 @@ def pin(threads: int) -> list[int]:
 class Peer:
     """A worker process; started on its first request, and again after it crashed or hung."""
 
-    def __init__(self, kind: str, mode: str, threads: int):
-        self.kind, self.mode, self.threads = kind, mode, threads
+    def __init__(self, kind: str, mode: str, threads: int, is_timed: bool = True):
+        self.kind, self.mode, self.threads, self.is_timed = kind, mode, threads, is_timed
         self.process: subprocess.Popen | None = None
         self.left = ""
 
     def start(self) -> None:
         counts = {name: str(self.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
         env = dict(os.environ, JAX_PLATFORMS="cpu", OMP_WAIT_POLICY="passive", PYTHONWARNINGS="ignore", **counts)
+        env["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"  # times to compile are of the first time
         script = str(Path(__file__).with_name("worker.py"))
         quiet = None if os.environ.get("FLX_BENCH_TRACE") else subprocess.DEVNULL
         self.process = subprocess.Popen(

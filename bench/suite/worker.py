@@ -68,6 +68,8 @@ def serve(handlers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]]) -> No
             answer = handlers[request["do"]](request)
         except NoPeer as e:
             answer = {"error": str(e), "missing": True}
+        except AttributeError as e:  # a function that this version does not have
+            answer = {"error": str(e), "missing": "has no attribute" in str(e)}
         except Exception as e:  # any failure of a peer is an answer
             if os.environ.get("FLX_BENCH_TRACE"):
                 traceback.print_exc()

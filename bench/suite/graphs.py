@@ -370,3 +370,76 @@ def md(m: Maker, s: Shape, inputs: Inputs) -> Path:
         "  return mul(2, reduce_sum(where(gt(e, 0), 0, sub(mul(s, s), s))))\n}\n"
     )
     return m.grad(m.text(text), ["x"], "--value")
+
+
+@named("int8")
+def int8(m: Maker, s: Shape, inputs: Inputs) -> Path:
+    return m.text(f"graph mm({declared(inputs)}) {{\n  return matmul(cast(a, to=i32), cast(b, to=i32))\n}}\n")
+
+
+@named("gmm")
+def gmm(m: Maker, s: Shape, inputs: Inputs) -> Path:
+    n, d, k = s["n"], s["d"], s["k"]
+    rows, columns = np.tril_indices(d, -1)
+    places = [[int(r), int(c)] for r, c in zip(rows, columns)]
+    text = (
+        f"graph gmm({declared(inputs)}) {{\n"
+        f"  logs = narrow(icf, axis=1, start=0, len={d})\n  q = exp(logs)\n"
+        f"  below = narrow(icf, axis=1, start={d}, len={len(places)})\n"
+        f"  at = const(i32[{len(places)}, 2], {places})\n"
+        f"  lower = scatter_nd(full(f64[{k}, {d}, {d}], 0), at, below, start_index_map=[1, 2], collapsed_axes=[1, 2], "
+        "offset_axes=[0], unique=true)\n"
+        "  c = sub(unsqueeze(x, axes=[1]), means)\n"
+        '  y = add(mul(q, c), einsum(lower, c, eq="kij,nkj->nki"))\n'
+        "  sums = reduce_sum(logs, axes=[1])\n"
+        "  inner = sub(add(alphas, sums), mul(reduce_sum(mul(y, y), axes=[2]), 0.5))\n"
+        "  top = reduce_max(inner, axes=[1], keep_dims=true)\n"
+        "  fit = reduce_sum(add(log(reduce_sum(exp(sub(inner, top)), axes=[1])), squeeze(top, axes=[1])))\n"
+        "  high = reduce_max(alphas)\n"
+        f"  weight = mul(add(log(reduce_sum(exp(sub(alphas, high)))), high), {n})\n"
+        "  prior = mul(add(reduce_sum(mul(q, q)), reduce_sum(mul(below, below))), 0.5)\n"
+        f"  return add(sub(sub(fit, weight), {float(n * d * 0.5 * np.log(2 * np.pi))!r}), prior)\n}}\n"
+    )
+    return m.grad(m.text(text), ["alphas", "means", "icf"], "--value")
+
+
+@named("nbody")
+def nbody(m: Maker, s: Shape, inputs: Inputs) -> Path:
+    n = s["n"]
+    many = f"f32[{n}, 3]"
+    text = (
+        f"graph pull(x: {many}, m: f32[{n}]) {{\n  d = sub(unsqueeze(x, axes=[0]), unsqueeze(x, axes=[1]))\n"
+        "  r = add(reduce_sum(mul(d, d), axes=[2]), 0.01)\n  w = mul(m, pow(r, -1.5))\n"
+        "  return reduce_sum(mul(d, unsqueeze(w, axes=[2])), axes=[1])\n}\n"
+        f"graph step(x: {many}, v: {many}, m: f32[{n}]) {{\n"
+        "  half = add(v, mul(call(x, m, body=@pull), 0.005))\n  y = add(x, mul(half, 0.01))\n"
+        "  return y, add(half, mul(call(y, m, body=@pull), 0.005))\n}\n"
+        f"graph bodies({declared(inputs)}) {{\n"
+        f"  y, w = scan(x, v, m, body=@step, num_carry=2, num_bcast=1, length={s['steps']})\n  return y, w\n}}\n"
+    )
+    return m.text(text)
+
+
+@named("sparse_cg")
+def sparse_cg(m: Maker, s: Shape, inputs: Inputs) -> Path:
+    n = s["n"]
+    grid = f"f32[{n}, {n}]"
+
+    def beside(x: str, axis: int, shift: int) -> str:
+        """The neighbours along an axis, with zeros outside."""
+        low, high = ([0, 0], [0, 0])
+        (low if shift > 0 else high)[axis] = 1
+        start = 0 if shift > 0 else 1
+        return f"narrow(pad({x}, 0, low={low}, high={high}), axis={axis}, start={start}, len={n})"
+
+    near = [beside("x", axis, shift) for axis in (0, 1) for shift in (1, -1)]
+    text = (
+        f"graph times(x: {grid}, d: {grid}) {{\n  return sub(mul(add(d, 4), x), add_n({', '.join(near)}))\n}}\n"
+        f"graph step(x: {grid}, r: {grid}, p: {grid}, rr: f32[], d: {grid}) {{\n  q = call(p, d, body=@times)\n"
+        "  a = div(rr, reduce_sum(mul(p, q)))\n  s = sub(r, mul(q, a))\n  new = reduce_sum(mul(s, s))\n"
+        "  return add(x, mul(p, a)), s, add(s, mul(p, div(new, rr))), new\n}\n"
+        f"graph cg({declared(inputs)}) {{\n  zero = full({grid}, 0)\n"
+        "  x, _, _, _ = scan(zero, b, b, reduce_sum(mul(b, b)), d, body=@step, num_carry=4, num_bcast=1, "
+        f"length={s['steps']})\n  return x\n}}\n"
+    )
+    return m.text(text)

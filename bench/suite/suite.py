@@ -83,6 +83,8 @@ class Run:
     def keep(self, where: dict[str, Timing], key: str, found: Timing) -> None:
         """The best median, the best run and the shortest time to compile of all rounds."""
         old = where.get(key)
+        if self.a.best:
+            found.median = found.best
         if old:
             found.median, found.best = min(found.median, old.median), min(found.best, old.best)
             found.compile_s = min(found.compile_s, old.compile_s)

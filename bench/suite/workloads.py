@@ -161,7 +161,7 @@ def fftconv_inputs(s: Shape) -> Inputs:
 
 
 def lorenz_inputs(s: Shape) -> Inputs:
-    return {"x": hashed((s["n"],), 1).astype(np.float64) + 8.0}
+    return {"x": (hashed((s["n"],), 1) + np.float32(8)).astype(np.float64)}
 
 
 # ---- Costs ----
@@ -369,7 +369,8 @@ def cg_inputs(s: Shape) -> Inputs:
 def more() -> None:
     outside = dict(table=False)
     workload("resnet18", "ResNet-18, 64 x 64 images, loss and gradient", dict(b=8, s=64, w=64), dict(b=1, s=16, w=8),
-             resnet18_inputs, Check(0, "value"), flops=resnet18_flops, **outside)
+             resnet18_inputs, Check(0, "value"), flops=resnet18_flops, tolerance=5e-2,  # rounding decides some ReLUs
+             **outside)
     workload("vit_tiny", "ViT-tiny, 64 x 64 images, patches of 8, loss and gradient",
              dict(b=8, s=64, p=8, c=192, h=3, l=12), dict(b=1, s=16, c=24, l=2), vit_inputs, Check(0, "value"),
              flops=vit_flops, **outside)

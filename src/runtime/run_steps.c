@@ -695,10 +695,12 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
         return run_scan_chain(r, b, s, t, &c);
     if (s->workers && uses_chains(r))
         return run_scan_apart(r, b, s, t, &c);
+    running alone = *r; /* the memory of such a body is for one thread */
+    alone.run.queue = s->workers ? NULL : r->run.queue;
     for (uint32_t part = 0; part < c.parts; part++)
         for (int64_t step = 0; step < c.length; step++) {
             bind_scan(b, s, t, &c, step, part);
-            FLXI_TRY(run_block(r, body_at(b, s, t, 0, part), t->body_in, t->body_out));
+            FLXI_TRY(run_block(&alone, body_at(b, s, t, 0, part), t->body_in, t->body_out));
         }
     return FLX_OK;
 }

@@ -276,6 +276,10 @@ TEST(blocks_of_attention_and_its_derivatives)
         text_bench b = bench_open(attentions[i].text, NULL);
         test_fail_context("%s", attentions[i].what);
         flx_graph *d = gradient(b.g, strstr(attentions[i].text, "mask_kind=bias"), &b.err);
+        flx_graph *h = flx_hvp(b.g, (const char *const[]){"q", "k", "v"}, 3, NULL, &b.err);
+        CHECK_MADE(h, &b.err);
+        check_cut(h, attentions[i].scans, 1e-10, &b.err);
+        flx_graph_release(h);
         check_cut(b.g, 1, 1e-12, &b.err);
         check_cut(d, attentions[i].scans, 1e-10, &b.err);
         flx_graph_release(d);
@@ -431,14 +435,26 @@ typedef struct {
     size_t memory;
 } result;
 
+/* Once with all steps watched, one after the other, and once as usual. */
 static result run_compiled(const flx_graph *g, uint32_t flags, int threads, size_t n)
 {
     result r = {0};
+    flx_tensor *watched[TEXT_OUTPUTS];
     flx_error err = {0};
+    const flx_run_options finite = {.flags = FLX_RUN_CHECK_FINITE};
     flx_exec *e = flx_compile(g, &(flx_compile_options){.flags = flags, .threads = threads}, &err);
     CHECK_MADE(e, &err);
     CHECK_OK(flx_exec_run(e, NULL, feeds, n, r.out, &err), &err);
     r.memory = flx_exec_memory(e);
+    if (flags == 0) {
+        flx_code code = flx_exec_run(e, &finite, feeds, n, watched, &err);
+        CHECK_MSG(code == FLX_OK || code == FLX_E_NUMERIC, "%s", err.message); /* masked scores are -inf */
+        for (size_t i = 0; code == FLX_OK && i < flx_graph_output_count(g); i++)
+            CHECK(memcmp(flx_tensor_const_data(r.out[i]), flx_tensor_const_data(watched[i]),
+                         flx_tensor_nbytes(r.out[i])) == 0);
+        if (code == FLX_OK)
+            bench_release(g, watched);
+    }
     flx_exec_free(e);
     return r;
 }

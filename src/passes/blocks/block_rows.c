@@ -299,8 +299,10 @@ static flx_code cut_stage(finder *f, uint32_t stage)
         return flxi_oom(f->err, "a pass");
     collect(f, stage);
     for (uint32_t i = 0; i < f->g->node_count; i++) {
-        if (!f->is_seed[i] || f->parent[i] == UINT32_MAX || is_done[set_of(f, i)])
+        if (!f->is_seed[i] || f->parent[i] == UINT32_MAX || is_done[set_of(f, i)] ||
+            f->escapes[flxi_node_at(f->g, i)->first]) /* such as the gradient of a weight */
             continue;
+        flxi_mark mark = flxi_arena_mark(&f->arena);
         flxi_block_set s = {.g = f->g,
                             .limits = f->limits,
                             .position = f->position,
@@ -314,6 +316,7 @@ static flx_code cut_stage(finder *f, uint32_t stage)
         if (!take_nodes(f, set_of(f, i), &s, &seed))
             return flxi_oom(f->err, "a pass");
         FLXI_TRY(make_loop(f, stage, &s, seed));
+        flxi_arena_rewind(&f->arena, mark);
     }
     return FLX_OK;
 }
@@ -394,22 +397,41 @@ static flx_code copy_with_loops(finder *f, flxi_copy *c)
     return left ? flxi_fail(f->err, FLX_E_INTERNAL, "the loops over blocks depend on each other") : FLX_OK;
 }
 
+/* What loops replace is swept. */
+static flx_code rewrite(finder *f, flx_graph **out, flxi_remap *remap)
+{
+    flxi_copy c;
+    flx_graph *cut;
+    flxi_remap swept = {0};
+    flx_code code = flxi_copy_begin(&c, f->g, f->err);
+    if (code == FLX_OK)
+        code = copy_with_loops(f, &c);
+    FLXI_TRY(flxi_copy_end(&c, code, &cut, remap));
+    code = flxi_pass_dce(cut, out, &swept, f->err);
+    flx_graph_release(cut);
+    if (code == FLX_OK)
+        flxi_remap_compose(remap, &swept);
+    else
+        flxi_remap_free(remap);
+    flxi_remap_free(&swept);
+    return code;
+}
+
+/* NULL in *out: there is nothing to cut. */
 static flx_code cut_size(const flx_graph *in, const flxi_block_limits *limits, int64_t size, flx_graph **out,
                          flxi_remap *remap, flx_error *err)
 {
     finder f = {.g = in, .limits = limits, .size = size, .err = err};
-    flxi_copy c;
+    *out = NULL;
     flxi_arena_init(&f.arena, &in->ctx->mem);
-    flx_code code = flxi_copy_begin(&c, in, err);
-    if (code == FLX_OK)
-        code = find_loops(&f);
-    if (code == FLX_OK)
-        code = copy_with_loops(&f, &c);
+    flx_code code = find_loops(&f);
+    if (code == FLX_OK && f.loops.n)
+        code = rewrite(&f, out, remap);
     for (size_t i = 0; i < f.loops.n; i++)
         flxi_block_loop_free(f.loops.at[i]);
     flxi_vec_free(&in->ctx->mem, &f.loops);
     flxi_arena_free(&f.arena);
-    return flxi_copy_end(&c, code, out, remap);
+    return code;
 }
 
 /* One size after the other, the largest first: what is large is a matter of the product that is looked for. */
@@ -420,24 +442,20 @@ flx_code flxi_block_rows(const flx_graph *in, const flxi_block_limits *limits, f
     flxi_remap total;
     FLXI_TRY(flxi_pass_dce(in, &now, &total, err));
     for (int64_t size = next_size(now, limits, INT64_MAX); size; size = next_size(now, limits, size)) {
-        flx_graph *cut = NULL, *next = NULL;
-        flxi_remap step = {0}, swept = {0};
-        flx_code code = cut_size(now, limits, size, &cut, &step, err);
-        if (code == FLX_OK)
-            code = flxi_pass_dce(cut, &next, &swept, err);
-        flx_graph_release(cut);
-        flx_graph_release(now);
-        now = next;
-        if (code == FLX_OK) {
-            flxi_remap_compose(&step, &swept);
-            flxi_remap_compose(&total, &step);
-        }
-        flxi_remap_free(&step);
-        flxi_remap_free(&swept);
+        flx_graph *next;
+        flxi_remap step = {0};
+        flx_code code = cut_size(now, limits, size, &next, &step, err);
         if (code != FLX_OK) {
+            flx_graph_release(now);
             flxi_remap_free(&total);
             return code;
         }
+        if (!next)
+            continue;
+        flxi_remap_compose(&total, &step);
+        flxi_remap_free(&step);
+        flx_graph_release(now);
+        now = next;
     }
     *out = now;
     if (remap)

@@ -75,7 +75,7 @@ static flx_graph *blocked(const flx_graph *g, flx_error *err)
 
 /* ---- Values ---- */
 
-enum { FEEDS = 8 };
+enum { FEEDS = 16 };
 static flx_feed feeds[FEEDS];
 
 /* Numbers in -1 … 1 that repeat nowhere. */

@@ -33,8 +33,8 @@ static bool is_comparison(flxi_opcode op)
 
 static bool is_movement(flxi_opcode op)
 {
-    return op == OP_reshape || op == OP_transpose || op == OP_expand || op == OP_broadcast_in_dim ||
-           op == OP_squeeze || op == OP_unsqueeze || op == OP_narrow || op == OP_slice;
+    return op == OP_reshape || op == OP_transpose || op == OP_expand || op == OP_broadcast_in_dim || op == OP_squeeze ||
+           op == OP_unsqueeze || op == OP_narrow || op == OP_slice;
 }
 
 static range range_of_number(const flx_tensor *t)

@@ -424,6 +424,8 @@ def signals() -> None:
     case("rfft", "x:f32[R,C]", peer="m.fft.rfft(x)", results=2, compare=False)
     case("irfft", "re:f32[R,C/2+1] im:f32[R,C/2+1]", jax="jnp.fft.irfft(lax.complex(re, im))",
          np="np.fft.irfft(re + 1j * im)", torch="torch.fft.irfft(torch.complex(re, im))", compare=False)
+    case("rfft_complex", "x:f32[R,C]", peer="m.fft.rfft(x)", compare=False)
+    case("irfft_complex", "z:c64[R,C/2+1]", peer="m.fft.irfft(z)", compare=False)
     x, w, same = "x:f32[B,P,S,S]", " w:f32[P,P,3,3]", "padding=[1, 1]"
     conv = "lax.conv_general_dilated(x, w, ({0}, {0}), ((1, 1), (1, 1)), feature_group_count={1})"
     case("conv", x + w, f"conv(x, w, {same})", jax=conv.format(1, 1), torch="nn.conv2d(x, w, padding=1)")

@@ -4,6 +4,7 @@
 #include "graph/op/attr_access.h"
 #include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
+#include "ops/signal/window.h"
 
 #include "backend/ref/ref.h"
 #include "test.h"
@@ -172,6 +173,10 @@ static bool is_sum_of(const flxi_route_node *n)
 {
     if (n->op == OP_scatter_nd)
         return flxi_scatter_adds(flxi_attr_combine(&flxi_ops[n->op], n->attrs, "combine"));
+    if (n->op == OP_reduce_window) {
+        int64_t word = flxi_window_word(flxi_attr_combine(&flxi_ops[n->op], n->attrs, "combine"));
+        return word != FLXI_WINDOW_MAX && word != FLXI_WINDOW_MIN;
+    }
     return flxi_ops[n->op].op_class == CLASS_PRODUCT || n->op == OP_scatter_add || is_fourier(n->op) ||
            is_window_sum(n->op);
 }
@@ -280,6 +285,12 @@ static flx_module *parse_line(flx_context *ctx, const char *op, const char *oper
 
 void route_check_text(const char *op, const char *operands, const char *attrs, double low, double high)
 {
+    route_check_text_by(NULL, op, operands, attrs, low, high);
+}
+
+void route_check_text_by(const char *route, const char *op, const char *operands, const char *attrs, double low,
+                         double high)
+{
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = parse_line(ctx, op, operands, attrs, &err);
@@ -299,7 +310,7 @@ void route_check_text(const char *op, const char *operands, const char *attrs, d
                 flxi_store_int(d, in[i]->data, e, (int64_t)floor(low + (high - low + 1) * test_uniform(&seed)));
     }
     const char *why = NULL;
-    bool done = route_check(g, (const flx_tensor *const *)in, NULL, &why);
+    bool done = route_check(g, (const flx_tensor *const *)in, route, &why);
     CHECK_MSG(done, "%s", why);
     for (size_t i = 0; i < g->leaves.n; i++)
         flx_tensor_release(in[i]);

@@ -17,4 +17,8 @@ bool route_check(const flx_graph *g, const flx_tensor *const *in, const char *na
    "stride=[2]"), random values from -2 to 2, indices from `low` to `high`. */
 void route_check_text(const char *op, const char *operands, const char *attrs, double low, double high);
 
+/* The same for the route of that name, which must apply; NULL: the first that does. */
+void route_check_text_by(const char *route, const char *op, const char *operands, const char *attrs, double low,
+                         double high);
+
 #endif

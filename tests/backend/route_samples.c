@@ -149,6 +149,7 @@ TEST(routes_of_convolutions_on_larger_shapes)
             char operands[120];
             snprintf(operands, sizeof operands, "%s%s, %s%s", dtypes[i], rows[r].x, dtypes[i], rows[r].w);
             route_check_text(rows[r].op, operands, rows[r].attrs, 0, 0);
+            route_check_text_by("patches", rows[r].op, operands, rows[r].attrs, 0, 0);
         }
     }
 }

@@ -86,6 +86,9 @@ struct flxi_conv_job {
 void flxi_conv_tasks(const void *plan, int64_t tasks, void (*task)(const void *plan, int64_t task, char *own),
                      flxi_pool *pool, char *own, size_t own_bytes);
 
+/* The pool, or NULL where there is too little work for other threads: some microseconds. */
+flxi_pool *flxi_conv_pool(const flxi_conv_problem *p, flxi_pool *pool);
+
 /* Rows of the next tile: the last two are alike, since a thin one would wait for its few chains. */
 static inline int flxi_conv_tile_rows(int64_t left)
 {

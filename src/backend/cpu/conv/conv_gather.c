@@ -218,7 +218,7 @@ static int64_t pack_blocks(const plan *g)
     return flxi_conv_parts(g->chunk, PACK_CHANNELS);
 }
 
-/* Some channels of one chunk and panel, whose first weight is at `from`; to[tap][channel][feature], `pitch` from one tap
+/* Some channels of one chunk and panel, their first weight at `from`; to[tap][channel][feature], `pitch` from one tap
    to the next. Where taps of the kernel are neighbours they are read together. */
 static void pack_channels(const plan *g, const char *from, char *to, int64_t pitch, int64_t features, int64_t channels)
 {
@@ -523,6 +523,7 @@ size_t flxi_conv_gather_scratch(const flxi_conv_problem *p, int threads)
 void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch)
 {
     plan g = make_plan(p);
+    pool = flxi_conv_pool(p, pool);
     g.weights = scratch;
     char *own = (char *)scratch + g.weight_bytes;
     if (g.by_lane)

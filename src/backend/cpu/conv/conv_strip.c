@@ -149,3 +149,11 @@ void flxi_conv_tasks(const void *plan, int64_t tasks, void (*task)(const void *p
     flxi_conv_job w = {.task = task, .plan = plan, .tasks = tasks, .own = own, .own_bytes = own_bytes};
     flxi_pool_run(pool, flxi_conv_least(flxi_pool_threads(pool), tasks), 1, draw_tasks, &w);
 }
+
+flxi_pool *flxi_conv_pool(const flxi_conv_problem *p, flxi_pool *pool)
+{
+    double work = (double)p->images * (double)p->channels * (double)p->features * (double)p->groups;
+    for (int k = 0; k < 2; k++)
+        work *= (double)p->axis[k].out * (double)p->axis[k].taps;
+    return work < 200000 ? NULL : pool;
+}

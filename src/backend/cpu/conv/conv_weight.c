@@ -406,6 +406,7 @@ size_t flxi_conv_weight_scratch(const flxi_conv_problem *p, int threads)
 void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch)
 {
     plan g = make_plan(p);
+    pool = flxi_conv_pool(p, pool);
     g.sums = scratch;
     char *own = (char *)scratch + g.sum_bytes;
     flxi_conv_tasks(&g, task_count(&g) * g.parts, run_task, pool, own, g.own_bytes);

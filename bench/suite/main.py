@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import limits
 import peers
 from fluxion import Failed, Flx
+from op_cases import CASES, SIZES
+from workloads import WORKLOADS
 
 
 def split(text: str) -> list[str]:
@@ -49,7 +52,23 @@ def parse_arguments() -> argparse.Namespace:
     for p in arguments.peers:
         if not peers.available(p):
             parser.error(f"argument --peers: {p} is not installed for {sys.executable}")
+    for size in arguments.size:
+        if size not in SIZES:
+            parser.error(f"argument --size: '{size}' is not one of {', '.join(SIZES)}")
+    known = {c.op for c in CASES} | {c.name for c in CASES} if arguments.what == "ops" else {w.name for w in WORKLOADS}
+    for name in arguments.only:
+        if name not in known:
+            parser.error(f"argument --only: there is no '{name}'; --list shows all names")
     return arguments
+
+
+def commit() -> str:
+    """The commit of the working tree, with a mark if it has changes; empty outside of a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Limits) -> str:
@@ -60,7 +79,7 @@ def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Li
     named = {"numpy": ["numpy", "scipy"], "jax": ["jax"], "torch": ["torch"], "torch-compile": ["torch"]}
     versions = ", ".join(dict.fromkeys(f"{m} {peers.version(m)}" for p in arguments.peers for m in named[p]))
     return (
-        f"{model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
+        f"commit {commit() or 'unknown'}; {model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
         f"limits: {most.memory / 1e9:.1f} GB/s from memory, {most.cache / 1e9:.0f} GB/s from caches, "
         f"{most.flops / 1e9:.0f} GFLOP/s in f32"
     )
@@ -69,14 +88,8 @@ def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Li
 def main() -> int:
     a = parse_arguments()
     if a.list:
-        if a.what == "ops":
-            from op_cases import CASES
-
-            print("\n".join(c.name for c in CASES))
-        else:
-            from workloads import WORKLOADS
-
-            print("\n".join(f"{w.name:14} {w.about}" for w in WORKLOADS))
+        names = [c.name for c in CASES] if a.what == "ops" else [f"{w.name:14} {w.about}" for w in WORKLOADS]
+        print("\n".join(names))
         return 0
     cores = peers.pin(a.threads)
     flx = Flx(a.flx, a.threads)

@@ -27,7 +27,6 @@ class Timing:
     spread: float = 0.0
     bytes: int = 0
     flops: int = 0
-    note: str = ""
     check: float | None = None
 
 

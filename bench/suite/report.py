@@ -124,6 +124,15 @@ def json_lines(r: Result) -> list[str]:
 # ---- The drawing ----
 
 
+def label(x: float, y: float, ratio: float, low: float) -> str:
+    """The number beside the end of a bar; inside of a bar that reaches the left edge."""
+    if ratio < 2 * low:
+        place = f'x="{x + 3:.1f}" fill="white"'
+    else:
+        place = f'x="{x - 3:.1f}" text-anchor="end"' if ratio < 1 else f'x="{x + 3:.1f}"'
+    return f'<text {place} y="{y}" font-size="9">{ratio:.2g}</text>'
+
+
 def svg(results: list[Result], title: str) -> str:
     """Bars of the ratios on a logarithmic axis, from 1/32 to 4; below 1 Fluxion is faster."""
     rows = [r for r in results if any(r.ratio(f) for f in FORMS)]
@@ -142,13 +151,13 @@ def svg(results: list[Result], title: str) -> str:
         f'<text x="{left}" y="16">{escape(title)}</text>',
     ]
     for tick in (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4):
-        label = f"{tick:g}" if tick >= 1 else f"1/{round(1 / tick)}"
+        name = f"{tick:g}" if tick >= 1 else f"1/{round(1 / tick)}"
         strong = tick == 1
         out.append(
             f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="42" y2="{height - 20}" '
             f'stroke="{"black" if strong else "#ccc"}"/>'
         )
-        out.append(f'<text x="{x(tick):.1f}" y="36" text-anchor="middle">{label}</text>')
+        out.append(f'<text x="{x(tick):.1f}" y="36" text-anchor="middle">{name}</text>')
     for i, r in enumerate(rows):
         y = 46 + step * i
         out.append(f'<text x="{left - 6}" y="{y + 14}" text-anchor="end">{escape(r.workload)}</text>')
@@ -158,8 +167,7 @@ def svg(results: list[Result], title: str) -> str:
                 continue
             a, b = sorted((x(1), x(ratio)))
             out.append(f'<rect x="{a:.1f}" y="{y + 10 * k}" width="{max(b - a, 1):.1f}" height="9" fill="{colour}"/>')
-            side = f'x="{x(ratio) - 3:.1f}" text-anchor="end"' if ratio < 1 else f'x="{x(ratio) + 3:.1f}"'
-            out.append(f'<text {side} y="{y + 10 * k + 8}" font-size="9">{ratio:.2f}</text>')
+            out.append(label(x(ratio), y + 10 * k + 8, ratio, low))
     out.append(
         f'<rect x="{left}" y="{height - 14}" width="9" height="9" fill="#2b6cb0"/>'
         f'<text x="{left + 13}" y="{height - 6}">own graph</text>'

@@ -32,7 +32,6 @@ class Run:
         self.files: dict[str, Path] = {}  # graph files by form
         self.inputs: dict[str, dict[str, Path]] = {}
         self.loaded: list[Peer] = []
-        self.expected: list[np.ndarray] | None = None  # results of JAX
 
     def problem(self, text: object) -> None:
         self.result.problems.append(str(text))

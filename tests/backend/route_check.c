@@ -272,11 +272,12 @@ static flx_module *parse_line(flx_context *ctx, const char *op, const char *oper
         at = strchr(end, ',');
         at = at ? at + 2 : NULL;
     }
-    const char *results = strcmp(op, "rfft") == 0 ? "y, z" : "y";
-    fprintf(f, ") {\n  %s = %s(", results, op);
+    const flxi_op *row = &flxi_ops[flxi_op_lookup(op, strlen(op))];
+    bool is_pair = strchr(row->results, ',') != NULL; /* of results */
+    fprintf(f, ") {\n  %s = %s(", is_pair ? "y, z" : "y", op);
     for (int i = 0; i < n; i++)
         fprintf(f, "%sx%d", i ? ", " : "", i);
-    fprintf(f, "%s%s)\n  return %s\n}\n", attrs ? ", " : "", attrs ? attrs : "", results);
+    fprintf(f, "%s%s)\n  return %s\n}\n", attrs ? ", " : "", attrs ? attrs : "", is_pair ? "y, z" : "y");
     fclose(f);
     flx_module *m = flx_parse(ctx, text, size, "line", err);
     free(text);

@@ -324,6 +324,22 @@ TEST(routes_of_sorting_on_larger_shapes)
     }
 }
 
+TEST(routes_of_random_bits_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"u8", "i16", "u32", "i64"};
+    static const char *const shapes[] = {"[5000]", "[4999]", "[31, 44, 9]", "[31, 45, 9]", "[2, 2, 3001]"};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+            char attrs[120];
+            snprintf(attrs, sizeof attrs, "shape=%s, dtype=%s, algorithm=philox4x32", shapes[k], dtypes[i]);
+            route_check_text("rng_bit_generator", "u64[2]", attrs, -9e18, 9e18);
+            route_check_text("rng_bit_generator", "u32[6]", attrs, 0, 4e9);
+            snprintf(attrs, sizeof attrs, "shape=%s, dtype=%s, algorithm=threefry2x32", shapes[k], dtypes[i]);
+            route_check_text("rng_bit_generator", "u64[2]", attrs, -9e18, 9e18);
+            route_check_text("rng_bit_generator", "u32[4]", attrs, 0, 4e9);
+        }
+}
+
 TEST(routes_of_running_sums_on_larger_shapes)
 {
     static const char *const dtypes[] = {"f64", "f32", "i8", "u16", "i32", "u64"};

@@ -307,6 +307,16 @@ static flx_code eval_permutation(flxi_eval *e)
     return held ? FLX_OK : flxi_oom(e->err, "the draws of a permutation");
 }
 
+/* The draws themselves are sorted: both steps have fast ways. */
+static void decompose_permutation(flxi_site *s, flx_val *y)
+{
+    const permutation_attrs *a = s->attrs;
+    flx_rng_bits_attrs bits = FLX_RNG_BITS_ATTRS;
+    bits.shape = flxi_dims_list(1, &a->n);
+    bits.dtype = FLX_U64;
+    y[0] = flx_argsort(s->g, flx_rng_bits_with(s->g, s->x[0], &bits), 0);
+}
+
 /* ---- Rows of logits ---- */
 
 /* Operand i is [.., V]; the result is an i32 token for each row. */
@@ -662,6 +672,7 @@ const flxi_rules flxi_rules_permutation = {
     .eval = eval_permutation,
     .schema = permutation_schema,
     .attrs_size = sizeof(permutation_attrs),
+    .decompose = decompose_permutation,
     .samples = samples_permutation,
 };
 

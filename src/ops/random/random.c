@@ -160,28 +160,48 @@ static flx_code infer_bit_generator(flxi_infer *f)
     return flxi_random_type(f, &a->shape, a->dtype, FLXI_INTS, &f->out[1]);
 }
 
-static uint64_t load_state(const flx_tensor *state, int64_t i)
+static uint64_t load_state(const flx_type *type, const void *state, int64_t i)
 {
-    if (state->type.dtype == FLX_U64)
-        return (uint64_t)flxi_load_int(FLX_U64, state->data, i);
-    const uint32_t *w = state->data;
+    if (type->dtype == FLX_U64)
+        return (uint64_t)flxi_load_int(FLX_U64, state, i);
+    const uint32_t *w = state;
     return w[2 * i] | (uint64_t)w[2 * i + 1] << 32;
 }
 
-static void store_state(flx_tensor *state, int64_t i, uint64_t x)
+static void store_state(const flx_type *type, void *state, int64_t i, uint64_t x)
 {
-    if (state->type.dtype == FLX_U64) {
-        flxi_store_int(FLX_U64, state->data, i, (int64_t)x);
+    if (type->dtype == FLX_U64) {
+        flxi_store_int(FLX_U64, state, i, (int64_t)x);
         return;
     }
-    uint32_t *w = state->data;
+    uint32_t *w = state;
     w[2 * i] = (uint32_t)(x & UINT32_MAX);
     w[2 * i + 1] = (uint32_t)(x >> 32);
 }
 
+flxi_rng flxi_state_rng(const flx_type *type, const void *state, flxi_rng_algorithm algorithm)
+{
+    uint64_t key = load_state(type, state, 0);
+    flxi_rng g = flxi_rng_seeded(key, 0);
+    g.algorithm = algorithm;
+    g.low = load_state(type, state, 1);
+    /* with a short state the key completes the counter */
+    g.high = state_length(type, algorithm) == 3 ? load_state(type, state, 2) : key;
+    return g;
+}
+
+void flxi_state_advance(const flx_type *type, const void *state, const flxi_rng *g, uint64_t blocks, void *next)
+{
+    uint64_t low = g->low + blocks;
+    store_state(type, next, 0, load_state(type, state, 0));
+    store_state(type, next, 1, low);
+    if (state_length(type, g->algorithm) == 3)
+        store_state(type, next, 2, g->high + (low < g->low));
+}
+
 /* The interchange formats define where the two words of a Threefry block go when each element takes one word: to
    neighbours along one axis, the first of even extent, or else the first of the largest extent. -1 for a scalar. */
-static int pair_axis(const flx_type *t)
+int flxi_pair_axis(const flx_type *t)
 {
     int best = -1;
     for (int k = 0; k < t->rank; k++) {
@@ -208,7 +228,7 @@ static uint64_t word_index(const flx_type *t, int axis, const int64_t *at)
 static uint64_t fill_bits(const flxi_rng *g, flx_tensor *y)
 {
     bool paired = g->algorithm == FLXI_THREEFRY && !is_wide(&y->type);
-    int axis = paired ? pair_axis(&y->type) : -1;
+    int axis = paired ? flxi_pair_axis(&y->type) : -1;
     int64_t at[FLX_MAX_RANK] = {0};
     uint64_t last = 0;
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {
@@ -225,17 +245,9 @@ static flx_code eval_bit_generator(flxi_eval *e)
 {
     const bits_attrs *a = e->attrs;
     const flx_tensor *state = e->in[0];
-    int length = state_length(&state->type, a->algorithm);
-    uint64_t key = load_state(state, 0);
-    flxi_rng g = flxi_rng_seeded(key, 0);
-    g.algorithm = (flxi_rng_algorithm)a->algorithm;
-    g.low = load_state(state, 1);
-    g.high = length == 3 ? load_state(state, 2) : key; /* with a short state the key completes the counter */
-    uint64_t low = g.low + fill_bits(&g, e->out[1]);
-    store_state(e->out[0], 0, key);
-    store_state(e->out[0], 1, low);
-    if (length == 3)
-        store_state(e->out[0], 2, g.high + (low < g.low));
+    flxi_rng g = flxi_state_rng(&state->type, state->data, (flxi_rng_algorithm)a->algorithm);
+    uint64_t blocks = fill_bits(&g, e->out[1]);
+    flxi_state_advance(&state->type, state->data, &g, blocks, e->out[0]->data);
     return FLX_OK;
 }
 

@@ -24,6 +24,14 @@ void flxi_batch_sample(flxi_site *s, flx_val *by);
 /* The words of stream 0 of a key operand. */
 flxi_rng flxi_key_rng(const flx_tensor *key);
 
+/* rng_bit_generator: the generator of a state, and the state after `blocks` of its blocks. The state is of `type`. */
+flxi_rng flxi_state_rng(const flx_type *type, const void *state, flxi_rng_algorithm algorithm);
+void flxi_state_advance(const flx_type *type, const void *state, const flxi_rng *g, uint64_t blocks, void *next);
+
+/* Where the two words of a Threefry block go: to neighbours along this axis of a type whose elements take one word
+   each; -1 for a scalar. */
+int flxi_pair_axis(const flx_type *t);
+
 /* f64 is drawn with 53 bits, everything else with 24. */
 static inline flxi_rng_bits flxi_draw_bits(int32_t dtype)
 {

@@ -86,14 +86,13 @@ static void take_points(const gathering *g, const flxi_start_block *b, int64_t y
     g->elements(g->y + (size_t)y * g->size, b->moved_step, g->x + (size_t)x * g->size, b->x, b->n);
 }
 
-/* Windows of a block are walked together, position by position: of rows where these are dense or longer than the
-   block, else of elements. */
+/* Windows of a block are walked together, position by position: of rows or of elements. */
 static void gather_block(const void *user, const flxi_start_block *b)
 {
     const gathering *g = user;
     int64_t at[FLX_MAX_RANK] = {0};
     const flxi_window_axis *last = b->num_window ? &b->window[b->num_window - 1] : NULL;
-    bool by_rows = last && ((last->x == 1 && last->moved == 1) || last->extent > b->n);
+    bool by_rows = flxi_block_has_rows(b);
     int outer = by_rows ? b->num_window - 1 : b->num_window;
     do {
         int64_t y = b->moved, x = 0;

@@ -187,11 +187,7 @@ static bool takes_points(const scattering *s, const flxi_start_block *b)
 {
     if (!s->combine.points || s->w->clips)
         return false;
-    if (b->num_window == 0)
-        return true;
-    const flxi_window_axis *last = &b->window[b->num_window - 1];
-    bool is_dense = last->x == 1 && last->moved == 1;
-    return !is_dense && last->extent <= b->n && !s->w->moves_window;
+    return b->num_window == 0 || (!flxi_block_has_rows(b) && !s->w->moves_window);
 }
 
 static void scatter_points(const scattering *s, const flxi_start_block *b)

@@ -76,6 +76,16 @@ static inline const flxi_window_axis *flxi_windows_axis(const flxi_windows *w, i
     return number < w->num_index ? &w->index[number] : &w->window[number - w->num_index];
 }
 
+/* Whether the loop over a block should run along the last axis of the window, not over the starts: where that is dense,
+   or at least closer together in the moved tensor, or where starts are very few. */
+static inline bool flxi_block_has_rows(const flxi_start_block *b)
+{
+    if (b->num_window == 0)
+        return false;
+    const flxi_window_axis *last = &b->window[b->num_window - 1];
+    return (last->x == 1 && last->moved == 1) || last->moved < b->moved_step || b->n < 4;
+}
+
 /* The next position; false after the last. */
 static inline bool flxi_window_next(const flxi_window_axis *axes, int n, int64_t *at)
 {

@@ -3,7 +3,7 @@
    stable. Digits have 11 bits, 8 where items are too few to fill that many counters. A pass in which all digits are
    equal is left out: keys of a narrow range cost what their varying digits cost. Few items are sorted by insertion.
 
-   With several parts, each counts its own digits and has its own places for each of them, after those of the parts
+   With several parts, each counts its own digits and has its own offsets for each of them, after those of the parts
    before it: the result is that of one part. */
 #include "numeric/radix_sort.h"
 
@@ -68,13 +68,13 @@ static int64_t part_begin(const flxi_radix *r, int64_t part)
         for (int64_t i = begin; i < end; i++)                                               \
             counts[(unsigned)(KEY(v[i]) >> p->shift) & mask]++;                             \
     }                                                                                       \
-    static void move_##suffix(const pass *p, int64_t begin, int64_t end, uint64_t *places)  \
+    static void move_##suffix(const pass *p, int64_t begin, int64_t end, uint64_t *offsets)  \
     {                                                                                       \
         const T *v = p->from;                                                               \
         T *to = p->to;                                                                      \
         const unsigned mask = (1U << p->digit) - 1;                                         \
         for (int64_t i = begin; i < end; i++)                                               \
-            to[places[(unsigned)(KEY(v[i]) >> p->shift) & mask]++] = v[i];                  \
+            to[offsets[(unsigned)(KEY(v[i]) >> p->shift) & mask]++] = v[i];                  \
     }                                                                                       \
     static void insert_##suffix(const flxi_radix *r)                                        \
     {                                                                                       \
@@ -115,8 +115,8 @@ static bool each_range(range_fn fn, const pass *p, int64_t begin, int64_t end, u
     return true;
 }
 
-/* Counts become first places. False when one digit has all items. */
-static bool place(uint64_t *counts, int64_t digits, uint64_t n)
+/* Counts become first offsets. False when one digit has all items. */
+static bool accumulate(uint64_t *counts, int64_t digits, uint64_t n)
 {
     uint64_t sum = 0;
     for (int64_t d = 0; d < digits; d++) {
@@ -129,7 +129,7 @@ static bool place(uint64_t *counts, int64_t digits, uint64_t n)
     return true;
 }
 
-static bool place_parts(const pass *p)
+static bool accumulate_parts(const pass *p)
 {
     uint64_t sum = 0, n = (uint64_t)p->r->n;
     for (int64_t d = 0; d < (int64_t)1 << p->digit; d++) {
@@ -165,7 +165,7 @@ static bool sort_alone(const flxi_radix *r, pass *p, int passes)
         p->shift = k * p->digit;
         if (flxi_stopped())
             return false;
-        if (!place(counts_of(p, k), (int64_t)1 << p->digit, (uint64_t)r->n))
+        if (!accumulate(counts_of(p, k), (int64_t)1 << p->digit, (uint64_t)r->n))
             continue;
         if (!each_range(loops[r->kind].move, p, 0, r->n, counts_of(p, k)))
             return false;
@@ -201,7 +201,7 @@ static bool sort_parts(const flxi_radix *r, pass *p, int passes)
         flxi_pool_run(r->pool, r->parts, 1, count_part, p);
         if (flxi_stopped())
             return false;
-        if (!place_parts(p))
+        if (!accumulate_parts(p))
             continue;
         flxi_pool_run(r->pool, r->parts, 1, move_part, p);
         if (flxi_stopped())

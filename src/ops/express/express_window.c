@@ -26,11 +26,12 @@ bool flxi_kwindow_expresses(const flxi_windows *w)
     return true;
 }
 
-static void require(flxi_express *e, flxi_ktap *t, uint32_t condition)
+static uint32_t both(flxi_express *e, uint32_t a, uint32_t b)
 {
-    t->inside = t->inside ? flxi_k2(e, KBIN_logical_and, t->inside, condition) : condition;
+    return a && b ? flxi_k2(e, KBIN_logical_and, a, b) : a ? a : b;
 }
 
+/* Each axis is guarded by its own condition: all but the last one are then the same for a whole vector. */
 static void along_axis(flxi_express *e, const flxi_windows *w, int axis, uint32_t o, int64_t k, flxi_ktap *t)
 {
     const flxi_slide *s = &w->axis[axis];
@@ -40,11 +41,17 @@ static void along_axis(flxi_express *e, const flxi_windows *w, int axis, uint32_
     t->never |= last < 0 || shift >= end || end == 0;
     uint32_t from = flxi_ku_mul(e, o, s->stride);
     uint32_t at = flxi_ku_add(e, from, flxi_ku(e, shift));
+    uint32_t inside = 0;
     if (shift < 0 || last >= end)
-        require(e, t, flxi_k2(e, KBIN_lt, at, flxi_ku(e, end)));
+        inside = flxi_k2(e, KBIN_lt, at, flxi_ku(e, end));
     if (s->base_dilation > 1)
-        require(e, t, flxi_k2(e, KBIN_eq, flxi_ku_mod(e, at, s->base_dilation), flxi_ku(e, 0)));
+        inside = both(e, inside, flxi_k2(e, KBIN_eq, flxi_ku_mod(e, at, s->base_dilation), flxi_ku(e, 0)));
     t->at.dim[axis] = flxi_ku_div(e, at, s->base_dilation);
+    if (!inside)
+        return;
+    inside = flxi_khold(e, inside);
+    t->at.dim[axis] = flxi_ku_guarded(e, inside, t->at.dim[axis]);
+    t->inside = both(e, t->inside, inside);
 }
 
 flxi_ktap flxi_kwindow_tap(flxi_express *e, const flxi_windows *w, const flxi_kindex *o, const int64_t *k)
@@ -52,10 +59,6 @@ flxi_ktap flxi_kwindow_tap(flxi_express *e, const flxi_windows *w, const flxi_ki
     flxi_ktap t = {.never = false};
     for (int axis = 0; axis < w->rank; axis++)
         along_axis(e, w, axis, o->dim[axis], k[axis], &t);
-    if (!t.inside)
-        return t;
-    t.inside = flxi_khold(e, t.inside);
-    for (int axis = 0; axis < w->rank; axis++)
-        t.at.dim[axis] = flxi_ku_guarded(e, t.inside, t.at.dim[axis]);
+    t.inside = t.inside ? flxi_khold(e, t.inside) : 0;
     return t;
 }

@@ -341,14 +341,16 @@ static flxi_kval pull_dynamic_update_slice(flxi_express *e, uint32_t result, con
     uint32_t inside = flxi_kb_bool(e->k, true);
     if (flxi_is_empty(u))
         return x;
+    /* Each axis is guarded by its own condition: all but the last one are then the same for a whole vector. */
     for (int k = 0; k < u->rank; k++) {
         in.dim[k] = flxi_khold(e, flxi_ku_sub(e, in.dim[k], window_start(e, 2, k, u))); /* wraps before the window */
-        if (u->dims[k] != e->in[0]->dims[k])
-            inside = flxi_k2(e, KBIN_logical_and, inside, flxi_k2(e, KBIN_lt, in.dim[k], flxi_ku(e, u->dims[k])));
+        if (u->dims[k] == e->in[0]->dims[k])
+            continue;
+        uint32_t is_in = flxi_khold(e, flxi_k2(e, KBIN_lt, in.dim[k], flxi_ku(e, u->dims[k])));
+        in.dim[k] = flxi_ku_guarded(e, is_in, in.dim[k]);
+        inside = flxi_k2(e, KBIN_logical_and, inside, is_in);
     }
     inside = flxi_khold(e, inside);
-    for (int k = 0; k < u->rank; k++)
-        in.dim[k] = flxi_ku_guarded(e, inside, in.dim[k]);
     return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 1, &in), x));
 }
 

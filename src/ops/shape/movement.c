@@ -439,19 +439,21 @@ static uint32_t unpadded(flxi_express *e, int axis, uint32_t i, uint32_t *inside
 {
     const pad_attrs *a = e->attrs;
     int64_t low = a->low.v[axis], step = a->interior.v[axis] + 1, n = e->in[0]->dims[axis];
-    uint32_t conditions[3] = {0};
-    uint32_t offset = flxi_ku_sub(e, i, flxi_ku(e, low)); /* wraps below low */
-    uint32_t at = flxi_ku_div(e, offset, step);
-    if (low > 0)
-        conditions[0] = flxi_k2(e, KBIN_ge, i, flxi_ku(e, low));
-    if (step > 1)
-        conditions[1] = flxi_k2(e, KBIN_eq, flxi_ku_mod(e, offset, step), flxi_ku(e, 0));
-    if ((e->out[0]->dims[axis] - 1 - low) / step >= n)
-        conditions[2] = flxi_k2(e, KBIN_lt, at, flxi_ku(e, n));
-    for (int k = 0; k < 3; k++)
-        if (conditions[k])
-            *inside = *inside ? flxi_k2(e, KBIN_logical_and, *inside, conditions[k]) : conditions[k];
-    return at;
+    uint32_t offset = flxi_ku_sub(e, i, flxi_ku(e, low)); /* wraps below low: with step 1 to beyond the end */
+    uint32_t at = flxi_ku_div(e, offset, step), is_in = 0;
+    if (low > 0 || (e->out[0]->dims[axis] - 1 - low) / step >= n)
+        is_in = flxi_k2(e, KBIN_lt, at, flxi_ku(e, n));
+    if (step > 1) {
+        uint32_t hits = flxi_k2(e, KBIN_eq, flxi_ku_mod(e, offset, step), flxi_ku(e, 0));
+        if (low > 0)
+            hits = flxi_k2(e, KBIN_logical_and, hits, flxi_k2(e, KBIN_ge, i, flxi_ku(e, low)));
+        is_in = is_in ? flxi_k2(e, KBIN_logical_and, is_in, hits) : hits;
+    }
+    if (!is_in)
+        return at;
+    is_in = flxi_khold(e, is_in);
+    *inside = *inside ? flxi_k2(e, KBIN_logical_and, *inside, is_in) : is_in;
+    return flxi_ku_guarded(e, is_in, at);
 }
 
 static flxi_kval pull_pad(flxi_express *e, uint32_t result, const flxi_kindex *at)
@@ -467,8 +469,6 @@ static flxi_kval pull_pad(flxi_express *e, uint32_t result, const flxi_kindex *a
     if (!inside)
         return flxi_operand_at(e, 0, &in);
     inside = flxi_khold(e, inside);
-    for (int k = 0; k < e->in[0]->rank; k++)
-        in.dim[k] = flxi_ku_guarded(e, inside, in.dim[k]);
     return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 0, &in), value));
 }
 

@@ -2,7 +2,7 @@
 /* gather_route.c: gather, take_along and gather_nd by windows. Starts are checked before anything is written, so one
    out of range fails as in the definition. Elements only move, so threads divide the starts, or where these are few an
    axis of the window. */
-#include "backend/cpu/routes/windows.h"
+#include "backend/cpu/routes/index_windows.h"
 #include "base/host/stop.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ TAKE(8, uint64_t)
 TAKE(16, bytes16)
 
 typedef struct {
-    const flxi_windows *w;
+    const flxi_index_windows *w;
     const char *x;
     char *y;
     size_t size;
@@ -47,7 +47,7 @@ typedef struct {
     int axis; /* that threads divide, or -1: the starts */
 } gathering;
 
-static gathering gathering_of(const flxi_windows *w)
+static gathering gathering_of(const flxi_index_windows *w)
 {
     gathering g = {.w = w, .x = w->n->in[0], .y = w->n->out[0], .size = flx_dtype_size(w->x->dtype), .axis = -1};
     switch (g.size) {
@@ -112,19 +112,19 @@ static void gather_block(const void *user, const flxi_start_block *b)
 static void gather_starts(void *user, int64_t begin, int64_t end)
 {
     const gathering *g = user;
-    flxi_windows_walk(g->w, begin, end, gather_block, g);
+    flxi_index_windows_walk(g->w, begin, end, gather_block, g);
 }
 
 static void gather_part(void *user, int64_t begin, int64_t end)
 {
     const gathering *g = user;
-    flxi_windows part = flxi_windows_part(g->w, g->axis, begin, end);
-    flxi_windows_walk(&part, 0, flxi_windows_starts(&part), gather_block, g);
+    flxi_index_windows part = flxi_index_windows_part(g->w, g->axis, begin, end);
+    flxi_index_windows_walk(&part, 0, flxi_index_windows_starts(&part), gather_block, g);
 }
 
 /* The axis of the window that threads divide, or -1: the longest one, where starts are few, or the first, where the
    result has rows of starts. */
-static int divided_axis(const flxi_windows *w, int64_t starts)
+static int divided_axis(const flxi_index_windows *w, int64_t starts)
 {
     int longest = 0;
     if (w->num_window == 0 || w->clips)
@@ -145,22 +145,22 @@ static void clear_part(void *user, int64_t begin, int64_t end)
 
 const char *flxi_gather_applies(const flxi_route_node *n)
 {
-    return flxi_windows_refusal(n);
+    return flxi_index_windows_refusal(n);
 }
 
 flx_code flxi_gather_route(const flxi_route_node *n)
 {
-    flxi_windows w = flxi_windows_of(n);
+    flxi_index_windows w = flxi_index_windows_of(n);
     gathering g = gathering_of(&w);
-    int64_t starts = flxi_windows_starts(&w), window = flxi_windows_elements(&w);
+    int64_t starts = flxi_index_windows_starts(&w), window = flxi_index_windows_elements(&w);
     int64_t count = starts * window;
-    FLXI_TRY(flxi_windows_check(&w));
+    FLXI_TRY(flxi_index_windows_check(&w));
     if (flxi_stopped())
         return FLX_OK;
     if (w.clips)
         flxi_pool_run(n->pool, count, flxi_route_chunk(count, (int64_t)g.size), clear_part, &g);
     g.axis = divided_axis(&w, starts);
-    int64_t items = g.axis < 0 ? starts : flxi_windows_axis(&w, g.axis)->extent;
+    int64_t items = g.axis < 0 ? starts : flxi_index_windows_axis(&w, g.axis)->extent;
     int64_t bytes = count / items * (int64_t)g.size + 8;
     flxi_pool_run(n->pool, items, flxi_route_chunk(items, bytes), g.axis < 0 ? gather_starts : gather_part, &g);
     return FLX_OK;

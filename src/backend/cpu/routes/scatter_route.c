@@ -5,7 +5,7 @@
    that no start moves. scatter_add, and scatter_nd with the word `add`, sum f16 and bf16 in f32 in scratch and round
    once. */
 #include "backend/cpu/gemm/gemm_engine.h"
-#include "backend/cpu/routes/windows.h"
+#include "backend/cpu/routes/index_windows.h"
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "ops/index/gather_nd.h"
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     const flxi_route_node *n;
-    const flxi_windows *w;
+    const flxi_index_windows *w;
     const char *updates;
     size_t update_size;
     void *y;
@@ -244,7 +244,7 @@ static bool keeps_order(const flxi_route_node *n)
 
 const char *flxi_scatter_applies(const flxi_route_node *n)
 {
-    const char *why = flxi_windows_refusal(n);
+    const char *why = flxi_index_windows_refusal(n);
     if (why || n->op == OP_scatter_add)
         return why;
     const flxi_combine *c = combine_of(n);
@@ -264,14 +264,14 @@ size_t flxi_scatter_scratch(const flxi_route_node *n, int threads)
 static void scatter_part(void *user, int64_t begin, int64_t end)
 {
     const scattering *s = user;
-    flxi_windows part = flxi_windows_part(s->w, s->axis, begin, end);
+    flxi_index_windows part = flxi_index_windows_part(s->w, s->axis, begin, end);
     scattering own = *s;
     own.w = &part;
-    flxi_windows_walk(&part, 0, flxi_windows_starts(&part), scatter_block, &own);
+    flxi_index_windows_walk(&part, 0, flxi_index_windows_starts(&part), scatter_block, &own);
 }
 
 /* The number of an axis along which no two positions share an element of x, or -1. */
-static int find_division(const flxi_windows *w)
+static int find_division(const flxi_index_windows *w)
 {
     for (int k = 0; k < w->num_index; k++)
         if (w->index[k].x && w->index[k].extent > 1)
@@ -285,7 +285,7 @@ static int find_division(const flxi_windows *w)
 /* At most 16 parts: each of them reads all starts, and pieces of rows should be long. */
 static void scatter_divided(const scattering *s)
 {
-    const flxi_window_axis *axis = flxi_windows_axis(s->w, s->axis);
+    const flxi_window_axis *axis = flxi_index_windows_axis(s->w, s->axis);
     int64_t bytes = flxi_route_count(s->w->moved) / axis->extent * (int64_t)s->y_size;
     int64_t chunk = flxi_route_chunk(axis->extent, bytes), least = (axis->extent + 15) / 16;
     chunk = s->axis >= s->w->num_index && chunk < least ? least : chunk;
@@ -325,10 +325,10 @@ static void round_part(void *user, int64_t begin, int64_t end)
 
 flx_code flxi_scatter_route(const flxi_route_node *n)
 {
-    flxi_windows w = flxi_windows_of(n);
+    flxi_index_windows w = flxi_index_windows_of(n);
     bool is_wide = sums_halves(n), is_sum = n->op == OP_scatter_add;
     scattering s = {.n = n, .w = &w, .updates = n->in[is_sum ? 0 : 2], .axis = find_division(&w)};
-    FLXI_TRY(flxi_windows_check(&w));
+    FLXI_TRY(flxi_index_windows_check(&w));
     if (flxi_stopped())
         return FLX_OK;
     choose_loops(&s);
@@ -341,7 +341,7 @@ flx_code flxi_scatter_route(const flxi_route_node *n)
     if (s.axis >= 0)
         scatter_divided(&s);
     else
-        flxi_windows_walk(&w, 0, flxi_windows_starts(&w), scatter_block, &s);
+        flxi_index_windows_walk(&w, 0, flxi_index_windows_starts(&w), scatter_block, &s);
     if (is_wide)
         flxi_pool_run(n->pool, count, chunk, round_part, &s);
     return FLX_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* windows.c: see windows.h. */
-#include "backend/cpu/routes/windows.h"
+/* index_windows.c: see index_windows.h. */
+#include "backend/cpu/routes/index_windows.h"
 
 #include "base/host/stop.h"
 #include "ops/index/gather_nd.h"
@@ -44,7 +44,7 @@ static int merge_axes(flxi_window_axis *axes, int n)
 }
 
 /* A window of one element along an axis is inside of x with its start. */
-static void reduce_axes(flxi_windows *w)
+static void reduce_axes(flxi_index_windows *w)
 {
     int num_window = 0;
     for (int k = 0; k < w->num_window; k++) {
@@ -66,7 +66,7 @@ static int part_of(const flxi_nd_attrs *a, int64_t axis)
     return -1;
 }
 
-static void read_nd(flxi_windows *w, const flxi_nd_attrs *a)
+static void read_nd(flxi_index_windows *w, const flxi_nd_attrs *a)
 {
     flxi_nd_layout l = flxi_nd_layout_of(a, w->x->rank, w->indices->rank);
     int64_t of_x[FLX_MAX_RANK], of_moved[FLX_MAX_RANK], of_indices[FLX_MAX_RANK];
@@ -99,7 +99,7 @@ static void read_nd(flxi_windows *w, const flxi_nd_attrs *a)
 }
 
 /* x is [outer, n, inner]. gather: moved is [outer, indices, inner]; scatter_add: [indices, inner]. */
-static void read_rows(flxi_windows *w, int64_t axis)
+static void read_rows(flxi_index_windows *w, int64_t axis)
 {
     flxi_split s = flxi_split_at(w->x, axis);
     int64_t count = flxi_route_count(w->indices);
@@ -111,7 +111,7 @@ static void read_rows(flxi_windows *w, int64_t axis)
 }
 
 /* Each index is for one element of moved. */
-static void read_along(flxi_windows *w, int64_t axis)
+static void read_along(flxi_index_windows *w, int64_t axis)
 {
     flxi_split s = flxi_split_at(w->x, axis), i = flxi_split_at(w->indices, axis);
     const flxi_window_axis axes[] = {
@@ -124,11 +124,11 @@ static void read_along(flxi_windows *w, int64_t axis)
     w->part[0] = (flxi_start_part){axis, s.n, 1, s.inner};
 }
 
-flxi_windows flxi_windows_of(const flxi_route_node *n)
+flxi_index_windows flxi_index_windows_of(const flxi_route_node *n)
 {
     bool is_scatter_add = n->op == OP_scatter_add;
     const flxi_nd_attrs *nd = nd_attrs_of(n);
-    flxi_windows w = {.n = n, .num_parts = 1, .indices = n->in_types[1]};
+    flxi_index_windows w = {.n = n, .num_parts = 1, .indices = n->in_types[1]};
     w.x = is_scatter_add ? n->out_types[0] : n->in_types[0];
     w.moved = is_scatter_add ? n->in_types[0] : n->op == OP_scatter_nd ? n->in_types[2] : n->out_types[0];
     w.policy = nd ? (flxi_oob)nd->oob : (flxi_oob)flxi_route_int(n, "oob");
@@ -142,7 +142,7 @@ flxi_windows flxi_windows_of(const flxi_route_node *n)
     return w;
 }
 
-const char *flxi_windows_refusal(const flxi_route_node *n)
+const char *flxi_index_windows_refusal(const flxi_route_node *n)
 {
     for (uint32_t i = 0; i < n->nin; i++)
         if (flxi_route_count(n->in_types[i]) == 0)
@@ -158,19 +158,19 @@ static int64_t extents_of(const flxi_window_axis *axes, int n)
     return count;
 }
 
-int64_t flxi_windows_starts(const flxi_windows *w)
+int64_t flxi_index_windows_starts(const flxi_index_windows *w)
 {
     return extents_of(w->index, w->num_index);
 }
 
-int64_t flxi_windows_elements(const flxi_windows *w)
+int64_t flxi_index_windows_elements(const flxi_index_windows *w)
 {
     return extents_of(w->window, w->num_window);
 }
 
-flxi_windows flxi_windows_part(const flxi_windows *w, int number, int64_t begin, int64_t end)
+flxi_index_windows flxi_index_windows_part(const flxi_index_windows *w, int number, int64_t begin, int64_t end)
 {
-    flxi_windows part = *w;
+    flxi_index_windows part = *w;
     flxi_window_axis *axis = number < w->num_index ? &part.index[number] : &part.window[number - w->num_index];
     part.first_index += begin * axis->index;
     part.first_moved += begin * axis->moved;
@@ -241,7 +241,7 @@ PART_LOOPS(u32, uint32_t, uint64_t)
 PART_LOOPS(u8, uint8_t, uint32_t)
 
 /* The value at element i of indices, of any dtype; false where no window can be: it is not an integer, or too large. */
-static bool read_start(const flxi_windows *w, int64_t i, int64_t *k)
+static bool read_start(const flxi_index_windows *w, int64_t i, int64_t *k)
 {
     int32_t dtype = w->indices->dtype;
     const void *indices = w->n->in[1];
@@ -255,7 +255,7 @@ static bool read_start(const flxi_windows *w, int64_t i, int64_t *k)
 }
 
 /* A component of a start: its value, or -1 when it is dropped, or -2: an error. */
-static int64_t resolve(const flxi_windows *w, int64_t i, int64_t last)
+static int64_t resolve(const flxi_index_windows *w, int64_t i, int64_t last)
 {
     int64_t k;
     bool is_start = read_start(w, i, &k);
@@ -266,7 +266,7 @@ static int64_t resolve(const flxi_windows *w, int64_t i, int64_t last)
     return w->policy == OOB_ZERO ? -1 : -2;
 }
 
-static bool are_inside(const flxi_windows *w, const start_line *l, int64_t last)
+static bool are_inside(const flxi_index_windows *w, const start_line *l, int64_t last)
 {
     switch (last < INT32_MAX ? w->indices->dtype : FLX_DTYPE_NONE) {
     case FLX_I32: return inside_i32(l, last);
@@ -281,7 +281,7 @@ static bool are_inside(const flxi_windows *w, const start_line *l, int64_t last)
     return true;
 }
 
-static void add_part(const flxi_windows *w, const start_line *l, const flxi_start_part *p, int64_t *offsets)
+static void add_part(const flxi_index_windows *w, const start_line *l, const flxi_start_part *p, int64_t *offsets)
 {
     int64_t last = p->extent - p->window;
     switch (w->indices->dtype) {
@@ -305,7 +305,7 @@ typedef struct {
     flxi_window_axis step;
 } line_start;
 
-static line_start line_at(const flxi_windows *w, int64_t at)
+static line_start line_at(const flxi_index_windows *w, int64_t at)
 {
     int last = w->num_index - 1;
     line_start l = {w->first_index, w->first_moved, w->first_x, 1, {.extent = 1}};
@@ -325,7 +325,7 @@ static line_start line_at(const flxi_windows *w, int64_t at)
     return l;
 }
 
-static flx_code start_fails(const flxi_windows *w, const flxi_start_part *p, int64_t at)
+static flx_code start_fails(const flxi_index_windows *w, const flxi_start_part *p, int64_t at)
 {
     const flxi_route_node *n = w->n;
     const flxi_op *op = &flxi_ops[n->op];
@@ -336,7 +336,7 @@ static flx_code start_fails(const flxi_windows *w, const flxi_start_part *p, int
 }
 
 /* The first error of a line that has one. */
-static flx_code line_fails(const flxi_windows *w, const line_start *l)
+static flx_code line_fails(const flxi_index_windows *w, const line_start *l)
 {
     for (int64_t i = 0; i < l->n; i++)
         for (int j = 0; j < w->num_parts; j++) {
@@ -348,11 +348,11 @@ static flx_code line_fails(const flxi_windows *w, const line_start *l)
     return FLX_OK;
 }
 
-flx_code flxi_windows_check(const flxi_windows *w)
+flx_code flxi_index_windows_check(const flxi_index_windows *w)
 {
     if (w->policy != OOB_ERROR)
         return FLX_OK;
-    int64_t starts = flxi_windows_starts(w);
+    int64_t starts = flxi_index_windows_starts(w);
     for (int64_t at = 0; at < starts && !flxi_stopped_by_now();) {
         line_start l = line_at(w, at);
         l.n = l.n < 4096 ? l.n : 4096;
@@ -368,7 +368,7 @@ flx_code flxi_windows_check(const flxi_windows *w)
 
 /* ---- Walks ---- */
 
-static void walk_block(const flxi_windows *w, const line_start *l,
+static void walk_block(const flxi_index_windows *w, const line_start *l,
                        void (*fn)(const void *user, const flxi_start_block *b), const void *user)
 {
     int64_t offsets[FLXI_START_BLOCK];
@@ -382,7 +382,7 @@ static void walk_block(const flxi_windows *w, const line_start *l,
 }
 
 /* One start under oob=zero: what is left of its window. */
-static void walk_clipped(const flxi_windows *w, const line_start *l, int64_t i,
+static void walk_clipped(const flxi_index_windows *w, const line_start *l, int64_t i,
                          void (*fn)(const void *user, const flxi_start_block *b), const void *user)
 {
     int64_t start[FLX_MAX_RANK];
@@ -407,8 +407,8 @@ static void walk_clipped(const flxi_windows *w, const line_start *l, int64_t i,
     fn(user, &(flxi_start_block){1, &x, moved, 0, left, w->num_window});
 }
 
-void flxi_windows_walk(const flxi_windows *w, int64_t begin, int64_t end,
-                       void (*fn)(const void *user, const flxi_start_block *b), const void *user)
+void flxi_index_windows_walk(const flxi_index_windows *w, int64_t begin, int64_t end,
+                             void (*fn)(const void *user, const flxi_start_block *b), const void *user)
 {
     while (begin < end && !flxi_stopped_by_now()) {
         line_start l = line_at(w, begin);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* windows.h: the geometry of routes that gather and scatter. gather, take_along, gather_nd, scatter_add and scatter_nd
-   are one thing: for each start, read from indices, a window of x meets a window of another tensor, here called
-   `moved`: the result of a gather, the updates of a scatter. Axes are reduced: those of extent 1 vanish, and neighbours
-   that can be walked with one step become one.
+/* index_windows.h: the geometry of routes that gather and scatter. gather, take_along, gather_nd, scatter_add and
+   scatter_nd are one thing: for each start, read from indices, a window of x meets a window of another tensor, here
+   called `moved`: the result of a gather, the updates of a scatter. Axes are reduced: those of extent 1 vanish, and
+   neighbours that can be walked with one step become one.
 
    Starts come in blocks along the innermost index axis, as offsets in x, so that the loop over a block only moves
    elements. Where windows may stick out of x (oob=zero), each start comes alone with the part of its window that is
    inside. */
-#ifndef FLXI_WINDOWS_H
-#define FLXI_WINDOWS_H
+#ifndef FLXI_INDEX_WINDOWS_H
+#define FLXI_INDEX_WINDOWS_H
 
 #include "backend/cpu/routes/routes.h"
 #include "graph/op/eval.h"
@@ -41,20 +41,20 @@ typedef struct {
     int num_parts;
     int64_t part_step; /* between the components of a start, in indices */
     int64_t first_index, first_moved, first_x;
-} flxi_windows;
+} flxi_index_windows;
 
 /* Of a node of one of the five ops; reads types and attributes only. */
-flxi_windows flxi_windows_of(const flxi_route_node *n);
+flxi_index_windows flxi_index_windows_of(const flxi_route_node *n);
 
 /* NULL, or why no loop over windows is needed: there is nothing to move. */
-const char *flxi_windows_refusal(const flxi_route_node *n);
+const char *flxi_index_windows_refusal(const flxi_route_node *n);
 
 /* Fails as the definition does on the first start that is an error. Where the run is stopped, starts are not checked,
    and no walk may follow. */
-flx_code flxi_windows_check(const flxi_windows *w);
+flx_code flxi_index_windows_check(const flxi_index_windows *w);
 
-int64_t flxi_windows_starts(const flxi_windows *w);   /* how many */
-int64_t flxi_windows_elements(const flxi_windows *w); /* of one window */
+int64_t flxi_index_windows_starts(const flxi_index_windows *w);   /* how many */
+int64_t flxi_index_windows_elements(const flxi_index_windows *w); /* of one window */
 
 /* Up to FLXI_START_BLOCK starts, or one with what is left of its window. */
 typedef struct {
@@ -66,12 +66,12 @@ typedef struct {
 } flxi_start_block;
 
 /* Calls fn for the starts [begin, end) in order, until the run is stopped. */
-void flxi_windows_walk(const flxi_windows *w, int64_t begin, int64_t end,
-                       void (*fn)(const void *user, const flxi_start_block *b), const void *user);
+void flxi_index_windows_walk(const flxi_index_windows *w, int64_t begin, int64_t end,
+                             void (*fn)(const void *user, const flxi_start_block *b), const void *user);
 
 /* Positions [begin, end) of an axis alone: of the index axes first, then of the window. */
-flxi_windows flxi_windows_part(const flxi_windows *w, int number, int64_t begin, int64_t end);
-static inline const flxi_window_axis *flxi_windows_axis(const flxi_windows *w, int number)
+flxi_index_windows flxi_index_windows_part(const flxi_index_windows *w, int number, int64_t begin, int64_t end);
+static inline const flxi_window_axis *flxi_index_windows_axis(const flxi_index_windows *w, int number)
 {
     return number < w->num_index ? &w->index[number] : &w->window[number - w->num_index];
 }

@@ -385,6 +385,55 @@ const emit_program emit_programs[] = {
      {8, 1, 1},
      0,
      0},
+    {"kernel bits_of_loops(workgroup = [8, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer out: u32[] "
+     "output; let i = invocation_id(0); let a = x[i] / y[i]; let b = a;"
+     " for (k in 0..3) { let c = b - b; if (k % 2 == 1) { b = -c; } else { b = select(c > 0.0, a, c * y[i]); } }"
+     " out[i] = bitcast<u32>(b) ^ bitcast<u32>(copysign(abs(a), b)); }",
+     0,
+     {8, 1, 1},
+     0,
+     0},
+    {"kernel bits_of_functions(workgroup = [8, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer out: u32[] "
+     "output; fn f(a: f32, b: f32) -> f32 { let q = a / b; return q - q; } let i = invocation_id(0);"
+     " out[i] = bitcast<u32>(-f(x[i], y[i])); }",
+     0,
+     {8, 1, 1},
+     0,
+     0},
+    {"kernel bits_in_memory(workgroup = [8, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer t: f32[] "
+     "read_write; buffer out: u32[] output; let i = invocation_id(0); let q = x[i] / y[i]; t[i] = q - q;"
+     " out[i] = bitcast<u32>(t[i]); }",
+     0,
+     {8, 1, 1},
+     0,
+     0},
+
+    /* ---- Stores to every other element ---- */
+    {"kernel parts(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer y: f32[] read; buffer out: f32[] output;"
+     " let i = invocation_id(0); let a = x[i] + y[i]; let b = x[i] - y[i]; out[2 * i] = a; out[2 * i + 1] = b; }",
+     0,
+     {2, 1, 1},
+     251,
+     0},
+    {"kernel parts_of_words(workgroup = [64, 1, 1]) { buffer x: u32[] read; buffer out: u32[] output;"
+     " let i = invocation_id(0); let a = x[i]; out[2 * i + 1] = a; out[2 * i] = a * 3; }",
+     0,
+     {2, 1, 1},
+     251,
+     0},
+    {"kernel parts_of_doubles(workgroup = [64, 1, 1]) { buffer x: f64[] read; buffer out: f64[] output;"
+     " let i = invocation_id(0); let a = x[i]; out[2 * i] = a; out[2 * i + 1] = -a; }",
+     PROGRAM_F64,
+     {2, 1, 1},
+     251,
+     0},
+    {"kernel parts_that_depend(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer out: f32[] read_write;"
+     " let i = invocation_id(0); out[2 * i] = x[i]; out[2 * i + 1] = out[2 * i] + 1.0; out[2 * i] = x[i + 1];"
+     " out[2 * i] = x[i + 2]; }",
+     0,
+     {2, 1, 1},
+     251,
+     0},
 };
 
 const size_t num_emit_programs = sizeof emit_programs / sizeof emit_programs[0];

@@ -140,6 +140,9 @@ typedef struct {
     " fn bend(a: f32, t: bool, n: u32) -> f32 { let r = a; for (j in 0..n) { r = r * a; } return select(t, r, -r); }" \
     " let i = invocation_id(0); out[i] = bend(x[i], x[i] > 1.0, i % 4) + bend(x[i], true, 2); }"
 
+#define PARTS(type)                                                                                    \
+    "kernel parts(workgroup = [32, 1, 1]) { buffer x: " type "[] read; buffer out: " type "[] output;" \
+    " let i = invocation_id(0); let a = x[i]; let b = x[i + 1]; out[2 * i] = a; out[2 * i + 1] = b; }"
 #define COMPLEX                                                                                                      \
     "kernel complex(workgroup = [64, 1, 1]) { buffer x: f32[] read; buffer z: f64[] read; buffer out: f32[] output;" \
     " buffer zs: f64[] output; let i = invocation_id(0); if (i < 120) { let re = x[i * 2]; let im = x[i * 2 + 1];"   \
@@ -170,7 +173,9 @@ static const shape shapes[] = {
     {ROWS, {5, 1, 1}, 265, 64, 0},         {ROWS, {5, 1, 1}, 260, 16, 0},         {ROWS_64, {5, 1, 1}, 160, 32, 0},
     {ROWS_64, {5, 1, 1}, 160, 64, 0},      {MASKS, {2, 1, 1}, 300, 32, 0},        {MASKS, {2, 1, 1}, 140, 64, 0},
     {MASKS, {2, 1, 1}, 140, 16, 2},        {NARROW, {4, 1, 1}, 260, 32, 0},       {NARROW, {4, 1, 1}, 250, 64, 0},
-    {STRIDED, {2, 1, 1}, 260, 32, 0},      {STRIDED, {2, 1, 1}, 128, 64, 0},
+    {STRIDED, {2, 1, 1}, 260, 32, 0},      {STRIDED, {2, 1, 1}, 128, 64, 0},      {PARTS("f32"), {2, 1, 1}, 130, 16, 0},
+    {PARTS("f32"), {2, 1, 1}, 127, 32, 2}, {PARTS("f32"), {2, 1, 1}, 101, 64, 0}, {PARTS("f64"), {2, 1, 1}, 101, 32, 0},
+    {PARTS("u32"), {2, 1, 1}, 128, 64, 0},
 };
 
 enum { NUM_SHAPES = sizeof shapes / sizeof *shapes };

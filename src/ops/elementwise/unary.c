@@ -512,7 +512,14 @@ static flxi_kval element_square(flxi_express *e, const flxi_kval *x)
 
 ELEMENT_KERNEL(neg, ((flxi_kval){F1(neg, x[0].re), x[0].im ? F1(neg, x[0].im) : 0}))
 ELEMENT_KERNEL(abs, flxi_kreal(x[0].im ? F2(hypot, x[0].re, x[0].im) : F1(abs, x[0].re)))
-ELEMENT_KERNEL_1(sign, flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F1(sign, x)) : F1(sign, x))
+
+static flxi_kval element_sign(flxi_express *e, const flxi_kval *operands)
+{
+    uint32_t x = operands[0].re;
+    if (operands[0].im)
+        return flxi_kcsign(e, operands[0]);
+    return flxi_kreal(flxi_is_float(e->dtype) ? PICK(F2(eq, x, NUM(x, 0)), x, F1(sign, x)) : F1(sign, x));
+}
 
 /* The sine of a c128 number is a product of two functions that kernels compute to two units in the last place each; the
    C library computes the product to that accuracy. */
@@ -543,8 +550,8 @@ UNARY(square, samples_any, .scalar = square_f, .scalar_c = square_c, .scalar_i =
       .series = SERIES_SQUARE);
 UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .partial = partial_neg,
       .vjp = derive_neg, .jvp = derive_neg);
-UNARY_REAL(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
-           .jvp = derive_sign);
+UNARY(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
+      .jvp = derive_sign);
 UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin, .expresses = lowers_but_c128);
 UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos, .expresses = lowers_but_c128);
 UNARY_REAL(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);

@@ -211,3 +211,23 @@ flxi_kval flxi_kccosh(flxi_express *e, flxi_kval z)
 {
     return hyperbolic(e, z, false);
 }
+
+/* z/|z|; 0 is itself. An infinite part counts as 1 and a finite one beside it as 0, each with its sign. */
+flxi_kval flxi_kcsign(flxi_express *e, flxi_kval z)
+{
+    flxi_kval w = flxi_kcwide(e, z);
+    uint32_t zero = NUM(w.re, 0), one = NUM(w.re, 1), nan = NUM(w.re, NAN);
+    uint32_t endless = HOLD(F2(logical_or, F1(is_inf, w.re), F1(is_inf, w.im)));
+    uint32_t is_nan = HOLD(F2(logical_or, F1(is_nan, w.re), F1(is_nan, w.im)));
+    uint32_t re = F2(copysign, PICK(F1(is_inf, w.re), one, zero), w.re);
+    uint32_t im = F2(copysign, PICK(F1(is_inf, w.im), one, zero), w.im);
+    flxi_kval v = flxi_khold_value(e, flxi_kchoose(e, endless, (flxi_kval){re, im}, w));
+    bool may_overflow = flxi_kb_type(e->k, z.re) == FLX_F64;
+    if (may_overflow)
+        v = scaled(e, v, scale_of(e, v).factor);
+    uint32_t squares = flxi_kb_fma(e->k, v.re, v.re, F2(mul, v.im, v.im));
+    uint32_t modulus = HOLD(may_overflow ? F2(hypot, v.re, v.im) : F1(sqrt, squares));
+    flxi_kval y = {F2(div, v.re, modulus), F2(div, v.im, modulus)};
+    y = flxi_kchoose(e, F2(eq, modulus, zero), w, y);
+    return flxi_kcround(e, flxi_kchoose(e, is_nan, (flxi_kval){nan, nan}, y), z);
+}

@@ -22,5 +22,6 @@ flxi_kval flxi_kclog(flxi_express *e, flxi_kval z);
 flxi_kval flxi_kcsqrt(flxi_express *e, flxi_kval z);
 flxi_kval flxi_kcsinh(flxi_express *e, flxi_kval z);
 flxi_kval flxi_kccosh(flxi_express *e, flxi_kval z);
+flxi_kval flxi_kcsign(flxi_express *e, flxi_kval z); /* z/|z| */
 
 #endif

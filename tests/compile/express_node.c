@@ -192,7 +192,14 @@ static const bound bounds[] = {
     {"pool", 8, SUM}, /* products are of few numbers below 2 */
     {"reduce_window", 8, SUM},
     {"dropout", 2, 0}, /* 1 - rate is rounded */
-    {"rope", 0.5, 0},  /* to the bit; but of two NaN that meet either may come out */
+    {"erf_inv", 4, 0},
+    {"bessel_i0e", 8, 0},
+    {"bessel_i1e", 8, 0},
+    {"digamma", 8, 8}, /* at negative x terms of this size cancel */
+    {"lgamma", 1, 0},  /* these are computed in f64 for f32 */
+    {"polygamma", 1, 0},
+    {"zeta", 1, 0},
+    {"rope", 0.5, 0}, /* to the bit; but of two NaN that meet either may come out */
 };
 
 /* Of c128, in units of the modulus; c64 is computed in double and rounded once. */
@@ -204,7 +211,7 @@ static const bound complex_bounds[] = {
     {"sigmoid", 8, 0}, /* exp, a sum and a quotient */
     {"expm1", 4, 0},   /* as the reference, but for exp */
     {"sinh", 4, 0},    /* two factors and their product, or as exp */
-    {"cosh", 4, 0},    {"sin", 4, 0}, {"cos", 4, 0},
+    {"cosh", 4, 0},    {"sin", 4, 0}, {"cos", 4, 0}, {"sign", 3, 0},
 };
 
 static bound bound_of(const char *op, bool is_complex)

@@ -205,7 +205,8 @@ const flxi_vhelper flxi_vector_math_f64[] = {
                                         "    const $v y = sum + rest;\n"
                                         "    *low = (sum - y) + rest;\n"
                                         "    return y;\n}\n"),
-    ROW("pow", "$F $v $n($v x, $v y)\n{\n"
+    /* Not inlined: it is long, and series of powers have many of them. */
+    ROW("pow", "static __attribute__((noinline)) $v $n($v x, $v y)\n{\n"
                "    const $v a = @abs(x), one = @all(1.0), zero = @all(0.0), half = y * @all(0.5);\n"
                "    $v low;\n"
                "    $v high = @log_pair(a, &low);\n"

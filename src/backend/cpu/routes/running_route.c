@@ -1,54 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* running_route.c: cumsum. Rows along the axis are independent, so they are what threads share; sums are kept as wide
-   as the definition keeps them (f32 in f64, halves in f32), so results are those of the definition to the bit. */
+/* running_route.c: cumsum, cumprod, cummax and cummin. Rows along the axis are independent, so they are what threads
+   share; values are kept as wide as the definition keeps them (f32 in f64), so results are those of the definition to
+   the bit. */
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 
-typedef struct {
+#include <math.h>
+
+typedef struct running running;
+typedef void run_function(const running *r, int64_t outer, int64_t from, int64_t lanes);
+
+struct running {
     const flxi_route_node *n;
+    run_function *run;
     flxi_split split;
     bool exclusive, reverse;
-} running;
+};
 
 enum { LANES = 16 }; /* neighbouring rows that one pass takes along */
 
 /* LANES rows, or fewer at the end: all of them step by step, so that memory is read in order. */
-#define RUN(name, T, A, load, store)                                               \
+#define RUN(name, T, A, start, step)                                               \
     static void name(const running *r, int64_t outer, int64_t from, int64_t lanes) \
     {                                                                              \
         const T *x = r->n->in[0];                                                  \
         T *y = r->n->out[0];                                                       \
-        A sum[LANES] = {0};                                                        \
+        A acc[LANES];                                                              \
+        for (int64_t l = 0; l < LANES; l++)                                        \
+            acc[l] = (A)(start);                                                   \
         for (int64_t i = 0; i < r->split.n && !flxi_stopped_by_now(); i++) {       \
             int64_t k = r->reverse ? r->split.n - 1 - i : i;                       \
             int64_t at = (outer * r->split.n + k) * r->split.inner + from;         \
             for (int64_t l = 0; l < lanes; l++) {                                  \
-                A next = (A)(sum[l] + load(x[at + l]));                            \
-                y[at + l] = (T)store(r->exclusive ? sum[l] : next);                \
-                sum[l] = next;                                                     \
+                A next = (A)step(acc[l], (A)x[at + l]);                            \
+                y[at + l] = (T)(r->exclusive ? acc[l] : next);                     \
+                acc[l] = next;                                                     \
             }                                                                      \
         }                                                                          \
     }
-#define SAME(v) (v)
-#define WIDE(v) ((double)(v))
-RUN(run_f64, double, double, SAME, SAME)
-RUN(run_f32, float, double, WIDE, SAME)
-RUN(run_8, uint8_t, uint8_t, SAME, SAME)
-RUN(run_16, uint16_t, uint16_t, SAME, SAME)
-RUN(run_32, uint32_t, uint32_t, SAME, SAME)
-RUN(run_64, uint64_t, uint64_t, SAME, SAME)
+#define SUM(a, b) ((a) + (b))
+#define PRODUCT(a, b) (1u * (a) * (b)) /* narrow integers as unsigned ones, whose products wrap */
+RUN(sum_f64, double, double, 0, SUM)
+RUN(sum_f32, float, double, 0, SUM)
+RUN(sum_8, uint8_t, uint8_t, 0, SUM)
+RUN(sum_16, uint16_t, uint16_t, 0, SUM)
+RUN(sum_32, uint32_t, uint32_t, 0, SUM)
+RUN(sum_64, uint64_t, uint64_t, 0, SUM)
+RUN(product_f64, double, double, 1, PRODUCT)
+RUN(product_f32, float, double, 1, PRODUCT)
+RUN(product_8, uint8_t, uint8_t, 1, PRODUCT)
+RUN(product_16, uint16_t, uint16_t, 1, PRODUCT)
+RUN(product_32, uint32_t, uint32_t, 1, PRODUCT)
+RUN(product_64, uint64_t, uint64_t, 1, PRODUCT)
 
-static void run_lanes(const running *r, int64_t outer, int64_t from, int64_t lanes)
+/* The first NaN stays; of two zeros the greater, or smaller, is +0, or -0. */
+static inline double larger(double a, double b)
 {
-    int32_t dtype = r->n->in_types[0]->dtype;
+    double other = isnan(b) || b > a || signbit(a) ? b : a;
+    return isnan(a) || a > b ? a : other;
+}
+
+static inline double smaller(double a, double b)
+{
+    double other = isnan(b) || b < a || !signbit(a) ? b : a;
+    return isnan(a) || a < b ? a : other;
+}
+
+RUN(max_f64, double, double, -INFINITY, larger)
+RUN(max_f32, float, double, -INFINITY, larger)
+RUN(min_f64, double, double, INFINITY, smaller)
+RUN(min_f32, float, double, INFINITY, smaller)
+
+/* Of f64, f32, and of integers with 1, 2, 4 and 8 bytes; NULL: none. */
+typedef run_function *run_functions[6];
+static const run_functions sums = {sum_f64, sum_f32, sum_8, sum_16, sum_32, sum_64};
+static const run_functions products = {product_f64, product_f32, product_8, product_16, product_32, product_64};
+static const run_functions maxima = {max_f64, max_f32};
+static const run_functions minima = {min_f64, min_f32};
+
+static run_function *choose(const run_functions from, int32_t dtype)
+{
     size_t size = flx_dtype_size(dtype);
-    if (dtype == FLX_F64)
-        run_f64(r, outer, from, lanes);
-    else if (dtype == FLX_F32)
-        run_f32(r, outer, from, lanes);
-    else
-        (size == 1 ? run_8 : size == 2 ? run_16 : size == 4 ? run_32 : run_64)(r, outer, from, lanes);
+    if (dtype == FLX_F64 || dtype == FLX_F32)
+        return from[dtype == FLX_F32];
+    return flxi_is_int(dtype) ? from[size == 1 ? 2 : size == 2 ? 3 : size == 4 ? 4 : 5] : NULL;
 }
 
 static void run_rows(void *user, int64_t begin, int64_t end)
@@ -58,20 +94,23 @@ static void run_rows(void *user, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t from = i % groups * LANES;
         int64_t rest = r->split.inner - from;
-        run_lanes(r, i / groups, from, rest < LANES ? rest : LANES);
+        r->run(r, i / groups, from, rest < LANES ? rest : LANES);
     }
 }
 
-const char *flxi_cumsum_applies(const flxi_route_node *n)
+const char *flxi_running_applies(const flxi_route_node *n)
 {
-    int32_t dtype = n->in_types[0]->dtype;
-    bool has_loop = dtype == FLX_F32 || dtype == FLX_F64 || flxi_is_int(dtype);
-    return has_loop ? NULL : "only f32, f64 and integers have a loop of their own";
+    return choose(sums, n->in_types[0]->dtype) ? NULL : "only f32, f64 and integers have a loop of their own";
 }
 
-flx_code flxi_cumsum_route(const flxi_route_node *n)
+const char *flxi_extremum_applies(const flxi_route_node *n)
 {
-    running r = {.n = n};
+    return choose(maxima, n->in_types[0]->dtype) ? NULL : "only f32 and f64 have a loop of their own";
+}
+
+static flx_code run_all(const flxi_route_node *n, const run_functions from)
+{
+    running r = {.n = n, .run = choose(from, n->in_types[0]->dtype)};
     if (flxi_route_count(n->in_types[0]) == 0)
         return FLX_OK;
     r.split = flxi_split_at(n->in_types[0], flxi_route_int(n, "axis"));
@@ -81,4 +120,24 @@ flx_code flxi_cumsum_route(const flxi_route_node *n)
     int64_t bytes = r.split.n * LANES * (int64_t)flx_dtype_size(n->in_types[0]->dtype);
     flxi_pool_run(n->pool, groups, flxi_route_chunk(groups, bytes), run_rows, &r);
     return FLX_OK;
+}
+
+flx_code flxi_cumsum_route(const flxi_route_node *n)
+{
+    return run_all(n, sums);
+}
+
+flx_code flxi_cumprod_route(const flxi_route_node *n)
+{
+    return run_all(n, products);
+}
+
+flx_code flxi_cummax_route(const flxi_route_node *n)
+{
+    return run_all(n, maxima);
+}
+
+flx_code flxi_cummin_route(const flxi_route_node *n)
+{
+    return run_all(n, minima);
 }

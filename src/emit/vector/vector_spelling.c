@@ -191,8 +191,31 @@ static const char *find_unary(flxi_kunary op, uint32_t type)
     return column(&unaries[op], type);
 }
 
+/* Integers of 32 bits divide as f64, each half of the lanes separately: a quotient that is not whole differs from the
+   next integer by more than f64 rounds. Divisors 0 and -1, whose quotients might not fit, are replaced. */
+#define DIVIDED(type)                                                                                 \
+    "{ typedef k_" type " part __attribute__((vector_size(sizeof a / 2))); part x[2], y[2], r[2]; "   \
+    "const $v one = @all(($T)1), c = @pick(($i)((b == 0) | (b == ($T)-1)), one, b); $v q; "           \
+    "__builtin_memcpy(x, &a, sizeof a); __builtin_memcpy(y, &c, sizeof c); "                          \
+    "for (int j = 0; j < 2; j++) r[j] = __builtin_convertvector(__builtin_convertvector(x[j], $d) / " \
+    "__builtin_convertvector(y[j], $d), part); __builtin_memcpy(&q, r, sizeof q); "
+
+static const char *find_quotient(flxi_kbinary op, uint32_t type)
+{
+    if (type == FLX_I32 && op == KBIN_div)
+        return DIVIDED("i32") "return @pick(b == 0, @all(-1), @pick(b == -1, ($v)(-($u)a), q)); }";
+    if (type == FLX_I32)
+        return DIVIDED("i32") "return @pick(b == 0, a, @pick(b == -1, @all(0), ($v)(($u)a - ($u)q * ($u)b))); }";
+    if (op == KBIN_div)
+        return DIVIDED("u32") "return @pick(($i)(b == 0), @all(~0u), "
+                              "@pick(($i)(b == ~0u), ($v)(a == ~0u) & 1u, q)); }";
+    return DIVIDED("u32") "return @pick(($i)(b == 0), a, @pick(($i)(b == ~0u), a & ($v)(a != ~0u), a - q * b)); }";
+}
+
 static const char *find_binary(flxi_kbinary op, uint32_t type)
 {
+    if ((op == KBIN_div || op == KBIN_mod) && (type == FLX_I32 || type == FLX_U32))
+        return find_quotient(op, type);
     if (op == KBIN_mul_high && type == FLX_U32)
         return "{ typedef k_u64 pairs __attribute__((vector_size(sizeof a))); const pairs x = (pairs)a, y = (pairs)b; "
                "return ($v)(((x & 0xffffffffull) * (y & 0xffffffffull) >> 32) | ((x >> 32) * (y >> 32) & "

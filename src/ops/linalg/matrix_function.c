@@ -3,6 +3,8 @@
 
    expm scales its matrix down by a power of two, takes the diagonal Padé approximant of degree 13, which is accurate to
    the last bit for norms up to 5.37 (Higham 2005), and squares the result as often as it was halved. */
+#include "ops/linalg/matrix_function.h"
+
 #include "base/complex_arith.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
@@ -196,7 +198,12 @@ static bool is_finite(int64_t n, const cplx *m)
 enum { MATRICES = 7 }; /* a, three powers, u, v, room; later the unsquared matrix, and two wide ones after it */
 _Static_assert(2 * sizeof(wide) <= 4 * sizeof(cplx), "wide matrices fit where the powers are no longer needed");
 
-static void exponential(int64_t n, cplx *m, int64_t *pivots)
+size_t flxi_expm_room(int64_t n)
+{
+    return MATRICES * (size_t)n * (size_t)n;
+}
+
+void flxi_expm(int64_t n, cplx *m, int64_t *pivots)
 {
     cplx *at[MATRICES];
     for (int i = 0; i < MATRICES; i++)
@@ -237,14 +244,14 @@ static flx_code eval_expm(flxi_eval *e)
     int64_t n = t->dims[t->rank - 1];
     if (e->in[0]->count == 0)
         return FLX_OK;
-    size_t room = MATRICES * (size_t)n * (size_t)n;
+    size_t room = flxi_expm_room(n);
     cplx *m = flxi_alloc(e->mem, room, sizeof *m);
     int64_t *pivots = flxi_alloc(e->mem, (size_t)n, sizeof *pivots);
     flx_code code = m && pivots ? FLX_OK : flxi_oom(e->err, e->op->name);
     for (int64_t b = 0; code == FLX_OK && b < flxi_matrix_count(t) && !flxi_stopped(); b++) {
         for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
             m[i] = flxi_load_complex(t->dtype, e->in[0]->data, b * n * n + i);
-        exponential(n, m, pivots);
+        flxi_expm(n, m, pivots);
         for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++)
             flxi_store_complex(t->dtype, e->out[0]->data, b * n * n + i, m[i]);
     }

@@ -3,8 +3,7 @@
    elementwise backward errors (Higham, Accuracy and Stability of Numerical Algorithms, theorems 8.5, 9.3, 9.4 and
    10.3), which hold for any order of the sums. */
 #include "backend/cpu/linalg/lapack.h"
-#include "backend/cpu/routes/routes.h"
-#include "graph/op/eval.h"
+#include "node_case.h"
 #include "ops/opcode.h"
 #include "test.h"
 
@@ -13,125 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const flxi_allocator mem = {flxi_default_alloc, NULL};
-
 static const char *const engines[] = {"blocks", "lapack"};
-
-/* One node with its operands and what came out. */
-typedef struct {
-    flxi_opcode op;
-    int64_t attrs[4];
-    uint32_t nin, nout;
-    flx_type types[5]; /* operands, then results */
-    void *data[5];
-    uint32_t status;
-} node_case;
-
-static const flxi_route *route_of(flxi_opcode op, const char *name)
-{
-    size_t count;
-    const flxi_route *list = flxi_route_list(&count);
-    for (size_t i = 0; i < count; i++)
-        if (list[i].op == op && strcmp(list[i].name, name) == 0)
-            return &list[i];
-    FAIL("no route %s", name);
-    return NULL;
-}
-
-static flx_type type_of(int32_t dtype, int rank, const int64_t *dims)
-{
-    return flx_type_make(dtype, rank, dims);
-}
-
-static size_t bytes_of(const flx_type *t)
-{
-    return (size_t)flxi_route_count(t) * flx_dtype_size(t->dtype);
-}
-
-static void *random_data(const flx_type *t, uint64_t *seed)
-{
-    void *data = malloc(bytes_of(t) + 1);
-    for (int64_t i = 0; i < flxi_route_count(t); i++)
-        flxi_store_double(t->dtype, data, i, 2 * test_uniform(seed) - 1);
-    return data;
-}
-
-static flxi_route_node node_of(const node_case *c, const flx_type **types)
-{
-    for (uint32_t k = 0; k < c->nin + c->nout; k++)
-        types[k] = &c->types[k];
-    return (flxi_route_node){
-        .op = c->op, .attrs = c->attrs, .nin = c->nin, .nout = c->nout, .in_types = types, .out_types = types + c->nin};
-}
-
-/* Scratch is of exactly the size asked for and full of NaNs; results are new. */
-static void run_once(node_case *c, const char *engine, int threads)
-{
-    const flx_type *types[5];
-    flxi_route_node n = node_of(c, types);
-    const flxi_route *r = route_of(c->op, engine);
-    flxi_pool *pool = threads > 1 ? flxi_pool_new(&mem, threads) : NULL;
-    size_t nbytes = r->scratch(&n, threads);
-    char *memory = malloc(nbytes + 64);
-    char *scratch = memory + (64 - (uintptr_t)memory % 64) % 64;
-    _Alignas(64) char kept[64];
-    CHECK(r->kept(&n) <= sizeof kept);
-    CHECK_OK(r->prepare(&n, kept, &mem), NULL);
-    memset(scratch, 0xff, nbytes);
-    for (uint32_t k = c->nin; k < c->nin + c->nout; k++) {
-        c->data[k] = malloc(bytes_of(&c->types[k]) + 1);
-        memset(c->data[k], 0xdd, bytes_of(&c->types[k]));
-    }
-    c->status = 0;
-    n.in = (const void *const *)c->data;
-    n.out = c->data + c->nin;
-    n.kept = kept;
-    n.pool = pool;
-    n.scratch = scratch;
-    n.status = &c->status;
-    CHECK_OK(r->run(&n), NULL);
-    free(memory);
-    flxi_pool_free(pool);
-}
-
-static void free_results(node_case *c)
-{
-    for (uint32_t k = c->nin; k < c->nin + c->nout; k++)
-        free(c->data[k]);
-}
-
-static void free_case(node_case *c)
-{
-    free_results(c);
-    for (uint32_t k = 0; k < c->nin; k++)
-        free(c->data[k]);
-}
-
-/* With 1, 2 and 3 threads, which must agree to the bit. */
-static void run_case(node_case *c, const char *engine)
-{
-    test_count_case();
-    run_once(c, engine, 3);
-    for (int threads = 2; threads >= 1; threads--) {
-        node_case before = *c;
-        run_once(c, engine, threads);
-        for (uint32_t k = c->nin; k < c->nin + c->nout; k++)
-            CHECK_MSG(memcmp(c->data[k], before.data[k], bytes_of(&c->types[k])) == 0, "%d threads give other bits",
-                      threads);
-        CHECK_EQ_U64(c->status, before.status);
-        free_results(&before);
-    }
-}
-
-static double unit_of(int32_t dtype)
-{
-    return dtype == FLX_F64 ? 0x1p-53 : 0x1p-24;
-}
-
-static double at(const node_case *c, uint32_t k, int64_t i)
-{
-    return flxi_load_double(c->types[k].dtype, c->data[k], i);
-}
 
 static node_case matrix_case(flxi_opcode op, int32_t dtype, int64_t batch, int64_t m, int64_t n, uint64_t *seed)
 {
@@ -140,7 +21,7 @@ static node_case matrix_case(flxi_opcode op, int32_t dtype, int64_t batch, int64
     c.types[0] = c.types[1] = type_of(dtype, 3, (int64_t[]){batch, m, n});
     c.types[2] = type_of(FLX_I32, 2, (int64_t[]){batch, steps});
     c.types[3] = type_of(FLX_I32, 2, (int64_t[]){batch, m});
-    c.data[0] = random_data(&c.types[0], seed);
+    c.data[0] = node_case_random(&c.types[0], seed);
     return c;
 }
 
@@ -152,7 +33,7 @@ static void check_factors(const node_case *c, int64_t which, int64_t m, int64_t 
     int64_t steps = m < n ? m : n;
     int64_t first = which * m * n;
     const int32_t *perm = (const int32_t *)c->data[3] + which * m;
-    double unit = unit_of(c->types[0].dtype);
+    double unit = node_case_unit(c->types[0].dtype);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             long double sum = 0;
@@ -190,13 +71,13 @@ static void check_lu(const char *engine, int32_t dtype, int64_t batch, int64_t m
     node_case c = matrix_case(OP_lu, dtype, batch, m, n, &seed);
     test_fail_context("lu %s %s[%lld, %lld, %lld]", engine, flx_dtype_name(dtype), (long long)batch, (long long)m,
                       (long long)n);
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     for (int64_t i = 0; i < batch; i++) {
         check_pivots(&c, i, m, m < n ? m : n);
         check_factors(&c, i, m, n);
     }
     CHECK_EQ_U64(c.status, 0);
-    free_case(&c);
+    node_case_free(&c);
 }
 
 /* ---- Systems ---- */
@@ -215,7 +96,7 @@ static void check_residual(const char *engine, const node_case *c, const void *a
     f.types[0] = f.types[1] = type_of(dtype, 2, (int64_t[]){n, n});
     f.types[2] = f.types[3] = type_of(FLX_I32, 1, (int64_t[]){n});
     f.data[0] = (void *)(uintptr_t)a;
-    run_once(&f, engine, 1);
+    node_case_run_once(&f, engine, 1);
     double *lux = malloc((size_t)n * sizeof *lux);
     for (int64_t s = 0; s < sides; s++) {
         for (int64_t i = 0; i < n; i++) {
@@ -231,11 +112,11 @@ static void check_residual(const char *engine, const node_case *c, const void *a
                 size += fabs(at(&f, 1, i * n + k)) * lux[k];
             for (int64_t k = 0; k < n; k++)
                 left -= (long double)flxi_load_double(dtype, a, row * n + k) * x[k * sides + s];
-            CHECK_NEAR((double)left, 0, 3.0 * (double)(n + 2) * unit_of(dtype) * size);
+            CHECK_NEAR((double)left, 0, 3.0 * (double)(n + 2) * node_case_unit(dtype) * size);
         }
     }
     free(lux);
-    free_results(&f);
+    node_case_free_results(&f);
 }
 
 static double *widened(int32_t dtype, const void *data, int64_t first, int64_t count)
@@ -255,11 +136,11 @@ static void check_solve(const char *engine, int32_t dtype, int64_t a_batch, int6
     c.types[0] = type_of(dtype, 3, (int64_t[]){a_batch, n, n});
     c.types[1] = type_of(dtype, sides ? 3 : 2, (int64_t[]){b_batch, n, sides});
     c.types[2] = type_of(dtype, sides ? 3 : 2, (int64_t[]){batch, n, sides});
-    c.data[0] = random_data(&c.types[0], &seed);
-    c.data[1] = random_data(&c.types[1], &seed);
+    c.data[0] = node_case_random(&c.types[0], &seed);
+    c.data[1] = node_case_random(&c.types[1], &seed);
     test_fail_context("solve %s %s a[%lld, %lld, %lld] b[%lld, .., %lld]", engine, flx_dtype_name(dtype),
                       (long long)a_batch, (long long)n, (long long)n, (long long)b_batch, (long long)sides);
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     CHECK_EQ_U64(c.status, 0);
     int64_t k = sides ? sides : 1; /* 0: vectors */
     for (int64_t i = 0; i < batch; i++) {
@@ -270,7 +151,7 @@ static void check_solve(const char *engine, int32_t dtype, int64_t a_batch, int6
         free(b);
         free(x);
     }
-    free_case(&c);
+    node_case_free(&c);
 }
 
 static void check_inverse(const char *engine, int32_t dtype, int64_t batch, int64_t n)
@@ -278,7 +159,7 @@ static void check_inverse(const char *engine, int32_t dtype, int64_t batch, int6
     uint64_t seed = test_seed() + (uint64_t)n;
     node_case c = matrix_case(OP_inv, dtype, batch, n, n, &seed);
     test_fail_context("inv %s %s[%lld, %lld]", engine, flx_dtype_name(dtype), (long long)batch, (long long)n);
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     CHECK_EQ_U64(c.status, 0);
     double *b = calloc((size_t)(n * n), sizeof *b);
     for (int64_t i = 0; i < n; i++)
@@ -289,7 +170,7 @@ static void check_inverse(const char *engine, int32_t dtype, int64_t batch, int6
         free(x);
     }
     free(b);
-    free_case(&c);
+    node_case_free(&c);
 }
 
 /* ---- solve_triangular ---- */
@@ -323,7 +204,8 @@ static void check_triangle_residual(const node_case *c, int64_t batch, int64_t n
                 r.sum += t == 0 ? 0 : term;
                 r.size += t == 0 ? 0 : fabsl(term);
             }
-            CHECK_NEAR(at(c, 1, own), (double)r.sum, (double)(n + 2) * unit_of(c->types[0].dtype) * (double)r.size);
+            CHECK_NEAR(at(c, 1, own), (double)r.sum,
+                       (double)(n + 2) * node_case_unit(c->types[0].dtype) * (double)r.size);
         }
 }
 
@@ -349,15 +231,15 @@ static void check_triangular(const char *engine, int32_t dtype, int way, int64_t
     c.types[0] = type_of(dtype, 2, (int64_t[]){n, n});
     c.types[1] = c.types[2] =
         type_of(dtype, 3, (int64_t[]){batch, c.attrs[LEFT] ? n : sides, c.attrs[LEFT] ? sides : n});
-    c.data[0] = random_data(&c.types[0], &seed);
-    c.data[1] = random_data(&c.types[1], &seed);
+    c.data[0] = node_case_random(&c.types[0], &seed);
+    c.data[1] = node_case_random(&c.types[1], &seed);
     spoil_other_triangle(&c, n);
     test_fail_context("solve_triangular %s %s n %lld sides %lld way %d", engine, flx_dtype_name(dtype), (long long)n,
                       (long long)sides, way);
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     CHECK_EQ_U64(c.status, 0);
     check_triangle_residual(&c, batch, n, sides);
-    free_case(&c);
+    node_case_free(&c);
 }
 
 /* ---- cholesky ---- */
@@ -379,7 +261,7 @@ static void check_cholesky(const char *engine, int32_t dtype, bool lower, int64_
     make_definite(&c, batch, n);
     test_fail_context("cholesky %s %s[%lld, %lld] lower %d", engine, flx_dtype_name(dtype), (long long)batch,
                       (long long)n, lower);
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     CHECK_EQ_U64(c.status, 0);
     for (int64_t s = 0; s < batch; s++)
         for (int64_t i = 0; i < n; i++)
@@ -393,11 +275,11 @@ static void check_cholesky(const char *engine, int32_t dtype, bool lower, int64_
                     r.sum += term;
                     r.size += fabsl(term);
                 }
-                CHECK_NEAR(mean, (double)r.sum, (double)(n + 3) * unit_of(dtype) * (double)r.size);
+                CHECK_NEAR(mean, (double)r.sum, (double)(n + 3) * node_case_unit(dtype) * (double)r.size);
                 if (lower ? j > i : j < i)
                     CHECK(at(&c, 1, base + i * n + j) == 0);
             }
-    free_case(&c);
+    node_case_free(&c);
 }
 
 /* ---- Tests ---- */
@@ -494,18 +376,18 @@ static void solve_singular(const char *engine, int32_t dtype)
     node_case c = {.op = OP_solve, .nin = 2, .nout = 1};
     c.types[0] = type_of(dtype, 3, (int64_t[]){3, N, N});
     c.types[1] = c.types[2] = type_of(dtype, 3, (int64_t[]){3, N, K});
-    c.data[0] = random_data(&c.types[0], &seed);
-    c.data[1] = random_data(&c.types[1], &seed);
+    c.data[0] = node_case_random(&c.types[0], &seed);
+    c.data[1] = node_case_random(&c.types[1], &seed);
     for (int64_t i = 0; i < N; i++)
         flxi_store_double(dtype, c.data[0], N * N + i * N + 5, 0);
     memset((char *)c.data[1] + N * K * flx_dtype_size(dtype), 0, N * K * flx_dtype_size(dtype));
     test_fail_context("%s %s", engine, flx_dtype_name(dtype));
-    run_case(&c, engine);
+    node_case_run(&c, engine);
     CHECK_EQ_U64(c.status, FLX_RUN_SINGULAR);
     CHECK(is_finite_slice(&c, 2, 0, N * K));
     CHECK(!is_finite_slice(&c, 2, N * K, N * K));
     CHECK(is_finite_slice(&c, 2, 2 * N * K, N * K));
-    free_case(&c);
+    node_case_free(&c);
 }
 
 TEST(solve_route_tells_of_a_singular_slice)
@@ -522,15 +404,15 @@ static void triangular_singular(const char *engine, int32_t dtype)
             .op = OP_solve_triangular, .nin = 2, .nout = 1, .attrs = {[LOWER] = 1, [UNIT] = unit, [LEFT] = 1}};
         c.types[0] = type_of(dtype, 2, (int64_t[]){N, N});
         c.types[1] = c.types[2] = type_of(dtype, 1, (int64_t[]){N});
-        c.data[0] = random_data(&c.types[0], &seed);
+        c.data[0] = node_case_random(&c.types[0], &seed);
         c.data[1] = calloc(N, sizeof(double));
         flxi_store_double(dtype, c.data[0], 40 * N + 40, 0);
         test_fail_context("%s %s unit %d", engine, flx_dtype_name(dtype), unit);
-        run_case(&c, engine);
+        node_case_run(&c, engine);
         CHECK_EQ_U64(c.status, unit ? 0 : FLX_RUN_SINGULAR);
         CHECK(is_finite_slice(&c, 2, 0, 40));
         CHECK(is_finite_slice(&c, 2, 40, N - 40) == (unit == 1));
-        free_case(&c);
+        node_case_free(&c);
     }
 }
 
@@ -550,11 +432,11 @@ static void cholesky_indefinite(const char *engine, int32_t dtype)
         make_definite(&c, 3, N);
         flxi_store_double(dtype, c.data[0], N * N + 61 * (N + 1), wrong[w]);
         test_fail_context("%s %s %g", engine, flx_dtype_name(dtype), wrong[w]);
-        run_case(&c, engine);
+        node_case_run(&c, engine);
         CHECK_EQ_U64(c.status, FLX_RUN_SINGULAR);
         for (int64_t i = 0; i < 3 * N * N; i++)
             CHECK(isnan(at(&c, 1, i)) == (i / (N * N) == 1));
-        free_case(&c);
+        node_case_free(&c);
     }
 }
 
@@ -569,8 +451,8 @@ static const char *reason(flxi_opcode op, const char *engine, int32_t dtype, int
     node_case c = {.op = op, .nin = 1, .nout = op == OP_lu ? 3 : 1};
     c.types[0] = c.types[1] = type_of(dtype, 2, (int64_t[]){n, n});
     c.types[2] = c.types[3] = type_of(FLX_I32, 1, (int64_t[]){n});
-    flxi_route_node node = node_of(&c, types);
-    return route_of(op, engine)->applies(&node);
+    flxi_route_node node = node_case_node(&c, types);
+    return route_named(op, engine)->applies(&node);
 }
 
 TEST(solve_route_says_why_not)
@@ -599,7 +481,7 @@ TEST(solve_route_in_a_compiled_run)
     flx_tensor *in[2];
     for (int k = 0; k < 2; k++) {
         in[k] = flx_tensor_new(ctx, &types[k], NULL, &err);
-        memset(flx_tensor_data(in[k]), 0, bytes_of(&types[k]));
+        memset(flx_tensor_data(in[k]), 0, node_case_bytes(&types[k]));
     }
     for (int i = 0; i < 64; i++) {
         ((double *)flx_tensor_data(in[0]))[i * 65] = 4; /* the second matrix stays zero */

@@ -3,7 +3,7 @@
    its derivative along another matrix by the same steps on pairs (Al-Mohy and Higham 2009): the pair (A, E) stands for
    [[A, E], [0, A]], so that (A, E) (B, F) = (A B, A F + E B).
 
-   The degree is the least one that is accurate to the last bit of f64 for the norm at hand. The derivative is linear in
+   The degree is the least one that is accurate to the last bit of f64 for the given norm. The derivative is linear in
    E, which is scaled to the size of A: a large E costs neither squarings nor accuracy. */
 #include "backend/cpu/linalg/dense_work.h"
 #include "backend/cpu/linalg/factor_engine.h"

@@ -12,7 +12,7 @@
 enum {
     PANEL = 32,
     SMALL = 64,      /* up to this extent, the matrix is updated after each pair of reflections */
-    MOST_STEPS = 60, /* for each singular value; fewer than three are usual */
+    MOST_STEPS = 60, /* for each singular value, on average; fewer than three are usual */
 };
 
 /* ---- To bidiagonal form ---- */
@@ -301,7 +301,6 @@ static bool iterate(flxi_workspace *w, double *d, double *e, int64_t n, flxi_rot
     for (int64_t high = n - 1; high > 0 && !flxi_stopped();) {
         if (is_cut(e, high - 1, least)) {
             e[--high] = 0;
-            steps = 0;
             continue;
         }
         int64_t low = high - 1;
@@ -310,7 +309,7 @@ static bool iterate(flxi_workspace *w, double *d, double *e, int64_t n, flxi_rot
             low--;
             block = fmax(block, fmax(fabs(d[low]), fabs(e[low])));
         }
-        if (++steps > MOST_STEPS * (high - low + 1))
+        if (++steps > MOST_STEPS * n)
             return false;
         qr_block b = {.d = d, .e = e, .low = low, .high = high, .down = fabs(d[low]) >= fabs(d[high])};
         double smallest = 0;

@@ -12,7 +12,7 @@
 enum {
     PANEL = 32,
     SMALL = 64,      /* up to this extent, the matrix is updated after each reflection */
-    MOST_STEPS = 60, /* for each eigenvalue; fewer than three are usual */
+    MOST_STEPS = 60, /* for each eigenvalue, on average; fewer than three are usual */
 };
 
 /* ---- To tridiagonal form ---- */
@@ -173,13 +173,12 @@ static bool iterate(flxi_workspace *w, double *d, double *e, int64_t n, flxi_rot
     for (int64_t high = n - 1; high > 0 && !flxi_stopped();) {
         if (is_negligible(d, e, high - 1)) {
             e[--high] = 0;
-            steps = 0;
             continue;
         }
         int64_t low = high - 1;
         while (low > 0 && !is_negligible(d, e, low - 1))
             low--;
-        if (++steps > MOST_STEPS * (high - low + 1))
+        if (++steps > MOST_STEPS * n)
             return false;
         ql_block b = {d, e, low, high, fabs(d[low]) <= fabs(d[high])};
         ql_step(w, &b, z);

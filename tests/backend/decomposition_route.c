@@ -414,6 +414,39 @@ TEST(decomposition_route_expm_beyond_the_range)
 
 /* ---- Kernels ---- */
 
+/* Sweeps together are the sweeps one by one, to the bit: pairs from the same row are one pass over the rows. */
+TEST(decomposition_route_sweeps_in_pairs)
+{
+    enum { ROWS = 9, STEP = 32 };
+    for (int v = 0; flxi_row_kernels_variant(v); v++)
+        for (int64_t count = 1; count < ROWS; count++)
+            for (int64_t cols = 8; cols <= 32; cols += 8) {
+                double apart[ROWS * STEP], together[ROWS * STEP], turns[6 * ROWS];
+                uint64_t seed = test_seed();
+                for (int i = 0; i < ROWS * STEP; i++)
+                    apart[i] = together[i] = 2 * test_uniform(&seed) - 1;
+                for (int i = 0; i < 6 * ROWS; i++)
+                    turns[i] = 2 * test_uniform(&seed) - 1;
+                flxi_sweep sweeps[5] = {{0, count, true, turns},
+                                        {0, count, true, turns + 2 * ROWS},
+                                        {ROWS - 1, count, false, turns + 4 * ROWS},
+                                        {ROWS - 1, count, false, turns},
+                                        {ROWS - 1, count, false, turns + 2 * ROWS}};
+                flxi_row_kernels_variant(v)->rotate(together, STEP, cols / 8, sweeps, 5);
+                for (int k = 0; k < 5; k++)
+                    for (int64_t r = 0; r < count; r++) {
+                        int64_t row = sweeps[k].down ? r : ROWS - 1 - r, next = sweeps[k].down ? row + 1 : row - 1;
+                        double c = sweeps[k].turns[2 * r], s = sweeps[k].turns[2 * r + 1];
+                        for (int64_t i = 0; i < cols; i++) {
+                            double x = apart[row * STEP + i], y = apart[next * STEP + i];
+                            apart[row * STEP + i] = c * x + s * y;
+                            apart[next * STEP + i] = c * y - s * x;
+                        }
+                    }
+                CHECK(memcmp(apart, together, sizeof apart) == 0);
+            }
+}
+
 /* Every instruction set gives the same bits. */
 TEST(decomposition_route_kernels_agree)
 {

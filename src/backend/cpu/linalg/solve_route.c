@@ -360,8 +360,10 @@ static flx_code run_slices(const flxi_route_node *n, const flxi_factor_engine *e
 
 /* ---- The routes ---- */
 
-enum {                          /* extents from which … */
-       LEAST_FOR_BLOCKS = 32,   /* blocks measured faster than the definition, with one right-hand side or many */
+enum {                        /* extents from which … */
+       LEAST_FOR_BLOCKS = 32, /* blocks measured faster than the definition, with one right-hand side or many, */
+       LEAST_IN_BATCH = 4,    /* or for at least that many matrices */
+       MANY = 64,
        LEAST_FOR_LIBRARY = 128, /* the library is asked, up to … */
        MOST_FOR_LIBRARY = 1024,
        LEAST_FOR_THREADS = 512 /* a single matrix is left to our blocks: all threads work on it, of the library one. A
@@ -377,7 +379,8 @@ const char *flxi_blocks_applies(const flxi_route_node *n)
     if (flxi_route_count(y) == 0)
         return "nothing to compute";
     make(n, &flxi_block_engine, 1, &s);
-    return s.rows < LEAST_FOR_BLOCKS || s.cols < LEAST_FOR_BLOCKS ? flxi_route_too_small : NULL;
+    int64_t least = s.count < MANY ? LEAST_FOR_BLOCKS : LEAST_IN_BATCH;
+    return s.rows < least || s.cols < least ? flxi_route_too_small : NULL;
 }
 
 size_t flxi_blocks_scratch(const flxi_route_node *n, int threads)

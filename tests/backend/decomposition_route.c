@@ -430,11 +430,11 @@ TEST(decomposition_route_sweeps_in_pairs)
                 flxi_sweep sweeps[5] = {{0, count, true, turns},
                                         {0, count, true, turns + 2 * ROWS},
                                         {ROWS - 1, count, false, turns + 4 * ROWS},
-                                        {ROWS - 1, count, false, turns},
+                                        {ROWS - 1, count / 2 + 1, false, turns},
                                         {ROWS - 1, count, false, turns + 2 * ROWS}};
                 flxi_row_kernels_variant(v)->rotate(together, STEP, cols / 8, sweeps, 5);
                 for (int k = 0; k < 5; k++)
-                    for (int64_t r = 0; r < count; r++) {
+                    for (int64_t r = 0; r < sweeps[k].count; r++) {
                         int64_t row = sweeps[k].down ? r : ROWS - 1 - r, next = sweeps[k].down ? row + 1 : row - 1;
                         double c = sweeps[k].turns[2 * r], s = sweeps[k].turns[2 * r + 1];
                         for (int64_t i = 0; i < cols; i++) {

@@ -42,9 +42,11 @@ static inline bool flxi_space_counts(const flxi_workspace *w)
 void *flxi_take(flxi_workspace *w, size_t bytes);
 double *flxi_take_numbers(flxi_workspace *w, int64_t count);
 
+/* Not a multiple of a large power of two: columns would fall into few sets of the caches. */
 static inline int64_t flxi_row_step(int64_t cols)
 {
-    return (cols + 7) / 8 * 8;
+    int64_t step = (cols + 7) / 8 * 8;
+    return step % 64 == 0 ? step + 8 : step;
 }
 
 /* c [m, n] = a b, or with `add` += a b; element (i, k) of a is at i * a_row + k * a_col, and so on. */

@@ -68,13 +68,13 @@ static int64_t part_begin(const flxi_radix *r, int64_t part)
         for (int64_t i = begin; i < end; i++)                                               \
             counts[(unsigned)(KEY(v[i]) >> p->shift) & mask]++;                             \
     }                                                                                       \
-    static void move_##suffix(const pass *p, int64_t begin, int64_t end, uint64_t *offsets)  \
+    static void move_##suffix(const pass *p, int64_t begin, int64_t end, uint64_t *offsets) \
     {                                                                                       \
         const T *v = p->from;                                                               \
         T *to = p->to;                                                                      \
         const unsigned mask = (1U << p->digit) - 1;                                         \
         for (int64_t i = begin; i < end; i++)                                               \
-            to[offsets[(unsigned)(KEY(v[i]) >> p->shift) & mask]++] = v[i];                  \
+            to[offsets[(unsigned)(KEY(v[i]) >> p->shift) & mask]++] = v[i];                 \
     }                                                                                       \
     static void insert_##suffix(const flxi_radix *r)                                        \
     {                                                                                       \

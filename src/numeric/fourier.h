@@ -2,11 +2,12 @@
 /* fourier.h: the discrete Fourier transform of any length, in f64 and f32, for the reference evaluator and for routes.
 
    y_k = Σ_j x_j exp(-2πi jk/n). Lengths whose prime factors are at most FLXI_FOURIER_PRIME go through Stockham's
-   passes, one for each factor; any other length is a convolution with a chirp (Bluestein), whose transforms have a
-   power of two as length. Both take O(n log n).
+   passes, one for each factor or product of factors; any other length is a convolution with a chirp (Bluestein), whose
+   transforms have a length with small factors. Both take O(n log n).
 
    Error: with u = 2^-53 (f32: 2^-24) and in the 2-norm, at most 8 u log2(n) of the result, times 4 for a chirp. Roots
-   of unity come from sin and cos of an angle of at most π/4, each on its own, never from a recurrence.
+   of unity come from sin and cos of an angle of at most π/4, each on its own, never from a recurrence; between the
+   halves of a long transform they are products of two such roots.
 
    Only the run time depends on the machine's vectors: every variant computes the same bits. */
 #ifndef FLXI_FOURIER_H

@@ -97,6 +97,57 @@ static void check_length(int64_t n)
     free(want);
 }
 
+/* The bins of a real signal against the definition, and the signal back from them, both in f32. */
+static void check_real_length(int64_t n)
+{
+    flxi_fourier_real p;
+    flx_error err = {0};
+    uint64_t seed = test_seed();
+    int64_t bins = n / 2 + 1;
+    double *x = calloc(2 * (size_t)n, sizeof *x), wrong = 0, all = 0, off = 0, size = 0;
+    long double *want = malloc(2 * (size_t)n * sizeof *want);
+    float *signal = malloc((2 * (size_t)n + 2 * (size_t)bins) * sizeof *signal), *back = signal + n;
+    float *re = back + n, *im = re + bins;
+    test_fail_context("real length %lld", (long long)n);
+    CHECK(flxi_fourier_real_plan(n, &p));
+    float *table = malloc((flxi_fourier_real_table_count(&p) + 1) * sizeof *table);
+    float *work = malloc(flxi_fourier_real_work_count(&p) * sizeof *work);
+    CHECK_OK(flxi_fourier_real_fill(&p, FLX_F32, table, &mem, &err), &err);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = signal[i] = (float)(2 * test_uniform(&seed) - 1);
+    transform_by_definition(n, x, want);
+    flxi_fourier_bins_f32(&p, table, signal, n, re, im, 1, work);
+    flxi_fourier_signal_f32(&p, table, re, im, bins, back, 1 / (float)n, work);
+    for (int64_t k = 0; k < bins; k++) {
+        double r = re[k] - (double)want[k], i = im[k] - (double)want[n + k];
+        wrong += r * r + i * i;
+        all += (double)(want[k] * want[k] + want[n + k] * want[n + k]);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        off += (back[k] - x[k]) * (back[k] - x[k]);
+        size += x[k] * x[k];
+    }
+    double units = 0x1p-24 * (log2((double)n) + 1), bound = p.inner.is_chirp ? 32 : 8;
+    EXPECT_MSG(sqrt(wrong / all) < bound * units, "bins: %g units", sqrt(wrong / all) / units);
+    EXPECT_MSG(sqrt(off / size) < 2 * bound * units, "there and back: %g units", sqrt(off / size) / units);
+    EXPECT_MSG(im[0] == 0 && (n % 2 || im[bins - 1] == 0), "imaginary parts of bins without a partner");
+    test_count_case();
+    free(x);
+    free(want);
+    free(signal);
+    free(table);
+    free(work);
+}
+
+TEST(fourier_bins_of_real_signals_keep_the_bound)
+{
+    static const int64_t more[] = {211, 256, 398, 512, 960, 1000, 1024, 1998};
+    for (int64_t n = 1; n <= 130; n++)
+        check_real_length(n);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        check_real_length(more[i]);
+}
+
 TEST(fourier_transform_is_the_sum_for_every_length)
 {
     static const int64_t more[] = {211, 256, 499, 960, 997, 1024, 1999, 2058, 2187, 2401, 3125, 4096, 4999};

@@ -272,8 +272,8 @@ static void run_long(const transforming *t)
 
 /* ---- Plans ---- */
 
-/* Lanes instead of rows: where the axis is not the last, or the first pass of a row would have no vectors. Short columns
-   are read in long pieces of rows, as many as fit into the cache beside the work. */
+/* Lanes instead of rows: where the axis is not the last, or the first pass of a row would have no vectors. Short
+   columns are read in long pieces of rows, as many as fit into the cache beside the work. */
 static int64_t lanes_of(const transforming *t)
 {
     bool by_columns = t->split.inner > 1;

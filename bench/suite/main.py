@@ -79,7 +79,8 @@ def environment(arguments: argparse.Namespace, cores: list[int], most: limits.Li
     named = {"numpy": ["numpy", "scipy"], "jax": ["jax"], "torch": ["torch"], "torch-compile": ["torch"]}
     versions = ", ".join(dict.fromkeys(f"{m} {peers.version(m)}" for p in arguments.peers for m in named[p]))
     return (
-        f"commit {commit() or 'unknown'}; {model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; peers: {versions or 'none'}\n"
+        f"commit {commit() or 'unknown'}; {model}; {arguments.threads} threads on cores {','.join(map(str, cores))}; "
+        f"peers: {versions or 'none'}\n"
         f"limits: {most.memory / 1e9:.1f} GB/s from memory, {most.cache / 1e9:.0f} GB/s from caches, "
         f"{most.flops / 1e9:.0f} GFLOP/s in f32"
     )

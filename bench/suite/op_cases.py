@@ -272,7 +272,7 @@ def reductions() -> None:
     case("sort", x, "sort(x, axis=0)", peer="m.sort(x, 0)", torch="torch.sort(x, 0)[0]", variant="columns")
     case("sort", "x:i32[N]{-99999..99999}", peer="m.sort(x, -1)", torch="torch.sort(x, -1)[0]", variant="i32")
     case("argsort", x, jax="jnp.argsort(x, -1)", np="np.argsort(x, -1, kind='stable')",
-         torch="torch.argsort(x, -1, stable=True)")
+         torch="torch.argsort(x, dim=-1, stable=True)")
 
 
 def indexing() -> None:

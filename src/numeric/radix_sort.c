@@ -24,7 +24,7 @@ enum {
 
 size_t flxi_radix_item(flxi_radix_kind kind)
 {
-    return kind == FLXI_KEY_32 ? sizeof(uint32_t) : kind == FLXI_PAIR_64 ? sizeof(flxi_pair) : sizeof(uint64_t);
+    return kind == FLXI_KEY_32 ? sizeof(uint32_t) : sizeof(uint64_t);
 }
 
 size_t flxi_radix_counts(int parts)
@@ -58,7 +58,6 @@ static int64_t part_begin(const flxi_radix *r, int64_t part)
 
 #define KEY_ITSELF(x) (x)
 #define KEY_UPPER(x) ((x) >> 32)
-#define KEY_FIELD(x) ((x).key)
 
 #define RADIX(suffix, T, KEY)                                                               \
     static void count_##suffix(const pass *p, int64_t begin, int64_t end, uint64_t *counts) \
@@ -90,7 +89,6 @@ static int64_t part_begin(const flxi_radix *r, int64_t part)
 RADIX(k32, uint32_t, KEY_ITSELF)
 RADIX(k64, uint64_t, KEY_ITSELF)
 RADIX(p32, uint64_t, KEY_UPPER)
-RADIX(p64, flxi_pair, KEY_FIELD)
 
 typedef void (*range_fn)(const pass *p, int64_t begin, int64_t end, uint64_t *counts);
 
@@ -101,7 +99,6 @@ static const struct {
     [FLXI_KEY_32] = {count_k32, move_k32, insert_k32},
     [FLXI_KEY_64] = {count_k64, move_k64, insert_k64},
     [FLXI_PAIR_32] = {count_p32, move_p32, insert_p32},
-    [FLXI_PAIR_64] = {count_p64, move_p64, insert_p64},
 };
 
 /* False when the work is stopped. */

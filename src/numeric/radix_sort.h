@@ -9,16 +9,10 @@
 #include <stdint.h>
 
 typedef enum {
-    FLXI_KEY_32,  /* uint32_t: the key alone */
-    FLXI_KEY_64,  /* uint64_t */
-    FLXI_PAIR_32, /* uint64_t: the key in the upper half, a position in the lower one */
-    FLXI_PAIR_64  /* flxi_pair */
+    FLXI_KEY_32, /* uint32_t: the key alone */
+    FLXI_KEY_64, /* uint64_t */
+    FLXI_PAIR_32 /* uint64_t: the key in the upper half, a position in the lower one */
 } flxi_radix_kind;
-
-typedef struct {
-    uint64_t key;
-    int64_t at; /* position */
-} flxi_pair;
 
 typedef struct {
     flxi_radix_kind kind;

@@ -71,7 +71,7 @@ enum { BLOCK = 16 };
                 y[y_step * nan++] = v;                                                                            \
         }                                                                                                         \
     }
-#define PAIRS_32(name, U, KEY)                                                                                     \
+#define PAIRS(name, U, KEY)                                                                                        \
     static void pairs_##name(const void *from, int64_t step, int64_t n, uint64_t flip, int64_t first, void *items) \
     {                                                                                                              \
         const U *restrict x = from;                                                                                \
@@ -80,20 +80,10 @@ enum { BLOCK = 16 };
         for (int64_t i = 0; i < n; i++)                                                                            \
             to[i] = (uint64_t)(U)(KEY(x[i * step]) ^ turn) << 32 | (uint32_t)(first + i);                          \
     }
-#define PAIRS_64(name, U, KEY)                                                                                     \
-    static void pairs_##name(const void *from, int64_t step, int64_t n, uint64_t flip, int64_t first, void *items) \
-    {                                                                                                              \
-        const U *restrict x = from;                                                                                \
-        flxi_pair *restrict to = items;                                                                            \
-        for (int64_t i = 0; i < n; i++)                                                                            \
-            to[i] = (flxi_pair){KEY(x[i * step]) ^ flip, first + i};                                               \
-    }
 #define SHORT(name, U, KEY, VALUE)      \
     KEYS(name, U, uint32_t, KEY, VALUE) \
-    PAIRS_32(name, U, KEY)
-#define LONG(name, U, KEY, VALUE)       \
-    KEYS(name, U, uint64_t, KEY, VALUE) \
-    PAIRS_64(name, U, KEY)
+    PAIRS(name, U, KEY)
+#define LONG(name, U, KEY, VALUE) KEYS(name, U, uint64_t, KEY, VALUE)
 
 LONG(f64, uint64_t, KEY_f64, VALUE_f64)
 SHORT(f32, uint32_t, KEY_f32, VALUE_f32)
@@ -112,15 +102,19 @@ LONG(i64, uint64_t, KEY_i64, KEY_i64)
     {                                                                            \
         bits, is_float, keys_##name, pairs_##name, values_##name, restore_##name \
     }
+#define LONG_ROW(is_float, name)                                       \
+    {                                                                  \
+        64, is_float, keys_##name, NULL, values_##name, restore_##name \
+    }
 
 const flxi_sort_keys *flxi_sort_keys_of(int32_t dtype)
 {
     static const flxi_sort_keys rows[] = {
         [FLX_BOOL] = ROW(8, false, u8),  [FLX_I8] = ROW(8, false, i8),     [FLX_I16] = ROW(16, false, i16),
-        [FLX_I32] = ROW(32, false, i32), [FLX_I64] = ROW(64, false, i64),  [FLX_U8] = ROW(8, false, u8),
-        [FLX_U16] = ROW(16, false, u16), [FLX_U32] = ROW(32, false, u32),  [FLX_U64] = ROW(64, false, u64),
+        [FLX_I32] = ROW(32, false, i32), [FLX_I64] = LONG_ROW(false, i64), [FLX_U8] = ROW(8, false, u8),
+        [FLX_U16] = ROW(16, false, u16), [FLX_U32] = ROW(32, false, u32),  [FLX_U64] = LONG_ROW(false, u64),
         [FLX_F16] = ROW(16, true, f16),  [FLX_BF16] = ROW(16, true, bf16), [FLX_F32] = ROW(32, true, f32),
-        [FLX_F64] = ROW(64, true, f64),
+        [FLX_F64] = LONG_ROW(true, f64),
     };
     return &rows[dtype];
 }

@@ -11,7 +11,7 @@
 typedef struct {
     int bits; /* of a key; items have 32 or 64 of them */
     bool is_float;
-    /* Keys of n elements that are `step` apart; pairs also get positions from `first` on. */
+    /* Keys of n elements that are `step` apart; pairs also get positions from `first` on, keys of 64 bits have none. */
     void (*keys)(const void *x, int64_t step, int64_t n, uint64_t flip, void *to);
     void (*pairs)(const void *x, int64_t step, int64_t n, uint64_t flip, int64_t first, void *to);
     /* Elements from keys: of floats, those that are neither 0 nor NaN. */

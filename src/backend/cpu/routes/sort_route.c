@@ -3,7 +3,8 @@
 
    Elements become unsigned integers in whose order they sort (sort_keys.h). Where only the sorted operand is wanted,
    these are sorted alone and turned back; zeros and NaNs, which are alike and yet may differ in their bits, are then
-   copied in the order in which they came. Else each has its position with it. A few largest are picked by insertion,
+   copied in the order in which they came. Else each has its position with it, and keys of 64 bits are sorted by their
+   upper half, which is mostly enough. A few largest are picked by insertion,
    without sorting the rest, and many short rows are sorted together (sort_lanes.h): a position makes its item unlike
    all others, so these need no stable order. Threads divide the rows, or where these are few the elements of each. */
 #include "backend/cpu/routes/routes.h"
@@ -18,6 +19,11 @@
 enum { FEW = 32 };
 
 typedef struct {
+    uint64_t key;
+    int64_t at; /* position */
+} picked;
+
+typedef struct {
     const flxi_route_node *n;
     flxi_split split; /* of the key */
     int64_t take;     /* results have the first `take` positions of each row */
@@ -27,11 +33,13 @@ typedef struct {
     bool picks;       /* few are taken */
     const flxi_sort_keys *key;
     flxi_radix_kind kind;
+    bool is_long;        /* keys of 64 bits have positions: items hold one half of them */
     int64_t rows, slots; /* rows are distributed among that many slots … */
     int parts;           /* … or each row is divided into that many parts */
     int64_t lanes;       /* rows that are sorted together; 1: each by its digits */
     int64_t steps;       /* of a lane, padded */
     size_t items;        /* bytes of the items of a row, or of all lanes, rounded up */
+    size_t counts;       /* where those of the digits are, after items, spare and keys */
 } sorting;
 
 static bool is_top(const flxi_route_node *n)
@@ -50,7 +58,7 @@ static void choose_lanes(sorting *s)
     int64_t lanes = (int64_t)(FLXI_LANES_BYTES / flxi_radix_item(s->kind));
     s->lanes = 1;
     s->steps = s->split.n;
-    if (s->picks || s->kind == FLXI_PAIR_64 || s->split.n > FLXI_LANES_MOST || s->rows < lanes / 4)
+    if (s->picks || s->is_long || s->split.n > FLXI_LANES_MOST || s->rows < lanes / 4)
         return;
     s->lanes = lanes;
     for (s->steps = 16; s->steps < s->split.n;)
@@ -68,11 +76,13 @@ static sorting sorting_of(const flxi_route_node *n, int threads)
     s.positions = n->op == OP_sort ? -1 : n->op == OP_top_k ? 1 : 0;
     s.picks = s.take <= FEW && s.take < s.split.n;
     bool is_alone = s.picks || (n->op == OP_sort && n->nin == 1);
-    s.kind = s.key->bits == 64 ? (is_alone ? FLXI_KEY_64 : FLXI_PAIR_64) : is_alone ? FLXI_KEY_32 : FLXI_PAIR_32;
+    s.is_long = s.key->bits == 64 && !is_alone;
+    s.kind = !is_alone ? FLXI_PAIR_32 : s.key->bits == 64 ? FLXI_KEY_64 : FLXI_KEY_32;
     s.parts = s.rows < threads && !s.picks ? flxi_radix_parts(s.split.n, threads) : 1;
     s.slots = s.parts > 1 ? 1 : threads < s.rows ? threads : s.rows;
     choose_lanes(&s);
     s.items = ((size_t)(s.steps * s.lanes) * flxi_radix_item(s.kind) + 63) / 64 * 64;
+    s.counts = (s.is_long ? 3 : 2) * s.items;
     return s;
 }
 
@@ -82,8 +92,9 @@ typedef struct {
     int64_t in, out; /* of the first element */
     char *items;     /* then as many again */
     const void *sorted;
-    int64_t step;  /* between the items of the row there */
-    int64_t width; /* neighbouring columns, whose items are neighbours there too */
+    int64_t step;       /* between the items of the row there */
+    int64_t width;      /* neighbouring columns, whose items are neighbours there too */
+    const picked *best; /* instead of sorted items, or NULL */
 } sorted_row;
 
 static sorted_row row_of(const sorting *s, int64_t row, char *scratch)
@@ -128,8 +139,7 @@ static void make_items(void *user, int64_t begin, int64_t end)
 
 static int64_t position_of(const sorted_row *r, int64_t k, int64_t column)
 {
-    return r->s->kind == FLXI_PAIR_32 ? (int64_t)(uint32_t)((const uint64_t *)r->sorted)[k * r->step + column]
-                                      : ((const flxi_pair *)r->sorted)[k].at;
+    return r->best ? r->best[k].at : (int64_t)(uint32_t)((const uint64_t *)r->sorted)[k * r->step + column];
 }
 
 /* ---- Results ---- */
@@ -188,7 +198,7 @@ static void put_results(void *user, int64_t begin, int64_t end)
 {
     const sorted_row *r = user;
     const sorting *s = r->s;
-    if (has_keys_alone(s)) {
+    if (has_keys_alone(s) && !r->best) {
         const char *keys = (const char *)r->sorted + (size_t)begin * flxi_radix_item(s->kind);
         s->key->values(keys, end - begin, s->flip, result(s, 0, r->out + begin * s->split.inner), s->split.inner);
         return;
@@ -233,31 +243,31 @@ static void restore_bits(const sorted_row *r)
 /* ---- Rows ---- */
 
 /* The first `take` of n keys in order, of which there are few. A block that has none of them is left at once. */
-#define PICK(name, K)                                                                     \
-    static int64_t name(const K *restrict keys, int64_t n, flxi_pair *best, int64_t take) \
-    {                                                                                     \
-        enum { BLOCK = 16 };                                                              \
-        int64_t held = 0;                                                                 \
-        for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i += BLOCK) {                \
-            int64_t end = i + BLOCK < n ? i + BLOCK : n;                                  \
-            if (held == take && end - i == BLOCK) {                                       \
-                const K worst = (K)best[held - 1].key;                                    \
-                int below = 0;                                                            \
-                for (int64_t j = i; j < i + BLOCK; j++)                                   \
-                    below |= keys[j] < worst;                                             \
-                if (!below)                                                               \
-                    continue;                                                             \
-            }                                                                             \
-            for (int64_t j = i; j < end; j++) {                                           \
-                if (held == take && keys[j] >= best[held - 1].key)                        \
-                    continue;                                                             \
-                int64_t at = held < take ? held++ : held - 1;                             \
-                for (; at > 0 && best[at - 1].key > keys[j]; at--)                        \
-                    best[at] = best[at - 1];                                              \
-                best[at] = (flxi_pair){keys[j], j};                                       \
-            }                                                                             \
-        }                                                                                 \
-        return held;                                                                      \
+#define PICK(name, K)                                                                  \
+    static int64_t name(const K *restrict keys, int64_t n, picked *best, int64_t take) \
+    {                                                                                  \
+        enum { BLOCK = 16 };                                                           \
+        int64_t held = 0;                                                              \
+        for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i += BLOCK) {             \
+            int64_t end = i + BLOCK < n ? i + BLOCK : n;                               \
+            if (held == take && end - i == BLOCK) {                                    \
+                const K worst = (K)best[held - 1].key;                                 \
+                int below = 0;                                                         \
+                for (int64_t j = i; j < i + BLOCK; j++)                                \
+                    below |= keys[j] < worst;                                          \
+                if (!below)                                                            \
+                    continue;                                                          \
+            }                                                                          \
+            for (int64_t j = i; j < end; j++) {                                        \
+                if (held == take && keys[j] >= best[held - 1].key)                     \
+                    continue;                                                          \
+                int64_t at = held < take ? held++ : held - 1;                          \
+                for (; at > 0 && best[at - 1].key > keys[j]; at--)                     \
+                    best[at] = best[at - 1];                                           \
+                best[at] = (picked){keys[j], j};                                       \
+            }                                                                          \
+        }                                                                              \
+        return held;                                                                   \
     }
 PICK(pick_32, uint32_t)
 PICK(pick_64, uint64_t)
@@ -265,35 +275,87 @@ PICK(pick_64, uint64_t)
 static void pick_row(sorted_row *r)
 {
     const sorting *s = r->s;
-    flxi_pair best[FEW];
-    sorting as_pairs = *s;
-    as_pairs.kind = FLXI_PAIR_64;
+    picked best[FEW];
     make_items(r, 0, s->split.n);
     int64_t held = s->kind == FLXI_KEY_32 ? pick_32((const uint32_t *)(void *)r->items, s->split.n, best, s->take)
                                           : pick_64((const uint64_t *)(void *)r->items, s->split.n, best, s->take);
-    r->s = &as_pairs;
-    r->sorted = best;
+    r->best = best;
     if (!flxi_stopped())
         put_results(r, 0, held);
 }
 
+static const void *sort_items(const sorted_row *r, int bits, flxi_pool *pool)
+{
+    const sorting *s = r->s;
+    return flxi_radix_sort(&(flxi_radix){.kind = s->kind,
+                                         .bits = bits,
+                                         .items = r->items,
+                                         .spare = r->items + s->items,
+                                         .n = s->split.n,
+                                         .counts = r->items + s->counts,
+                                         .pool = pool,
+                                         .parts = s->parts});
+}
+
+/* Orders the n items of equal upper halves by the lower ones; they are few. */
+static void insert_ties(uint64_t *items, int64_t n, const uint64_t *keys)
+{
+    for (int64_t i = 1; i < n; i++) {
+        uint64_t x = items[i];
+        int64_t k = i;
+        for (; k > 0 && keys[(uint32_t)items[k - 1]] > keys[(uint32_t)x]; k--)
+            items[k] = items[k - 1];
+        items[k] = x;
+    }
+}
+
+/* Orders items of equal keys, sorted by the upper halves; false where too many are equal. */
+static bool resolve_ties(uint64_t *items, int64_t n, const uint64_t *keys)
+{
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && items[end] >> 32 == items[i] >> 32 && end - i <= FEW; end++)
+            ;
+        if (end - i > FEW)
+            return false;
+        if (end - i > 1)
+            insert_ties(items + i, end - i, keys);
+    }
+    return true;
+}
+
+/* Positions in the order of keys of 64 bits: by the upper half, and where that leaves too many equal, by the lower half
+   and then by the upper one. */
+static const void *sort_long(const sorted_row *r, flxi_pool *pool)
+{
+    const sorting *s = r->s;
+    int64_t n = s->split.n;
+    uint64_t *items = (uint64_t *)(void *)r->items, *keys = (uint64_t *)(void *)(r->items + 2 * s->items);
+    s->key->keys(element(s, 0, r->in), s->split.inner, n, s->flip, keys);
+    for (int64_t i = 0; i < n; i++)
+        items[i] = (keys[i] & ~(uint64_t)UINT32_MAX) | (uint64_t)i;
+    const void *sorted = sort_items(r, 32, pool);
+    if (!sorted || resolve_ties((uint64_t *)(uintptr_t)sorted, n, keys))
+        return sorted;
+    for (int64_t i = 0; i < n; i++)
+        items[i] = keys[i] << 32 | (uint64_t)i;
+    const uint64_t *lower = sort_items(r, 32, pool);
+    for (int64_t i = 0; lower && i < n; i++) {
+        uint64_t at = (uint32_t)lower[i];
+        items[i] = (keys[at] & ~(uint64_t)UINT32_MAX) | at;
+    }
+    return lower ? sort_items(r, 32, pool) : NULL;
+}
+
 static void sort_row(const sorting *s, int64_t row, char *scratch, flxi_pool *pool)
 {
-    int64_t n = s->split.n;
     sorted_row r = row_of(s, row, scratch);
     if (s->picks) {
         pick_row(&r);
         return;
     }
-    flxi_pool_run(pool, n, 1 << 14, make_items, &r);
-    r.sorted = flxi_radix_sort(&(flxi_radix){.kind = s->kind,
-                                             .bits = s->key->bits,
-                                             .items = scratch,
-                                             .spare = scratch + s->items,
-                                             .n = n,
-                                             .counts = scratch + 2 * s->items,
-                                             .pool = pool,
-                                             .parts = s->parts});
+    if (!s->is_long)
+        flxi_pool_run(pool, s->split.n, 1 << 14, make_items, &r);
+    r.sorted = s->is_long ? sort_long(&r, pool) : sort_items(&r, s->key->bits, pool);
     if (!r.sorted || flxi_stopped()) /* positions are not complete */
         return;
     flxi_pool_run(pool, s->take, 1 << 14, put_results, &r);
@@ -405,7 +467,7 @@ static void sort_lanes(const sorting *s, int64_t row, int64_t rows, char *items)
 
 static size_t slot_bytes(const sorting *s)
 {
-    return 2 * s->items + flxi_radix_counts(s->parts);
+    return s->counts + flxi_radix_counts(s->parts);
 }
 
 /* Each slot has neighbouring rows and scratch of its own. */

@@ -4,7 +4,7 @@
    erf, erfc and lgamma are the C library's. The others are computed here from the formula above each: no tables except
    the Bernoulli numbers, no fitted polynomials. They are simple rather than fast, and within a few units in the last
    place of the true value, except close to the zeros that digamma and polygamma have at negative x, where the error is
-   relative to the terms that cancel. */
+   relative to the terms that cancel. Kernels use other formulas: special_express.c. */
 #include "ops/elementwise/special.h"
 
 #include "ops/elementwise/special_express.h"

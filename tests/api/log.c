@@ -105,7 +105,7 @@ TEST(api_log_gives_the_reason_for_a_slower_way)
     events e = {0};
     flx_error err = {0};
     flx_context *ctx = logging_context(&e);
-    flx_module *m = parse(ctx, "graph f(x: f32[3]) { return lgamma(x) }");
+    flx_module *m = parse(ctx, "graph f(x: f64[3]) { return lgamma(x) }");
     flx_compile_options o = {.struct_size = sizeof o, .threads = 1};
     flx_exec *exec = flx_compile(flx_module_main(m), &o, &err);
     CHECK_MADE(exec, &err);

@@ -661,7 +661,7 @@ static const char without[] =
     "solve solve_triangular inv lu cholesky qr det adjugate sparse_solve eigh eig_pairs svd pinv expm "
     "conv conv_backward_input conv_backward_weight fft gaussian_splat_prepare gaussian_splat_rasterize "
     "dequant_moe_weights "
-    "rng_bit_generator sample categorical permutation truncated_normal gamma kernel_call "
+    "rng_bit_generator sample categorical truncated_normal gamma kernel_call "
     "broadcast send recv barrier custom call if case while scan cg gmres fixed_point root ";
 
 /* Whether the list holds the word. */

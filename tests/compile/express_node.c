@@ -193,6 +193,7 @@ static const bound bounds[] = {
     {"reduce_window", 8, SUM},
     {"dropout", 2, 0}, /* 1 - rate is rounded */
     {"erf_inv", 4, 0},
+    {"truncated_normal", 5, 0}, /* that and a product */
     {"bessel_i0e", 8, 0},
     {"bessel_i1e", 8, 0},
     {"digamma", 8, 8}, /* at negative x terms of this size cancel */
@@ -661,7 +662,7 @@ static const char without[] =
     "solve solve_triangular inv lu cholesky qr det adjugate sparse_solve eigh eig_pairs svd pinv expm "
     "conv conv_backward_input conv_backward_weight fft gaussian_splat_prepare gaussian_splat_rasterize "
     "dequant_moe_weights "
-    "rng_bit_generator sample categorical truncated_normal gamma kernel_call "
+    "rng_bit_generator sample categorical gamma kernel_call "
     "broadcast send recv barrier custom call if case while scan cg gmres fixed_point root ";
 
 /* Whether the list holds the word. */

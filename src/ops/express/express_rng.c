@@ -131,6 +131,14 @@ uint32_t flxi_krng_uniform(flxi_express *e, const flxi_krng *g, flxi_rng_bits bi
     return HOLD(F2(mul, k, NUM(k, step_of(bits))));
 }
 
+/* The last of the 2^53 midpoints rounds up to 1. */
+uint32_t flxi_krng_open(flxi_express *e, const flxi_krng *g, flxi_rng_bits bits, uint32_t i)
+{
+    uint32_t u = flxi_krng_uniform(e, g, bits, i);
+    uint32_t middle = HOLD(F2(add, u, NUM(u, step_of(bits) / 2)));
+    return HOLD(PICK(F2(lt, middle, NUM(u, 1)), middle, NUM(u, 1 - step_of(bits))));
+}
+
 /* Both draws of a pair are in one block of Philox. */
 uint32_t flxi_krng_normal(flxi_express *e, const flxi_krng *g, flxi_rng_bits bits, uint32_t i)
 {

@@ -5,6 +5,7 @@
 #include "base/host/stop.h"
 #include "numeric/merge_sort.h"
 #include "ops/elementwise/special.h"
+#include "ops/elementwise/special_express.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_formula.h"
 #include "ops/express/express_rng.h"
@@ -600,9 +601,22 @@ const flxi_rules flxi_rules_exponential = {
     .samples = samples_shaped,
 };
 
+/* In f64, like the definition. */
+static flxi_kval pull_truncated_normal(flxi_express *e, uint32_t result, const flxi_kindex *at)
+{
+    int32_t dtype = e->out[result]->dtype;
+    flxi_kindex to = *at;
+    flxi_krng g = flxi_krng_keyed(e, 0, 0);
+    uint32_t u = flxi_krng_open(e, &g, flxi_draw_bits(dtype), HOLD(flxi_at_flat(e, e->out[result], &to)));
+    uint32_t centred = F2(sub, F2(mul, NUM(u, 2), u), NUM(u, 1));
+    flxi_kval inside = flxi_kreal(HOLD(F2(mul, centred, NUM(u, erf(sqrt(2.0))))));
+    return flxi_krng_rounded(e, F2(mul, NUM(u, sqrt(2.0)), flxi_element_erf_inv(e, &inside).re), dtype);
+}
+
 const flxi_rules flxi_rules_truncated_normal = {
     .infer = infer_shaped,
     .eval = eval_truncated_normal,
+    .pull = pull_truncated_normal,
     .schema = shaped_schema,
     .attrs_size = sizeof(shaped_attrs),
     .samples = samples_shaped,

@@ -215,7 +215,8 @@ typedef struct {
         const T *idx = (const T *)l->indices + l->first;                                                       \
         for (int64_t i = 0; i < l->n; i++) {                                                                   \
             int64_t k = (int64_t)idx[i * l->step];                                                             \
-            offsets[i] = ((uint64_t)k <= (uint64_t)last) & (offsets[i] >= 0) ? offsets[i] + k * x : -1;        \
+            bool is_inside = ((uint64_t)k <= (uint64_t)last) & (offsets[i] >= 0);                              \
+            offsets[i] = is_inside ? offsets[i] + k * x : -1;                                                  \
         }                                                                                                      \
     }                                                                                                          \
     static void clamp_##suffix(const start_line *l, int64_t last, int64_t x, int64_t *offsets)                 \

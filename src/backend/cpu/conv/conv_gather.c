@@ -350,7 +350,8 @@ static void fetch(block *b, char *own)
 static flxi_strip_view chunk_view(const block *b, int64_t c, int64_t channels)
 {
     flxi_strip_view v = b->x;
-    v.data = b->x.data + (size_t)(c / b->g->chunk * b->chunk_step) * b->g->ker->size;
+    if (v.data) /* not where no tap meets x */
+        v.data += (size_t)(c / b->g->chunk * b->chunk_step) * b->g->ker->size;
     if (b->is_copy) {
         v.at[1] = channels;
         v.at[0] = channels * seen(&b->f->axis[1], b->count[1]);

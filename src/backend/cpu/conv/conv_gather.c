@@ -326,6 +326,7 @@ static void fetch(block *b, char *own)
                                       .spread = 1,
                                       .in = p->axis[k].in};
     }
+    b->x = (flxi_strip_view){.data = own}; /* an empty copy where no tap meets x */
     if (s.axis[0].count == 0 || s.axis[1].count == 0)
         return;
     const char *from = (const char *)p->x_data + (b->group * p->x.group + b->image * p->x.outer) * in;
@@ -338,7 +339,6 @@ static void fetch(block *b, char *own)
         return;
     }
     b->is_copy = true;
-    b->x = (flxi_strip_view){.data = own};
     b->chunk_step = s.images * s.axis[0].count * s.axis[1].count * g->chunk;
     for (int64_t c = 0; c < width; c += g->chunk) {
         s.channels = flxi_conv_least(g->chunk, width - c);
@@ -350,8 +350,7 @@ static void fetch(block *b, char *own)
 static flxi_strip_view chunk_view(const block *b, int64_t c, int64_t channels)
 {
     flxi_strip_view v = b->x;
-    if (v.data) /* not where no tap meets x */
-        v.data += (size_t)(c / b->g->chunk * b->chunk_step) * b->g->ker->size;
+    v.data = b->x.data + (size_t)(c / b->g->chunk * b->chunk_step) * b->g->ker->size;
     if (b->is_copy) {
         v.at[1] = channels;
         v.at[0] = channels * seen(&b->f->axis[1], b->count[1]);

@@ -3,11 +3,13 @@
    may do less than requested. */
 #include "format/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* Some systems reject larger pieces. */
@@ -132,6 +134,36 @@ flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n
     return FLX_OK;
 }
 
+static flx_code read_whole(flxi_file_bytes *f, const flxi_source *s, int64_t limit, flx_error *err)
+{
+    if ((limit > 0 && s->size > (uint64_t)limit) || s->size > PTRDIFF_MAX)
+        return flxi_fail(err, FLX_E_SIZE, "the file has %llu bytes, more than the limit", (unsigned long long)s->size);
+    f->size = (size_t)s->size;
+    f->bytes = flxi_alloc(f->mem, f->size, 1);
+    if (!f->bytes)
+        return flxi_fail(err, FLX_E_OOM, "out of memory: a file of %zu bytes", f->size);
+    flx_code code = flxi_source_read(s, 0, f->bytes, f->size, err);
+    if (code != FLX_OK)
+        flxi_file_free(f);
+    return code;
+}
+
+flx_code flxi_file_read(flxi_file_bytes *f, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err)
+{
+    flxi_source s;
+    *f = (flxi_file_bytes){.mem = mem};
+    FLXI_TRY(flxi_source_open(&s, mem, path, limit, err));
+    flx_code code = read_whole(f, &s, limit, err);
+    flxi_source_close(&s);
+    return code;
+}
+
+void flxi_file_free(flxi_file_bytes *f)
+{
+    flxi_free(f->mem, f->bytes, f->size, 1);
+    *f = (flxi_file_bytes){.mem = f->mem};
+}
+
 /* ---- Saving ---- */
 
 /* The path that will be replaced: a link is kept, and its target is written. */
@@ -157,6 +189,14 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* Locks a new temporary file, so that flxi_save_sweep() leaves it alone; true if a sweep came between its creation and
+   the lock. Where locks do not work, a sweep gets none either. */
+static bool was_swept(int fd)
+{
+    struct stat st;
+    return flock(fd, LOCK_EX | LOCK_NB) != 0 ? errno == EWOULDBLOCK : fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* A new file in the same folder, because only then can it be moved into place atomically. A leftover of a killed
    program is skipped. */
 static int open_temp(flxi_save *s)
@@ -173,11 +213,52 @@ static int open_temp(flxi_save *s)
         memcpy(s->temp, s->path, folder);
         memcpy(s->temp + folder, name, (size_t)n + 1);
         int fd = open_file(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+        if (fd >= 0 && was_swept(fd)) {
+            flxi_file_system.close(fd);
+            continue;
+        }
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
     return -1;
 }
+
+/* ---- Leftovers of killed programs ---- */
+
+static bool is_temp_name(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 9 && memcmp(name, ".flx-", 5) == 0 && memcmp(name + n - 4, ".tmp", 4) == 0;
+}
+
+static void remove_if_unused(int folder, const char *name)
+{
+    struct stat st;
+    int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void flxi_save_sweep(const char *path)
+{
+    char folder[FLXI_PATH_MAX];
+    if (!resolve(path, folder))
+        return;
+    size_t n = folder_length(folder);
+    memcpy(folder + n, n ? "" : ".", n ? 1 : 2);
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        if (is_temp_name(e->d_name))
+            remove_if_unused(dirfd(dir), e->d_name);
+    closedir(dir);
+}
+
+/* ---- Saving, continued ---- */
 
 flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err)
 {

@@ -37,6 +37,17 @@ void flxi_source_close(flxi_source *s);
 /* Reads exactly n bytes at `at`. SYNTAX if the source ends earlier. */
 flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n, flx_error *err);
 
+/* The whole of a small file in memory; free it after a successful read. */
+typedef struct {
+    const flxi_allocator *mem;
+    void *bytes; /* never NULL */
+    size_t size;
+} flxi_file_bytes;
+
+/* A file of more than `limit` bytes is SIZE (0: no limit). */
+flx_code flxi_file_read(flxi_file_bytes *f, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err);
+void flxi_file_free(flxi_file_bytes *f);
+
 /* ---- Saving ---- */
 
 #define FLXI_PATH_MAX 4096
@@ -54,6 +65,10 @@ flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err);
 flx_code flxi_save_bytes(flxi_save *s, const void *data, size_t n, flx_error *err);
 flx_code flxi_save_end(flxi_save *s, flx_error *err);
 void flxi_save_abandon(flxi_save *s);
+
+/* Removes the temporary files of programs that were killed from the folder of `path`: those on which no one has the
+   lock that a save holds. */
+void flxi_save_sweep(const char *path);
 
 /* ---- The system calls, in one table so that tests can make each of them fail ---- */
 

@@ -4,7 +4,9 @@
    data. The whole header is checked for every request: it must be JSON, every tensor must be described completely, and
    all must be within the data. Only the requested tensor is read. Written files have no gaps, and their data begins at
    a multiple of eight. */
-#include "format/array.h"
+#include "format/safetensors.h"
+
+#include "base/utf8.h"
 #include "format/endian.h"
 #include "format/json.h"
 #include "format/key_list.h"
@@ -128,17 +130,20 @@ static flx_code parse_description(flxi_json *j, uint64_t data_size, description 
 /* Calls `visit` for each tensor of the header; the reader has just read its key. */
 typedef flx_code (*visit_fn)(void *user, flxi_json *j, flx_error *err);
 
-static flx_code walk_header(flxi_json *j, visit_fn visit, void *user, flx_error *err)
+/* The text of the file; the reader has just read its key. */
+static flx_code skip_text(void *user, flxi_json *j, flx_error *err)
+{
+    (void)user;
+    return flxi_json_skip(j, flxi_json_next(j)) ? FLX_OK : malformed(j, "", err);
+}
+
+static flx_code walk_header(flxi_json *j, visit_fn visit, visit_fn visit_text, void *user, flx_error *err)
 {
     flxi_json_token t;
     if (j->size == 0 || j->text[0] != '{' || flxi_json_next(j) != FLXI_JSON_OBJECT)
         return malformed(j, "it does not begin with {", err);
-    while ((t = flxi_json_next(j)) == FLXI_JSON_KEY) {
-        if (!flxi_json_is(j, "__metadata__"))
-            FLXI_TRY(visit(user, j, err));
-        else if (!flxi_json_skip(j, flxi_json_next(j)))
-            return malformed(j, "", err);
-    }
+    while ((t = flxi_json_next(j)) == FLXI_JSON_KEY)
+        FLXI_TRY((flxi_json_is(j, "__metadata__") ? visit_text : visit)(user, j, err));
     return t == FLXI_JSON_OBJECT_END && flxi_json_next(j) == FLXI_JSON_END ? FLX_OK : malformed(j, "", err);
 }
 
@@ -171,7 +176,7 @@ static flx_code visit_for_search(void *user, flxi_json *j, flx_error *err)
 static flx_code find_tensor(flxi_json *j, uint64_t data_size, const char *key, description *found, flx_error *err)
 {
     search s = {.key = key, .data_size = data_size, .found = found};
-    FLXI_TRY(walk_header(j, visit_for_search, &s, err));
+    FLXI_TRY(walk_header(j, visit_for_search, skip_text, &s, err));
     if (s.have)
         return FLX_OK;
     char shown[64];
@@ -276,10 +281,79 @@ flx_code flxi_safetensors_keys(flx_context *ctx, const flxi_source *s, flx_keys 
     listing l = {out, s->size - 8 - n};
     flx_code code = read_header(mem, s, n, &copy, &j, err);
     if (code == FLX_OK)
-        code = walk_header(&j, visit_for_keys, &l, err);
+        code = walk_header(&j, visit_for_keys, skip_text, &l, err);
     flxi_free(mem, copy, n, 1);
     return code;
 }
+
+/* ---- Reading everything ---- */
+
+typedef struct {
+    const flxi_safetensors_visitor *v;
+    flxi_strbuf name, value;
+    uint64_t data_at, data_size;
+} visit;
+
+/* The decoded key or string just read, which is not longer than it was written. */
+static flx_code take_text(const flxi_json *j, flxi_strbuf *b, flx_error *err)
+{
+    b->n = 0;
+    flxi_add_bytes(b, j->start, j->length);
+    if (b->failed)
+        return flxi_oom(err, "the text of a safetensors file");
+    b->n = flxi_json_text(j, b->at, j->length + 1);
+    return FLX_OK;
+}
+
+static flx_code visit_tensor(void *user, flxi_json *j, flx_error *err)
+{
+    visit *u = user;
+    description d;
+    flxi_array a;
+    FLXI_TRY(take_text(j, &u->name, err));
+    FLXI_TRY(parse_description(j, u->data_size, &d, err));
+    FLXI_TRY(to_array(&d, u->data_at, &a, err));
+    return u->v->tensor(u->v->user, u->name.at, u->name.n, &a, err);
+}
+
+static flx_code visit_text(void *user, flxi_json *j, flx_error *err)
+{
+    visit *u = user;
+    flxi_json_token t;
+    if (flxi_json_next(j) != FLXI_JSON_OBJECT)
+        return malformed(j, "__metadata__ is not an object", err);
+    while ((t = flxi_json_next(j)) == FLXI_JSON_KEY) {
+        FLXI_TRY(take_text(j, &u->name, err));
+        if (flxi_json_next(j) != FLXI_JSON_STRING)
+            return malformed(j, "a value of __metadata__ is not a string", err);
+        FLXI_TRY(take_text(j, &u->value, err));
+        FLXI_TRY(u->v->pair(u->v->user, u->name.at, u->name.n, u->value.at, u->value.n,
+                            8 + (uint64_t)(j->start - j->text), err));
+    }
+    return t == FLXI_JSON_OBJECT_END ? FLX_OK : malformed(j, "", err);
+}
+
+flx_code flxi_safetensors_walk(flx_context *ctx, const flxi_source *s, const flxi_safetensors_visitor *v,
+                               flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(ctx);
+    size_t n = 0;
+    flxi_json j;
+    char *copy = NULL;
+    FLXI_TRY(header_size(s, flxi_context_limit(ctx), &n, err));
+    visit u = {.v = v, .data_at = 8 + (uint64_t)n, .data_size = s->size - 8 - n};
+    flxi_strbuf_init(&u.name, mem);
+    flxi_strbuf_init(&u.value, mem);
+    flx_code code = read_header(mem, s, n, &copy, &j, err);
+    if (code == FLX_OK)
+        code = walk_header(&j, visit_tensor, visit_text, &u, err);
+    flxi_strbuf_free(&u.name);
+    flxi_strbuf_free(&u.value);
+    flxi_free(mem, copy, n, 1);
+    return code;
+}
+
+/* ---- Reading one tensor ---- */
 
 static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
 {
@@ -353,6 +427,8 @@ static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tenso
             "tensor '%.100s' is %s, which safetensors files do not support", key, flx_dtype_name(t->type.dtype));
     if (strcmp(key, "__metadata__") == 0)
         return flxi_fail(err, FLX_E_NAME, "a tensor must not be named __metadata__");
+    if (!flxi_is_utf8(key, strlen(key)))
+        return flxi_fail(err, FLX_E_NAME, "the name of a tensor is not UTF-8, as the format requires");
     add_json_string(b, key);
     flxi_addf(b, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
     for (int32_t i = 0; i < t->type.rank; i++)
@@ -361,55 +437,83 @@ static flx_code add_description(flxi_strbuf *b, const char *key, const flx_tenso
     return FLX_OK;
 }
 
-static flx_code make_header(flxi_strbuf *b, const char *const *keys, const flx_tensor *const *tensors, size_t count,
-                            flx_error *err)
+static flx_code add_pair(flxi_strbuf *b, const flxi_text_pair *p, flx_error *err)
+{
+    if (!flxi_is_utf8(p->key, strlen(p->key)) || !flxi_is_utf8(p->value, strlen(p->value)))
+        return flxi_fail(err, FLX_E_SYNTAX, "the text of '%.60s' is not UTF-8", p->key);
+    add_json_string(b, p->key);
+    flxi_add_char(b, ':');
+    add_json_string(b, p->value);
+    return FLX_OK;
+}
+
+static flx_code add_content(flxi_strbuf *b, const flxi_safetensors_content *c, flx_error *err)
 {
     uint64_t at = 0;
     flxi_add_char(b, '{');
-    for (size_t i = 0; i < count; i++) {
-        if (i)
+    for (size_t i = 0; i < c->num_pairs; i++) {
+        flxi_add_text(b, i ? "," : "\"__metadata__\":{");
+        FLXI_TRY(add_pair(b, &c->pairs[i], err));
+    }
+    if (c->num_pairs)
+        flxi_add_char(b, '}');
+    for (size_t i = 0; i < c->count; i++) {
+        if (i || c->num_pairs)
             flxi_add_char(b, ',');
-        FLXI_TRY(add_description(b, keys[i], tensors[i], at, err));
-        at += tensors[i]->nbytes;
+        FLXI_TRY(add_description(b, c->keys[i], c->tensors[i], at, err));
+        at += c->tensors[i]->nbytes;
     }
     flxi_add_char(b, '}');
-    while (b->n % 8 && !b->failed)
-        flxi_add_char(b, ' ');
-    if (b->n > header_max)
-        return flxi_fail(err, FLX_E_SIZE, "the header would have more than %llu bytes", (unsigned long long)header_max);
-    return b->failed ? flxi_oom(err, "a safetensors header") : FLX_OK;
+    return FLX_OK;
 }
 
-/* The elements in the byte order of the file: on a big-endian machine a converted copy. */
-static flx_code save_elements(flxi_save *out, const flx_tensor *t, flx_error *err)
+flx_code flxi_safetensors_header(flxi_strbuf *b, const flxi_safetensors_content *c, flx_error *err)
+{
+    unsigned char size[8] = "";
+    flxi_add_bytes(b, size, sizeof size);
+    FLXI_TRY(add_content(b, c, err));
+    while (b->n % 8 && !b->failed)
+        flxi_add_char(b, ' ');
+    if (b->failed)
+        return flxi_oom(err, "a safetensors header");
+    if (b->n - sizeof size > header_max)
+        return flxi_fail(err, FLX_E_SIZE, "the header would have more than %llu bytes", (unsigned long long)header_max);
+    flxi_put64(size, b->n - sizeof size);
+    memcpy(b->at, size, sizeof size);
+    return FLX_OK;
+}
+
+/* On a big-endian machine a converted copy. */
+flx_code flxi_safetensors_elements(const flx_tensor *t, flxi_take_bytes take, void *user, flx_error *err)
 {
     if (!flxi_host_is_big_endian())
-        return flxi_save_bytes(out, t->data, t->nbytes, err);
+        return take(user, t->data, t->nbytes, err);
     flxi_source s = flxi_source_memory(t->data, t->nbytes);
     flx_tensor *turned = flxi_array_load(t->ctx, &(flxi_array){.type = t->type, .size = t->nbytes}, &s, err);
-    flx_code code = turned ? flxi_save_bytes(out, turned->data, turned->nbytes, err) : FLX_E_OOM;
+    flx_code code = turned ? take(user, turned->data, turned->nbytes, err) : FLX_E_OOM;
     flx_tensor_release(turned);
     return code;
 }
 
-static flx_code save_all(flxi_save *out, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
-                         flx_error *err)
+static flx_code take_save(void *user, const void *bytes, size_t size, flx_error *err)
 {
-    unsigned char size[8];
-    flxi_put64(size, header->n);
-    FLXI_TRY(flxi_save_bytes(out, size, sizeof size, err));
+    return flxi_save_bytes(user, bytes, size, err);
+}
+
+static flx_code save_all(flxi_save *out, const flxi_strbuf *header, const flxi_safetensors_content *c, flx_error *err)
+{
     FLXI_TRY(flxi_save_bytes(out, header->at, header->n, err));
-    for (size_t i = 0; i < count; i++)
-        FLXI_TRY(save_elements(out, tensors[i], err));
+    for (size_t i = 0; i < c->count; i++)
+        FLXI_TRY(flxi_safetensors_elements(c->tensors[i], take_save, out, err));
     return FLX_OK;
 }
 
-static flx_code save_file(const char *path, const flxi_strbuf *header, const flx_tensor *const *tensors, size_t count,
-                          flx_error *err)
+flx_code flxi_safetensors_save(const char *path, const flxi_strbuf *header, const flxi_safetensors_content *c,
+                               flx_error *err)
 {
     flxi_save out;
     FLXI_TRY(flxi_save_begin(&out, path, err));
-    flx_code code = save_all(&out, header, tensors, count, err);
+    flx_code code = save_all(&out, header, c, err);
     if (code == FLX_OK)
         return flxi_save_end(&out, err);
     flxi_save_abandon(&out);
@@ -422,13 +526,14 @@ flx_code flx_safetensors_write(const char *path, const char *const *keys, const 
     static const flxi_allocator fallback = {flxi_default_alloc, NULL}; /* an empty file has no context */
     FLXI_TRY(flxi_keyed_check("flx_safetensors_write", path, keys, tensors, count, err));
     const flxi_allocator *mem = count ? flxi_context_mem(tensors[0]->ctx) : &fallback;
+    const flxi_safetensors_content c = {.keys = keys, .tensors = tensors, .count = count};
     flxi_strbuf header;
     flxi_strbuf_init(&header, mem);
     flx_code code = flxi_keys_check(mem, keys, count, err);
     if (code == FLX_OK)
-        code = make_header(&header, keys, tensors, count, err);
+        code = flxi_safetensors_header(&header, &c, err);
     if (code == FLX_OK)
-        code = save_file(path, &header, tensors, count, err);
+        code = flxi_safetensors_save(path, &header, &c, err);
     flxi_strbuf_free(&header);
     if (code != FLX_OK)
         flxi_at(err, "%s", path);

@@ -38,7 +38,7 @@ static const char page[] =
 static const char *const heroes[] = {"fox",  "hare", "crow",   "otter", "mouse", "goat", "owl",
                                      "bear", "duck", "beaver", "cat",   "dog",   "frog", "badger"};
 static const char *const things[] = {"lamp", "boat", "bell", "basket", "letter", "kite", "drum", "ladder", "key"};
-static const char *const kinds[] = {"small", "old", "red", "blue", "heavy", "broken", "shiny", "wooden"};
+static const char *const kinds[] = {"small", "new", "red", "blue", "heavy", "broken", "shiny", "wooden"};
 static const char *const sites[] = {"the river",  "the bridge",  "the old mill", "the forest",
                                     "the market", "the harbour", "the hill",     "the garden"};
 static const char *const moods[] = {"happy", "tired", "hungry", "proud", "curious", "calm"};

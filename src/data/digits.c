@@ -169,7 +169,7 @@ static void draw_stroke(canvas *c, const stroke *s, const placement *at, source 
 {
     float p[MAX_POINTS][2] = {{0}};
     for (int i = 0; i < s->n; i++) {
-        float x = s->at[i][0] - 0.5f + draw(r, -0.05f, 0.05f), y = s->at[i][1] - 0.5f + draw(r, -0.05f, 0.05f);
+        float x = s->at[i][0] - 0.5f + draw(r, -0.07f, 0.07f), y = s->at[i][1] - 0.5f + draw(r, -0.07f, 0.07f);
         p[i][0] = at->x0 + at->xx * x + at->xy * y;
         p[i][1] = at->y0 + at->yx * x + at->yy * y;
     }
@@ -207,7 +207,7 @@ static void draw_dust(canvas *c, source *r)
 static void draw_digit(int digit, source *r, unsigned char *out)
 {
     canvas c = {.radius = draw(r, 0.5f, 1.5f)};
-    float contrast = draw(r, 0.6f, 1), paper = draw(r, 0, 0.15f), noise = draw(r, 0.02f, 0.1f);
+    float contrast = draw(r, 0.5f, 1), paper = draw(r, 0, 0.2f), noise = draw(r, 0.03f, 0.15f);
     placement at = draw_placement(r);
     for (int i = 0; i < MAX_STROKES && glyphs[digit][i].n; i++)
         draw_stroke(&c, &glyphs[digit][i], &at, r);

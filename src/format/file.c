@@ -231,13 +231,16 @@ static bool is_temp_name(const char *name)
     return n > 9 && memcmp(name, ".flx-", 5) == 0 && memcmp(name + n - 4, ".tmp", 4) == 0;
 }
 
+/* Once it is locked, the name must still be that of the file: its save may have ended, and another have taken the name.
+   While the lock is held here, no save uses the file. */
 static void remove_if_unused(int folder, const char *name)
 {
-    struct stat st;
+    struct stat st, now;
     int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st.st_ino && now.st_dev == st.st_dev)
         unlinkat(folder, name, 0);
     close(fd);
 }
@@ -262,7 +265,7 @@ void flxi_save_sweep(const char *path)
 
 flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err)
 {
-    s->fd = -1;
+    s->fd = s->lock = -1;
     s->direct = false;
     s->written = 0;
     s->temp[0] = 0;
@@ -286,6 +289,7 @@ flx_code flxi_save_begin(flxi_save *s, const char *path, flx_error *err)
         s->temp[0] = 0;
         return io_error(err, "cannot create a temporary file in the same folder");
     }
+    s->lock = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* a lock belongs to all copies of a descriptor */
     if (exists && flxi_file_system.fchmod(s->fd, st.st_mode & 0777) != 0) {
         io_error(err, "cannot set its permissions");
         flxi_save_abandon(s);
@@ -336,6 +340,13 @@ static bool sync_file(const flxi_save *s)
     return s->direct && (errno == EINVAL || errno == ENOTSUP || errno == EROFS); /* pipes and devices cannot */
 }
 
+static void release_lock(flxi_save *s)
+{
+    if (s->lock >= 0)
+        close(s->lock);
+    s->lock = -1;
+}
+
 flx_code flxi_save_end(flxi_save *s, flx_error *err)
 {
     if (!sync_file(s)) {
@@ -359,6 +370,7 @@ flx_code flxi_save_end(flxi_save *s, flx_error *err)
     }
     sync_folder(s);
     s->temp[0] = 0;
+    release_lock(s);
     return FLX_OK;
 }
 
@@ -370,6 +382,7 @@ void flxi_save_abandon(flxi_save *s)
     if (s->temp[0])
         flxi_file_system.unlink(s->temp);
     s->temp[0] = 0;
+    release_lock(s);
 }
 
 /* ---- The system calls ---- */

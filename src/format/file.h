@@ -54,6 +54,7 @@ void flxi_file_free(flxi_file_bytes *f);
 
 typedef struct {
     int fd;
+    int lock; /* another descriptor of the temporary file, which keeps its lock until it is moved into place; or -1 */
     bool direct; /* the target is a device or pipe: nothing to move into place */
     uint64_t written;
     char path[FLXI_PATH_MAX]; /* links followed */

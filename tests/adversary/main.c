@@ -23,6 +23,7 @@ const part parts[] = {
     {"kernel-wire", "kernels as bytes", 60, 200, 20, attack_kernel_wire},
     {"stablehlo", "StableHLO text", 60, 200, 20, attack_stablehlo},
     {"arrays", "npy, npz, safetensors, DEFLATE, JSON", 200, 1000, 20, attack_arrays},
+    {"data", "tables, images, sound, tokenisers, checkpoints", 200, 1000, 20, attack_data},
     {"recordings", "recordings, and the names in archives", 60, 200, 20, attack_recordings},
     {"calls", "calls of the building functions", 60, 200, 20, attack_calls},
     {"command", "arguments of flx", 6, 20, 120, attack_command},

@@ -476,6 +476,47 @@ void attack_arrays(uint64_t seed)
     check(check_npy_input, n + 1);
 }
 
+/* ---- Data for training ---- */
+
+static text_form data_form = {.suffix = ".flx", .comment = "#", .words = "data.dict", .corpus = graph_corpus};
+static const char *const data_corpus[] = {"tests/fuzz/corpus/data", NULL};
+
+/* As the target selects them. */
+enum { DATA_TABLE = 0, DATA_TOKENISER = 4, DATA_CHECKPOINT = 5, DATA_KINDS = 7 };
+
+/* The first byte selects the reader and its options: it stays. */
+static size_t change_data(uint8_t *data, size_t size, size_t room)
+{
+    static char fresh[MUTATE_ROOM];
+    int kind = data[0] % DATA_KINDS;
+    if (kind >= DATA_CHECKPOINT)
+        return 1 + mutate_safetensors(data + 1, size - 1, room - 1, language_of(&data_form));
+    if ((kind != DATA_TABLE && kind != DATA_TOKENISER) || pick_below(4) == 0)
+        return 1 + LLVMFuzzerMutate(data + 1, size - 1, room - 1);
+    size_t n = mutate_text(language_of(&data_form), (char *)data + 1, size - 1, fresh, room - 1);
+    memcpy(data + 1, fresh, n);
+    return 1 + n;
+}
+
+static bool is_accepted_data(const uint8_t *data, size_t size)
+{
+    case_input(data, size);
+    return accepts_data_input(data, size);
+}
+
+void attack_data(uint64_t seed)
+{
+    static seed_list corpus;
+    mutate_begin(seed);
+    if (!corpus.n)
+        corpus = load_seeds(data_corpus, "", NULL);
+    const seed_file *f = pick_seed(&corpus);
+    size_t n = begin_with(f->bytes, f->size);
+    n = change_bytes(input, n, sizeof input / 2, change_data, is_accepted_data);
+    note_accepted(is_accepted_data(input, n));
+    check(check_data_input, n);
+}
+
 /* ---- Recordings ---- */
 
 /* A recording that the library writes of one of a few graphs. */

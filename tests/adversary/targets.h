@@ -4,6 +4,7 @@
 #ifndef FLX_ADVERSARY_TARGETS_H
 #define FLX_ADVERSARY_TARGETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ int check_stablehlo_input(const uint8_t *data, size_t size);
 int check_npy_input(const uint8_t *data, size_t size);
 int check_recording_input(const uint8_t *data, size_t size);
 int check_graph_input(const uint8_t *data, size_t size);
+int check_data_input(const uint8_t *data, size_t size);
+
+bool accepts_data_input(const uint8_t *data, size_t size);
 
 size_t mutate_text_input(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 size_t mutate_kernel_text_input(uint8_t *data, size_t size, size_t max_size, unsigned seed);

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <fluxion/custom.h>
+#include <fluxion/data.h>
 #include <fluxion/fluxion.h>
 #include <fluxion/kernel.h>
 #include <fluxion/nn.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- What the functions are called with ---- */
@@ -292,6 +294,50 @@ static flx_code call_register_custom(fixture *f, const void *options, flx_error 
     return code;
 }
 
+static flx_code dataset_made(flx_dataset *d, const flx_error *err)
+{
+    flx_dataset_free(d);
+    return d ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_csv_decode(fixture *f, const void *options, flx_error *err)
+{
+    return dataset_made(flx_csv_decode(f->ctx, "a;b\n1;2\n", 8, options, err), err);
+}
+
+/* A file of one column: valid with every separator. */
+static flx_code call_csv_read(fixture *f, const void *options, flx_error *err)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/options.csv", test_temp_dir());
+    FILE *out = fopen(path, "w");
+    CHECK(out && fputs("a\n1\n", out) >= 0 && fclose(out) == 0);
+    return dataset_made(flx_csv_read(f->ctx, path, options, err), err);
+}
+
+static flx_code call_folder_read(fixture *f, const void *options, flx_error *err)
+{
+    char path[700], file[760];
+    snprintf(path, sizeof path, "%s/options_folder", test_temp_dir());
+    mkdir(path, 0777);
+    snprintf(file, sizeof file, "%s/class", path);
+    mkdir(file, 0777);
+    snprintf(file, sizeof file, "%s/class/a.pgm", path);
+    FILE *out = fopen(file, "w");
+    CHECK(out && fputs("P2 1 1 1 1", out) >= 0 && fclose(out) == 0);
+    return dataset_made(flx_folder_read(f->ctx, path, options, err), err);
+}
+
+static flx_code call_loader_new(fixture *f, const void *options, flx_error *err)
+{
+    flx_dataset *d = flx_dataset_new(f->ctx, err);
+    CHECK_OK(flx_dataset_add(d, "x", f->x, err), err);
+    flx_loader *l = flx_loader_new(d, options, err);
+    flx_loader_free(l);
+    flx_dataset_free(d);
+    return l ? FLX_OK : (flx_code)err->code;
+}
+
 /* A graph with one layer of nn.h on x [1, 2, 4]. */
 typedef flx_val (*layer_fn)(flx_graph *g, flx_val x, const void *options);
 
@@ -461,6 +507,12 @@ static const flx_nn_block_options for_block = {.struct_size = sizeof for_block,
                                                .eps = 1e-3,
                                                .attention = &for_attention};
 
+static const flx_loader_options for_loader = {
+    .struct_size = sizeof for_loader, .flags = FLX_LOADER_SHUFFLE, .batch = 2, .epochs = 1, .seed = 3};
+static const flx_csv_options for_csv = {.struct_size = sizeof for_csv, .flags = FLX_CSV_NO_HEADER, .label = "c0"};
+static const flx_csv_options for_table = {.struct_size = sizeof for_table, .label = "a", .features = "x"};
+static const flx_folder_options for_folder = {.struct_size = sizeof for_folder, .channels = 1, .samples = 8};
+
 typedef struct {
     const char *type, *function;
     const void *sample;
@@ -509,6 +561,10 @@ static const options_row rows[] = {
     ROW(flx_nn_conv_options, nn_conv_block, for_conv, 0),
     ROW(flx_nn_attention_options, nn_attention, for_attention, 0),
     ROW(flx_nn_block_options, nn_transformer_block, for_block, 0),
+    ROW(flx_loader_options, loader_new, for_loader, 0),
+    ROW(flx_csv_options, csv_decode, for_csv, offsetof(flx_csv_options, features)),
+    ROW(flx_csv_options, csv_read, for_table, 0),
+    ROW(flx_folder_options, folder_read, for_folder, 0),
 };
 
 enum { NUM_ROWS = sizeof rows / sizeof *rows, MORE = 64 };
@@ -628,9 +684,9 @@ static void check_uses(const char *text, const char *type)
 
 TEST(api_options_table_is_complete)
 {
-    static const char *const headers[] = {"catalogue.h", "custom.h", "exec.h",      "graph.h",    "kernel.h",
-                                          "lower.h",     "nn.h",     "recording.h", "run.h",      "stablehlo.h",
-                                          "tensor.h",    "text.h",   "train.h",     "transform.h"};
+    static const char *const headers[] = {
+        "catalogue.h", "checkpoint.h", "custom.h", "data.h",      "exec.h",   "graph.h", "kernel.h", "lower.h",
+        "nn.h",        "recording.h",  "run.h",    "stablehlo.h", "tensor.h", "text.h",  "train.h",  "transform.h"};
     enum { NUM_HEADERS = sizeof headers / sizeof *headers };
     char *texts[NUM_HEADERS];
     size_t found = 0;

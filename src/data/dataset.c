@@ -303,8 +303,8 @@ static flx_code check_windows(const flx_tensor *sequence, int64_t length, int64_
         return flxi_fail(err, FLX_E_SHAPE, "a sequence must have 1 to %d dimensions", FLX_MAX_RANK - 1);
     if (sequence->type.dims[0] <= length)
         return flxi_fail_hint(err, FLX_E_SHAPE, "use a shorter window, or more text",
-                              "the sequence has %lld elements, a window of %lld and its next element need %lld",
-                              (long long)sequence->type.dims[0], (long long)length, (long long)length + 1);
+                              "the sequence has %lld elements, a window of %lld and its next element need %llu",
+                              (long long)sequence->type.dims[0], (long long)length, (unsigned long long)length + 1);
     return FLX_OK;
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Up to this many rows the order is a table; beyond, each position is computed when it is needed. */
-enum { FLXI_PERMUTATION_TABLE = 1 << 16, FLXI_PERMUTATION_ROUNDS = 8 };
+enum { FLXI_PERMUTATION_TABLE = 1 << 16, FLXI_PERMUTATION_ROUNDS = 5 };
 
 typedef struct {
     uint64_t n;

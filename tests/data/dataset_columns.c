@@ -198,6 +198,32 @@ static const char *path_of(const char *name)
     return path;
 }
 
+TEST(bytes_of_a_file_are_a_sequence)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 1000});
+    flx_error err = {0};
+    const char *path = path_of("text");
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite("abc\0\377", 1, 5, f) == 5 && fclose(f) == 0);
+    flx_tensor *t = flx_bytes_read(ctx, path, &err);
+    CHECK_MADE(t, &err);
+    CHECK(flx_tensor_type(t)->dtype == FLX_U8 && flx_tensor_count(t) == 5 && flx_tensor_get(t, 4) == 255.0);
+    flx_tensor_release(t);
+    f = fopen(path, "wb");
+    CHECK(f && fclose(f) == 0);
+    t = flx_bytes_read(ctx, path, &err);
+    CHECK(t && flx_tensor_count(t) == 0);
+    flx_tensor_release(t);
+    f = fopen(path, "wb");
+    CHECK(f && fprintf(f, "%1001s", "") == 1001 && fclose(f) == 0);
+    CHECK(!flx_bytes_read(ctx, path, &err) && err.code == FLX_E_SIZE);
+    CHECK_EQ_STR(err.message, "the file has 1001 bytes, more than the limit");
+    CHECK_EQ_STR(err.where, path);
+    CHECK(!flx_bytes_read(ctx, test_temp_dir(), &err) && err.code == FLX_E_IO); /* a folder */
+    CHECK(!flx_bytes_read(NULL, path, &err) && err.code == FLX_E_USAGE);
+    flx_context_free(ctx);
+}
+
 TEST(dataset_reads_arrays)
 {
     flx_context *ctx = flx_context_new(NULL);

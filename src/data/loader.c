@@ -84,18 +84,25 @@ static bool is_end(const flx_loader *l, position p)
 
 /* ---- Filling a slot ---- */
 
-/* Views of the first rows of the slot's tensors. */
+static void release_whole(void *user, void *data)
+{
+    (void)data;
+    flx_tensor_release(user);
+}
+
+/* Views of the first rows of the slot's tensors, which they hold. */
 static flx_code make_part(const flx_loader *l, slot *s, int64_t rows, flx_error *err)
 {
     for (size_t i = 0; i < l->num_columns; i++) {
         flx_type type = s->whole[i]->type;
         type.dims[0] = rows;
         flx_tensor_release(s->part[i]);
-        s->part[i] = flx_tensor_wrap(l->ctx, &type, s->whole[i]->data, NULL, NULL, err);
+        s->part[i] = flx_tensor_wrap(l->ctx, &type, s->whole[i]->data, release_whole, s->whole[i], err);
         if (!s->part[i]) {
             s->part_rows = 0;
             return err ? (flx_code)err->code : FLX_E_OOM;
         }
+        flx_tensor_retain(s->whole[i]);
     }
     s->part_rows = rows;
     return FLX_OK;

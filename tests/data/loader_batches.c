@@ -252,6 +252,27 @@ TEST(loader_options_out_of_range_are_refused)
     flx_context_free(ctx);
 }
 
+TEST(loader_tensors_may_outlive_it)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_dataset *d = numbered(ctx, 10);
+    flx_loader *l = loader_of(d, FLX_LOADER_PREFETCH, 7, 1, 0);
+    flx_tensor *kept[2];
+    for (int i = 0; i < 2; i++) { /* a whole batch, and a part of one */
+        const flx_feed *feeds;
+        size_t n;
+        CHECK_OK(flx_loader_next(l, &feeds, &n, NULL), NULL);
+        kept[i] = flx_tensor_retain((flx_tensor *)(uintptr_t)feeds[0].value);
+    }
+    flx_loader_free(l);
+    flx_dataset_free(d);
+    CHECK(flx_tensor_count(kept[0]) == 7 && flx_tensor_get(kept[0], 6) == 6.0);
+    CHECK(flx_tensor_count(kept[1]) == 3 && flx_tensor_get(kept[1], 2) == 9.0);
+    flx_tensor_release(kept[0]);
+    flx_tensor_release(kept[1]);
+    flx_context_free(ctx);
+}
+
 /* ---- Rows that are made ---- */
 
 typedef struct {

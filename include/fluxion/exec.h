@@ -178,6 +178,26 @@ FLX_API flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, c
                                   flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count,
                                   flx_error *err);
 
+/* One time that a step ran. */
+typedef struct flx_step_event {
+    int64_t start_ns; /* since the first step began */
+    int64_t time_ns;
+    uint32_t step;   /* as in flx_exec_step() */
+    uint32_t thread; /* 0, 1 …: differs only where the steps of a loop are independent and threads share them */
+} flx_step_event;
+
+/* What a traced run took; the lists are the caller's and may be NULL where their capacity is 0. */
+typedef struct flx_run_trace {
+    flx_step_time *steps;            /* times of each step, in the order of flx_exec_step() */
+    size_t step_capacity, num_steps; /* how many fit, and how many there are, which may be more */
+    flx_step_event *events;          /* in the order in which they ended: those inside of a loop before the loop */
+    size_t event_capacity, num_events;
+} flx_run_trace;
+
+/** Runs once like flx_exec_profile() and also writes when each step ran. */
+FLX_API flx_code flx_exec_trace(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                                flx_tensor **outputs, flx_run_trace *trace, flx_error *err);
+
 /** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their
     memory, or the C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where
     they are not, MIR is the graph without blocks. */

@@ -2,6 +2,9 @@
 /* profile.c: the steps of an executable, and how long each takes in a run. */
 #include "runtime/exec.h"
 
+#include <pthread.h>
+#include <time.h>
+
 flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
 {
     if (!e || !out)
@@ -26,53 +29,116 @@ flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
 
 /* ---- Profile ---- */
 
-typedef struct {
-    flx_step_time *times;
-    size_t n, capacity;
-} profile;
-
-static void begin_profile(profile *p, const flxi_program *m)
+static int64_t now_ns(void)
 {
-    p->n = m->all_steps.n;
-    for (size_t i = 0; i < p->n && i < p->capacity; i++) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void begin_steps(flx_run_trace *p, const flxi_program *m)
+{
+    p->num_steps = m->all_steps.n;
+    for (size_t i = 0; i < p->num_steps && i < p->step_capacity; i++) {
         const flxi_routine *l = m->all_steps.at[i].block;
         const flxi_step *s = &l->steps[m->all_steps.at[i].step];
-        p->times[i] =
+        p->steps[i] =
             (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};
     }
 }
 
+enum { MAX_THREADS = 256 };
+
+/* The steps of an independent loop are run by several threads, which all report here. */
+typedef struct {
+    flx_run_trace *trace;
+    pthread_mutex_t lock;
+    pthread_t threads[MAX_THREADS]; /* in the order in which they reported first */
+    uint32_t num_threads;
+} observer;
+
+static uint32_t number_of_thread(observer *o)
+{
+    pthread_t self = pthread_self();
+    for (uint32_t i = 0; i < o->num_threads; i++)
+        if (pthread_equal(o->threads[i], self))
+            return i;
+    if (o->num_threads == MAX_THREADS)
+        return MAX_THREADS;
+    o->threads[o->num_threads] = self;
+    return o->num_threads++;
+}
+
 static void observe(void *user, const flxi_routine *l, unsigned char *base, uint32_t step, int64_t time_ns)
 {
-    profile *p = user;
-    size_t i = l->steps[step].number;
+    observer *o = user;
+    flx_run_trace *p = o->trace;
+    uint32_t i = l->steps[step].number;
+    int64_t start_ns = now_ns() - time_ns;
     (void)base;
-    if (p->n == 0)
-        begin_profile(p, l->program);
-    if (i >= p->capacity)
-        return;
-    p->times[i].runs++;
-    p->times[i].time_ns += time_ns;
+    pthread_mutex_lock(&o->lock);
+    if (p->num_steps == 0)
+        begin_steps(p, l->program);
+    if (i < p->step_capacity) {
+        p->steps[i].runs++;
+        p->steps[i].time_ns += time_ns;
+    }
+    if (p->num_events < p->event_capacity)
+        p->events[p->num_events] =
+            (flx_step_event){.start_ns = start_ns, .time_ns = time_ns, .step = i, .thread = number_of_thread(o)};
+    p->num_events++;
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* Times since the first step began. */
+static void count_from_start(flx_run_trace *p)
+{
+    size_t n = p->num_events < p->event_capacity ? p->num_events : p->event_capacity;
+    int64_t first = n ? p->events[0].start_ns : 0;
+    for (size_t i = 1; i < n; i++)
+        first = p->events[i].start_ns < first ? p->events[i].start_ns : first;
+    for (size_t i = 0; i < n; i++)
+        p->events[i].start_ns -= first;
+}
+
+static flx_code run_observed(const char *function, flx_exec *e, const flx_run_options *options, const flx_feed *feeds,
+                             size_t num_feeds, flx_tensor **outputs, flx_run_trace *trace, flx_error *err)
+{
+    flx_error local = {0};
+    flx_run_options o;
+    flx_code code = flxi_exec_check_run(function, e, options, feeds, num_feeds, outputs, &o, &local);
+    if (code == FLX_OK && ((trace->step_capacity && !trace->steps) || (trace->event_capacity && !trace->events)))
+        code = flxi_fail(&local, FLX_E_USAGE, "%s: where to write the steps must be given", function);
+    trace->num_steps = trace->num_events = 0;
+    if (code == FLX_OK) {
+        observer watcher = {.trace = trace, .lock = PTHREAD_MUTEX_INITIALIZER, .threads = {pthread_self()}};
+        watcher.num_threads = 1;
+        flxi_run_setup setup = flxi_exec_setup(e, &o);
+        setup.observe = observe;
+        setup.observe_user = &watcher;
+        code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
+        pthread_mutex_destroy(&watcher.lock);
+        count_from_start(trace);
+    }
+    if (code != FLX_OK && err)
+        *err = local;
+    return code;
 }
 
 flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                           flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count, flx_error *err)
 {
-    flx_error local = {0};
-    flx_run_options o;
-    flx_code code = flxi_exec_check_run("flx_exec_profile", e, options, feeds, num_feeds, outputs, &o, &local);
-    if (code == FLX_OK && capacity && !steps)
-        code = flxi_fail(&local, FLX_E_USAGE, "flx_exec_profile: where to write the steps must be given");
-    profile p = {.times = steps, .capacity = capacity};
-    if (code == FLX_OK) {
-        flxi_run_setup setup = flxi_exec_setup(e, &o);
-        setup.observe = observe;
-        setup.observe_user = &p;
-        code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
-    }
+    flx_run_trace trace = {.steps = steps, .step_capacity = capacity};
+    flx_code code = run_observed("flx_exec_profile", e, options, feeds, num_feeds, outputs, &trace, err);
     if (count)
-        *count = p.n;
-    if (code != FLX_OK && err)
-        *err = local;
+        *count = trace.num_steps;
     return code;
+}
+
+flx_code flx_exec_trace(flx_exec *e, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
+                        flx_tensor **outputs, flx_run_trace *trace, flx_error *err)
+{
+    if (!trace)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_trace: where to write the trace must be given");
+    return run_observed("flx_exec_trace", e, options, feeds, num_feeds, outputs, trace, err);
 }

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "compiling.h"
 #include "interrupt.h"
+#include "io/drawing.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -28,9 +29,10 @@ typedef struct {
     int64_t memory_limit;
     const char *record; /* file, or NULL */
     double compile_seconds, seconds;
-    flx_step_time *steps; /* of a profile */
-    size_t num_steps;
+    flx_run_trace trace; /* of a profiled run */
 } results;
+
+enum { MAX_EVENTS = 1 << 20 }; /* of a trace */
 
 /* ---- Running ---- */
 
@@ -75,14 +77,29 @@ static flx_code run_once(results *r, const inputs *in, const flx_run_options *op
         return flx_run(r->model->graph, options, in->feeds, in->num_feeds, r->outputs, err);
     if (!is_profiled)
         return flx_exec_run(r->exec, options, in->feeds, in->num_feeds, r->outputs, err);
-    size_t room = r->num_steps;
-    flx_code code =
-        flx_exec_profile(r->exec, options, in->feeds, in->num_feeds, r->outputs, r->steps, room, &r->num_steps, err);
-    r->num_steps = r->num_steps < room ? r->num_steps : room;
+    flx_code code = flx_exec_trace(r->exec, options, in->feeds, in->num_feeds, r->outputs, &r->trace, err);
+    if (r->trace.num_steps > r->trace.step_capacity)
+        r->trace.num_steps = r->trace.step_capacity;
     return code;
 }
 
-static int run_graph(results *r, const inputs *in, const char *device, bool is_profiled)
+static bool is_traced(const args *a)
+{
+    return args_has(a, "--trace") || args_has(a, "--html");
+}
+
+/* Room for the times of steps and, where they are wanted, for events. */
+static bool make_room(results *r, const args *a)
+{
+    r->trace.step_capacity = compiling_steps(r->exec);
+    r->trace.event_capacity = is_traced(a) ? MAX_EVENTS : 0;
+    r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
+    r->trace.steps = calloc(r->trace.step_capacity + 1, sizeof *r->trace.steps);
+    r->trace.events = calloc(r->trace.event_capacity + 1, sizeof *r->trace.events);
+    return r->outputs && r->trace.steps && r->trace.events;
+}
+
+static int run_graph(results *r, const inputs *in, const char *device, const args *a)
 {
     uint32_t run_status = 0;
     flx_run_options options = {
@@ -96,17 +113,14 @@ static int run_graph(results *r, const inputs *in, const char *device, bool is_p
         .status = &run_status,
         .memory_limit = r->memory_limit,
     };
-    r->num_steps = compiling_steps(r->exec);
-    r->outputs = calloc(r->num_outputs + 1, sizeof *r->outputs);
-    r->steps = calloc(r->num_steps + 1, sizeof *r->steps);
-    if (!r->outputs || !r->steps)
+    if (!make_room(r, a))
         return fail_memory();
     int status = record(r, in, &options);
     if (status)
         return status;
     flx_error err = {0};
     double start = clock_seconds();
-    flx_code code = run_once(r, in, &options, is_profiled, &err);
+    flx_code code = run_once(r, in, &options, args_has(a, "--profile") || is_traced(a), &err);
     r->seconds = clock_seconds() - start;
     if (run_status & FLX_RUN_LOOP_CUT)
         note("a while loop stopped at its max_iterations although its condition still held");
@@ -177,7 +191,7 @@ static void print_profile(const results *r, const args *a, const char *device)
         if (r->exec)
             json_number(&j, "compile_ms", r->compile_seconds * 1e3, 24);
         json_object_end(&j);
-        profile_json(r->exec, r->steps, r->num_steps);
+        profile_json(r->exec, r->trace.steps, r->trace.num_steps);
         return;
     }
     printf("time: %.3f ms on %s", r->seconds * 1e3, device);
@@ -185,7 +199,19 @@ static void print_profile(const results *r, const args *a, const char *device)
         printf(", %.3f ms to compile", r->compile_seconds * 1e3);
     putchar('\n');
     if (r->exec)
-        profile_print(r->steps, r->num_steps);
+        profile_print(r->trace.steps, r->trace.num_steps);
+}
+
+/* The files that show the run. */
+static int write_trace(const results *r, const args *a)
+{
+    const char *trace = args_value(a, "--trace"), *page = args_value(a, "--html");
+    const flx_report_graph what = {
+        .struct_size = sizeof what, .graph = r->model->graph, .exec = r->exec, .trace = &r->trace};
+    if (r->trace.num_events > r->trace.event_capacity && is_traced(a))
+        note("the run had %zu steps, of which the first %zu are shown", r->trace.num_events, r->trace.event_capacity);
+    int status = trace ? drawing_write_trace(r->exec, &r->trace, trace) : STATUS_OK;
+    return !status && page ? drawing_write_html(r->model->ctx, &what, page) : status;
 }
 
 static int tell(const results *r, const args *a, const char *device)
@@ -201,7 +227,7 @@ static int tell(const results *r, const args *a, const char *device)
             summary_text(r->model->ctx, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
     if (args_has(a, "--profile"))
         print_profile(r, a, device);
-    return STATUS_OK;
+    return write_trace(r, a);
 }
 
 /* ---- The command ---- */
@@ -244,11 +270,12 @@ static int run_model(const model *m, const args *a, const char *device, const fl
     if (!status && strcmp(device, "cpu") == 0)
         status = compile(&r, &in, options);
     if (!status)
-        status = run_graph(&r, &in, device, args_has(a, "--profile"));
+        status = run_graph(&r, &in, device, a);
     if (!status)
         status = tell(&r, a, device);
     flx_exec_free(r.exec);
-    free(r.steps);
+    free(r.trace.steps);
+    free(r.trace.events);
     for (size_t i = 0; r.outputs && i < r.num_outputs; i++)
         flx_tensor_release(r.outputs[i]);
     free(r.outputs);
@@ -261,6 +288,9 @@ static int run_run(const args *a)
     const char *device;
     flx_compile_options compile_options;
     int status = device_choose(args_value(a, "--device"), &device);
+    if (!status && is_traced(a) && strcmp(device, "cpu") != 0)
+        status = fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing",
+                      args_has(a, "--trace") ? "--trace" : "--html", device);
     if (!status)
         status = limit_time(a);
     if (!status)
@@ -282,6 +312,8 @@ static const option options[] = {
     OPTION_DEVICE,
     OPTION_SET,
     {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
+    {"--trace", "FILE", "write when each step ran, for Perfetto or Chrome", MAY_BE_GIVEN},
+    {"--html", "OUT", "write a page with the graph, its kernels, the memory plan and the timeline", MAY_BE_GIVEN},
     {"--check-finite", NULL, "fail at the first op that gives an infinity or NaN", MAY_BE_GIVEN},
     {"--timeout", "SECONDS", "fail if reading, compiling and running take longer together", MAY_BE_GIVEN},
     {"--memory-limit", "MB", "fail if the run needs more than this many megabytes (2^20 bytes)", MAY_BE_GIVEN},
@@ -306,6 +338,7 @@ static const char *const examples[] = {
     "flx run examples/newton.flx --in x=2 --device ref",
     "flx run examples/newton.flx --in x=2 --threads 1 --no-grouping --cache off --dump text",
     "flx run examples/newton.flx --in x=2 --no-compiler",
+    "flx run examples/newton.flx --in x=2 --trace newton.json --html newton.html",
     NULL,
 };
 

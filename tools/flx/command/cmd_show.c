@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_show.c: `flx show`: a graph as text, at any stage of compiling. */
+/* cmd_show.c: `flx show`: a graph as text or as a drawing, at any stage of compiling. */
 #include "args.h"
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "compiling.h"
+#include "io/drawing.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -119,6 +120,76 @@ static int show_report(const model *m, const args *a, const flx_compile_options 
     return status;
 }
 
+/* ---- Drawings ---- */
+
+static const struct {
+    const char *option;
+    int form; /* a flx_drawing; 0: a page */
+} drawings[] = {{"--html", 0}, {"--svg", FLX_DRAWING_SVG}, {"--dot", FLX_DRAWING_DOT}, {0}};
+
+static int write_drawings(const model *m, const args *a, const flx_report_graph *what)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && drawings[i].option; i++) {
+        const char *path = args_value(a, drawings[i].option);
+        if (path && drawings[i].form)
+            status = drawing_write(what, (flx_drawing)drawings[i].form, path);
+        else if (path)
+            status = drawing_write_html(m->ctx, what, path);
+    }
+    return status;
+}
+
+static bool is_drawn(const args *a)
+{
+    for (size_t i = 0; drawings[i].option; i++)
+        if (args_has(a, drawings[i].option))
+            return true;
+    return false;
+}
+
+/* The graph after all passes is known as text, which reads back to the same graph. */
+static int draw_mir(const model *m, const args *a, const flx_compile_options *o)
+{
+    flx_error err = {0};
+    flx_buffer text = {0};
+    flx_module *module = NULL;
+    if (write_mir(m, o, &text, &err) == FLX_OK)
+        module = flx_parse(m->ctx, text.data, text.size, m->name, &err);
+    const flx_report_graph what = {
+        .struct_size = sizeof what, .title = flx_graph_name(m->graph), .graph = flx_module_main(module)};
+    int status = module ? write_drawings(m, a, &what) : report(&err, m->name);
+    flx_module_free(module);
+    flx_buffer_free(&text);
+    return status;
+}
+
+static int draw_program(const model *m, const args *a, const flx_compile_options *o)
+{
+    flx_error err = {0};
+    flx_exec *e = flx_compile(m->graph, o, &err);
+    const flx_report_graph what = {
+        .struct_size = sizeof what, .title = flx_graph_name(m->graph), .graph = m->graph, .exec = e};
+    int status = e ? write_drawings(m, a, &what) : compiling_failed(&err);
+    flx_exec_free(e);
+    return status;
+}
+
+static int draw(const model *m, const args *a, size_t stage, const flx_compile_options *o)
+{
+    const flx_report_graph written = {
+        .struct_size = sizeof written, .title = flx_graph_name(m->graph), .graph = m->graph};
+    if (stages[stage].write == write_file)
+        return write_drawings(m, a, &written);
+    if (stages[stage].write == write_mir)
+        return draw_mir(m, a, o);
+    if (stages[stage].write == write_lir || strcmp(stages[stage].name, "report") == 0)
+        return draw_program(m, a, o);
+    int status = fail(FLX_E_USAGE, "the stage '%s' is text and cannot be drawn", stages[stage].name);
+    hint("stages that can be drawn: hir, mir, lir, report");
+    return status;
+}
+
 /* ---- The command ---- */
 
 static int unknown_stage(const char *stage)
@@ -148,7 +219,9 @@ static int show_stage(const model *m, const args *a, size_t stage)
     bool is_bound = in.num_dims == symbols;
     if (!status && !is_bound && stages[stage].write != write_file && stages[stage].write != write_mir)
         status = tell_unbound(m, &in);
-    if (!status)
+    if (!status && is_drawn(a))
+        status = draw(m, a, stage, &options);
+    else if (!status)
         status = stages[stage].write ? show_text(m, a, stages[stage].name, stages[stage].write, &options)
                                      : show_report(m, a, &options);
     inputs_free(&in);
@@ -177,6 +250,9 @@ static int run_show(const args *a)
 
 static const option options[] = {
     {"--stage", "STAGE", "hir, mir, lir, c, cuda or report; hir, the graphs of the file, unless given", MAY_BE_GIVEN},
+    {"--html", "OUT", "write a page with the graph to look at in a browser; it needs no network", MAY_BE_GIVEN},
+    {"--svg", "OUT", "write a picture", MAY_BE_GIVEN},
+    {"--dot", "OUT", "write a description for Graphviz", MAY_BE_GIVEN},
     OPTION_SET,
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
@@ -191,13 +267,15 @@ static const char *const examples[] = {
     "flx show examples/newton.flx --stage lir",
     "flx show examples/newton.flx --stage c | grep -c 'void flxk_'",
     "flx show examples/newton.flx --stage report --no-compiler --json",
+    "flx show examples/gpt2.flx --html gpt2.html --svg gpt2.svg",
+    "flx grad examples/mlp.flx --wrt w1,w2 --value | flx show - --dot - | grep -c subgraph",
     NULL,
 };
 
 const command command_show = {
     .name = "show",
     .operand = "FILE",
-    .summary = "print a graph as text, at any stage of compiling",
+    .summary = "print a graph as text or draw it, at any stage of compiling",
     .about = "Prints every graph of the file, one op per line, bodies before the graphs that use them.\n"
              "The text reads back to exactly the same graphs. Binary files are shown as text too.\n"
              "\n"
@@ -210,7 +288,11 @@ const command command_show = {
              "  c       the C text of the kernels\n"
              "  cuda    needs the device cuda\n"
              "  report  like lir, with the ops that each step computes and why no better way was taken\n"
-             "All but hir and mir need the extents of all symbolic dimensions.",
+             "All but hir and mir need the extents of all symbolic dimensions.\n"
+             "\n"
+             "--html, --svg and --dot draw the main graph instead; OUT is a file, or - for standard output. Of the\n"
+             "stages lir and report the page shows the graph as written and as compiled, which kernel each op\n"
+             "went to, and the memory plan.",
     .options = options,
     .examples = examples,
     .run = run_show,

@@ -15,8 +15,9 @@ typedef struct {
     const char *name;
     uint32_t parent;
     uint8_t phase;
-    uint32_t step;  /* of a kernel */
-    bool is_kernel; /* … not dissolved */
+    uint32_t step; /* of a kernel */
+    bool is_kernel;
+    bool is_named; /* by a layer */
     bool is_gone;
     uint32_t number; /* among those that stay */
 } making_group;
@@ -50,6 +51,22 @@ static uint32_t producer(const flx_graph *g, uint32_t value)
     return flxi_value_at(g, value)->node;
 }
 
+/* The printer calls values without a name v0, v1, v2_2 …; such names tell nothing. */
+static bool is_automatic(const char *name)
+{
+    if (name[0] != 'v' || name[1] < '0' || name[1] > '9')
+        return false;
+    return name[1 + strspn(name + 1, "0123456789_")] == 0;
+}
+
+const char *flxi_view_name(const flx_graph *g, uint32_t node)
+{
+    const flxi_node *n = flxi_node_at(g, node);
+    const char *name = n->nout ? flxi_value_at(g, n->first)->name : NULL;
+    bool is_leaf = flxi_is_input(n) || flxi_is_param(n);
+    return name && (is_leaf || !is_automatic(name)) ? name : NULL;
+}
+
 /* ---- Groups by phase and name ---- */
 
 static uint32_t add_group(making *m, const making_group *group)
@@ -73,6 +90,7 @@ static uint32_t group_for(making *m, uint8_t phase, uint32_t name)
         group.name = phase_names[phase];
     } else {
         group.name = m->names.groups.at[name].name;
+        group.is_named = true;
         group.parent = group_for(m, phase, m->names.groups.at[name].parent);
         if (group.parent == FLXI_VIEW_NONE)
             return FLXI_VIEW_NONE;
@@ -140,7 +158,8 @@ static flx_code group_kernels(making *m)
             continue;
         if (!group_of[s]) {
             uint32_t parent = group_for(m, phase_of[s], name_of[s]);
-            making_group group = {m->steps->kernel_names[s], parent, phase_of[s], s, true, false, 0};
+            making_group group = {.name = m->steps->kernel_names[s], .parent = parent, .phase = phase_of[s], .step = s};
+            group.is_kernel = true;
             uint32_t made = parent == FLXI_VIEW_NONE ? parent : add_group(m, &group);
             if (made == FLXI_VIEW_NONE)
                 return oom(m);
@@ -256,13 +275,9 @@ static flx_code cut_group(making *m, uint32_t group, const keyed_item *items, ui
         uint32_t from = (uint32_t)((uint64_t)n * p / parts), to = (uint32_t)((uint64_t)n * (p + 1) / parts);
         char name[40];
         snprintf(name, sizeof name, "part %u of %u", p + 1, parts);
-        making_group made = {flxi_arena_text(&m->scratch, name, strlen(name)),
-                             group,
-                             m->groups.at[group].phase,
-                             FLXI_VIEW_NONE,
-                             false,
-                             false,
-                             0};
+        making_group made = {.name = flxi_arena_text(&m->scratch, name, strlen(name)), .parent = group};
+        made.phase = m->groups.at[group].phase;
+        made.step = FLXI_VIEW_NONE;
         uint32_t number = made.name ? add_group(m, &made) : FLXI_VIEW_NONE;
         if (number == FLXI_VIEW_NONE)
             return oom(m);
@@ -309,12 +324,34 @@ static void describe_group(making *m, flxi_view_item *item, const making_group *
     item->title = flxi_arena_text(&m->v->arena, g->name ? g->name : m->g->name, strlen(g->name ? g->name : m->g->name));
 }
 
+/* The name of a node without the names of the groups around it: "w" for layer0.q.w in q in layer0. */
+static const char *short_name(making *m, uint32_t i, const char *name, flxi_strbuf *text)
+{
+    const char *plain = flxi_plain_name(name), *end = strrchr(plain, '.');
+    size_t prefix = (size_t)(plain - name);
+    uint32_t at = m->parent_of[i];
+    while (end && at != FLXI_VIEW_NONE && at != 0 && !m->groups.at[at].is_named)
+        at = m->groups.at[at].parent;
+    if (!end || at == FLXI_VIEW_NONE || at == 0)
+        return name;
+    const char *group = m->groups.at[at].name;
+    size_t n = strlen(group);
+    if ((size_t)(end - plain) < n || strncmp(end - n, group, n) != 0 ||
+        (end - n > plain && end[-(ptrdiff_t)n - 1] != '.'))
+        return name;
+    text->n = 0;
+    flxi_add_bytes(text, name, prefix);
+    flxi_add_text(text, end + 1);
+    return text->failed ? NULL : flxi_arena_text(&m->v->arena, text->at, text->n);
+}
+
 static void describe_node(making *m, flxi_view_item *item, uint32_t i, flxi_strbuf *text)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
-    const char *op = flxi_ops[n->op].name, *name = n->nout ? flxi_value_at(m->g, n->first)->name : NULL;
+    const char *op = flxi_ops[n->op].name, *name = flxi_view_name(m->g, i);
     bool is_leaf = flxi_is_input(n) || flxi_is_param(n);
     flxi_type_text type;
+    item->title = name ? short_name(m, i, name, text) : op;
     text->n = 0;
     if (name && !is_leaf) {
         flxi_add_text(text, op);
@@ -322,7 +359,6 @@ static void describe_node(making *m, flxi_view_item *item, uint32_t i, flxi_strb
     }
     if (n->nout)
         flxi_add_text(text, flxi_type_str(m->g->ctx, flxi_type_at(m->g, n->first), &type));
-    item->title = name ? name : op;
     item->detail = text->failed ? NULL : flxi_arena_text(&m->v->arena, text->n ? text->at : "", text->n);
 }
 
@@ -467,17 +503,20 @@ static flx_code layout_group(making *m, uint32_t group, const making_edge *edges
     flxi_graph_view *v = m->v;
     flxi_view_group *g = &v->groups[group];
     flxi_layout l = {.n = g->num_items, .num_edges = num_edges};
-    double *width = flxi_new(&v->arena, double, g->num_items);
+    double *width = flxi_new(&v->arena, double, g->num_items), *pull = flxi_new(&v->arena, double, g->num_items);
     l.edges = flxi_new(&v->arena, flxi_layout_edge, num_edges);
-    if (!width || !l.edges)
+    if (!width || !pull || !l.edges)
         return oom(m);
     for (uint32_t i = 0; i < g->num_items; i++) {
+        bool is_leaf = g->items[i] < v->num_nodes && flxi_node_at(m->g, g->items[i])->nin == 0;
         width[i] = v->items[g->items[i]].width;
+        pull[i] = is_leaf ? 0.1 : 1; /* parameters are beside the way of the data */
         index[g->items[i]] = i;
     }
     for (uint32_t i = 0; i < num_edges; i++)
         l.edges[i] = (flxi_layout_edge){.from = index[edges[i].from], .to = index[edges[i].to]};
     l.width = width;
+    l.pull = pull;
     FLXI_TRY(flxi_layout_layers(&l, &v->arena, m->err));
     for (uint32_t i = 0; i < g->num_items; i++) {
         v->items[g->items[i]].layer = l.layer[i];
@@ -510,25 +549,30 @@ static flx_code layout_all(making *m)
     return FLX_OK;
 }
 
-/* Opens groups from the outermost inwards while what is visible can be read at a glance; kernels stay closed. */
-static void open_groups(making *m)
+/* Opens groups level by level while what is visible can be read at a glance; kernels stay closed. */
+static flx_code open_groups(making *m)
 {
     flxi_graph_view *v = m->v;
-    uint32_t visible = v->groups[0].num_items;
+    uint32_t visible = v->groups[0].num_items, opened = 1;
+    bool *is_next = flxi_new(&m->scratch, bool, v->num_groups);
+    if (!is_next)
+        return oom(m);
     v->groups[0].is_open = true;
-    for (bool goes_on = true; goes_on;) {
-        goes_on = false;
+    while (opened) {
+        uint32_t more = opened = 0;
         for (uint32_t i = 1; i < v->num_groups; i++) {
             const flxi_view_item *item = &v->items[v->num_nodes + i];
-            flxi_view_group *g = &v->groups[i];
             bool is_kernel = item->step != FLXI_VIEW_NONE;
-            if (g->is_open || is_kernel || !v->groups[item->parent].is_open ||
-                visible + g->num_items - 1 > FLXI_VIEW_OPEN)
-                continue;
-            g->is_open = goes_on = true;
-            visible += g->num_items - 1;
+            is_next[i] = !v->groups[i].is_open && !is_kernel && v->groups[item->parent].is_open;
+            more += is_next[i] ? v->groups[i].num_items - 1 : 0;
         }
+        for (uint32_t i = 1; visible + more <= FLXI_VIEW_OPEN && i < v->num_groups; i++) {
+            v->groups[i].is_open |= is_next[i];
+            opened += is_next[i];
+        }
+        visible += more;
     }
+    return FLX_OK;
 }
 
 /* ---- The whole ---- */
@@ -549,8 +593,7 @@ static flx_code make_view(making *m)
     FLXI_TRY(list_children(m));
     FLXI_TRY(find_edges(m));
     FLXI_TRY(layout_all(m));
-    open_groups(m);
-    return FLX_OK;
+    return open_groups(m);
 }
 
 flx_code flxi_graph_view_make(flxi_graph_view *v, const flx_graph *g, const flxi_view_steps *steps, flx_error *err)

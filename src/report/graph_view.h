@@ -61,6 +61,9 @@ typedef struct {
     uint32_t num_steps;
 } flxi_view_steps;
 
+/* What a node is called, NULL where it has no name that a person gave. */
+const char *flxi_view_name(const flx_graph *g, uint32_t node);
+
 /* Freed by flxi_graph_view_free(), also after a failure. */
 flx_code flxi_graph_view_make(flxi_graph_view *v, const flx_graph *g, const flxi_view_steps *steps, flx_error *err);
 void flxi_graph_view_free(flxi_graph_view *v);

@@ -364,6 +364,8 @@ static void add_wishes(const drawing *d, uint32_t v, const uint32_t *first, cons
     for (uint32_t k = first[v]; k < first[v + 1]; k++) {
         bool is_way = v >= d->l->n, is_other_way = list[k] >= d->l->n;
         double weight = is_way && is_other_way ? 8 : is_way || is_other_way ? 2 : 1; /* long edges are straight */
+        weight *= is_way ? 1 : d->l->pull[v];
+        weight *= is_other_way ? 1 : d->l->pull[list[k]];
         w->at += weight * d->x[list[k]];
         w->weight += weight;
     }

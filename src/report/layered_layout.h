@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     uint32_t n;
     const double *width; /* of boxes */
+    const double *pull;  /* how much a box counts for its neighbours, and they for it, when it is placed: 1 is usual */
     flxi_layout_edge *edges;
     uint32_t num_edges; /* each pair of boxes at most once */
     /* Results, in the caller's arena: */

@@ -2,7 +2,8 @@
 /* name_groups.c: see name_groups.h. Layers name their parameters ("layer0.attention.q.w"), but few of the values that
    they compute, and transforms and passes make nodes without names. So names spread from parameters to the ops that
    read them, and from there to the ops between: first in the order of the graph, each op into the group that contains
-   its operands; then again with its readers known, so that an addition that ends a layer is part of it. */
+   its operands; then again with its readers known, so that an addition that ends a layer is part of it; then against
+   the order, for what comes before the parameters of its layer. */
 #include "report/name_groups.h"
 
 #include "graph/op/origin.h"
@@ -127,19 +128,24 @@ static flx_code spread_down(spreading *s, flx_error *err)
     return FLX_OK;
 }
 
-/* The innermost group with both an operand and a reader of the node. */
+static uint32_t deeper(const spreading *s, uint32_t a, uint32_t b)
+{
+    return s->t->groups.at[b].depth > s->t->groups.at[a].depth ? b : a;
+}
+
+/* The innermost group with both an operand and a reader of the node, or with all its operands. */
 static uint32_t group_between(const spreading *s, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(s->g, i);
-    uint32_t best = s->t->of[i];
+    uint32_t best = deeper(s, s->t->of[i], operand_group(s, n, s->phases[i]));
     for (uint32_t k = 0; k < n->nin && k < LOOKED_AT; k++) {
         uint32_t p = producer(s->g, n->in[k]);
         uint32_t end = s->first_reader[i + 1] - s->first_reader[i];
-        for (uint32_t r = 0; s->phases[p] == s->phases[i] && r < end && r < LOOKED_AT; r++) {
+        bool is_near = s->phases[p] == s->phases[i] && flxi_node_at(s->g, p)->nin;
+        for (uint32_t r = 0; is_near && r < end && r < LOOKED_AT; r++) {
             uint32_t reader = s->readers[s->first_reader[i] + r];
-            uint32_t group = flxi_common_group(s->t, s->t->of[p], s->t->of[reader]);
-            if (s->phases[reader] == s->phases[i] && s->t->groups.at[group].depth > s->t->groups.at[best].depth)
-                best = group;
+            if (s->phases[reader] == s->phases[i])
+                best = deeper(s, best, flxi_common_group(s->t, s->t->of[p], s->t->of[reader]));
         }
     }
     return best;
@@ -150,6 +156,23 @@ static void spread_between(const spreading *s)
     for (uint32_t i = 0; i < s->g->node_count; i++)
         if (!s->is_fixed[i])
             s->t->of[i] = group_between(s, i);
+}
+
+/* What only a deeper group reads is part of it, such as the mean of a norm, which comes before its parameters; unless
+   the node is in a group around that one already. */
+static void spread_up(const spreading *s)
+{
+    for (uint32_t i = s->g->node_count; i-- > 0;) {
+        uint32_t group = FLXI_VIEW_NONE, own = s->t->of[i];
+        for (uint32_t r = s->first_reader[i]; !s->is_fixed[i] && r < s->first_reader[i + 1]; r++) {
+            uint32_t reader = s->readers[r];
+            if (s->phases[reader] == s->phases[i])
+                group = group == FLXI_VIEW_NONE ? s->t->of[reader] : flxi_common_group(s->t, group, s->t->of[reader]);
+        }
+        if (group != FLXI_VIEW_NONE && deeper(s, own, group) == group &&
+            (own == 0 || flxi_common_group(s->t, own, group) != own))
+            s->t->of[i] = group;
+    }
 }
 
 /* Leaves outside of all groups that one group alone reads. */
@@ -204,6 +227,7 @@ flx_code flxi_find_name_groups(flxi_name_groups *t, const flx_graph *g, const ui
         return flxi_oom(err, "a view of a graph");
     FLXI_TRY(spread_down(&s, err));
     spread_between(&s);
+    spread_up(&s);
     adopt_leaves(&s);
     return FLX_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_json.c: see view_json.h. Keys are short because there may be many thousands of nodes:
 
-     node   o op, n name, t types of results, i operands (node + result * 2^25), a attributes, k kind of leaf (1 input, 2
+     node   o op, n name, m short name where that differs, v automatic name, t types of results, i operands (node + result * 2^25), a attributes, k kind of leaf (1 input, 2
             parameter, 3 constant), b names of bodies, r name of output, p phase, s step, g group, l layer, x, w
      group  n title, c number of ops, p phase, s step, g group, l layer, x, w, open, W width inside, L layers inside,
             e edges with waypoints or that are special: from, to, 1 reversed + 2 long, x of waypoints
@@ -149,8 +149,12 @@ static void add_node(view_writer *w, uint32_t i)
     flxi_add_text(out, "{\"o\":");
     add_number_of(w, &w->ops, flxi_ops[n->op].name);
     if (name) {
-        flxi_add_text(out, ",\"n\":");
+        flxi_add_text(out, flxi_view_name(g, i) ? ",\"n\":" : ",\"v\":");
         flxi_json_string(out, name);
+    }
+    if (name && strcmp(w->v->items[i].title, name) != 0 && flxi_view_name(g, i)) {
+        flxi_add_text(out, ",\"m\":");
+        flxi_json_string(out, w->v->items[i].title);
     }
     flxi_add_text(out, ",\"t\":[");
     for (uint32_t k = 0; k < n->nout; k++) {

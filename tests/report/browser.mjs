@@ -142,7 +142,7 @@ async function useGraph(page, name) {
     check(name + ': groups close', least < opened, [opened, least]);
   }
   await page.evaluate(`document.querySelectorAll('.bar button').forEach(b => b.textContent === 'Open all' && b.click()), 0`);
-  const wanted = await page.evaluate(`[...document.querySelectorAll('.item:not(.group) .title')].pop().textContent`);
+  const wanted = await page.evaluate(`[...document.querySelectorAll('.item:not(.group) .title')].map(e => e.textContent).sort((a, b) => b.length - a.length)[0]`);
   await page.evaluate(`(i => { i.focus(); i.value = ${JSON.stringify(wanted.replace(/\u2026$/, ''))}; i.dispatchEvent(new Event('input')); })(document.querySelector('.find input'))`);
   await pause(50);
   check(name + ': search offers results', await page.evaluate(`document.querySelectorAll('.found.shown button').length`) > 0, wanted);

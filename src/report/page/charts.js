@@ -12,7 +12,7 @@ function fill(node, attributes, children) {
     else if (key === 'paint') node.style.background = value;
     else node.setAttribute(key, value === true ? '' : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== undefined && child !== null && child !== false) node.append(child);
   }
   return node;

@@ -26,7 +26,7 @@ function graphModel(view, entry) {
   });
   model.op = n => view.ops[n.o];
   model.type = n => n.t.map(t => view.types[t]).join(', ');
-  model.title = item => item.isGroup ? item.n : item.n || model.op(item);
+  model.title = item => item.isGroup ? item.n : item.m || item.n || model.op(item);
   model.detail = item => {
     if (item.isGroup) return (item.s === undefined ? '' : 'kernel, ') + item.c + ' ops';
     return (item.n && !item.k ? model.op(item) + ' ' : '') + (item.t.length ? view.types[item.t[0]] : '');
@@ -152,6 +152,10 @@ function edgePath(model, places, e) {
 
 // ---- The viewer ----
 
+function icon(d) {
+  return svg('svg', {viewBox: '0 0 16 16', width: 15, height: 15}, svg('path', {d, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5}));
+}
+
 function graphViewer(entries) {
   const choices = [];
   entries.forEach(entry => entry.views.forEach((view, k) => {
@@ -166,18 +170,19 @@ function graphViewer(entries) {
   const panel = el('div', {class: 'panel', 'aria-live': 'polite'}), key = el('div', {class: 'key'}), hint = el('div', {class: 'hint'});
   const button = (text, title, action) => el('button', {type: 'button', title, 'aria-label': title, onclick: action}, text);
   const tools = el('div', {class: 'tools'}, button('+', 'Zoom in', () => zoom(1.3)), button('\u2212', 'Zoom out', () => zoom(1 / 1.3)),
-    button('\u2922', 'Fit', () => fit()), button('\u26f6', 'Full screen', () => document.fullscreenElement ? document.exitFullscreen() : viewer.requestFullscreen()));
+    button(icon('M3 6V3h3M10 3h3v3M13 10v3h-3M6 13H3v-3'), 'Fit', () => fit()), button(icon('M2 5V2h3M2 2l4 4M11 2h3v3M14 2l-4 4M14 11v3h-3M14 14l-4-4M5 14H2v-3M2 14l4-4'), 'Full screen', () => document.fullscreenElement ? document.exitFullscreen() : viewer.requestFullscreen()));
   const viewer = el('div', {class: 'card viewer'}, el('div', {class: 'canvas'}, picture, key, hint, tools), panel);
   const select = el('select', {'aria-label': 'Graph', onchange: () => choose(Number(select.value))}, choices.map((c, i) => el('option', {value: i}, c.label)));
   const colors = el('select', {'aria-label': 'Colour', onchange: () => {
     color = colors.value;
     render();
   }});
+  const colorField = el('label', {class: 'field'}, 'Colour', colors);
   const search = el('input', {type: 'search', placeholder: 'Search name, op, shape, kernel', 'aria-label': 'Search', autocomplete: 'off', spellcheck: 'false'});
   const found = el('div', {class: 'found'});
   const bar = el('div', {class: 'bar'}, el('h2', {}, 'Graph'), choices.length > 1 ? select : el('span', {class: 'soft mono'}, choices[0].label),
     el('span', {class: 'space'}), button('Open all', 'Open every group', () => openAll(true)), button('Close all', 'Close every group', () => openAll(false)),
-    el('label', {class: 'field'}, 'Colour', colors), el('div', {class: 'field find'}, search, found));
+    colorField, el('div', {class: 'field find'}, search, found));
 
   // -- Colours --
 
@@ -299,7 +304,7 @@ function graphViewer(entries) {
   function fit() {
     const box = picture.getBoundingClientRect(), p = places[model.count];
     const whole = Math.min(box.width / (p.w + 40), (box.height - 30) / (p.h + 40));
-    camera.k = Math.min(1.25, Math.max(whole, Math.min(0.55, box.width / (p.w + 40))));
+    camera.k = Math.min(1.25, Math.max(whole, Math.min(0.72, box.width / (p.w + 40))));
     camera.x = (box.width - p.w * camera.k) / 2;
     camera.y = whole < camera.k ? 14 : (box.height - p.h * camera.k) / 2;
     hasMoved = false;
@@ -357,7 +362,7 @@ function graphViewer(entries) {
   function link(i, note) {
     const item = model.items[i];
     return el('button', {type: 'button', onclick: () => model.isDrawn(i) && pick(i, true)},
-      el('span', {}, model.title(item)), el('span', {}, note || (item.k === 3 && item.a ? item.a : model.type(item))));
+      el('span', {}, item.n || model.title(item)), el('span', {}, note || (item.k === 3 && item.a ? item.a : model.type(item))));
   }
 
   function list(title, links) {
@@ -381,7 +386,7 @@ function graphViewer(entries) {
   function describeNode(item) {
     const step = model.step(item), kind = ['', 'input', 'parameter', 'constant'][item.k || 0];
     const together = step ? model.view.nodes.filter(n => n.s === item.s && n !== item).map(n => link(n.number)) : [];
-    return [el('h3', {}, model.title(item)), el('div', {class: 'type'}, kind || model.op(item), item.t.length ? ' : ' + model.type(item) : ''),
+    return [el('h3', {}, item.n || item.v || model.op(item)), el('div', {class: 'type'}, kind || model.op(item), item.t.length ? ' : ' + model.type(item) : ''),
       rows([['output', item.r], ['attributes', item.a], ['phase', model.view.phases ? PHASES[item.p || 0] : undefined]]
         .concat(step ? stepRows(step) : item.s === -2 ? [['computed by', 'nothing: its elements are read where its operand is']] : [])),
       step && step.y && el('p', {class: 'why'}, step.y),
@@ -420,7 +425,7 @@ function graphViewer(entries) {
   function describe(i) {
     const parts = i < 0 ? describeAll() : model.items[i].isGroup ? describeGroup(model.items[i]) : describeNode(model.items[i]);
     panel.classList.toggle('empty', i < 0);
-    panel.replaceChildren(...parts.flat(2).filter(Boolean));
+    panel.replaceChildren(...parts.flat(Infinity).filter(Boolean));
     panel.scrollTop = 0;
   }
 
@@ -436,7 +441,7 @@ function graphViewer(entries) {
     for (const item of model.items) {
       if (item.g === undefined) continue;
       const step = model.step(item);
-      const where = [model.title(item), item.isGroup ? '' : model.op(item), item.isGroup ? '' : model.type(item), step ? step.n : '', item.r || ''].join(' ').toLowerCase();
+      const where = [item.n || '', item.v || '', item.isGroup ? '' : model.op(item), item.isGroup ? '' : model.type(item), step ? step.n : '', item.r || ''].join(' ').toLowerCase();
       if (words.length && words.every(w => where.includes(w))) list.push(item.number);
       if (list.length === 60) break;
     }
@@ -450,7 +455,7 @@ function graphViewer(entries) {
     found.replaceChildren(...list.map((i, k) => el('button', {type: 'button', class: k === at ? 'at' : '', onmousedown: event => {
       event.preventDefault();
       accept(i);
-    }}, el('span', {}, cut(model.title(model.items[i]), 34)), el('span', {}, cut(model.detail(model.items[i]), 30)))));
+    }}, el('span', {}, cut(model.items[i].n || model.title(model.items[i]), 34)), el('span', {}, cut(model.detail(model.items[i]), 30)))));
     found.classList.toggle('shown', list.length > 0);
     return list;
   }
@@ -515,7 +520,9 @@ function graphViewer(entries) {
   picture.addEventListener('pointerup', release);
   picture.addEventListener('pointercancel', release);
   picture.addEventListener('click', event => {
-    if (moved > 5) return;
+    const distance = moved;
+    moved = 0;
+    if (distance > 5) return;
     const target = event.target.closest('[data-item]'), isHead = event.target.classList.contains('head');
     const i = target && (!target.classList.contains('frame') || isHead) ? Number(target.dataset.item) : -1;
     if (i >= model.count) toggle(i);
@@ -569,6 +576,7 @@ function graphViewer(entries) {
     colors.replaceChildren(...ways.map(([value, name]) => el('option', {value}, name)));
     color = ways.some(w => w[0] === color) ? color : 'phase';
     colors.value = color;
+    colorField.hidden = ways.length < 2;
     layout();
     render();
     fit();

@@ -319,7 +319,7 @@ static flx_code cut_large_groups(making *m)
 static void describe_group(making *m, flxi_view_item *item, const making_group *g, flxi_strbuf *text)
 {
     text->n = 0;
-    flxi_addf(text, "%s%u ops", g->is_kernel ? "kernel, " : "", item->num_inside);
+    flxi_addf(text, "%s%u %s", g->is_kernel ? "kernel, " : "", item->num_inside, item->num_inside == 1 ? "op" : "ops");
     item->detail = text->failed ? NULL : flxi_arena_text(&m->v->arena, text->at, text->n);
     item->title = flxi_arena_text(&m->v->arena, g->name ? g->name : m->g->name, strlen(g->name ? g->name : m->g->name));
 }

@@ -2,8 +2,8 @@
 /* name_groups.c: see name_groups.h. Layers name their parameters ("layer0.attention.q.w"), but few of the values that
    they compute, and transforms and passes make nodes without names. So names spread from parameters to the ops that
    read them, and from there to the ops between: first in the order of the graph, each op into the group that contains
-   its operands; then again with its readers known, so that an addition that ends a layer is part of it; then against
-   the order, for what comes before the parameters of its layer. */
+   its operands; then against the order, for what comes before the parameters of its layer; then once more in order,
+   with the readers known, so that an addition that ends a layer is part of it. */
 #include "report/name_groups.h"
 
 #include "graph/op/origin.h"
@@ -226,6 +226,7 @@ flx_code flxi_find_name_groups(flxi_name_groups *t, const flx_graph *g, const ui
         !list_readers(&s, arena))
         return flxi_oom(err, "a view of a graph");
     FLXI_TRY(spread_down(&s, err));
+    spread_up(&s);
     spread_between(&s);
     spread_up(&s);
     adopt_leaves(&s);

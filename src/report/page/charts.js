@@ -305,6 +305,12 @@ function curveGroups(series) {
 
 // ---- Maps of rectangles ----
 
+// Round numbers of bytes.
+function binaryTicks(to) {
+  const unit = Math.pow(1024, Math.max(0, Math.floor(Math.log2(Math.max(1, to)) / 10 - 0.2)));
+  return ticks(0, to / unit, 4).map(t => t * unit);
+}
+
 // rects: {x0, x1, y0, y1, color, tip()}; x and y are in units of the data, y grows upwards if `up`.
 function rectangleMap(options) {
   const {height, rects, xMax, yMax, up, xLabel, yLabel, lines} = options;
@@ -332,7 +338,7 @@ function rectangleMap(options) {
     c.fillStyle = color('--faint');
     c.strokeStyle = color('--rule');
     c.textAlign = 'right';
-    for (const t of options.yTicks ? options.yTicks() : ticks(0, yMax, 4)) {
+    for (const t of options.yTicks ? options.yTicks() : binaryTicks(yMax)) {
       c.fillText(yLabel(t), margin.left - 9, size.y(t) + (options.yTicks ? 12 : 4));
       if (options.yTicks) continue;
       c.beginPath();

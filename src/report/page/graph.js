@@ -28,7 +28,7 @@ function graphModel(view, entry) {
   model.type = n => n.t.map(t => view.types[t]).join(', ');
   model.title = item => item.isGroup ? item.n : item.m || item.n || model.op(item);
   model.detail = item => {
-    if (item.isGroup) return (item.s === undefined ? '' : 'kernel, ') + item.c + ' ops';
+    if (item.isGroup) return (item.s === undefined ? '' : 'kernel, ') + item.c + (item.c === 1 ? ' op' : ' ops');
     return (item.n && !item.k ? model.op(item) + ' ' : '') + (item.t.length ? view.types[item.t[0]] : '');
   };
   model.parent = i => items[i].g === undefined ? -1 : count + items[i].g;
@@ -178,7 +178,7 @@ function graphViewer(entries) {
     render();
   }});
   const colorField = el('label', {class: 'field'}, 'Colour', colors);
-  const search = el('input', {type: 'search', placeholder: 'Search name, op, shape, kernel', 'aria-label': 'Search', autocomplete: 'off', spellcheck: 'false'});
+  const search = el('input', {type: 'search', placeholder: 'Search name, op, kernel', 'aria-label': 'Search', autocomplete: 'off', spellcheck: 'false'});
   const found = el('div', {class: 'found'});
   const bar = el('div', {class: 'bar'}, el('h2', {}, 'Graph'), choices.length > 1 ? select : el('span', {class: 'soft mono'}, choices[0].label),
     el('span', {class: 'space'}), button('Open all', 'Open every group', () => openAll(true)), button('Close all', 'Close every group', () => openAll(false)),
@@ -359,10 +359,10 @@ function graphViewer(entries) {
 
   // -- The panel --
 
-  function link(i, note) {
+  function link(i, name) {
     const item = model.items[i];
     return el('button', {type: 'button', onclick: () => model.isDrawn(i) && pick(i, true)},
-      el('span', {}, item.n || model.title(item)), el('span', {}, note || (item.k === 3 && item.a ? item.a : model.type(item))));
+      el('span', {}, name || item.n || model.title(item)), el('span', {}, (item.k === 3 && item.a ? item.a : model.type(item))));
   }
 
   function list(title, links) {
@@ -402,7 +402,7 @@ function graphViewer(entries) {
       : !model.items[i].k && counts.set(model.op(model.items[i]), (counts.get(model.op(model.items[i])) || 0) + 1);
     walk(item.number);
     const ops = [...counts].sort((a, b) => b[1] - a[1]);
-    return [el('h3', {}, item.n), el('div', {class: 'type'}, step ? 'kernel' : 'group', ' of ' + item.c + ' ops'),
+    return [el('h3', {}, item.n), el('div', {class: 'type'}, step ? 'kernel' : 'group', ' of ' + item.c + (item.c === 1 ? ' op' : ' ops')),
       rows(step ? stepRows(step) : [['steps', inside.length ? String(inside.length) : undefined], ['time', time ? duration(time) : undefined],
         ['operations', inside.some(s => s.f) ? scaled(inside.reduce((sum, s) => sum + s.f, 0), 'FLOP') : undefined]]),
       step && step.y && el('p', {class: 'why'}, step.y),
@@ -417,7 +417,7 @@ function graphViewer(entries) {
         ['device', e.device], ['threads', e.device ? String(e.threads) : undefined], ['steps', e.steps ? String(e.steps.length) : undefined],
         ['working memory', e.memory ? bytes(e.memory.bytes) : undefined]]),
       list('Inputs', model.view.nodes.filter(n => n.k === 1).map(n => link(n.number))),
-      list('Outputs', model.view.nodes.filter(n => n.r !== undefined).map(n => link(n.number, model.type(n)))),
+      list('Outputs', model.view.nodes.filter(n => n.r !== undefined).map(n => link(n.number, n.r))),
       el('p', {class: 'why'}, 'Click a group to open it, its head to close it. Drag to move; scroll to zoom once the graph is clicked. ',
         'Keys: / search, + and \u2212 zoom, 0 fit, Esc back.')];
   }
@@ -441,7 +441,7 @@ function graphViewer(entries) {
     for (const item of model.items) {
       if (item.g === undefined) continue;
       const step = model.step(item);
-      const where = [item.n || '', item.v || '', item.isGroup ? '' : model.op(item), item.isGroup ? '' : model.type(item), step ? step.n : '', item.r || ''].join(' ').toLowerCase();
+      const where = [item.n || '', item.v || '', model.title(item), item.isGroup ? '' : model.op(item), item.isGroup ? '' : model.type(item), step ? step.n : '', item.r || ''].join(' ').toLowerCase();
       if (words.length && words.every(w => where.includes(w))) list.push(item.number);
       if (list.length === 60) break;
     }
@@ -516,13 +516,12 @@ function graphViewer(entries) {
   const release = event => {
     pointers.delete(event.pointerId);
     if (!pointers.size) picture.classList.remove('dragging');
+    setTimeout(() => { moved = 0; }, 0); // a click that belongs to this comes first
   };
   picture.addEventListener('pointerup', release);
   picture.addEventListener('pointercancel', release);
   picture.addEventListener('click', event => {
-    const distance = moved;
-    moved = 0;
-    if (distance > 5) return;
+    if (moved > 5) return;
     const target = event.target.closest('[data-item]'), isHead = event.target.classList.contains('head');
     const i = target && (!target.classList.contains('frame') || isHead) ? Number(target.dataset.item) : -1;
     if (i >= model.count) toggle(i);

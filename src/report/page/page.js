@@ -37,7 +37,7 @@
     }}, el('option', {value: 'step'}, 'step'), el('option', {value: 'time'}, 'time'));
     section('curves', 'Curves', el('div', {class: 'bar'}, el('h2', {}, 'Curves'), el('span', {class: 'space'}),
       el('label', {class: 'field'}, 'Smoothing', smoothing), el('label', {class: 'field'}, 'Axis', byTime)),
-    el('div', {class: 'grid'}, groups.map(([title, series], i) => curveChart(title, series, groups.length === 1 || (i === 0 && groups.length % 2 === 1)))));
+    el('div', {class: groups.length % 3 === 0 ? 'grid' : 'grid two'}, groups.map(([title, series], i) => curveChart(title, series, groups.length === 1 || (i === 0 && groups.length % 2 === 1 && groups.length % 3 !== 0)))));
   }
 
   // ---- Samples, images, matrices, tables ----

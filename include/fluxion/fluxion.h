@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/fluxion.h: the core: build a graph with ops or read it as text, transform it, compile it, run it, train it.
    Included by the callers that want them: fluxion/nn.h (layers and losses), fluxion/kernel.h (kernels),
-   fluxion/custom.h (ops of the program), fluxion/stablehlo.h, fluxion/recording.h. */
+   fluxion/custom.h (ops of the program), fluxion/stablehlo.h, fluxion/recording.h, fluxion/report.h. */
 #ifndef FLUXION_FLUXION_H
 #define FLUXION_FLUXION_H
 

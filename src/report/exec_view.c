@@ -59,7 +59,7 @@ flx_code flxi_steps_of_routine(const flxi_program *m, const flxi_routine *l, flx
 
 typedef struct {
     const flxi_allocator *mem;
-    const flx_graph *g; /* of the routine at hand */
+    const flx_graph *g; /* of the current routine */
     flxi_index index;   /* of names: the step */
     bool ok;
 } named_steps;

@@ -51,7 +51,7 @@ static uint32_t producer(const flx_graph *g, uint32_t value)
     return flxi_value_at(g, value)->node;
 }
 
-/* The printer calls values without a name v0, v1, v2_2 …; such names tell nothing. */
+/* The printer calls values without a name v0, v1, v2_2 …; such names say nothing. */
 static bool is_automatic(const char *name)
 {
     if (name[0] != 'v' || name[1] < '0' || name[1] > '9')
@@ -510,7 +510,7 @@ static flx_code layout_group(making *m, uint32_t group, const making_edge *edges
     for (uint32_t i = 0; i < g->num_items; i++) {
         bool is_leaf = g->items[i] < v->num_nodes && flxi_node_at(m->g, g->items[i])->nin == 0;
         width[i] = v->items[g->items[i]].width;
-        pull[i] = is_leaf ? 0.1 : 1; /* parameters are beside the way of the data */
+        pull[i] = is_leaf ? 0.02 : 1; /* parameters are beside the way of the data */
         index[g->items[i]] = i;
     }
     for (uint32_t i = 0; i < num_edges; i++)
@@ -553,24 +553,29 @@ static flx_code layout_all(making *m)
 static flx_code open_groups(making *m)
 {
     flxi_graph_view *v = m->v;
-    uint32_t visible = v->groups[0].num_items, opened = 1;
-    bool *is_next = flxi_new(&m->scratch, bool, v->num_groups);
-    if (!is_next)
+    uint32_t visible = v->groups[0].num_items;
+    bool *was_open = flxi_new(&m->scratch, bool, v->num_groups), goes_on = true;
+    if (!was_open)
         return oom(m);
     v->groups[0].is_open = true;
-    while (opened) {
-        uint32_t more = opened = 0;
+    while (goes_on) {
+        bool is_whole = true; /* all of the level fit */
+        goes_on = false;
+        for (uint32_t i = 0; i < v->num_groups; i++)
+            was_open[i] = v->groups[i].is_open;
         for (uint32_t i = 1; i < v->num_groups; i++) {
             const flxi_view_item *item = &v->items[v->num_nodes + i];
             bool is_kernel = item->step != FLXI_VIEW_NONE;
-            is_next[i] = !v->groups[i].is_open && !is_kernel && v->groups[item->parent].is_open;
-            more += is_next[i] ? v->groups[i].num_items - 1 : 0;
+            uint32_t more = v->groups[i].num_items - 1;
+            if (was_open[i] || is_kernel || !was_open[item->parent])
+                continue;
+            is_whole = is_whole && visible + more <= FLXI_VIEW_OPEN;
+            if (visible + more > FLXI_VIEW_OPEN)
+                continue;
+            v->groups[i].is_open = goes_on = true;
+            visible += more;
         }
-        for (uint32_t i = 1; visible + more <= FLXI_VIEW_OPEN && i < v->num_groups; i++) {
-            v->groups[i].is_open |= is_next[i];
-            opened += is_next[i];
-        }
-        visible += more;
+        goes_on = goes_on && is_whole;
     }
     return FLX_OK;
 }

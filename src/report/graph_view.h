@@ -61,7 +61,7 @@ typedef struct {
     uint32_t num_steps;
 } flxi_view_steps;
 
-/* What a node is called, NULL where it has no name that a person gave. */
+/* What a node is called, NULL where it has only an automatic name. */
 const char *flxi_view_name(const flx_graph *g, uint32_t node);
 
 /* Freed by flxi_graph_view_free(), also after a failure. */

@@ -3,8 +3,8 @@
 
    An event file is a list of records (TFRecord): the length of the data as 8 bytes, its checksum, the data, and the
    checksum of that, lowest byte first. Checksums are CRC-32C, masked: rotated right by 15 bits, plus 0xa282ead8. The
-   data is a protocol buffer of the message Event (wall_time = 1, step = 2, file_version = 3, summary = 5) with a Summary
-   (value = 1) of one Value (tag = 1, simple_value = 2). */
+   data is a protocol buffer of the message Event (wall_time = 1, step = 2, file_version = 3, summary = 5) with a
+   Summary (value = 1) of one Value (tag = 1, simple_value = 2). */
 #include "format/endian.h"
 #include "report/report_data.h"
 #include "report/report_text.h"
@@ -141,8 +141,10 @@ static void add_point(flxi_strbuf *out, const char *name, const flxi_report_poin
     if (!value->failed)
         add_field(summary, 1, value->at, value->n);
     add_double(event, 1, p->time);
-    add_key(event, 2, WIRE_VARINT);
-    add_varint(event, (uint64_t)p->step);
+    if (p->step) { /* a field that is zero is left out */
+        add_key(event, 2, WIRE_VARINT);
+        add_varint(event, (uint64_t)p->step);
+    }
     out->failed |= summary->failed;
     if (!out->failed)
         add_field(event, 5, summary->at, summary->n);

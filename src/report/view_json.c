@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_json.c: see view_json.h. Keys are short because there may be many thousands of nodes:
 
-     node   o op, n name, m short name where that differs, v automatic name, t types of results, i operands (node + result * 2^25), a attributes, k kind of leaf (1 input, 2
-            parameter, 3 constant), b names of bodies, r name of output, p phase, s step, g group, l layer, x, w
+     node   o op, n name, m short name where that differs, v automatic name, t types of results,
+            i operands (node + result * 2^25), a attributes, k kind of leaf (1 input, 2 parameter, 3 constant),
+            b names of bodies, r name of output, p phase, s step, g group, l layer, x, w
      group  n title, c number of ops, p phase, s step, g group, l layer, x, w, open, W width inside, L layers inside,
             e edges with waypoints or that are special: from, to, 1 reversed + 2 long, x of waypoints
 
@@ -172,7 +173,8 @@ static void add_node(view_writer *w, uint32_t i)
     if (leaf_kind(n))
         flxi_addf(out, ",\"k\":%d", leaf_kind(n));
     w->text.n = 0;
-    flxi_add_attrs(g, i, &w->text);
+    if (!flxi_is_input(n) && !flxi_is_param(n)) /* of which the type is all there is to say */
+        flxi_add_attrs(g, i, &w->text);
     if (w->text.n && !w->text.failed) {
         flxi_add_text(out, ",\"a\":\"");
         flxi_json_part(out, w->text.at, w->text.n < MAX_ATTRS ? w->text.n : MAX_ATTRS);

@@ -4,7 +4,7 @@
 #include <fluxion/fluxion.h>
 
 #if defined(FLUXION_KERNEL_H) || defined(FLUXION_NN_H) || defined(FLUXION_CUSTOM_H) || defined(FLUXION_STABLEHLO_H) || \
-    defined(FLUXION_RECORDING_H)
+    defined(FLUXION_RECORDING_H) || defined(FLUXION_REPORT_H)
 #error "fluxion.h is the core: these headers are included by the callers that want them"
 #endif
 

@@ -6,6 +6,7 @@
 
 #include <fluxion/fluxion.h>
 #include <fluxion/recording.h>
+#include <fluxion/report.h>
 #include <fluxion/stablehlo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,28 @@ static flx_code call_show(const subject *s, const char *device, flx_error *err)
     return code;
 }
 
+static flx_code call_report(const subject *s, const char *device, flx_error *err)
+{
+    flx_buffer page = {0}, picture = {0}, dot = {0};
+    const flx_compile_options o = {.struct_size = sizeof o, .device = strcmp(device, "ref") == 0 ? "cpu" : device};
+    flx_exec *e = flx_compile(s->g, &o, err);
+    const flx_report_graph what = {.struct_size = sizeof what, .graph = s->g, .exec = e};
+    flx_report *r = e ? flx_report_new(s->ctx, NULL, err) : NULL;
+    flx_code code = r ? flx_report_add_graph(r, &what, err) : (flx_code)err->code;
+    if (code == FLX_OK)
+        code = flx_report_print(r, FLX_REPORT_HTML, &page, err);
+    if (code == FLX_OK)
+        code = flx_report_draw(&what, FLX_DRAWING_SVG, &picture, err);
+    if (code == FLX_OK)
+        code = flx_report_draw(&what, FLX_DRAWING_DOT, &dot, err);
+    flx_buffer_free(&page);
+    flx_buffer_free(&picture);
+    flx_buffer_free(&dot);
+    flx_report_free(r);
+    flx_exec_free(e);
+    return code;
+}
+
 static flx_code call_compile(const subject *s, const char *device, flx_error *err)
 {
     feeding f = feeds_of(s);
@@ -270,6 +293,7 @@ static const struct {
     {"flx_run", run, true},
     {"flx_compile", call_compile, true},
     {"flx_show_stage", call_show, true},
+    {"flx_report_add_graph", call_report, true},
     {"flx_graph_print", call_print, true},
     {"flx_export_stablehlo", call_export, false},
     {"flx_grad", call_grad, false},

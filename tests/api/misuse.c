@@ -10,6 +10,7 @@
 #include <fluxion/fluxion.h>
 #include <fluxion/kernel.h>
 #include <fluxion/recording.h>
+#include <fluxion/report.h>
 #include <fluxion/stablehlo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -705,4 +706,95 @@ TEST(api_foreign_names_after_a_long_prefix)
     CHECK_EQ_STR(row.ours, "pool");
     memcpy(name + 300, "MaxPool2d", sizeof "MaxPool2d"); /* no module: a name of 309 letters */
     CHECK_CODE(flx_foreign_find(name, &row), FLX_E_NAME, NULL);
+}
+
+/* ---- Reports ---- */
+
+static flx_code with_report(fixture *f, flx_code (*call)(fixture *f, flx_report *r, flx_error *err), flx_error *err)
+{
+    flx_report *r = flx_report_new(f->ctx, NULL, err);
+    CHECK_MADE(r, err);
+    flx_code code = call(f, r, err);
+    flx_report_free(r);
+    return code;
+}
+
+#define REPORT_CALL(name, ...)                                           \
+    static flx_code name##_on(fixture *f, flx_report *r, flx_error *err) \
+    {                                                                    \
+        (void)f; /* some do not use it */                                \
+        __VA_ARGS__                                                      \
+    }                                                                    \
+    static flx_code name(fixture *f, flx_error *err)                     \
+    {                                                                    \
+        return with_report(f, name##_on, err);                           \
+    }
+
+static flx_code made_report(flx_report *r, const flx_error *err)
+{
+    flx_report_free(r);
+    return r ? FLX_OK : (flx_code)err->code;
+}
+
+CALL(report_without_context, return made_report(flx_report_new(NULL, NULL, err), err);)
+CALL(report_flags, flx_report_options o = {.flags = NO_FLAG}; return made_report(flx_report_new(f->ctx, &o, err), err);)
+CALL(report_null_value, return flx_report_add_value(NULL, "a", 1, 1, err);)
+REPORT_CALL(report_null_series, return flx_report_add_value(r, NULL, 1, 1, err);)
+REPORT_CALL(report_null_fact, return flx_report_add_fact(r, "a", NULL, err);)
+REPORT_CALL(report_null_text, return flx_report_add_text(r, "a", 1, NULL, err);)
+REPORT_CALL(report_null_image, return flx_report_add_image(r, "a", 1, NULL, err);)
+REPORT_CALL(report_image_of_a_row, return flx_report_add_image(r, "a", 1, f->x, err);)
+REPORT_CALL(report_no_columns, return flx_report_add_table(r, "a", x_only, 0, NULL, 0, err);)
+REPORT_CALL(report_no_cells, return flx_report_add_table(r, "a", x_only, 1, NULL, 1, err);)
+REPORT_CALL(report_null_cell, const char *none[] = {NULL};
+            return flx_report_add_table(r, "a", x_only, 1, none, 1, err);)
+REPORT_CALL(report_no_counts, return flx_report_add_confusion(r, "a", x_only, 1, NULL, err);)
+REPORT_CALL(report_no_classes, int64_t n = 0; return flx_report_add_confusion(r, "a", NULL, 0, &n, err);)
+REPORT_CALL(report_many_classes, int64_t n = 0; return flx_report_add_confusion(r, "a", NULL, 1001, &n, err);)
+REPORT_CALL(report_null_graph, return flx_report_add_graph(r, NULL, err);)
+REPORT_CALL(report_no_graph, flx_report_graph o = {0}; return flx_report_add_graph(r, &o, err);)
+REPORT_CALL(report_graph_flags, flx_report_graph o = {.graph = f->g, .flags = NO_FLAG};
+            return flx_report_add_graph(r, &o, err);)
+REPORT_CALL(report_null_buffer, return flx_report_print(r, FLX_REPORT_HTML, NULL, err);)
+REPORT_CALL(report_unknown_form, flx_buffer b = {0}; return flx_report_print(r, (flx_report_form)0, &b, err);)
+REPORT_CALL(report_null_path, return flx_report_write(r, FLX_REPORT_CSV, NULL, err);)
+CALL(report_draw_form, flx_report_graph o = {.graph = f->g}; flx_buffer b = {0};
+     return flx_report_draw(&o, (flx_drawing)3, &b, err);)
+CALL(report_draw_nothing, flx_report_graph o = {0}; flx_buffer b = {0};
+     return flx_report_draw(&o, FLX_DRAWING_SVG, &b, err);)
+CALL(report_trace_nothing, flx_buffer b = {0}; return flx_report_trace(f->exec, NULL, &b, err);)
+CALL(trace_nothing, flx_tensor *y = NULL; return flx_exec_trace(f->exec, NULL, f->feeds, 2, &y, NULL, err);)
+CALL(trace_no_room, flx_tensor *y = NULL; flx_run_trace t = {.event_capacity = 3};
+     return flx_exec_trace(f->exec, NULL, f->feeds, 2, &y, &t, err);)
+
+TEST(api_misuse_of_reports)
+{
+    static const misuse rows[] = {
+        {"no context", FLX_E_USAGE, "flx_report_new", report_without_context},
+        {"unknown flags", FLX_E_USAGE, "flags", report_flags},
+        {"no report", FLX_E_USAGE, "flx_report_add_value", report_null_value},
+        {"no series", FLX_E_USAGE, "flx_report_add_value", report_null_series},
+        {"no value of a fact", FLX_E_USAGE, "flx_report_add_fact", report_null_fact},
+        {"no text", FLX_E_USAGE, "flx_report_add_text", report_null_text},
+        {"no image", FLX_E_USAGE, "flx_report_add_image", report_null_image},
+        {"an image of rank 1", FLX_E_SHAPE, "[height, width]", report_image_of_a_row},
+        {"a table without columns", FLX_E_USAGE, "column", report_no_columns},
+        {"a table without cells", FLX_E_USAGE, "cell", report_no_cells},
+        {"a cell that is NULL", FLX_E_USAGE, "cell", report_null_cell},
+        {"a matrix without counts", FLX_E_USAGE, "flx_report_add_confusion", report_no_counts},
+        {"a matrix without classes", FLX_E_SIZE, "classes", report_no_classes},
+        {"a matrix of many classes", FLX_E_SIZE, "classes", report_many_classes},
+        {"no struct", FLX_E_USAGE, "flx_report_add_graph", report_null_graph},
+        {"neither graph nor executable", FLX_E_USAGE, "flx_report_add_graph", report_no_graph},
+        {"unknown flags of a graph", FLX_E_USAGE, "flags", report_graph_flags},
+        {"no buffer", FLX_E_USAGE, "flx_report_print", report_null_buffer},
+        {"a form that does not exist", FLX_E_USAGE, "form", report_unknown_form},
+        {"no path", FLX_E_USAGE, "flx_report_write", report_null_path},
+        {"a drawing that does not exist", FLX_E_USAGE, "form", report_draw_form},
+        {"a drawing of nothing", FLX_E_USAGE, "flx_report_draw", report_draw_nothing},
+        {"no trace", FLX_E_USAGE, "flx_report_trace", report_trace_nothing},
+        {"a trace to nowhere", FLX_E_USAGE, "flx_exec_trace", trace_nothing},
+        {"a trace without its list", FLX_E_USAGE, "flx_exec_trace", trace_no_room},
+    };
+    CHECK_ROWS(rows);
 }

@@ -11,6 +11,7 @@
 #include <fluxion/kernel.h>
 #include <fluxion/nn.h>
 #include <fluxion/recording.h>
+#include <fluxion/report.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,39 @@ static flx_code call_exec_profile(fixture *f, const void *options, flx_error *er
     flx_tensor *y = NULL;
     flx_code code = flx_exec_profile(f->exec, options, f->feeds, 2, &y, NULL, 0, NULL, err);
     flx_tensor_release(y);
+    return code;
+}
+
+static flx_code call_exec_trace(fixture *f, const void *options, flx_error *err)
+{
+    flx_tensor *y = NULL;
+    flx_run_trace trace = {0};
+    flx_code code = flx_exec_trace(f->exec, options, f->feeds, 2, &y, &trace, err);
+    flx_tensor_release(y);
+    return code;
+}
+
+static flx_code call_report_new(fixture *f, const void *options, flx_error *err)
+{
+    flx_report *r = flx_report_new(f->ctx, options, err);
+    flx_report_free(r);
+    return r ? FLX_OK : (flx_code)err->code;
+}
+
+static flx_code call_report_add_graph(fixture *f, const void *options, flx_error *err)
+{
+    flx_report *r = flx_report_new(f->ctx, NULL, err);
+    flx_code code = flx_report_add_graph(r, options, err);
+    flx_report_free(r);
+    return code;
+}
+
+static flx_code call_report_draw(fixture *f, const void *options, flx_error *err)
+{
+    flx_buffer text = {0};
+    (void)f;
+    flx_code code = flx_report_draw(options, FLX_DRAWING_SVG, &text, err);
+    flx_buffer_free(&text);
     return code;
 }
 
@@ -449,6 +483,9 @@ static const flx_run_options for_run = {.struct_size = sizeof for_run,
                                         .print_user = &status_of_run,
                                         .dims = no_dims,
                                         .status = &status_of_run};
+static const flx_report_options for_report = {
+    .struct_size = sizeof for_report, .title = "t", .about = "a", .clock_user = &status_of_run};
+static flx_report_graph for_report_graph = {.struct_size = sizeof for_report_graph, .title = "t"}; /* + the graph */
 static const flx_rewrite_options for_rewrite = {.struct_size = sizeof for_rewrite, .flags = FLX_REWRITE_EXACT};
 static const flx_kernel_run_options for_kernel_run = {.struct_size = sizeof for_kernel_run,
                                                       .flags = FLX_KERNEL_CHECKED,
@@ -547,6 +584,10 @@ static const options_row rows[] = {
     ROW(flx_run_options, trainer_step_with, for_run, 0),
     ROW(flx_run_options, exec_start, for_run, 0),
     ROW(flx_run_options, exec_profile, for_run, 0),
+    ROW(flx_run_options, exec_trace, for_run, 0),
+    ROW(flx_report_options, report_new, for_report, 0),
+    ROW(flx_report_graph, report_add_graph, for_report_graph, offsetof(flx_report_graph, exec)),
+    ROW(flx_report_graph, report_draw, for_report_graph, offsetof(flx_report_graph, exec)),
     ROW(flx_run_options, exec_record, for_run, 0),
     ROW(flx_run_options, recording_run, for_run, 0),
     ROW(flx_rewrite_options, rewrite_patterns, for_rewrite, 0),
@@ -624,6 +665,7 @@ static void check_row(fixture *f, const options_row *r)
 TEST(api_options_accept_every_prefix)
 {
     fixture f = fixture_new();
+    for_report_graph.graph = f.g;
     for (size_t i = 0; i < NUM_ROWS; i++)
         check_row(&f, &rows[i]);
     fixture_free(&f);
@@ -684,9 +726,10 @@ static void check_uses(const char *text, const char *type)
 
 TEST(api_options_table_is_complete)
 {
-    static const char *const headers[] = {
-        "catalogue.h", "checkpoint.h", "custom.h", "data.h",      "exec.h",   "graph.h", "kernel.h", "lower.h",
-        "nn.h",        "recording.h",  "run.h",    "stablehlo.h", "tensor.h", "text.h",  "train.h",  "transform.h"};
+    static const char *const headers[] = {"catalogue.h", "checkpoint.h", "custom.h",    "data.h",   "exec.h",
+                                          "graph.h",     "kernel.h",     "lower.h",     "nn.h",     "recording.h",
+                                          "report.h",    "run.h",        "stablehlo.h", "tensor.h", "text.h",
+                                          "train.h",     "transform.h"};
     enum { NUM_HEADERS = sizeof headers / sizeof *headers };
     char *texts[NUM_HEADERS];
     size_t found = 0;

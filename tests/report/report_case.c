@@ -67,7 +67,7 @@ report_run report_run_graph(const flx_graph *g, uint32_t compile_flags)
     flx_error err = {0};
     report_run run = {0};
     const flx_compile_options options = {
-        .struct_size = sizeof options, .device = "cpu", .flags = compile_flags, .cache = FLX_CACHE_OFF};
+        .struct_size = sizeof options, .device = "cpu", .flags = compile_flags, .threads = 2, .cache = FLX_CACHE_OFF};
     flx_feed feeds[MAX_LEAVES];
     size_t leaves = flx_graph_input_count(g), outputs = flx_graph_output_count(g);
     CHECK(leaves <= MAX_LEAVES);

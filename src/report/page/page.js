@@ -150,7 +150,7 @@
   function profile(entry) {
     const total = entry.steps.reduce((sum, s) => sum + (s.d === 0 ? s.t : 0), 0) || 1;
     const list = entry.steps.map((s, i) => ({s, i})).filter(({s}) => s.t !== undefined).sort((a, b) => b.s.t - a.s.t).slice(0, 200);
-    const cell = (text, css) => el('td', {class: css || 'number'}, text);
+    const cell = (text, css = 'number') => el('td', {class: css}, text);
     return el('div', {class: 'card'}, el('div', {class: 'scroll'}, el('table', {class: 'data'}, el('thead', {}, el('tr', {},
       ['step', 'kind', 'runs', 'time', 'share', 'bytes', 'B/s', 'FLOP/s'].map((name, k) => el('th', {class: k > 1 ? 'number' : ''}, name)))),
     el('tbody', {}, list.map(({s}) => {

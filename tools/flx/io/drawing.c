@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Takes the text over. */
+/* Takes ownership of the text. */
 static int write_text(flx_buffer *text, const char *path)
 {
     int status = STATUS_OK;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { PAD = 16, HEAD = 32, MARGIN = 20, TITLE_ROOM = 34 };
+enum { PAD = 16, HEAD = 32, MARGIN = 20, TITLE_ROOM = 34, FAR = 700 }; /* an edge that is longer is drawn lightly */
 
 typedef struct {
     double x, y, w, h; /* of the box: left, top */
@@ -266,7 +266,7 @@ static void add_edge(const picture *p, const visible_edge *e)
     const flxi_layout_edge *l = layout_edge(v, e);
     const placed *from = &p->at[e->from], *to = &p->at[e->to], *around = &p->at[parent_item(v, e->above)];
     const flxi_view_group *g = &v->groups[v->items[e->above].parent];
-    bool is_far = (l && (l->is_long || l->is_reversed)) || e->from != e->above || e->to != e->below;
+    bool is_far = (l && (l->is_long || l->is_reversed)) || to->y - from->y - from->h > FAR;
     double x = from->x + from->w / 2, y = from->y + from->h;
     flxi_addf(p->out, "<path class=\"edge%s\" d=\"M", is_far ? " far" : "");
     add_pair(p->out, x, y);

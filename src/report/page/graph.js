@@ -3,7 +3,7 @@
 // is turned into positions for the groups that are open, as graph_draw.c does for pictures. Items are nodes, by number,
 // and after them groups; src/report/view_json.c explains the keys.
 
-const BOX_HEIGHT = 40, BETWEEN = 34, PAD = 16, HEAD = 30, RESULT = 33554432;
+const BOX_HEIGHT = 40, BETWEEN = 34, PAD = 16, HEAD = 30, RESULT = 33554432, FAR = 700;
 const PHASES = ['forward', 'backward', 'update'];
 
 function cut(text, max) {
@@ -146,7 +146,7 @@ function edgePath(model, places, e) {
   }
   const tx = to.x + to.w / 2, ty = to.y;
   const head = 'M' + (tx - 3.6).toFixed(1) + ' ' + (ty - 6.5).toFixed(1) + 'h7.2L' + tx.toFixed(1) + ' ' + ty.toFixed(1) + 'z';
-  const isFar = (known && known.flags) || e.from !== e.above || e.to !== e.below;
+  const isFar = (known && known.flags) || ty - from.y - from.h > FAR;
   return {d: d + curve(x, y, tx, ty - 6), head, isFar: !!isFar};
 }
 

@@ -135,37 +135,67 @@ static flx_code place_nodes(making *m)
 
 /* ---- Kernels ---- */
 
+typedef struct {
+    uint32_t count; /* nodes that are drawn */
+    uint32_t name;  /* the group of names that contains them all */
+    uint8_t phase;
+    uint32_t group; /* + 1, once it is made */
+} kernel_group;
+
+/* The kernel of a node, NULL where there is none. */
+static kernel_group *kernel_of(const making *m, kernel_group *kernels, uint32_t node)
+{
+    uint32_t s = m->steps->step_of[node];
+    bool is_kernel = s < m->steps->num_steps && m->steps->kernel_names[s] && m->parent_of[node] != FLXI_VIEW_NONE;
+    return is_kernel ? &kernels[s] : NULL;
+}
+
+/* A kernel may compute nodes of several phases. It belongs to the first of them, or where it reads results of a later
+   one, to that. */
+static void find_kernel_phases(const making *m, kernel_group *kernels)
+{
+    for (uint32_t i = 0; i < m->g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(m->g, i);
+        kernel_group *own = kernel_of(m, kernels, i);
+        for (uint32_t k = 0; own && k < n->nin; k++) {
+            uint32_t p = producer(m->g, n->in[k]);
+            const kernel_group *other = kernel_of(m, kernels, p);
+            uint8_t phase = other ? other->phase : m->phases[p];
+            if (other != own && flxi_node_at(m->g, p)->nin && phase > own->phase)
+                own->phase = phase;
+        }
+    }
+}
+
 /* Nodes that one kernel computes are in a group of its own, inside of the group that contains them all. */
 static flx_code group_kernels(making *m)
 {
-    uint32_t n = m->steps->num_steps;
-    uint32_t *name_of = flxi_new(&m->scratch, uint32_t, n + 1), *count = flxi_new(&m->scratch, uint32_t, n + 1);
-    uint32_t *group_of = flxi_new(&m->scratch, uint32_t, n + 1);
-    uint8_t *phase_of = flxi_new(&m->scratch, uint8_t, n + 1);
-    if (!name_of || !count || !group_of || !phase_of)
+    kernel_group *kernels = flxi_new(&m->scratch, kernel_group, m->steps->num_steps + 1);
+    if (!kernels)
         return oom(m);
     for (uint32_t i = 0; i < m->g->node_count; i++) {
-        uint32_t s = m->steps->step_of[i];
-        if (s >= n || !m->steps->kernel_names[s] || m->parent_of[i] == FLXI_VIEW_NONE)
+        kernel_group *k = kernel_of(m, kernels, i);
+        if (!k)
             continue;
-        name_of[s] = count[s] ? flxi_common_group(&m->names, name_of[s], m->names.of[i]) : m->names.of[i];
-        phase_of[s] = m->phases[i];
-        count[s]++;
+        k->name = k->count ? flxi_common_group(&m->names, k->name, m->names.of[i]) : m->names.of[i];
+        k->phase = k->count && k->phase < m->phases[i] ? k->phase : m->phases[i];
+        k->count++;
     }
+    find_kernel_phases(m, kernels);
     for (uint32_t i = 0; i < m->g->node_count; i++) {
-        uint32_t s = m->steps->step_of[i];
-        if (s >= n || !m->steps->kernel_names[s] || m->parent_of[i] == FLXI_VIEW_NONE || count[s] < 2)
+        kernel_group *k = kernel_of(m, kernels, i);
+        if (!k || k->count < 2)
             continue;
-        if (!group_of[s]) {
-            uint32_t parent = group_for(m, phase_of[s], name_of[s]);
-            making_group group = {.name = m->steps->kernel_names[s], .parent = parent, .phase = phase_of[s], .step = s};
+        if (!k->group) {
+            uint32_t s = m->steps->step_of[i], parent = group_for(m, k->phase, k->name);
+            making_group group = {.name = m->steps->kernel_names[s], .parent = parent, .phase = k->phase, .step = s};
             group.is_kernel = true;
             uint32_t made = parent == FLXI_VIEW_NONE ? parent : add_group(m, &group);
             if (made == FLXI_VIEW_NONE)
                 return oom(m);
-            group_of[s] = made + 1;
+            k->group = made + 1;
         }
-        m->parent_of[i] = group_of[s] - 1;
+        m->parent_of[i] = k->group - 1;
     }
     return FLX_OK;
 }

@@ -110,7 +110,8 @@ void flxi_steps_json(const flxi_program *m, const flx_run_trace *trace, flxi_str
     for (size_t i = 0; i < m->all_steps.n; i++) {
         const flxi_routine *l = m->all_steps.at[i].block;
         const flxi_step *s = step_at(m, i);
-        const flx_step_time *t = trace && i < trace->num_steps && i < trace->step_capacity ? &trace->steps[i] : NULL;
+        bool has_time = trace && trace->steps && i < trace->num_steps && i < trace->step_capacity;
+        const flx_step_time *t = has_time ? &trace->steps[i] : NULL;
         flxi_add_text(out, i ? ",\n{\"k\":" : "\n{\"k\":");
         flxi_json_string(out, flxi_step_kind_name(l, s));
         flxi_add_text(out, ",\"n\":");
@@ -127,16 +128,19 @@ void flxi_steps_json(const flxi_program *m, const flx_run_trace *trace, flxi_str
     flxi_add_char(out, ']');
 }
 
-void flxi_events_json(const flx_run_trace *trace, flxi_strbuf *out)
+void flxi_events_json(const flxi_program *m, const flx_run_trace *trace, flxi_strbuf *out)
 {
-    size_t n = trace->num_events < trace->event_capacity ? trace->num_events : trace->event_capacity;
+    size_t n = trace->num_events < trace->event_capacity ? trace->num_events : trace->event_capacity, written = 0;
     flxi_add_char(out, '[');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && written < FLXI_VIEW_EVENTS; i++) {
         const flx_step_event *e = &trace->events[i];
-        flxi_addf(out, "%s%lld,%lld,%u,%u", i ? "," : "", (long long)e->start_ns, (long long)e->time_ns, e->step,
+        if (e->step >= m->all_steps.n) /* the trace is of another executable */
+            continue;
+        flxi_addf(out, "%s%lld,%lld,%u,%u", written ? "," : "", (long long)e->start_ns, (long long)e->time_ns, e->step,
                   e->thread);
+        written++;
     }
-    flxi_add_char(out, ']');
+    flxi_addf(out, "],\"left_out\":%zu", trace->num_events - written);
 }
 
 static void add_slot(const flxi_routine *l, const flxi_slot *s, flxi_strbuf *out)

@@ -14,9 +14,12 @@ flx_code flxi_steps_of_routine(const flxi_program *m, const flxi_routine *l, flx
 flx_code flxi_steps_by_name(const flxi_program *m, const flx_graph *g, flxi_arena *arena, flxi_view_steps *out,
                             flx_error *err);
 
-/* Arrays of JSON: the steps, with their times where there is a trace; and the memory plan of the main routine. */
+enum { FLXI_VIEW_EVENTS = 40000 }; /* that a page shows */
+
+/* Arrays of JSON: the steps, with their times where there is a trace; its first events, as start, time, step, thread of
+   each, one after the other; and the memory plan of the main routine. */
 void flxi_steps_json(const flxi_program *m, const flx_run_trace *trace, flxi_strbuf *out);
-void flxi_events_json(const flx_run_trace *trace, flxi_strbuf *out);
+void flxi_events_json(const flxi_program *m, const flx_run_trace *trace, flxi_strbuf *out);
 void flxi_memory_json(const flxi_program *m, flxi_strbuf *out);
 
 #endif

@@ -5,8 +5,8 @@
      layers     longest paths from the top; then everything that has more edges below than above moves down, so that
                 parameters are next to what reads them
      ways       an edge that passes layers gets a vertex in each of them, within a budget; longer ones have none
-     order      the vertices of a layer are sorted by the mean position of their neighbours, alternately down and up; the
-                order with the fewest crossings is kept
+     order      the vertices of a layer are sorted by the mean position of their neighbours, alternately down and up;
+                the order with the fewest crossings is kept
      positions  each vertex wants to be at the mean of its neighbours. Given the order and the widths of a layer, the
                 positions closest to that are an isotonic regression, which pooling adjacent violators solves exactly
                 in linear time; swept alternately down and up. */

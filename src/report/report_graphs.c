@@ -135,7 +135,7 @@ flx_code flx_report_add_graph(flx_report *r, const flx_report_graph *graph, flx_
     }
     if (program && o.trace && o.trace->events) {
         flxi_add_text(&b, ",\n\"events\":");
-        flxi_events_json(o.trace, &b);
+        flxi_events_json(program, o.trace, &b);
     }
     flxi_add_char(&b, '}');
     return flxi_report_append(r, FLXI_REPORT_GRAPHS, &b, err);

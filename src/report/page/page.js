@@ -173,7 +173,7 @@
       }
       if (entry.events && entry.events.length) {
         section('timeline' + more, several ? 'Timeline, ' + entry.title : 'Timeline', el('div', {class: 'bar'}, named('Timeline', entry),
-          el('span', {class: 'soft'}, 'One run, step by step. Drag to zoom, double-click to see all.')), timeline(entry));
+          el('span', {class: 'soft'}, 'One run, step by step. Drag to zoom, double-click to see all.' + (entry.left_out ? ' The last ' + entry.left_out + ' are not shown.' : ''))), timeline(entry));
       }
       if (entry.steps && entry.steps.some(s => s.t !== undefined)) {
         section('profile' + more, several ? 'Profile, ' + entry.title : 'Profile', el('div', {class: 'bar'}, named('Profile', entry)), profile(entry));

@@ -579,6 +579,20 @@ static flx_code layout_all(making *m)
     return FLX_OK;
 }
 
+/* Where no group is small enough and there are few of them, the first is opened: people want to see the ops. */
+static void open_first(flxi_graph_view *v)
+{
+    uint32_t first = 0;
+    bool is_any_open = v->groups[0].num_items > 12;
+    for (uint32_t i = v->num_groups; i-- > 1;) {
+        const flxi_view_item *item = &v->items[v->num_nodes + i];
+        is_any_open |= v->groups[i].is_open;
+        if (item->parent == 0 && item->step == FLXI_VIEW_NONE && item->layer == 0)
+            first = i;
+    }
+    v->groups[first].is_open |= !is_any_open;
+}
+
 /* Opens groups level by level while what is visible can be read at a glance; kernels stay closed. */
 static flx_code open_groups(making *m)
 {
@@ -607,6 +621,7 @@ static flx_code open_groups(making *m)
         }
         goes_on = goes_on && is_whole;
     }
+    open_first(v);
     return FLX_OK;
 }
 

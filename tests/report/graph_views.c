@@ -216,6 +216,21 @@ static flx_graph *long_graph(flx_context *ctx, int n)
     return g;
 }
 
+TEST(report_groups_without_names_open_the_first)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = long_graph(ctx, 300);
+    flxi_graph_view v = view_of(g);
+    uint32_t open = 0;
+    for (uint32_t i = 1; i < v.num_groups; i++)
+        open += v.groups[i].is_open;
+    CHECK(v.num_groups > 2 && v.groups[0].is_open);
+    CHECK_EQ_U64(open, 1);
+    flxi_graph_view_free(&v);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
 TEST(report_groups_of_ten_thousand_nodes_are_bounded)
 {
     flx_context *ctx = flx_context_new(NULL);

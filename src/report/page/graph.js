@@ -221,7 +221,7 @@ function graphViewer(entries) {
   function showKey() {
     const list = color === 'step' ? [...new Set(model.view.nodes.map(n => model.step(n)).filter(Boolean).map(s => s.k))].map(k => ['var(' + (KINDS[k] || '--c7') + ')', k])
       : color === 'time' ? [['var(--faint)', 'no time'], ['var(--backward)', 'most time']]
-        : PHASES.filter((_, p) => p === 0 || model.view.nodes.some(n => n.p === p && model.isDrawn(model.items.indexOf(n)))).map(p => ['var(--' + p + ')', p]);
+        : PHASES.filter((_, p) => p === 0 || model.view.nodes.some(n => n.p === p && model.isDrawn(model.items.indexOf(n)))).map(p => ['var(--' + p + ')', model.view.phases ? p : 'op']);
     if (color !== 'time') {
       if (model.view.nodes.some(n => n.k === 2)) list.push(['var(--param)', 'parameter']);
       if (model.view.nodes.some(n => n.k === 1)) list.push(['var(--input)', 'input']);

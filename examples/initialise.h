@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* initialise.h: initialises the parameters of a trainer, each in the way that is usual for its name; shared by the
-   examples that train networks of fluxion/nn.h. */
+/* initialise.h: initialises the parameters of a trainer, each as the graph says; shared by the examples that train
+   networks of fluxion/nn.h. */
 #ifndef INITIALISE_H
 #define INITIALISE_H
 
@@ -16,7 +16,7 @@ static flx_code initialise(flx_context *ctx, const flx_graph *g, flx_trainer *t,
         const char *name = flx_val_name(g, v);
         if (!flx_graph_input_is_param(g, i))
             continue;
-        flx_tensor *x = flx_nn_init(ctx, flx_val_type(g, v), flx_nn_usual_init(name), 1, 100 + i, err);
+        flx_tensor *x = flx_init_tensor(ctx, flx_val_type(g, v), flx_graph_input_init(g, i), 100 + i, err);
         code = x ? flx_trainer_set_param(t, name, x, err) : (flx_code)err->code;
         flx_tensor_release(x);
     }

@@ -110,8 +110,54 @@ FLX_API flx_val flx_input(flx_graph *g, const char *name, const flx_type *type);
 /** Declares the next input as a parameter: one that persists and that training updates. */
 FLX_API flx_val flx_param(flx_graph *g, const char *name, const flx_type *type);
 
+/* How a parameter is initialised: by random numbers, or by equal ones. `scale` is the value, bound or deviation where
+   the kind says so, otherwise a factor; 0 means 1 except for FLX_INIT_CONSTANT. The inputs and outputs of a matrix are
+   its first and last extents; those of a convolution's [outputs, inputs, spatial...] are counted with the spatial
+   ones. */
+enum {                                /* kinds of flx_init */
+       FLX_INIT_USUAL = 0,            /* nothing is said: see flx_graph_input_init() */
+       FLX_INIT_ZEROS = 1,            /* all 0 */
+       FLX_INIT_ONES = 2,             /* all 1 */
+       FLX_INIT_CONSTANT = 3,         /* all `scale` */
+       FLX_INIT_UNIFORM = 4,          /* within -scale and scale */
+       FLX_INIT_NORMAL = 5,           /* deviation scale */
+       FLX_INIT_TRUNCATED_NORMAL = 6, /* the same, within two deviations */
+       FLX_INIT_XAVIER_UNIFORM = 7,   /* within sqrt(6 / (inputs + outputs)) */
+       FLX_INIT_XAVIER_NORMAL = 8,    /* deviation sqrt(2 / (inputs + outputs)) */
+       FLX_INIT_HE_UNIFORM = 9,       /* within sqrt(6 / inputs) */
+       FLX_INIT_HE_NORMAL = 10,       /* deviation sqrt(2 / inputs) */
+       FLX_INIT_LECUN_UNIFORM = 11,   /* within sqrt(3 / inputs) */
+       FLX_INIT_LECUN_NORMAL = 12,    /* deviation sqrt(1 / inputs) */
+       FLX_INIT_ORTHOGONAL = 13,      /* orthonormal rows or columns, all axes but the last taken as one */
+       FLX_INIT_IDENTITY = 14,        /* of a matrix: ones in the diagonal */
+       FLX_INIT_KEY = 15              /* random bits of u32: a key of the random ops */
+};
+
+typedef struct flx_init {
+    int32_t kind;     /* FLX_INIT_… */
+    int32_t reserved; /* must be 0 */
+    double scale;
+} flx_init;
+
+/** Says how a parameter of the graph is initialised; a later call replaces it, and FLX_INIT_USUAL takes it back. It
+    does not change what the graph computes: neither the hash nor a comparison sees it. Printed text, the binary form,
+    copies and transforms keep it. Random kinds are for floating parameters, FLX_INIT_KEY for u32: DTYPE otherwise.
+    Returns `param`. */
+FLX_API flx_val flx_set_init(flx_graph *g, flx_val param, flx_init init);
+
+/** The initialisation of input i, which is a parameter: what was set, or else what is usual for its name. `gamma` (or
+    what ends in `.gamma`) is ones, `b`, `c`, `beta` and `bias` are zeros, as are all that are not floating; others are
+    Xavier-uniform. Of kind FLX_INIT_USUAL only for what is not a parameter. */
+FLX_API flx_init flx_graph_input_init(const flx_graph *g, size_t i);
+
+/** A tensor of a static type, initialised so; FLX_INIT_USUAL is that of a parameter without a name. Equal seeds give
+    equal numbers on every machine. NULL on failure. */
+FLX_API flx_tensor *flx_init_tensor(flx_context *ctx, const flx_type *type, flx_init init, uint64_t seed,
+                                    flx_error *err);
+
 /** Makes `v` the next output. With `name` NULL it is called after the value, or out0, out1 … by position; a name that
-    is taken gets the suffix _2, _3 … */
+    is taken gets the suffix _2, _3 … Outputs that a layer adds for its states (fluxion/nn.h) come after those
+    that are declared here. */
 FLX_API flx_code flx_output(flx_graph *g, flx_val v, const char *name);
 
 /** Names a value, for messages and printing. Inputs and parameters keep theirs. Returns `v`. */

@@ -129,28 +129,6 @@ FLX_API flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q);
 FLX_API flx_val flx_nn_ctc(flx_graph *g, flx_val log_probs, flx_val labels, flx_val input_lengths,
                            flx_val label_lengths, int64_t blank);
 
-/* ---- Initialising parameters ---- */
-
-typedef enum flx_nn_init_kind {
-    FLX_NN_ZEROS,
-    FLX_NN_ONES,
-    FLX_NN_XAVIER_UNIFORM, /* within sqrt(6 / (inputs + outputs)) */
-    FLX_NN_XAVIER_NORMAL,  /* deviation sqrt(2 / (inputs + outputs)) */
-    FLX_NN_HE_UNIFORM,     /* within sqrt(6 / inputs) */
-    FLX_NN_HE_NORMAL,      /* deviation sqrt(2 / inputs) */
-    FLX_NN_ORTHOGONAL      /* orthonormal rows or columns, of the matrix with all axes but the last joined */
-} flx_nn_init_kind;
-
-/** A tensor of a static floating type, times `gain`. Inputs and outputs are the first and last extents of a matrix;
-    those of a convolution's [out, in, spatial...] are counted with the spatial ones. Equal seeds give equal numbers.
-    NULL on failure. */
-FLX_API flx_tensor *flx_nn_init(flx_context *ctx, const flx_type *type, flx_nn_init_kind kind, double gain,
-                                uint64_t seed, flx_error *err);
-
-/** The usual kind for a parameter of a layer above, by the end of its name: gamma ones, b, c and beta zeros, others
-    FLX_NN_XAVIER_UNIFORM. */
-FLX_API flx_nn_init_kind flx_nn_usual_init(const char *name);
-
 #ifdef __cplusplus
 }
 #endif

@@ -227,7 +227,7 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
             type.dims[0] = size;
             type.rank++;
         }
-        uint32_t id = flxi_add_leaf(w->g, flxi_node_at(src, v->node)->op, v->name, &type);
+        uint32_t id = flxi_add_leaf_like(w->g, src, src->leaves.at[i], &type);
         if (!id)
             return flxi_built(w->g, &w->err);
         w->map[src->leaves.at[i]] = id;

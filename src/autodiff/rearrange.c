@@ -10,7 +10,7 @@ flx_code flxi_copy_leaves(const flx_graph *src, flx_graph *g, uint32_t *map, flx
 {
     for (size_t i = 0; i < src->leaves.n; i++) {
         const flxi_value *v = flxi_value_at(src, src->leaves.at[i]);
-        uint32_t id = flxi_add_leaf(g, flxi_node_at(src, v->node)->op, v->name, v->type);
+        uint32_t id = flxi_add_leaf_like(g, src, src->leaves.at[i], v->type);
         if (!id)
             return flxi_built(g, err);
         flxi_value_at(g, id)->pinned = v->pinned;

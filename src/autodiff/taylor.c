@@ -466,7 +466,7 @@ static flx_code declare_leaves(taylor *w, const char *const *names, size_t count
     for (size_t i = 0; i < w->t->leaves.n; i++) {
         uint32_t id = w->t->leaves.at[i];
         const flxi_value *v = flxi_value_at(w->t, id);
-        uint32_t made = flxi_add_leaf(w->out, flxi_node_at(w->t, v->node)->op, v->name, v->type);
+        uint32_t made = flxi_add_leaf_like(w->out, w->t, id, v->type);
         if (!made)
             return flxi_built(w->out, w->err);
         w->curves.at[id].order[0] = (flx_val){made, w->out->serial};

@@ -64,7 +64,7 @@ static flx_code declare_leaves(vmap_work *w)
             type.dims[axis] = w->size;
             type.rank++;
         }
-        uint32_t id = flxi_add_leaf(w->out, flxi_node_at(src, v->node)->op, v->name, &type);
+        uint32_t id = flxi_add_leaf_like(w->out, src, old, &type);
         if (!id)
             return flxi_built(w->out, w->err);
         w->map[old] = id;

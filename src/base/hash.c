@@ -84,6 +84,16 @@ bool flxi_index_next(const flxi_index *x, flxi_probe *p, uint32_t *value)
     return false;
 }
 
+void flxi_index_replace(flxi_index *x, uint64_t hash, uint32_t value, uint32_t by)
+{
+    uint32_t found;
+    for (flxi_probe p = flxi_index_first(x, hash); flxi_index_next(x, &p, &found);)
+        if (found == value) {
+            x->values[(p.slot - 1) & (x->cap - 1)] = by + 1; /* the probe is one slot further */
+            return;
+        }
+}
+
 void flxi_index_free(const flxi_allocator *mem, flxi_index *x)
 {
     flxi_free(mem, x->hashes, x->cap, sizeof *x->hashes);

@@ -29,6 +29,8 @@ bool flxi_index_add(const flxi_allocator *mem, flxi_index *x, uint64_t hash, uin
 /* Iterates over the numbers of a hash:  for (flxi_probe p = flxi_index_first(x, h); flxi_index_next(x, &p, &v);) */
 flxi_probe flxi_index_first(const flxi_index *x, uint64_t hash);
 bool flxi_index_next(const flxi_index *x, flxi_probe *p, uint32_t *value);
+/* A number that is in the index under this hash becomes another one. */
+void flxi_index_replace(flxi_index *x, uint64_t hash, uint32_t value, uint32_t by);
 void flxi_index_free(const flxi_allocator *mem, flxi_index *x);
 
 /* ---- Strings by number: each distinct text is kept once ---- */

@@ -165,7 +165,7 @@ static bool has_room(flx_graph *g)
 }
 
 /* True when g may grow; otherwise g holds the reason (or is NULL). */
-static bool may_build(flx_graph *g)
+bool flxi_may_build(flx_graph *g)
 {
     if (!flxi_graph_alive(g) || g->error.code)
         return false;
@@ -410,7 +410,7 @@ static flx_code add_checked(flx_graph *g, flxi_opcode op, const uint32_t *in, ui
 uint32_t flxi_add_node(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_t nin, void *attrs)
 {
     flx_error err = {0};
-    if (!may_build(g) || !has_room(g))
+    if (!flxi_may_build(g) || !has_room(g))
         return 0;
     uint32_t first = g->value_count + 1;
     const char *outer = g->pending_op;
@@ -432,7 +432,7 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
 {
     flx_type few[SMALL_RESULTS];
     flx_type *types = few;
-    if (!may_build(g) || !has_room(g) || !fits_stage(g, n->op, attrs))
+    if (!flxi_may_build(g) || !has_room(g) || !fits_stage(g, n->op, attrs))
         return 0;
     if (n->nout > SMALL_RESULTS)
         types = flxi_new(&g->arena, flx_type, n->nout);
@@ -473,7 +473,7 @@ static const uint32_t *read_operands(flx_graph *g, const char *op, const flx_val
 flx_code flx_attrs_check(flx_graph *g, const void *attrs, const char *type, size_t size, size_t alignment)
 {
     flx_error err = {0};
-    if (!may_build(g))
+    if (!flxi_may_build(g))
         return flx_graph_error(g, NULL);
     if (!attrs || !type || !alignment)
         return flxi_graph_failf(g, FLX_E_USAGE, NULL,
@@ -520,7 +520,7 @@ uint32_t flx_op(flx_graph *g, const char *op, const flx_val *inputs, size_t num_
 {
     char called[60];
     uint32_t first = 0;
-    if (may_build(g)) {
+    if (flxi_may_build(g)) {
         g->pending_op = op ? flxi_printable(called, sizeof called, op, strlen(op)) : NULL;
         g->is_call_pending = true;
         first = build_op(g, op, inputs, num_inputs, attrs, num_attrs);
@@ -537,7 +537,7 @@ flx_val flx_scalar(flx_graph *g, flx_dtype dtype, double value)
 {
     flx_val y = {0, 0};
     flx_error err = {0};
-    if (!may_build(g))
+    if (!flxi_may_build(g))
         return y;
     flx_type wide = {.dtype = FLX_F64};
     flx_type type = {.dtype = (int32_t)dtype};
@@ -620,7 +620,7 @@ uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx
     flx_error err = {0};
     uint32_t taken;
     void *attrs;
-    if (!may_build(g))
+    if (!flxi_may_build(g))
         return 0;
     if (!name || !type) {
         flxi_graph_failf(g, FLX_E_USAGE, NULL, "%s: name and type must be given", flxi_ops[op].name);
@@ -681,6 +681,7 @@ flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name)
     if (!kept || !flxi_push(&g->ctx->mem, &g->outputs, ((flxi_output){id, 2, kept})) ||
         !index_name(g, kept, (uint32_t)(2 * (g->outputs.n - 1) + 1)))
         return flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: outputs");
+    g->num_updates = 0;
     return FLX_OK;
 }
 
@@ -711,17 +712,57 @@ static const char *free_name(flx_graph *g, const char *name, uint32_t id)
     return text;
 }
 
+static void move_output(flx_graph *g, flxi_output o, size_t from, size_t to)
+{
+    flxi_index_replace(&g->names, flxi_hash_text(FLXI_HASH_SEED, o.name), (uint32_t)(2 * from + 1),
+                       (uint32_t)(2 * to + 1));
+    g->outputs.at[to] = o;
+}
+
+/* The output takes the position of the first next value of a state, which becomes the last. */
 flx_code flx_output(flx_graph *g, flx_val v, const char *name)
+{
+    size_t updates = flxi_graph_alive(g) ? g->num_updates : 0;
+    FLXI_TRY(flxi_output_last(g, v, name));
+    size_t last = g->outputs.n - 1, at = last - updates;
+    if (at == last)
+        return FLX_OK;
+    flxi_output o = g->outputs.at[last], first_update = g->outputs.at[at];
+    move_output(g, o, last, at);
+    move_output(g, first_update, at, last);
+    g->num_updates = updates;
+    return FLX_OK;
+}
+
+flx_code flxi_output_update(flx_graph *g, flx_val param, flx_val next)
+{
+    const char *name = flx_val_name(g, param);
+    if (!flxi_graph_alive(g))
+        return FLX_E_USAGE;
+    if (!name)
+        return flxi_graph_failf(g, FLX_E_USAGE, NULL, "only a parameter has a next value");
+    char *full = flxi_new(&g->arena, char, strlen(name) + 5);
+    size_t updates = g->num_updates;
+    if (!full)
+        return flxi_graph_failf(g, FLX_E_OOM, NULL, "out of memory: outputs");
+    memcpy(full, "new_", 4);
+    memcpy(full + 4, name, strlen(name) + 1);
+    FLXI_TRY(flxi_output_last(g, next, full));
+    g->num_updates = updates + 1;
+    return FLX_OK;
+}
+
+flx_code flxi_output_last(flx_graph *g, flx_val v, const char *name)
 {
     char text[60];
     if (!flxi_graph_alive(g))
         return FLX_E_USAGE;
-    if (!may_build(g))
+    if (!flxi_may_build(g))
         return (flx_code)g->error.code;
     FLXI_TRY(check_handle(g, v, "output", g->outputs.n));
     const char *own = flxi_value_at(g, v.id)->name;
     char position[24];
-    snprintf(position, sizeof position, "out%zu", g->outputs.n);
+    snprintf(position, sizeof position, "out%zu", g->outputs.n - g->num_updates);
     if (!name)
         name = own ? own : position;
     if (!flxi_is_label(name, strlen(name)) && !(own && strcmp(name, own) == 0)) /* an input may be called _ */
@@ -746,7 +787,7 @@ void flxi_label(flx_graph *g, uint32_t id, const char *name, size_t n)
 
 flx_val flx_named(flx_graph *g, flx_val v, const char *name)
 {
-    if (!may_build(g) || check_handle(g, v, "named", 0) != FLX_OK)
+    if (!flxi_may_build(g) || check_handle(g, v, "named", 0) != FLX_OK)
         return (flx_val){0, 0};
     if (!name || !flxi_is_label(name, strlen(name))) {
         char text[60];
@@ -760,7 +801,7 @@ flx_val flx_named(flx_graph *g, flx_val v, const char *name)
 
 flx_val flx_pin(flx_graph *g, flx_val v)
 {
-    if (!may_build(g) || check_handle(g, v, "pin", 0) != FLX_OK)
+    if (!flxi_may_build(g) || check_handle(g, v, "pin", 0) != FLX_OK)
         return (flx_val){0, 0};
     flxi_value_at(g, v.id)->pinned = 1;
     return v;

@@ -29,6 +29,12 @@ struct flxi_node {
     const struct flxi_origin *origin; /* the node that a rule made this one for (graph/op/origin.h), or NULL */
 };
 
+/* Attributes of a leaf. The schema has the type only: the initialisation does not change what a graph computes. */
+typedef struct {
+    const flx_type *type;
+    flx_init init;
+} flxi_leaf_attrs;
+
 typedef struct {
     const flx_type *type;
     const char *name; /* or NULL */
@@ -63,6 +69,7 @@ struct flx_graph {
     flxi_index type_index;
     FLXI_VEC(uint32_t) leaves; /* ids of inputs and parameters */
     FLXI_VEC(flxi_output) outputs;
+    size_t num_updates;               /* outputs at the end that flx_output() puts others before */
     flxi_index names;                 /* of leaves and outputs: 2·position, outputs + 1; see graph.c */
     FLXI_VEC(flx_graph *) bodies;     /* each held once per use */
     FLXI_VEC(flx_tensor *) constants; /* likewise */
@@ -138,8 +145,21 @@ uint32_t flxi_add_copy(flx_graph *g, const flx_graph *like, const flxi_node *n, 
 
 /* Declares a leaf. */
 uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx_type *type);
+/* The same for a copy of leaf `id` of graph `from`: with its name and initialisation, but of this type. */
+uint32_t flxi_add_leaf_like(flx_graph *g, const flx_graph *from, uint32_t id, const flx_type *type);
+/* The initialisation that a leaf was given; of kind FLX_INIT_USUAL where it was given none. */
+flx_init flxi_leaf_init(const flx_graph *g, uint32_t id);
 
-/* Like flx_output, but the name is used unchanged: for copies of a graph. */
+/* Whether nodes may be added: the graph has no error and is not a body. An attempt to change a body is an error. */
+bool flxi_may_build(flx_graph *g);
+
+/* Like flx_output, but the output is the last one: what is read from a file stays in its order. */
+flx_code flxi_output_last(flx_graph *g, flx_val v, const char *name);
+/* Adds the output new_<param>, the next value of a state. A layer does so while there is no loss yet; outputs that the
+   user declares later come before it, so that the loss is the first. */
+flx_code flxi_output_update(flx_graph *g, flx_val param, flx_val next);
+
+/* Like flx_output, but the name is used unchanged and the output is the last one: for copies of a graph. */
 flx_code flxi_add_output(flx_graph *g, uint32_t id, const char *name);
 
 /* Names value `id` (a label; leaves keep their names). */

@@ -32,7 +32,7 @@ static flx_val by_name(flx_graph *g, const flx_graph *body, size_t i)
     size_t k;
     if (flxi_find_leaf(g, v->name, &k))
         return (flx_val){g->leaves.at[k], g->serial};
-    uint32_t id = flxi_add_leaf(g, flxi_node_at(body, v->node)->op, v->name, v->type);
+    uint32_t id = flxi_add_leaf_like(g, body, body->leaves.at[i], v->type);
     return id ? (flx_val){id, g->serial} : FLX_NONE;
 }
 

@@ -3,6 +3,7 @@
    attributes in normal form, leaves listed, names legal and unique; and the structural hash, which relies on the same
    facts. No reference is followed before it has been checked, so an invalid graph is reported and does not crash the
    verifier. */
+#include "graph/initialisation.h"
 #include "graph/module.h"
 
 #include <fluxion/graph.h>
@@ -91,6 +92,17 @@ static flx_code check_nodes(const flx_graph *g, flx_error *err)
     return code;
 }
 
+static flx_code check_init(const flx_graph *g, uint32_t i, flx_error *err)
+{
+    const flxi_node *n = flxi_node_at(g, i);
+    flx_init init = flxi_leaf_init(g, n->first), normal = init;
+    flx_error ignored = {0};
+    if (!init.kind)
+        return FLX_OK;
+    bool is_fit = flxi_is_param(n) && flxi_init_check(flxi_type_at(g, n->first), &normal, &ignored) == FLX_OK;
+    return is_fit && normal.scale == init.scale ? FLX_OK : broken(g, i, err, "its initialisation is not valid");
+}
+
 /* The list of leaves contains every declared node, in order. */
 static flx_code check_leaves(const flx_graph *g, flx_error *err)
 {
@@ -101,6 +113,7 @@ static flx_code check_leaves(const flx_graph *g, flx_error *err)
             continue;
         if (k == g->leaves.n || g->leaves.at[k++] != n->first || !flxi_value_at(g, n->first)->name)
             return broken(g, i, err, "it is not listed as a leaf, or has no name");
+        FLXI_TRY(check_init(g, i, err));
     }
     if (k != g->leaves.n)
         return flxi_fail(err, FLX_E_INTERNAL, "graph '%s' lists leaves that do not exist", g->name);

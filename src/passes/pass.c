@@ -63,7 +63,7 @@ static flx_code graph_code(const flx_graph *g, flx_error *err)
 static flx_code copy_leaf(flxi_copy *c, const flxi_node *n, const void *attrs)
 {
     const flx_type *type = flxi_attr_type(&flxi_ops[n->op], attrs, "type");
-    uint32_t id = flxi_add_leaf(c->to, n->op, flxi_value_at(c->from, n->first)->name, type);
+    uint32_t id = flxi_add_leaf_like(c->to, c->from, n->first, type);
     if (!id)
         return graph_code(c->to, c->err);
     flxi_copy_replace(c, n->first, id);

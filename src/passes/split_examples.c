@@ -114,7 +114,7 @@ static flx_code copy_part(const splitting *s, flx_graph **out, flx_error *err)
         flx_type t = *flxi_type_at(s->body, n->first);
         if (s->has_rows[n->first])
             t.dims[0] /= s->parts;
-        uint32_t id = flxi_add_leaf(c.to, n->op, flxi_value_at(s->body, n->first)->name, &t);
+        uint32_t id = flxi_add_leaf_like(c.to, s->body, n->first, &t);
         code = id ? FLX_OK : flx_graph_error(c.to, err);
         if (id)
             flxi_copy_replace(&c, n->first, id);

@@ -99,7 +99,7 @@ static flx_code widen_leaf(flxi_copy *c, const flxi_node *n)
     const flxi_value *v = flxi_value_at(c->from, n->first);
     flx_type type = *v->type;
     type.dtype = wide_dtype(type.dtype);
-    uint32_t id = flxi_add_leaf(c->to, n->op, v->name, &type);
+    uint32_t id = flxi_add_leaf_like(c->to, c->from, n->first, &type);
     if (!id)
         return graph_code(c->to, c->err);
     flxi_copy_replace(c, n->first, id);

@@ -3,6 +3,7 @@
 #include "graph/graph_text.h"
 
 #include "fault.h"
+#include "graph/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -798,6 +799,32 @@ TEST(graph_op_with_many_operands_and_results_is_built)
     CHECK_OK(flx_run(g, ON_REF, NULL, 0, &out, NULL), NULL);
     CHECK(flx_tensor_get(out, 0) == COUNT - 1);
     flx_tensor_release(out);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* Layers declare next values of their states before there is a loss. */
+TEST(graph_next_values_of_states_come_last)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_graph *g = flx_graph_new(ctx, "f");
+    flx_error err = {0};
+    flx_val a = flx_param(g, "a", &f32_3), b = flx_param(g, "b", &f32_3), x = flx_input(g, "x", &f32_3);
+    CHECK_OK(flxi_output_update(g, a, flx_add(g, a, x)), &err);
+    flx_output(g, flx_reduce_sum(g, flx_mul(g, a, x), FLX_ALL, 0), "loss");
+    CHECK_OK(flxi_output_update(g, b, flx_add(g, b, x)), &err);
+    flx_output(g, flx_exp(g, x), "other");
+    flx_output(g, flx_neg(g, x), NULL);
+    CHECK_OK(flx_graph_verify(g, &err), &err);
+    static const char *const names[] = {"loss", "other", "out2"};
+    for (size_t i = 0; i < 3; i++)
+        CHECK_EQ_STR(flx_graph_output_name(g, i), names[i]);
+    CHECK_EQ_U64(flx_graph_output_count(g), 5);
+    for (size_t i = 0; i < 5; i++)
+        CHECK(flx_graph_find(g, flx_graph_output_name(g, i)).id == flx_graph_output(g, i).id);
+    CHECK(flx_graph_find(g, "new_a").id && flx_graph_find(g, "new_b").id);
+    check_round_trip(g);
+    CHECK(flxi_output_update(g, x, FLX_NONE) != FLX_OK && flxi_output_update(NULL, x, x) == FLX_E_USAGE);
     flx_graph_release(g);
     flx_context_free(ctx);
 }

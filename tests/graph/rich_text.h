@@ -13,7 +13,7 @@ static const char rich_text[] =
     "graph next(i: i32[], x: f32[M]) { return add(i, 1), mul(x, 0.5) }\n"
     "graph yes(x: f32[M]) { return print(x, message=\"yes\\n\\\"\") }\n"
     "graph no(x: f32[M]) { return neg(x) }\n"
-    "graph main(p: bool[], xs: f32[N, M], param w: f32[M], k: c64[2]) {\n"
+    "graph main(p: bool[], xs: f32[N, M], param w: f32[M] ~ normal(0.02), k: c64[2]) {\n"
     "  h0 = full(f32[M], 0.25)\n"
     "  h, ys = scan(h0, w, xs, body=@step, num_bcast=1)\n"
     "  i0 = const(i32[], 0)\n"

@@ -3,6 +3,7 @@
    with flxi_add_node, so a decoded graph is inferred and checked like any other, and counts are compared with the
    remaining bytes before anything is allocated. */
 #include "graph/binary/binary.h"
+#include "graph/initialisation.h"
 #include "graph/module.h"
 #include "graph/op/eval.h"
 #include "graph/text/parse.h"
@@ -16,6 +17,7 @@ typedef struct {
     FLXI_VEC(flx_graph *) graphs; /* held */
     flx_graph *g;
     FLXI_VEC(uint32_t) ids; /* by number in the file, minus 1 */
+    int version;
     flx_error *err;
 } decoder;
 
@@ -332,6 +334,24 @@ static flx_code get_node(decoder *d)
     return first ? get_results(d, first) : graph_failure(d);
 }
 
+static flx_code get_init(decoder *d, uint32_t id)
+{
+    const char *name;
+    flx_init init = {0};
+    FLXI_TRY(get_text(d, &d->scratch, &name));
+    FLXI_TRY(get_real(d, &init.scale));
+    init.kind = flxi_init_find(name, strlen(name));
+    if (!init.kind) {
+        char text[60];
+        return flxi_fail_hint(d->err, FLX_E_VERSION, "the file may come from a newer version",
+                              "the file uses the unknown initialisation '%s'",
+                              flxi_printable(text, sizeof text, name, strlen(name)));
+    }
+    if (!flx_set_init(d->g, (flx_val){id, d->g->serial}, init).id)
+        return graph_failure(d);
+    return FLX_OK;
+}
+
 static flx_code get_leaves(decoder *d)
 {
     uint32_t n;
@@ -347,6 +367,8 @@ static flx_code get_leaves(decoder *d)
         if (!id)
             return graph_failure(d);
         flxi_value_at(d->g, id)->pinned = (flags & 2) != 0;
+        if ((flags & 4) && d->version > 1)
+            FLXI_TRY(get_init(d, id));
         if (!flxi_push(&d->ctx->mem, &d->ids, id))
             return flxi_oom(d->err, "decoding");
     }
@@ -364,7 +386,7 @@ static flx_code get_outputs(decoder *d)
         FLXI_TRY(get_text(d, &d->scratch, &name));
         if (number == 0 || number > d->ids.n)
             return damaged(d, "an output does not exist");
-        if (flx_output(d->g, (flx_val){d->ids.at[number - 1], d->g->serial}, name) != FLX_OK)
+        if (flxi_output_last(d->g, (flx_val){d->ids.at[number - 1], d->g->serial}, name) != FLX_OK)
             return graph_failure(d);
         if (strcmp(d->g->outputs.at[i].name, name) != 0)
             return damaged(d, "two outputs have the same name");
@@ -418,9 +440,11 @@ static flx_code get_header(decoder *d)
         return flxi_fail(d->err, FLX_E_SYNTAX, "this is not a Fluxion binary file");
     d->at += FLXI_BINARY_MAGIC_SIZE;
     FLXI_TRY(get(d, 4, &version));
-    if (version != FLXI_BINARY_VERSION)
-        return flxi_fail(d->err, FLX_E_VERSION, "the file has format version %llu, but this library reads version %d",
+    if (version < 1 || version > FLXI_BINARY_VERSION)
+        return flxi_fail(d->err, FLX_E_VERSION,
+                         "the file has format version %llu, but this library reads versions 1 to %d",
                          (unsigned long long)version, FLXI_BINARY_VERSION);
+    d->version = (int)version;
     FLXI_TRY(get(d, 8, &size));
     FLXI_TRY(get(d, 8, &sum));
     if (size != (uint64_t)(d->end - d->at))

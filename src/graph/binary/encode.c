@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c: writes graphs in the binary form, which binary.h describes. */
 #include "graph/binary/binary.h"
+#include "graph/initialisation.h"
 #include "graph/module.h"
 #include "graph/op/eval.h"
 
@@ -228,6 +229,15 @@ static void put_node(writer *w, const flxi_node *n)
     }
 }
 
+static void put_init(writer *w, flx_init init)
+{
+    size_t n = 0;
+    const char *name = flxi_init_name(init.kind, &n);
+    put(w, n, 4);
+    flxi_add_bytes(&w->out, name, n);
+    put_real(w, init.scale);
+}
+
 static void put_whole_graph(writer *w, const char *name)
 {
     const flx_graph *g = w->g;
@@ -235,9 +245,12 @@ static void put_whole_graph(writer *w, const char *name)
     put(w, g->leaves.n, 4);
     for (size_t i = 0; i < g->leaves.n; i++) {
         const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
-        put(w, (uint64_t)flx_graph_input_is_param(g, i) | (v->pinned ? 2u : 0u), 1);
+        flx_init init = flxi_leaf_init(g, g->leaves.at[i]);
+        put(w, (uint64_t)flx_graph_input_is_param(g, i) | (v->pinned ? 2u : 0u) | (init.kind ? 4u : 0u), 1);
         put_text(w, v->name);
         put_type(w, v->type);
+        if (init.kind)
+            put_init(w, init);
     }
     put(w, g->node_count - g->leaves.n, 4);
     for (uint32_t i = 0; i < g->node_count && !w->out.failed; i++)

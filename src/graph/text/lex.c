@@ -26,6 +26,7 @@ static bool is_mark_char(char c)
     case ',':
     case ':':
     case '=':
+    case '~':
     case '@':
     case '*':
     case '/':

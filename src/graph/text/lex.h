@@ -11,7 +11,7 @@ typedef enum {
     TOKEN_NAME,   /* [A-Za-z_][A-Za-z0-9_.]* */
     TOKEN_NUMBER, /* starts with a digit; its reader checks whether it is well-formed */
     TOKEN_STRING, /* "…" with its quotes; escapes are not resolved */
-    TOKEN_MARK,   /* one of ( ) { } [ ] , : = @ * / + - or // */
+    TOKEN_MARK,   /* one of ( ) { } [ ] , : = ~ @ * / + - or // */
     TOKEN_BAD     /* anything else, or an unterminated string */
 } flxi_token_kind;
 

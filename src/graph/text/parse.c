@@ -6,6 +6,7 @@
    which FLXI_MAX_NESTING bounds. */
 #include "graph/text/parse.h"
 
+#include "graph/initialisation.h"
 #include "graph/module.h"
 #include "graph/op/foreign_names.h"
 #include "kernel/text/kernel_parse.h"
@@ -150,6 +151,52 @@ static flx_code define(flxi_reader *r, const flxi_token *t, uint32_t id)
 
 /* ---- Declarations and statements ---- */
 
+static const char init_hint[] =
+    "zeros, ones, constant, uniform, normal, or one of he, xavier, lecun with _normal, _uniform; see the text form";
+
+/* The number in parentheses after the name of an initialisation; 0 where there is none. */
+static flx_code parse_scale(flxi_reader *r, bool is_constant, double *out)
+{
+    flxi_literal l;
+    *out = 0;
+    if (!flxi_is_mark(&r->x.token, '('))
+        return FLX_OK;
+    flxi_lex_next(&r->x);
+    if (!flxi_at_number(r))
+        return flxi_expected(r, "a number");
+    FLXI_TRY(flxi_parse_number(r, &l));
+    FLXI_TRY(flxi_store_literal(r, &l, FLX_F64, out, 0));
+    if (*out == 0 && !is_constant)
+        return flxi_fail_at(r, l.at, FLX_E_USAGE, NULL, "the scale of an initialisation must not be 0");
+    return flxi_expect_mark(r, ')');
+}
+
+/* `~ he_normal` or `~ normal(0.02)` after the declaration of a parameter, at the mark. */
+static flx_code parse_init(flxi_reader *r, bool is_param, uint32_t id)
+{
+    const char *at = r->x.token.s;
+    flx_init init = {0};
+    char text[60];
+    flxi_lex_next(&r->x);
+    if (!is_param)
+        return flxi_fail_at(r, at, FLX_E_USAGE, "write param before its name", "only a parameter is initialised");
+    flxi_token kind = r->x.token;
+    if (kind.kind != TOKEN_NAME)
+        return flxi_expected(r, "an initialisation");
+    init.kind = flxi_init_find(kind.s, kind.n);
+    if (!init.kind)
+        return flxi_fail_at(r, kind.s, FLX_E_NAME, init_hint, "there is no initialisation called '%s'",
+                            flxi_printable(text, sizeof text, kind.s, kind.n));
+    flxi_lex_next(&r->x);
+    bool has_scale = flxi_is_mark(&r->x.token, '(');
+    if (init.kind == FLX_INIT_CONSTANT && !has_scale)
+        return flxi_fail_at(r, kind.s, FLX_E_USAGE, "write constant(0.5)", "the value of a constant is missing");
+    FLXI_TRY(parse_scale(r, init.kind == FLX_INIT_CONSTANT, &init.scale));
+    if (!flx_set_init(r->g, (flx_val){id, r->g->serial}, init).id)
+        return flxi_pass_at(r, kind.s, &r->g->error);
+    return FLX_OK;
+}
+
 static flx_code parse_decl(flxi_reader *r)
 {
     flx_type type;
@@ -172,6 +219,8 @@ static flx_code parse_decl(flxi_reader *r)
         return flxi_fail_at(r, name.s, FLX_E_OOM, NULL, "out of memory: names");
     if (!id)
         return flxi_pass_at(r, name.s, &r->g->error);
+    if (flxi_is_mark(&r->x.token, '~'))
+        FLXI_TRY(parse_init(r, is_param, id));
     return define(r, &name, id);
 }
 
@@ -276,7 +325,7 @@ static flx_code parse_output(flxi_reader *r)
     const char *name = is_name ? flxi_arena_text(&r->scratch, t.s, t.n) : position;
     if (!name)
         return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: names");
-    if (flx_output(r->g, (flx_val){first, r->g->serial}, name) != FLX_OK)
+    if (flxi_output_last(r->g, (flx_val){first, r->g->serial}, name) != FLX_OK)
         return flxi_pass_at(r, t.s, &r->g->error);
     return FLX_OK;
 }

@@ -8,6 +8,7 @@
    return. A pinned value whose statement cannot express it (a leaf, or one of several results) gets the line `pin _ =
    variable`. */
 #include "base/number.h"
+#include "graph/initialisation.h"
 #include "graph/module.h"
 #include "graph/names.h"
 #include "graph/op/eval.h"
@@ -504,6 +505,22 @@ static void write_returns(printer *p)
     flxi_add_text(p->out, "\n}\n");
 }
 
+static void write_init(printer *p, uint32_t id)
+{
+    flx_init init = flxi_leaf_init(p->g, id);
+    size_t n = 0;
+    if (!init.kind)
+        return;
+    const char *name = flxi_init_name(init.kind, &n);
+    flxi_add_text(p->out, " ~ ");
+    flxi_add_bytes(p->out, name, n);
+    if (init.scale == 1 && init.kind != FLX_INIT_CONSTANT)
+        return;
+    flxi_add_char(p->out, '(');
+    write_number(p->out, init.scale);
+    flxi_add_char(p->out, ')');
+}
+
 static void write_header(printer *p, const char *name)
 {
     flxi_add_text(p->out, "graph ");
@@ -517,6 +534,7 @@ static void write_header(printer *p, const char *name)
         flxi_add_text(p->out, p->names[id]);
         flxi_add_text(p->out, ": ");
         flxi_type_write(p->g->ctx, flxi_type_at(p->g, id), p->out);
+        write_init(p, id);
     }
     flxi_add_text(p->out, ") {\n");
     for (size_t i = 0; i < p->g->leaves.n; i++)

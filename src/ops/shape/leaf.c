@@ -10,16 +10,12 @@
 
 /* ---- input, param ---- */
 
-typedef struct {
-    const flx_type *type;
-} type_attrs;
-
-static const flxi_attr type_schema[] = {A_TYPE_POS(type_attrs, type), A_END};
+static const flxi_attr type_schema[] = {A_TYPE_POS(flxi_leaf_attrs, type), A_END};
 
 /* Every struct of this family that holds a type has it first. */
 static flx_code infer_type(flxi_infer *f)
 {
-    const flx_type *type = ((const type_attrs *)f->attrs)->type;
+    const flx_type *type = *(const flx_type *const *)f->attrs;
     FLXI_TRY(flxi_type_check(f->ctx, type, f->err));
     f->out[0] = *type;
     return FLX_OK;
@@ -31,7 +27,7 @@ static flx_code eval_declared(flxi_eval *e)
 }
 
 #define DECLARED_RULES \
-    .infer = infer_type, .eval = eval_declared, .schema = type_schema, .attrs_size = sizeof(type_attrs)
+    .infer = infer_type, .eval = eval_declared, .schema = type_schema, .attrs_size = sizeof(flxi_leaf_attrs)
 
 const flxi_rules flxi_rules_input = {DECLARED_RULES};
 const flxi_rules flxi_rules_param = {DECLARED_RULES};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer.c: layers without state: linear, norms, embedding, convolution, dropout. */
+/* layer.c: what layers share, and layers of single vectors: linear, embedding, dropout. */
 #include "nn/layer.h"
 
 #include "base/options.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- What layers share ---- */
+/* ---- Types ---- */
 
 const flx_type *flxi_nn_type(flx_graph *g, flx_val v)
 {
@@ -31,29 +31,14 @@ flx_dim flxi_nn_width(flx_graph *g, flx_val v)
     return t->rank ? t->dims[t->rank - 1] : 1;
 }
 
-const char *flxi_nn_join(char *buffer, const char *name, const char *part)
+bool flxi_nn_is_integer(flx_graph *g, flx_val v)
 {
-    snprintf(buffer, FLXI_NN_NAME, "%s.%s", name ? name : "", part);
-    return buffer;
+    return flxi_nn_dtype(g, v) >= FLX_I64 && flxi_nn_dtype(g, v) <= FLX_U8;
 }
 
-flx_val flxi_nn_param(flx_graph *g, const char *name, const char *part, flx_dtype dtype, const flx_dim *dims, int rank)
+flx_val flxi_nn_number(flx_graph *g, flx_val like, double x)
 {
-    char full[FLXI_NN_NAME];
-    flx_type type = flx_type_make(dtype, rank, dims);
-    return flx_param(g, flxi_nn_join(full, name, part), &type);
-}
-
-flx_val flxi_nn_activate(flx_graph *g, flx_val x, const char *activation)
-{
-    if (!activation)
-        return x;
-    flx_val y = flx_op1(g, activation, &x, 1, NULL, 0);
-    const flx_type *before = flx_val_type(g, x), *after = flx_val_type(g, y);
-    bool is_same = !after || (before && before->dtype == after->dtype && before->rank == after->rank &&
-                              memcmp(before->dims, after->dims, (size_t)after->rank * sizeof *after->dims) == 0);
-    flxi_nn_require(g, is_same, "fluxion/nn.h", "'%.60s' is not an activation: it changes the type", activation);
-    return y;
+    return flx_scalar(g, flxi_nn_dtype(g, like), x);
 }
 
 flx_val flxi_nn_swap01(flx_graph *g, flx_val v)
@@ -65,6 +50,53 @@ flx_val flxi_nn_swap01(flx_graph *g, flx_val v)
     return flx_transpose(g, v, (flx_ints){perm, (size_t)rank});
 }
 
+flx_val flxi_nn_per_channel(flx_graph *g, flx_val v, int spatial)
+{
+    int64_t axes[FLX_MAX_RANK];
+    for (int k = 0; k < spatial; k++)
+        axes[k] = k + 1;
+    return spatial ? flx_unsqueeze(g, v, (flx_ints){axes, (size_t)spatial}) : v;
+}
+
+/* ---- Parameters and states ---- */
+
+const char *flxi_nn_join(char *buffer, const char *name, const char *part)
+{
+    snprintf(buffer, FLXI_NN_NAME, "%s.%s", name ? name : "", part);
+    return buffer;
+}
+
+flx_init flxi_nn_zeros(void)
+{
+    return (flx_init){.kind = FLX_INIT_ZEROS};
+}
+
+flx_init flxi_nn_ones(void)
+{
+    return (flx_init){.kind = FLX_INIT_ONES};
+}
+
+flx_init flxi_nn_uniform(double inputs)
+{
+    return (flx_init){.kind = FLX_INIT_UNIFORM, .scale = 1 / sqrt(inputs > 0 ? inputs : 1)};
+}
+
+flx_val flxi_nn_param(flx_graph *g, const char *name, const char *part, flx_dtype dtype, const flx_dim *dims, int rank,
+                      flx_init init)
+{
+    char full[FLXI_NN_NAME];
+    flx_type type = flx_type_make(dtype, rank, dims);
+    return flx_set_init(g, flx_param(g, flxi_nn_join(full, name, part), &type), init);
+}
+
+void flxi_nn_update(flx_graph *g, flx_val param, flx_val next)
+{
+    if (flx_graph_error(g, NULL) == FLX_OK)
+        flxi_output_update(g, param, next);
+}
+
+/* ---- Options and errors ---- */
+
 void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const void *given, const char *name)
 {
     flx_error err = {0};
@@ -74,22 +106,49 @@ void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const 
     flxi_graph_fail(g, &err);
 }
 
-bool flxi_nn_require(flx_graph *g, bool is_fit, const char *function, const char *fmt, ...)
+static void fail(flx_graph *g, flx_code code, const char *hint, const char *function, const char *fmt, va_list args)
 {
     char text[200];
+    vsnprintf(text, sizeof text, fmt, args);
+    flxi_graph_failf(g, code, hint, "%s: %s", function, text);
+}
+
+bool flxi_nn_require(flx_graph *g, bool is_fit, const char *function, const char *fmt, ...)
+{
     va_list args;
     if (is_fit || flx_graph_error(g, NULL) != FLX_OK)
         return is_fit;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    fail(g, FLX_E_USAGE, NULL, function, fmt, args);
     va_end(args);
-    flxi_graph_failf(g, FLX_E_USAGE, NULL, "%s: %s", function, text);
     return false;
+}
+
+bool flxi_nn_require_shape(flx_graph *g, bool is_fit, const char *hint, const char *function, const char *fmt, ...)
+{
+    va_list args;
+    if (is_fit || flx_graph_error(g, NULL) != FLX_OK)
+        return is_fit;
+    va_start(args, fmt);
+    fail(g, FLX_E_SHAPE, hint, function, fmt, args);
+    va_end(args);
+    return false;
+}
+
+const char *flxi_nn_text(flx_graph *g, flx_val v, flxi_nn_type_text *text)
+{
+    flx_type_print(flx_graph_context(g), flxi_nn_type(g, v), text->s, sizeof text->s);
+    return text->s;
+}
+
+bool flxi_nn_check_name(flx_graph *g, const char *function, const char *name)
+{
+    return flxi_nn_require(g, name != NULL, function, "the name of the layer is NULL");
 }
 
 bool flxi_nn_check_layer(flx_graph *g, const char *function, const char *name, int64_t units)
 {
-    return flxi_nn_require(g, name != NULL, function, "the name of the layer is NULL") &&
+    return flxi_nn_check_name(g, function, name) &&
            flxi_nn_require(g, units > 0, function, "the number of units must be positive, got %lld", (long long)units);
 }
 
@@ -110,9 +169,47 @@ bool flxi_nn_check_eps(flx_graph *g, const char *function, double eps)
     return flxi_nn_require(g, eps >= 0 && isfinite(eps), function, "eps must be a finite number >= 0, got %g", eps);
 }
 
-flx_val flxi_nn_number(flx_graph *g, flx_val like, double x)
+bool flxi_nn_check_rank(flx_graph *g, const char *function, flx_val x, int least, int most, const char *shape)
 {
-    return flx_scalar(g, flxi_nn_dtype(g, like), x);
+    flxi_nn_type_text text;
+    if (!flx_val_type(g, x)) /* the graph has an error, or gets one from the next op */
+        return true;
+    int rank = flxi_nn_type(g, x)->rank;
+    return flxi_nn_require_shape(g, rank >= least && rank <= most, NULL, function, "x must be %s, but it is %s", shape,
+                                 flxi_nn_text(g, x, &text));
+}
+
+bool flxi_nn_check_same(flx_graph *g, const char *function, flx_val x, flx_val y)
+{
+    const flx_type *a = flx_val_type(g, x), *b = flx_val_type(g, y);
+    flxi_nn_type_text first, second;
+    if (!a || !b) /* the graph has an error, or gets one from the next op */
+        return true;
+    bool is_same = a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return flxi_nn_require_shape(g, is_same, "reshape or expand one of them", function,
+                                 "the shapes of %s and %s differ", flxi_nn_text(g, x, &first),
+                                 flxi_nn_text(g, y, &second));
+}
+
+/* ---- Activation ---- */
+
+flx_val flxi_nn_activate(flx_graph *g, flx_val x, const char *activation)
+{
+    if (!activation)
+        return x;
+    flx_val y = flx_op1(g, activation, &x, 1, NULL, 0);
+    const flx_type *before = flx_val_type(g, x), *after = flx_val_type(g, y);
+    bool is_same = !after || (before && before->dtype == after->dtype && before->rank == after->rank &&
+                              memcmp(before->dims, after->dims, (size_t)after->rank * sizeof *after->dims) == 0);
+    flxi_nn_require(g, is_same, "fluxion/nn.h", "'%.60s' is not an activation: it changes the type", activation);
+    return y;
+}
+
+flx_val flx_nn_activate(flx_graph *g, flx_val x, const char *activation)
+{
+    if (!flxi_nn_check_activation(g, "flx_nn_activate", activation))
+        return FLX_NONE;
+    return flxi_nn_activate(g, x, activation);
 }
 
 /* ---- Linear ---- */
@@ -122,7 +219,8 @@ flx_val flx_nn_project(flx_graph *g, const char *name, flx_val x, int64_t units)
     const flx_dim dims[] = {flxi_nn_width(g, x), units};
     if (!flxi_nn_check_layer(g, "flx_nn_project", name, units))
         return FLX_NONE;
-    return flx_matmul(g, x, flxi_nn_param(g, name, "w", flxi_nn_dtype(g, x), dims, 2));
+    const flx_init init = {.kind = FLX_INIT_XAVIER_UNIFORM};
+    return flx_matmul(g, x, flxi_nn_param(g, name, "w", flxi_nn_dtype(g, x), dims, 2, init));
 }
 
 flx_val flx_nn_linear(flx_graph *g, const char *name, flx_val x, int64_t units, const char *activation)
@@ -131,7 +229,7 @@ flx_val flx_nn_linear(flx_graph *g, const char *name, flx_val x, int64_t units, 
         !flxi_nn_check_activation(g, "flx_nn_linear", activation))
         return FLX_NONE;
     flx_val y = flx_nn_project(g, name, x, units);
-    flx_val b = flxi_nn_param(g, name, "b", flxi_nn_dtype(g, x), &units, 1);
+    flx_val b = flxi_nn_param(g, name, "b", flxi_nn_dtype(g, x), &units, 1, flxi_nn_zeros());
     return flxi_nn_activate(g, flx_add(g, y, b), activation);
 }
 
@@ -149,107 +247,37 @@ flx_val flx_nn_mlp(flx_graph *g, const char *name, flx_val x, const int64_t *uni
     return x;
 }
 
-/* ---- Norms ---- */
-
-static bool check_norm(flx_graph *g, const char *function, const char *name, double eps)
-{
-    return flxi_nn_require(g, name != NULL, function, "the name of the layer is NULL") &&
-           flxi_nn_check_eps(g, function, eps);
-}
-
-flx_val flx_nn_layer_norm(flx_graph *g, const char *name, flx_val x, double eps)
-{
-    flx_dim width = flxi_nn_width(g, x);
-    if (!check_norm(g, "flx_nn_layer_norm", name, eps))
-        return FLX_NONE;
-    flx_val gamma = flxi_nn_param(g, name, "gamma", flxi_nn_dtype(g, x), &width, 1);
-    flx_val beta = flxi_nn_param(g, name, "beta", flxi_nn_dtype(g, x), &width, 1);
-    return flx_layer_norm(g, x, gamma, beta, FLX_DEFAULT, eps);
-}
-
-flx_val flx_nn_rms_norm(flx_graph *g, const char *name, flx_val x, double eps)
-{
-    flx_dim width = flxi_nn_width(g, x);
-    if (!check_norm(g, "flx_nn_rms_norm", name, eps))
-        return FLX_NONE;
-    flx_val gamma = flxi_nn_param(g, name, "gamma", flxi_nn_dtype(g, x), &width, 1);
-    return flx_rms_norm(g, x, gamma, FLX_NONE, FLX_DEFAULT, eps);
-}
-
 /* ---- Others ---- */
 
 flx_val flx_nn_embedding(flx_graph *g, const char *name, flx_val indices, int64_t count, int64_t width, flx_dtype dtype)
 {
+    static const char function[] = "flx_nn_embedding";
     const flx_dim dims[] = {count, width};
-    if (!flxi_nn_check_layer(g, "flx_nn_embedding", name, width) ||
-        !flxi_nn_require(g, count > 0, "flx_nn_embedding", "the count must be positive, got %lld", (long long)count) ||
-        !flxi_nn_require(g, flxi_nn_dtype(g, indices) >= FLX_I64 && flxi_nn_dtype(g, indices) <= FLX_U8,
-                         "flx_nn_embedding", "indices must be integers, not %s",
+    if (!flxi_nn_check_layer(g, function, name, width) ||
+        !flxi_nn_require(g, count > 0, function, "the count must be positive, got %lld", (long long)count) ||
+        !flxi_nn_require(g, flxi_nn_is_integer(g, indices), function, "indices must be integers, not %s",
                          flx_dtype_name(flxi_nn_dtype(g, indices))))
         return FLX_NONE;
-    return flx_gather(g, flxi_nn_param(g, name, "table", dtype, dims, 2), indices, 0, NULL);
+    const flx_init init = {.kind = FLX_INIT_NORMAL, .scale = 0.02};
+    return flx_gather(g, flxi_nn_param(g, name, "table", dtype, dims, 2, init), indices, 0, NULL);
+}
+
+/* Row 0 of the split key is the next state, row 1 the key of this step. */
+flx_val flx_nn_key(flx_graph *g, const char *name)
+{
+    const flx_dim two = 2;
+    flx_type type = flx_type_make(FLX_U32, 1, &two);
+    if (!flxi_nn_require(g, name != NULL, "flx_nn_key", "the name of the state is NULL"))
+        return FLX_NONE;
+    flx_val state = flx_set_init(g, flx_param(g, name, &type), (flx_init){.kind = FLX_INIT_KEY});
+    flx_val keys = flx_rng_split(g, state, 2);
+    flxi_nn_update(g, state, flx_squeeze(g, flx_narrow(g, keys, 0, 0, 1), FLX_INTS(0)));
+    return flx_squeeze(g, flx_narrow(g, keys, 0, 1, 1), FLX_INTS(0));
 }
 
 flx_val flx_nn_dropout(flx_graph *g, flx_val x, flx_val key, double rate)
 {
     if (!flxi_nn_require(g, rate >= 0 && rate <= 1, "flx_nn_dropout", "the rate must be in [0, 1], got %g", rate))
         return FLX_NONE;
-    return flx_dropout(g, x, key, rate);
-}
-
-/* [channels] as [channels, 1, 1 …], for x [N, C, spatial...]. */
-static flx_val per_channel(flx_graph *g, flx_val v, int spatial)
-{
-    int64_t axes[FLX_MAX_RANK];
-    for (int k = 0; k < spatial; k++)
-        axes[k] = k + 1;
-    return spatial ? flx_unsqueeze(g, v, (flx_ints){axes, (size_t)spatial}) : v;
-}
-
-static bool check_conv(flx_graph *g, const char *name, int64_t channels, const flx_nn_conv_options *o)
-{
-    static const char function[] = "flx_nn_conv_block";
-    int64_t groups = o->groups ? o->groups : 1, parts = o->norm_groups ? o->norm_groups : 1;
-    return flxi_nn_check_layer(g, function, name, channels) &&
-           flxi_nn_require(g, o->flags == 0, function, "unknown flags 0x%x", (unsigned)o->flags) &&
-           flxi_nn_require(g, o->kernel >= 0 && o->stride >= 0 && o->groups >= 0 && o->norm_groups >= 0, function,
-                           "kernel %lld, stride %lld, groups %lld, norm_groups %lld: none may be negative",
-                           (long long)o->kernel, (long long)o->stride, (long long)o->groups,
-                           (long long)o->norm_groups) &&
-           flxi_nn_require(g, channels % groups == 0 && channels % parts == 0, function,
-                           "%lld channels cannot be divided into %lld groups and %lld groups of the norm",
-                           (long long)channels, (long long)groups, (long long)parts) &&
-           flxi_nn_check_activation(g, function, o->activation);
-}
-
-flx_val flx_nn_conv_block(flx_graph *g, const char *name, flx_val x, int64_t channels,
-                          const flx_nn_conv_options *options)
-{
-    flx_nn_conv_options o;
-    FLXI_NN_READ(g, flx_nn_conv_options, &o, options);
-    if (!check_conv(g, name, channels, &o))
-        return FLX_NONE;
-    const flx_type *t = flxi_nn_type(g, x);
-    int spatial = t->rank > 2 ? t->rank - 2 : 0;
-    int64_t kernel = o.kernel ? o.kernel : 3, groups = o.groups ? o.groups : 1;
-    int64_t stride[FLX_MAX_RANK], padding[2 * FLX_MAX_RANK]; /* low and high */
-    flx_dim dims[FLX_MAX_RANK] = {channels, t->rank > 1 ? flx_dim_div(flx_graph_context(g), t->dims[1], groups) : 1};
-    for (int k = 0; k < spatial; k++) {
-        dims[k + 2] = kernel;
-        stride[k] = o.stride ? o.stride : 1;
-        padding[2 * k] = padding[2 * k + 1] = (kernel - 1) / 2;
-    }
-    flx_dtype dtype = flxi_nn_dtype(g, x);
-    flx_conv_attrs attrs = FLX_CONV_ATTRS;
-    attrs.stride = (flx_ints){stride, (size_t)spatial};
-    attrs.padding = (flx_ints){padding, 2 * (size_t)spatial};
-    attrs.groups = groups;
-    flx_val y = flx_conv_with(g, x, flxi_nn_param(g, name, "w", dtype, dims, spatial + 2), &attrs);
-    y = flx_add(g, y, per_channel(g, flxi_nn_param(g, name, "b", dtype, &channels, 1), spatial));
-    if (o.norm_groups) {
-        flx_val gamma = flxi_nn_param(g, name, "gamma", dtype, &channels, 1);
-        flx_val beta = flxi_nn_param(g, name, "beta", dtype, &channels, 1);
-        y = flx_group_norm(g, y, gamma, beta, o.norm_groups, NAN);
-    }
-    return flxi_nn_activate(g, y, o.activation);
+    return key.id && rate > 0 ? flx_dropout(g, x, key, rate) : x;
 }

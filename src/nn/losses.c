@@ -2,31 +2,17 @@
 /* losses.c: loss functions; each returns a scalar, the mean over the examples. */
 #include "nn/layer.h"
 
-#include "graph/graph.h"
-
 #include <math.h>
-#include <string.h>
 
 static flx_val mean(flx_graph *g, flx_val x)
 {
     return flx_reduce_mean(g, x, FLX_ALL, 0);
 }
 
-/* Two values of one type: what a loss compares element by element is not broadcast. */
+/* What a loss compares element by element is not broadcast. */
 static bool check_pair(flx_graph *g, const char *function, flx_val y, flx_val target)
 {
-    const flx_type *a = flx_val_type(g, y), *b = flx_val_type(g, target);
-    if (!a || !b) /* the graph has an error, or gets one from the next op */
-        return true;
-    bool is_same = a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-    if (is_same || flx_graph_error(g, NULL) != FLX_OK)
-        return is_same;
-    char first[100], second[100];
-    flx_type_print(flx_graph_context(g), a, first, sizeof first);
-    flx_type_print(flx_graph_context(g), b, second, sizeof second);
-    flxi_graph_failf(g, FLX_E_SHAPE, "reshape or expand one of them", "%s: the shapes of %s and %s differ", function,
-                     first, second);
-    return false;
+    return flxi_nn_check_same(g, function, y, target);
 }
 
 flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target)
@@ -71,12 +57,166 @@ flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, doubl
                    flx_mul(g, even, flxi_nn_number(g, even, smoothing)));
 }
 
-/* softplus(z) - t z: log(1 + e^z) without overflow. */
+flx_val flx_nn_nll(flx_graph *g, flx_val log_probs, flx_val labels)
+{
+    static const char function[] = "flx_nn_nll";
+    flxi_nn_type_text probs, indices;
+    const flx_type *p = flxi_nn_type(g, log_probs), *l = flxi_nn_type(g, labels);
+    if (!flxi_nn_require(g, flxi_nn_is_integer(g, labels), function, "labels must be integers, not %s",
+                         flx_dtype_name(l->dtype)) ||
+        !flxi_nn_require_shape(g, p->rank == 2 && l->rank == 1, "log_probs are [N, C], labels [N]", function,
+                               "log_probs %s and labels %s do not fit", flxi_nn_text(g, log_probs, &probs),
+                               flxi_nn_text(g, labels, &indices)))
+        return FLX_NONE;
+    return flx_neg(g, mean(g, flx_take_along(g, log_probs, flx_unsqueeze(g, labels, FLX_INTS(1)), 1, NULL)));
+}
+
+/* log(1 + e^z) - t z: the cross entropy of each element, without overflow. */
+static flx_val binary_entropy(flx_graph *g, flx_val logits, flx_val target)
+{
+    return flx_sub(g, flx_softplus(g, logits), flx_mul(g, logits, target));
+}
+
 flx_val flx_nn_bce_with_logits(flx_graph *g, flx_val logits, flx_val target)
 {
     if (!check_pair(g, "flx_nn_bce_with_logits", logits, target))
         return FLX_NONE;
-    return mean(g, flx_sub(g, flx_softplus(g, logits), flx_mul(g, logits, target)));
+    return mean(g, binary_entropy(g, logits, target));
+}
+
+/* t a + (1 - t) b */
+static flx_val between(flx_graph *g, flx_val t, flx_val a, flx_val b)
+{
+    return flx_add(g, b, flx_mul(g, t, flx_sub(g, a, b)));
+}
+
+flx_val flx_nn_focal(flx_graph *g, flx_val logits, flx_val target, double alpha, double gamma)
+{
+    static const char function[] = "flx_nn_focal";
+    if (!check_pair(g, function, logits, target) ||
+        !flxi_nn_require(g, alpha >= 0 && alpha <= 1 && gamma >= 0 && isfinite(gamma), function,
+                         "alpha must be in [0, 1] and gamma finite and not negative, got %g and %g", alpha, gamma))
+        return FLX_NONE;
+    flx_val p = flx_sigmoid(g, logits), one = flxi_nn_number(g, logits, 1), not_p = flx_sub(g, one, p);
+    flx_val missed = between(g, target, not_p, p); /* 1 - p_t */
+    flx_val power = flx_pow(g, missed, flxi_nn_number(g, logits, gamma == 0 ? 2 : gamma));
+    flx_val loss = flx_mul(g, power, binary_entropy(g, logits, target));
+    if (alpha > 0)
+        loss = flx_mul(g, loss,
+                       between(g, target, flxi_nn_number(g, logits, alpha), flxi_nn_number(g, logits, 1 - alpha)));
+    return mean(g, loss);
+}
+
+/* The sum over all axes but the first. */
+static flx_val per_example(flx_graph *g, flx_val x)
+{
+    int64_t axes[FLX_MAX_RANK];
+    int rank = flxi_nn_type(g, x)->rank;
+    for (int k = 1; k < rank; k++)
+        axes[k - 1] = k;
+    return rank > 1 ? flx_reduce_sum(g, x, (flx_ints){axes, (size_t)(rank - 1)}, 0) : x;
+}
+
+flx_val flx_nn_dice(flx_graph *g, flx_val p, flx_val target, double smooth)
+{
+    static const char function[] = "flx_nn_dice";
+    if (!check_pair(g, function, p, target) || !flxi_nn_require(g, smooth >= 0 && isfinite(smooth), function,
+                                                                "smooth must be a finite number >= 0, got %g", smooth))
+        return FLX_NONE;
+    flx_val s = flxi_nn_number(g, p, smooth == 0 ? 1 : smooth), two = flxi_nn_number(g, p, 2);
+    flx_val common = flx_mul(g, two, per_example(g, flx_mul(g, p, target)));
+    flx_val all = flx_add(g, per_example(g, p), per_example(g, target));
+    flx_val part = flx_div(g, flx_add(g, common, s), flx_add(g, all, s));
+    return flx_sub(g, flxi_nn_number(g, p, 1), mean(g, part));
+}
+
+flx_val flx_nn_hinge(flx_graph *g, flx_val y, flx_val target)
+{
+    if (!check_pair(g, "flx_nn_hinge", y, target))
+        return FLX_NONE;
+    return mean(g, flx_relu(g, flx_sub(g, flxi_nn_number(g, y, 1), flx_mul(g, y, target))));
+}
+
+/* ---- Distances of vectors ---- */
+
+/* 1 / |x| along the last axis, which is kept; a vector of zeros gives 1 / sqrt(least), not infinity. */
+static flx_val inverse_norm(flx_graph *g, flx_val x)
+{
+    double least = flxi_nn_dtype(g, x) == FLX_F64 ? 1e-24 : 1e-12;
+    flx_val squares = flx_reduce_sum(g, flx_square(g, x), FLX_INTS(-1), 1);
+    return flx_rsqrt(g, flx_max(g, squares, flxi_nn_number(g, x, least)));
+}
+
+static flx_val unit(flx_graph *g, flx_val x)
+{
+    return flx_mul(g, x, inverse_norm(g, x));
+}
+
+static bool check_vectors(flx_graph *g, const char *function, flx_val x, int rank)
+{
+    return flxi_nn_check_rank(g, function, x, rank, rank > 1 ? rank : FLX_MAX_RANK,
+                              rank > 1 ? "[N, width]" : "[..., width]");
+}
+
+flx_val flx_nn_cosine(flx_graph *g, flx_val y, flx_val target)
+{
+    if (!check_pair(g, "flx_nn_cosine", y, target) || !check_vectors(g, "flx_nn_cosine", y, 1))
+        return FLX_NONE;
+    flx_val cosine = flx_reduce_sum(g, flx_mul(g, unit(g, y), unit(g, target)), FLX_INTS(-1), 0);
+    return flx_sub(g, flxi_nn_number(g, y, 1), mean(g, cosine));
+}
+
+/* |a - b| with 1e-6 added to each difference, which keeps the slope finite where they are equal. */
+static flx_val distance(flx_graph *g, flx_val a, flx_val b)
+{
+    flx_val d = flx_add(g, flx_sub(g, a, b), flxi_nn_number(g, a, 1e-6));
+    return flx_sqrt(g, flx_reduce_sum(g, flx_square(g, d), FLX_INTS(-1), 0));
+}
+
+flx_val flx_nn_triplet(flx_graph *g, flx_val anchor, flx_val positive, flx_val negative, double margin)
+{
+    static const char function[] = "flx_nn_triplet";
+    if (!check_pair(g, function, anchor, positive) || !check_pair(g, function, anchor, negative) ||
+        !check_vectors(g, function, anchor, 1) ||
+        !flxi_nn_require(g, margin >= 0 && isfinite(margin), function, "margin must be a finite number >= 0, got %g",
+                         margin))
+        return FLX_NONE;
+    flx_val gap = flx_sub(g, distance(g, anchor, positive), distance(g, anchor, negative));
+    return mean(g, flx_relu(g, flx_add(g, gap, flxi_nn_number(g, gap, margin == 0 ? 1 : margin))));
+}
+
+flx_val flx_nn_contrastive(flx_graph *g, flx_val a, flx_val b, double temperature)
+{
+    static const char function[] = "flx_nn_contrastive";
+    if (!check_pair(g, function, a, b) || !check_vectors(g, function, a, 2) ||
+        !flxi_nn_require(g, temperature > 0 && isfinite(temperature), function,
+                         "the temperature must be positive and finite, got %g", temperature))
+        return FLX_NONE;
+    flx_val cosines = flx_matmul(g, unit(g, a), flxi_nn_swap01(g, unit(g, b)));
+    flx_dim rows = flxi_nn_type(g, a)->dims[0];
+    flx_type labels = flx_type_make(FLX_I64, 1, &rows);
+    return flx_nn_cross_entropy(g, flx_mul(g, cosines, flxi_nn_number(g, a, 1 / temperature)),
+                                flx_iota(g, &labels, FLX_DEFAULT), 0);
+}
+
+/* ---- Likelihoods ---- */
+
+flx_val flx_nn_gaussian_nll(flx_graph *g, flx_val centre, flx_val target, flx_val var, double eps)
+{
+    static const char function[] = "flx_nn_gaussian_nll";
+    if (!check_pair(g, function, centre, target) || !check_pair(g, function, centre, var) ||
+        !flxi_nn_check_eps(g, function, eps))
+        return FLX_NONE;
+    flx_val v = flx_max(g, var, flxi_nn_number(g, var, eps == 0 ? 1e-6 : eps));
+    flx_val terms = flx_add(g, flx_log(g, v), flx_div(g, flx_square(g, flx_sub(g, centre, target)), v));
+    return flx_mul(g, flxi_nn_number(g, var, 0.5), mean(g, terms));
+}
+
+flx_val flx_nn_poisson_nll(flx_graph *g, flx_val log_rate, flx_val target)
+{
+    if (!check_pair(g, "flx_nn_poisson_nll", log_rate, target))
+        return FLX_NONE;
+    return mean(g, flx_sub(g, flx_exp(g, log_rate), flx_mul(g, target, log_rate)));
 }
 
 flx_val flx_nn_kl(flx_graph *g, flx_val p, flx_val log_q)

@@ -387,7 +387,64 @@ static flx_code layer(const fixture *f, layer_fn make, const void *options, flx_
 
 static flx_val make_conv(flx_graph *g, flx_val x, const void *options)
 {
-    return flx_nn_conv_block(g, "c", x, 2, options);
+    return flx_nn_conv(g, "c", x, 2, options);
+}
+
+static flx_val make_conv_transpose(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_conv_transpose(g, "c", x, 2, options);
+}
+
+static flx_val make_pool(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_avg_pool(g, x, options);
+}
+
+static flx_val make_max_pool(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_max_pool(g, x, options);
+}
+
+static flx_val make_unet_up(flx_graph *g, flx_val x, const void *options)
+{
+    flx_val skip = flx_nn_conv_transpose(g, "c", x, 3, NULL);
+    return flx_nn_unet_up(g, "u", x, skip, 2, options);
+}
+
+static flx_val make_rnn(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_rnn(g, "l", x, 3, options, NULL);
+}
+
+static flx_val make_gru(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_gru(g, "l", x, 3, options, NULL);
+}
+
+static flx_val make_unet(flx_graph *g, flx_val x, const void *options)
+{
+    flx_val skip;
+    return flx_nn_unet_down(g, "u", x, 2, options, &skip);
+}
+
+static flx_val make_batch_norm(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_batch_norm(g, "n", x, options);
+}
+
+static flx_val make_moe(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_moe(g, "m", x, 3, options, NULL);
+}
+
+static flx_val make_lstm(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_lstm(g, "l", x, 3, options, NULL);
+}
+
+static flx_val make_mamba(flx_graph *g, flx_val x, const void *options)
+{
+    return flx_nn_mamba(g, "m", x, options);
 }
 
 static flx_val make_attention(flx_graph *g, flx_val x, const void *options)
@@ -400,9 +457,64 @@ static flx_val make_block(flx_graph *g, flx_val x, const void *options)
     return flx_nn_transformer_block(g, "b", x, options);
 }
 
-static flx_code call_nn_conv_block(fixture *f, const void *options, flx_error *err)
+static flx_code call_nn_conv(fixture *f, const void *options, flx_error *err)
 {
     return layer(f, make_conv, options, err);
+}
+
+static flx_code call_nn_conv_transpose(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_conv_transpose, options, err);
+}
+
+static flx_code call_nn_avg_pool(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_pool, options, err);
+}
+
+static flx_code call_nn_max_pool(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_max_pool, options, err);
+}
+
+static flx_code call_nn_unet_up(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_unet_up, options, err);
+}
+
+static flx_code call_nn_rnn(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_rnn, options, err);
+}
+
+static flx_code call_nn_gru(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_gru, options, err);
+}
+
+static flx_code call_nn_unet_down(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_unet, options, err);
+}
+
+static flx_code call_nn_batch_norm(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_batch_norm, options, err);
+}
+
+static flx_code call_nn_moe(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_moe, options, err);
+}
+
+static flx_code call_nn_lstm(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_lstm, options, err);
+}
+
+static flx_code call_nn_mamba(fixture *f, const void *options, flx_error *err)
+{
+    return layer(f, make_mamba, options, err);
 }
 
 static flx_code call_nn_attention(fixture *f, const void *options, flx_error *err)
@@ -526,8 +638,38 @@ static const flx_custom_op for_custom = {.struct_size = sizeof for_custom,
                                          .user = &status_of_run,
                                          .infer = infer_same,
                                          .eval = evaluate_nothing};
-static const flx_nn_conv_options for_conv = {
-    .struct_size = sizeof for_conv, .kernel = 1, .stride = 1, .groups = 2, .norm_groups = 1, .activation = "relu"};
+static const int64_t some_one = 1, some_two = 2, some_zero = 0;
+static const flx_nn_conv_options for_conv = {.struct_size = sizeof for_conv,
+                                             .no_bias = 1,
+                                             .kernel = {&some_two, 1},
+                                             .stride = {&some_one, 1},
+                                             .dilation = {&some_one, 1},
+                                             .padding = {&some_one, 1},
+                                             .groups = 2,
+                                             .activation = "relu"};
+static const flx_nn_conv_options for_conv_transpose = {.struct_size = sizeof for_conv_transpose,
+                                                       .no_bias = 1,
+                                                       .kernel = {&some_two, 1},
+                                                       .stride = {&some_two, 1},
+                                                       .dilation = {&some_one, 1},
+                                                       .padding = {&some_zero, 1},
+                                                       .extra = {&some_one, 1},
+                                                       .groups = 2,
+                                                       .activation = "relu"};
+static const flx_nn_pool_options for_pool = {.struct_size = sizeof for_pool,
+                                             .exclude_padding = 1,
+                                             .kernel = {&some_two, 1},
+                                             .stride = {&some_one, 1},
+                                             .padding = {&some_one, 1}};
+static const flx_nn_unet_options for_unet = {.struct_size = sizeof for_unet, .norm_groups = 2, .activation = "silu"};
+static const flx_nn_batch_norm_options for_batch_norm = {
+    .struct_size = sizeof for_batch_norm, .is_training = 1, .momentum = 0.2, .eps = 1e-3};
+static const flx_nn_moe_options for_moe = {
+    .struct_size = sizeof for_moe, .no_bias = 1, .top_k = 1, .hidden = 5, .activation = "relu"};
+static const flx_nn_recurrent_options for_recurrent = {
+    .struct_size = sizeof for_recurrent, .is_bidirectional = 1, .layers = 2};
+static const flx_nn_mamba_options for_mamba = {
+    .struct_size = sizeof for_mamba, .inner = 6, .states = 3, .kernel = 2, .rank = 2};
 static const flx_nn_attention_options for_attention = {.struct_size = sizeof for_attention,
                                                        .no_bias = 1,
                                                        .heads = 2,
@@ -599,7 +741,18 @@ static const options_row rows[] = {
     ROW(flx_kernel_buffer, kernel_add_buffer, for_buffer, offsetof(flx_kernel_buffer, count)),
     ROW(flx_kernel_extension, kernel_register_extension, for_extension, offsetof(flx_kernel_extension, c)),
     ROW(flx_custom_op, register_custom, for_custom, offsetof(flx_custom_op, vjp)),
-    ROW(flx_nn_conv_options, nn_conv_block, for_conv, 0),
+    ROW(flx_nn_conv_options, nn_conv, for_conv, 0),
+    ROW(flx_nn_conv_options, nn_conv_transpose, for_conv_transpose, 0),
+    ROW(flx_nn_pool_options, nn_avg_pool, for_pool, 0),
+    ROW(flx_nn_pool_options, nn_max_pool, for_pool, 0),
+    ROW(flx_nn_unet_options, nn_unet_down, for_unet, 0),
+    ROW(flx_nn_unet_options, nn_unet_up, for_unet, 0),
+    ROW(flx_nn_batch_norm_options, nn_batch_norm, for_batch_norm, 0),
+    ROW(flx_nn_moe_options, nn_moe, for_moe, 0),
+    ROW(flx_nn_recurrent_options, nn_rnn, for_recurrent, 0),
+    ROW(flx_nn_recurrent_options, nn_gru, for_recurrent, 0),
+    ROW(flx_nn_recurrent_options, nn_lstm, for_recurrent, 0),
+    ROW(flx_nn_mamba_options, nn_mamba, for_mamba, 0),
     ROW(flx_nn_attention_options, nn_attention, for_attention, 0),
     ROW(flx_nn_block_options, nn_transformer_block, for_block, 0),
     ROW(flx_loader_options, loader_new, for_loader, 0),

@@ -88,3 +88,35 @@ size_t answers_check_gradient(const answers *a, const flx_graph *g, uint32_t gra
     flx_graph_release(grad);
     return n;
 }
+
+flx_val answers_input(const answers *a, const char *name)
+{
+    flx_tensor *t = answers_read(a, name);
+    CHECK_MSG(t, "%s has no %s", a->path, name);
+    flx_val v = flx_input(a->g, name, flx_tensor_type(t));
+    flx_tensor_release(t);
+    return v;
+}
+
+void answers_check_case(const char *name, answers_build build)
+{
+    answers a;
+    flx_error err = {0};
+    test_fail_context("%s", name);
+    answers_open(&a, name);
+    flx_output(a.g, build(&a), "out");
+    CHECK_OK(flx_graph_error(a.g, &err), &err);
+    CHECK_OK(flx_graph_verify(a.g, &err), &err);
+    answers_check(&a, a.g, "ref");
+    answers_check(&a, a.g, "cpu");
+    answers_close(&a);
+    answers_open(&a, name);
+    flx_val y = build(&a);
+    flx_tensor *seed = answers_read(&a, "seed");
+    if (seed)
+        y = flx_reduce_sum(a.g, flx_mul(a.g, y, answers_input(&a, "seed")), FLX_ALL, 0);
+    flx_tensor_release(seed);
+    flx_output(a.g, y, "loss");
+    answers_check_gradient(&a, a.g, 0);
+    answers_close(&a);
+}

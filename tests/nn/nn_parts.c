@@ -68,7 +68,7 @@ TEST(nn_rope_tables_turn_by_the_position)
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = flx_graph_new(ctx, "f");
     flx_val cosines, sines;
-    flx_nn_rope_tables(g, 5, 4, 0, FLX_F64, &cosines, &sines);
+    flx_nn_rope_tables(g, 5, FLX_NONE, 4, 0, FLX_F64, &cosines, &sines);
     const flx_dim dims[] = {1, 5, 4};
     flx_val x = flx_expand(g,
                            flx_reshape(g,

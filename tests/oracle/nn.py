@@ -155,4 +155,5 @@ def main():
     ctc("ctc_no_labels", [[0], [1]], [4, 2], [0, 1], 4, 3)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -134,6 +134,18 @@ static void leaves_out_of_order(flx_graph *g)
 {
     g->leaves.at[0] = g->leaves.at[1];
 }
+static void init_of_an_input(flx_graph *g)
+{
+    ((flxi_leaf_attrs *)node(g, 0)->attrs)->init = (flx_init){FLX_INIT_ZEROS, 0, 1};
+}
+static void init_of_no_kind(flx_graph *g)
+{
+    ((flxi_leaf_attrs *)node(g, 1)->attrs)->init = (flx_init){99, 0, 1};
+}
+static void init_not_normal(flx_graph *g)
+{
+    ((flxi_leaf_attrs *)node(g, 1)->attrs)->init = (flx_init){FLX_INIT_ZEROS, 0, 3};
+}
 static void output_nowhere(flx_graph *g)
 {
     g->outputs.at[0].val = g->value_count + 1;
@@ -216,6 +228,9 @@ static const struct {
     ROW(leaf_not_listed),
     ROW(leaf_listed_is_none),
     ROW(leaves_out_of_order),
+    ROW(init_of_an_input),
+    ROW(init_of_no_kind),
+    ROW(init_not_normal),
     ROW(output_nowhere),
     ROW(output_of_nothing),
     ROW(output_without_name),

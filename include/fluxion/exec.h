@@ -110,6 +110,11 @@ FLX_API flx_code flx_exec_may_share_at(flx_exec *e, const flx_run_options *optio
 /** Keeps a copy of a parameter's value for all later runs. NAME when there is no such parameter, DTYPE or SHAPE when
     the value does not fit. No run may be active. */
 FLX_API flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err);
+/** Makes all later runs read this tensor as the parameter, without a copy: what is written to its elements between
+    runs, such as by a trainer, is seen. The executable holds the tensor. Errors are those of flx_exec_set_param(). */
+FLX_API flx_code flx_exec_share_param(flx_exec *e, const char *name, flx_tensor *value, flx_error *err);
+/** The name of parameter i of the graph, counted without its inputs; NULL when out of range. */
+FLX_API const char *flx_exec_param_name(const flx_exec *e, size_t i);
 /** The value of a parameter, which the caller releases; NULL when it was not set. */
 FLX_API flx_tensor *flx_exec_param(const flx_exec *e, const char *name);
 

@@ -486,29 +486,60 @@ flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const
 
 /* ---- Parameters ---- */
 
-flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err)
+static bool is_param_at(const flx_exec *e, size_t leaf)
 {
-    size_t i;
+    return flxi_is_param(flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[leaf])->node));
+}
+
+/* The leaf of a parameter that may have this value. */
+static flx_code check_param(const flx_exec *e, const char *name, const flx_tensor *value, size_t *leaf, flx_error *err)
+{
     char text[60];
-    if (!e || !name || !value)
-        return flxi_fail(err, FLX_E_USAGE, "flx_exec_set_param: the executable, a name and a value must be given");
-    if (!flxi_find_leaf(e->g, name, &i) ||
-        !flxi_is_param(flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[i])->node)))
+    if (!flxi_find_leaf(e->g, name, leaf) || !is_param_at(e, *leaf))
         return flxi_fail(err, FLX_E_NAME, "the graph '%s' has no parameter called '%s'", e->g->name,
                          flxi_printable(text, sizeof text, name, strlen(name)));
-    const flx_type *t = flxi_type_at(e->g, e->g->leaves.at[i]);
+    const flx_type *t = flxi_type_at(e->g, e->g->leaves.at[*leaf]);
     flxi_type_text want, got;
     if (t->dtype != value->type.dtype || t->rank != value->type.rank ||
         (flxi_type_is_static(t) && !flxi_type_equal(t, &value->type)))
         return flxi_fail(err, t->dtype == value->type.dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
                          "the parameter '%s' is declared %s, but the value is %s", name,
                          flxi_type_str(e->ctx, t, &want), flxi_type_str(e->ctx, &value->type, &got));
+    return FLX_OK;
+}
+
+flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *value, flx_error *err)
+{
+    size_t i;
+    if (!e || !name || !value)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_set_param: the executable, a name and a value must be given");
+    FLXI_TRY(check_param(e, name, value, &i, err));
     flx_tensor *copy = flx_tensor_new(e->ctx, &value->type, value->data, err);
     if (!copy)
         return FLX_E_OOM;
     flx_tensor_release(e->params[i]);
     e->params[i] = copy;
     return FLX_OK;
+}
+
+flx_code flx_exec_share_param(flx_exec *e, const char *name, flx_tensor *value, flx_error *err)
+{
+    size_t i;
+    if (!e || !name || !value)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_share_param: the executable, a name and a value must be given");
+    FLXI_TRY(check_param(e, name, value, &i, err));
+    flx_tensor *before = e->params[i];
+    e->params[i] = flx_tensor_retain(value);
+    flx_tensor_release(before);
+    return FLX_OK;
+}
+
+const char *flx_exec_param_name(const flx_exec *e, size_t i)
+{
+    for (size_t k = 0; e && k < e->g->leaves.n; k++)
+        if (is_param_at(e, k) && i-- == 0)
+            return flxi_value_at(e->g, e->g->leaves.at[k])->name;
+    return NULL;
 }
 
 flx_tensor *flx_exec_param(const flx_exec *e, const char *name)

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trainer.c: a compiled training step and the memory that persists from step to step. A parameter or state that the
-   step can update in place has one buffer; the others have two, used alternately. All memory and all tables are
-   allocated with the trainer, or with the first step of a set of extents, so that a step only looks up names and sets
-   pointers. */
+/* trainer.c: a compiled training step and the memory that persists from step to step: sets of parameters and of state.
+   A tensor that the step can update in place has one buffer; the others have a second one, which they exchange for the
+   first when a step has succeeded. All memory and all tables are allocated with the trainer, or with the first step of
+   a set of extents, so that a step only looks up names and sets pointers. */
 #include "train/train.h"
 
 #include "base/options.h"
 #include "passes/pass.h"
+#include "train/params.h"
+
+#include <math.h>
 
 /* What a leaf of the training graph is bound to. */
 typedef struct {
-    flx_tensor *now, *next; /* NULL: an input, given in each step; next is NULL: updated in place, or never */
-    bool is_set;
+    flxi_param *param;       /* NULL: an input, given in each step */
+    flx_tensor *next;        /* NULL: updated in place, or never */
     uint64_t fed;            /* INPUT: the step that gave it last … */
     const flx_tensor *value; /* … and what it gave */
 } held_leaf;
@@ -20,14 +23,20 @@ struct flx_trainer {
     flx_context *ctx;
     const flxi_allocator *mem;
     flxi_training training;
+    flx_train_options o; /* its lists are those of the caller, not used after making */
     flx_exec *exec;
+    flx_params *params, *state, *averages;
     flxi_arena arena;
     held_leaf *leaves;
     flx_tensor **results; /* the loss and other outputs */
     flx_tensor *norm;     /* of the gradients, if steps are guarded by it */
-    const void **in;      /* by leaf */
-    void **out;           /* by output */
-    uint64_t step;        /* calls of flx_trainer_step(), to see which inputs were given */
+    flx_tensor *rate;     /* if the step computes it */
+    double last_rate, last_norm;
+    bool is_skipped;
+    size_t rate_leaf; /* 1 + the input that is the rate; 0: none */
+    const void **in;  /* by leaf */
+    void **out;       /* by output */
+    uint64_t step;    /* calls of flx_trainer_step(), to see which inputs were given */
     /* Of a graph with symbolic dimensions: */
     flx_dim_binding *dims; /* by symbol; extent -1: not known yet */
     bool *is_known;        /* by symbol, in this step */
@@ -112,6 +121,43 @@ static flx_code make_tables(flx_trainer *t, flx_error *err)
     return FLX_OK;
 }
 
+/* The set that the caller gave, or one of its own; and the tensors of the state. */
+static flx_code make_sets(flx_trainer *t, flx_error *err)
+{
+    const flx_graph *g = t->training.g;
+    t->params = t->o.set ? flx_params_retain(t->o.set) : flx_params_new(t->ctx, err);
+    t->state = flx_params_new(t->ctx, err);
+    t->averages = t->training.first_ema ? flx_params_new(t->ctx, err) : NULL;
+    if (!t->params || !t->state || (t->training.first_ema && !t->averages))
+        return (flx_code)err->code;
+    FLXI_TRY(flxi_params_join(t->params, g, t->training.first_state, t->o.seed, err));
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const char *name = flxi_value_at(g, g->leaves.at[i])->name;
+        bool is_state = i >= t->training.first_state;
+        if (is_input(t, i)) {
+            t->rate_leaf = is_state ? i + 1 : t->rate_leaf;
+            continue;
+        }
+        if (is_state) /* which starts at zero */
+            FLXI_TRY(flxi_params_zeros(t->state, name, flxi_type_at(g, g->leaves.at[i]), true, err));
+        t->leaves[i].param = flxi_params_find(is_state ? t->state : t->params, name);
+    }
+    for (size_t i = 0; t->averages && i < t->training.num_trained; i++)
+        FLXI_TRY(flxi_params_hold(t->averages, t->leaves[t->training.updated[i]].param->name,
+                                  t->leaves[t->training.updated[t->training.first_ema + i]].param->value, true, err));
+    return FLX_OK;
+}
+
+/* Memory of a scalar that the step computes, `output` - 1; 0: none. */
+static flx_code make_scalar(flx_trainer *t, size_t output, flx_tensor **out, flx_error *err)
+{
+    if (!output)
+        return FLX_OK;
+    FLXI_TRY(new_tensor(t, t->training.g->outputs.at[output - 1].val, out, err));
+    t->out[output - 1] = (*out)->data;
+    return FLX_OK;
+}
+
 /* Results of static types; others are made with the extents of a step. */
 static flx_code make_memory(flx_trainer *t, flx_error *err)
 {
@@ -122,17 +168,9 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
             FLXI_TRY(new_tensor(t, g->outputs.at[i].val, &t->results[i], err));
             t->out[i] = t->results[i]->data;
         }
-    if (t->training.is_guarded) {
-        size_t last = g->outputs.n - 1;
-        FLXI_TRY(new_tensor(t, g->outputs.at[last].val, &t->norm, err));
-        t->out[last] = t->norm->data;
-    }
-    for (size_t i = 0; i < g->leaves.n; i++)
-        if (!is_input(t, i)) {
-            FLXI_TRY(new_tensor(t, g->leaves.at[i], &t->leaves[i].now, err));
-            t->in[i] = t->leaves[i].now->data;
-            t->leaves[i].is_set = i >= t->training.first_state; /* states start at zero */
-        }
+    FLXI_TRY(make_scalar(t, t->training.guard, &t->norm, err));
+    FLXI_TRY(make_scalar(t, t->training.rate, &t->rate, err));
+    FLXI_TRY(make_sets(t, err));
     t->is_prepared = g->symbols.n == 0;
     return t->is_prepared ? make_second_buffers(t, NULL, err) : FLX_OK;
 }
@@ -151,7 +189,8 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
     if (o.num_dims && !o.dims)
         return flxi_fail(err, FLX_E_USAGE, "flx_compile_training: dims are missing");
     FLXI_TRY(flxi_check_symbols(loss->symbols.at, loss->symbols.n, loss->name, o.dims, o.num_dims, err));
-    FLXI_TRY(flxi_training_make(&t->training, loss, options, true, err));
+    FLXI_TRY(flxi_train_options_read(&t->o, options, err));
+    FLXI_TRY(flxi_training_make(&t->training, loss, &t->o, true, err));
     FLXI_TRY(bind_dims(t, &o, err));
     o.dims = NULL; /* all are bound by now */
     o.num_dims = 0;
@@ -164,8 +203,7 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
     for (size_t j = 0; j < t->training.num_updated; j++)
         shares[j] = (flx_share){t->training.updated[j], t->training.num_results + j};
     o.flags |= FLX_COMPILE_ATOMIC;
-    if (t->training.is_guarded)
-        o.guard = t->training.g->outputs.n;
+    o.guard = t->training.guard;
     o.shares = shares;
     o.num_shares = t->training.num_updated;
     t->exec = flx_compile(t->training.g, &o, err);
@@ -182,6 +220,7 @@ flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options
         code = flxi_oom(&local, "a trainer");
     if (t) {
         t->ctx = loss->ctx;
+        t->last_rate = t->last_norm = NAN;
         t->mem = flxi_context_mem(loss->ctx);
         flxi_arena_init(&t->arena, t->mem);
         code = make_trainer(t, loss, options, compile, &local);
@@ -198,13 +237,15 @@ void flx_trainer_free(flx_trainer *t)
 {
     if (!t)
         return;
-    for (size_t i = 0; t->leaves && i < t->training.g->leaves.n; i++) {
-        flx_tensor_release(t->leaves[i].now);
+    for (size_t i = 0; t->leaves && i < t->training.g->leaves.n; i++)
         flx_tensor_release(t->leaves[i].next);
-    }
     for (size_t i = 0; t->results && i < t->training.num_results; i++)
         flx_tensor_release(t->results[i]);
     flx_tensor_release(t->norm);
+    flx_tensor_release(t->rate);
+    flx_params_release(t->params);
+    flx_params_release(t->state);
+    flx_params_release(t->averages);
     flx_exec_free(t->exec);
     flxi_training_free(&t->training);
     flxi_arena_free(&t->arena);
@@ -230,7 +271,7 @@ static flx_code check_value(const flx_trainer *t, size_t leaf, const flx_tensor 
 static flx_code find_param(const flx_trainer *t, const char *name, size_t *leaf, flx_error *err)
 {
     char text[60];
-    if (flxi_find_leaf(t->training.g, name, leaf) && t->leaves[*leaf].now)
+    if (flxi_find_leaf(t->training.g, name, leaf) && t->leaves[*leaf].param)
         return FLX_OK;
     return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no parameter called '%s'", t->training.g->name,
                      flxi_printable(text, sizeof text, name, strlen(name)));
@@ -242,11 +283,7 @@ flx_code flx_trainer_set_param(flx_trainer *t, const char *name, const flx_tenso
     if (!t || !name || !value)
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_set_param: the trainer, a name and a value must be given");
     FLXI_TRY(find_param(t, name, &leaf, err));
-    FLXI_TRY(check_value(t, leaf, value, "parameter", err));
-    if (value->nbytes)
-        memcpy(t->leaves[leaf].now->data, value->data, value->nbytes);
-    t->leaves[leaf].is_set = true;
-    return FLX_OK;
+    return flx_params_set(leaf < t->training.first_state ? t->params : t->state, name, value, err);
 }
 
 flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error *err)
@@ -258,12 +295,12 @@ flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error 
     }
     if (find_param(t, name, &leaf, err) != FLX_OK)
         return NULL;
-    if (!t->leaves[leaf].is_set) {
+    if (!t->leaves[leaf].param->is_set) {
         flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one",
                        "the parameter '%.60s' has no value yet", name);
         return NULL;
     }
-    const flx_tensor *now = t->leaves[leaf].now;
+    const flx_tensor *now = t->leaves[leaf].param->value;
     return flx_tensor_new(t->ctx, &now->type, now->data, err);
 }
 
@@ -279,7 +316,7 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
     if (!flxi_find_leaf(t->training.g, f->name, &leaf))
         return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name,
                          text);
-    if (t->leaves[leaf].now)
+    if (t->leaves[leaf].param)
         return flxi_fail_hint(err, FLX_E_NAME, "flx_trainer_set_param() sets it", "'%s' is a parameter, not an input",
                               text);
     if (t->leaves[leaf].fed == t->step)
@@ -301,10 +338,10 @@ static flx_code feed_all(flx_trainer *t, const flx_feed *feeds, size_t num_feeds
     for (size_t i = 0; i < g->leaves.n; i++) {
         const held_leaf *l = &t->leaves[i];
         const char *name = flxi_value_at(g, g->leaves.at[i])->name;
-        if (l->now && !l->is_set)
+        if (l->param && !l->param->is_set)
             return flxi_fail_hint(err, FLX_E_MISSING_INPUT, "flx_trainer_set_param() gives it one",
                                   "the parameter '%.60s' has no value", name);
-        if (!l->now && l->fed != t->step)
+        if (!l->param && l->fed != t->step)
             return flxi_fail(err, FLX_E_MISSING_INPUT, "the input '%.60s' has no value", name);
     }
     return FLX_OK;
@@ -428,6 +465,42 @@ static flx_code prepare(flx_trainer *t, flx_run_options *o, flx_error *err)
     return FLX_OK;
 }
 
+/* The elements of one tensor become those of the other. Both own their memory, and have one type. */
+static void exchange(flx_tensor *a, flx_tensor *b)
+{
+    void *block = a->block, *data = a->data;
+    size_t size = a->block_size;
+    a->block = b->block;
+    a->data = b->data;
+    a->block_size = b->block_size;
+    b->block = block;
+    b->data = data;
+    b->block_size = size;
+}
+
+/* Other trainers may have exchanged the memory of parameters since the last step. */
+static void set_pointers(flx_trainer *t)
+{
+    const flxi_training *s = &t->training;
+    for (size_t i = 0; i < s->g->leaves.n; i++)
+        if (t->leaves[i].param)
+            t->in[i] = t->leaves[i].param->value->data;
+    for (size_t j = 0; j < s->num_updated; j++) {
+        const held_leaf *l = &t->leaves[s->updated[j]];
+        t->out[s->num_results + j] = t->in_place[j] ? l->param->value->data : l->next->data;
+    }
+}
+
+static void note_numbers(flx_trainer *t)
+{
+    double norm = t->norm ? flx_tensor_get(t->norm, 0) : NAN;
+    t->last_norm = norm >= 0 ? norm : NAN;
+    t->is_skipped = norm < 0;
+    t->last_rate = t->rate        ? flx_tensor_get(t->rate, 0)
+                   : t->rate_leaf ? flx_tensor_get(t->leaves[t->rate_leaf - 1].value, 0)
+                                  : t->o.rate;
+}
+
 /* Results become the parameters when the step has succeeded. Those that it writes in place it writes last, when nothing
    can fail any more (FLX_COMPILE_ATOMIC). */
 static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_error *err)
@@ -436,20 +509,12 @@ static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_err
     flx_run_options o;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_run_options, stop, &o, options, err));
     FLXI_TRY(prepare(t, &o, err));
-    for (size_t j = 0; j < s->num_updated; j++) {
-        held_leaf *l = &t->leaves[s->updated[j]];
-        t->in[s->updated[j]] = l->now->data;
-        t->out[s->num_results + j] = t->in_place[j] ? l->now->data : l->next->data;
-    }
+    set_pointers(t);
     FLXI_TRY(flx_exec_run_at_with(t->exec, &o, t->in, t->out, err));
-    for (size_t j = 0; j < s->num_updated; j++) {
-        held_leaf *l = &t->leaves[s->updated[j]];
-        if (!t->in_place[j]) {
-            flx_tensor *before = l->now;
-            l->now = l->next;
-            l->next = before;
-        }
-    }
+    for (size_t j = 0; j < s->num_updated; j++)
+        if (!t->in_place[j])
+            exchange(t->leaves[s->updated[j]].param->value, t->leaves[s->updated[j]].next);
+    note_numbers(t);
     return FLX_OK;
 }
 
@@ -483,11 +548,51 @@ const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *name)
     return t && name && flxi_find_output(t->training.g, name, &i) && i < t->training.num_results ? t->results[i] : NULL;
 }
 
+flx_params *flx_trainer_params(const flx_trainer *t)
+{
+    return t ? t->params : NULL;
+}
+
+flx_params *flx_trainer_state(const flx_trainer *t)
+{
+    return t ? t->state : NULL;
+}
+
+flx_params *flx_trainer_averages(const flx_trainer *t)
+{
+    return t ? t->averages : NULL;
+}
+
+double flx_trainer_rate(const flx_trainer *t)
+{
+    return t ? t->last_rate : NAN;
+}
+
+double flx_trainer_norm(const flx_trainer *t)
+{
+    return t ? t->last_norm : NAN;
+}
+
+int flx_trainer_skipped(const flx_trainer *t)
+{
+    return t && t->is_skipped;
+}
+
+const flx_graph *flxi_trainer_graph(const flx_trainer *t)
+{
+    return t->training.g;
+}
+
+size_t flxi_trainer_results(const flx_trainer *t)
+{
+    return t->training.num_results;
+}
+
 size_t flx_trainer_memory(const flx_trainer *t)
 {
     size_t sum = 0;
     for (size_t i = 0; t && i < t->training.g->leaves.n; i++) {
-        sum += t->leaves[i].now ? t->leaves[i].now->nbytes : 0;
+        sum += t->leaves[i].param ? t->leaves[i].param->value->nbytes : 0;
         sum += t->leaves[i].next ? t->leaves[i].next->nbytes : 0;
     }
     return sum;

@@ -3,32 +3,14 @@
    further parameters and the update as further nodes; the gradients are then no longer outputs. Everything is one
    graph: the compiler sees that a gradient is used once, by the update, and needs no memory for it where both become
    one kernel. */
-#include "train/train.h"
-
-#include "autodiff/autodiff.h"
-#include "base/options.h"
+#include "train/params.h"
+#include "train/training_work.h"
 
 #include <fluxion/ops.h>
 #include <math.h>
 #include <stdio.h>
 
-typedef struct {
-    const flx_graph *loss;
-    flx_train_options o;
-    const flxi_optimiser *optimiser;
-    flxi_training *t;
-    flx_graph *g;       /* the gradient graph, which grows */
-    flxi_arena arena;   /* scratch */
-    const char **names; /* of the trained parameters */
-    size_t num_trained;
-    flx_dtype widest; /* of the arithmetic: f64 if some parameter is, else f32 */
-    flx_val rate, step;
-    flx_val norm;  /* of all gradients, or a loss that is not finite; or none */
-    flx_val scale; /* of the gradients, from clipping; or none */
-    bool for_trainer;
-    flx_val *next; /* by position in t->updated */
-    flx_error *err;
-} training_work;
+typedef flxi_training_work training_work;
 
 /* ---- What is trained ---- */
 
@@ -52,34 +34,72 @@ static flx_code check_trainable(const training_work *w, size_t leaf)
     return FLX_OK;
 }
 
+static bool is_pattern(const char *name)
+{
+    return strpbrk(name, "*?") != NULL;
+}
+
+/* All trainable parameters that match: a pattern may also match others. */
+static flx_code choose_matching(const training_work *w, const char *pattern, bool *chosen)
+{
+    bool any = false;
+    size_t output;
+    for (size_t i = 0; i < w->loss->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(w->loss, w->loss->leaves.at[i]);
+        if (is_param(w->loss, i) && flxi_is_float(v->type->dtype) && !flxi_find_update(w->loss, i, &output) &&
+            flx_name_matches(pattern, v->name))
+            any = chosen[i] = true;
+    }
+    return any ? FLX_OK
+               : flxi_fail(w->err, FLX_E_NAME, "training: no parameter of '%.60s' matches '%.60s'", w->loss->name,
+                           pattern);
+}
+
+static flx_code choose_name(const training_work *w, const char *name, bool *chosen)
+{
+    size_t leaf, output;
+    if (!flxi_find_leaf(w->loss, name, &leaf))
+        return flxi_no_input(w->err, w->loss, name);
+    if (!is_param(w->loss, leaf))
+        return flxi_fail_hint(w->err, FLX_E_NAME, "declare it as a parameter",
+                              "'%s' is an input of the graph '%s', not a parameter", name, w->loss->name);
+    if (flxi_find_update(w->loss, leaf, &output))
+        return flxi_fail(w->err, FLX_E_NAME, "'%s' is a state, which the output 'new_%s' sets: it is not trained", name,
+                         name);
+    if (chosen[leaf])
+        return flxi_fail(w->err, FLX_E_DUP_NAME, "training: the parameter '%s' is named twice", name);
+    FLXI_TRY(check_trainable(w, leaf));
+    chosen[leaf] = true;
+    return FLX_OK;
+}
+
 static flx_code choose_named(const training_work *w, bool *chosen)
 {
     for (size_t i = 0; i < w->o.num_params; i++) {
-        size_t leaf;
-        if (!w->o.params[i])
+        const char *name = w->o.params[i];
+        if (!name)
             return flxi_fail(w->err, FLX_E_USAGE, "training: the name of a parameter is NULL");
-        if (!flxi_find_leaf(w->loss, w->o.params[i], &leaf))
-            return flxi_no_input(w->err, w->loss, w->o.params[i]);
-        if (!is_param(w->loss, leaf))
-            return flxi_fail_hint(w->err, FLX_E_NAME, "declare it as a parameter",
-                                  "'%s' is an input of the graph '%s', not a parameter", w->o.params[i], w->loss->name);
-        if (chosen[leaf])
-            return flxi_fail(w->err, FLX_E_DUP_NAME, "training: the parameter '%s' is named twice", w->o.params[i]);
-        FLXI_TRY(check_trainable(w, leaf));
-        chosen[leaf] = true;
+        FLXI_TRY(is_pattern(name) ? choose_matching(w, name, chosen) : choose_name(w, name, chosen));
     }
     return FLX_OK;
 }
 
 static flx_code choose_all(const training_work *w, bool *chosen)
 {
+    size_t output;
     for (size_t i = 0; i < w->loss->leaves.n; i++) {
         int32_t dtype = flxi_type_at(w->loss, w->loss->leaves.at[i])->dtype;
-        chosen[i] = is_param(w->loss, i) && (flxi_is_float(dtype) || flxi_is_complex(dtype));
+        chosen[i] = is_param(w->loss, i) && (flxi_is_float(dtype) || flxi_is_complex(dtype)) &&
+                    !flxi_find_update(w->loss, i, &output);
         if (chosen[i])
             FLXI_TRY(check_trainable(w, i));
     }
     return FLX_OK;
+}
+
+static const char *leaf_name(const training_work *w, size_t leaf)
+{
+    return flxi_value_at(w->loss, w->loss->leaves.at[leaf])->name;
 }
 
 static flx_code choose_params(training_work *w)
@@ -92,9 +112,10 @@ static flx_code choose_params(training_work *w)
     FLXI_TRY(w->o.params ? choose_named(w, chosen) : choose_all(w, chosen));
     w->widest = FLX_F32;
     for (size_t i = 0; i < n; i++) {
-        if (!chosen[i])
+        if (!chosen[i] || flxi_group_of(&w->o, leaf_name(w, i)).is_frozen)
             continue;
-        w->names[w->num_trained++] = flxi_value_at(w->loss, w->loss->leaves.at[i])->name;
+        w->names[w->num_trained] = leaf_name(w, i);
+        w->num_trained++;
         if (flxi_type_at(w->loss, w->loss->leaves.at[i])->dtype == FLX_F64)
             w->widest = FLX_F64;
     }
@@ -104,11 +125,35 @@ static flx_code choose_params(training_work *w)
     return FLX_OK;
 }
 
-/* ---- New leaves ---- */
+/* ---- Leaves ---- */
 
-/* A parameter named after the given parts, with a suffix where that name is in use; it becomes the next updated
-   leaf. */
-static flx_val new_state(training_work *w, const char *param, const char *state, const flx_type *type)
+/* Trained parameters, then states of the graph. Gradient graphs have the leaves of the loss at the same positions. */
+static flx_code list_updated(training_work *w)
+{
+    flxi_training *t = w->t;
+    size_t n = w->loss->leaves.n;
+    t->mem = &w->loss->ctx->mem;
+    t->room = w->num_trained * (1 + FLXI_MAX_STATE + 2) + n + 8;
+    t->updated = flxi_alloc(t->mem, t->room, sizeof *t->updated);
+    w->next = flxi_new(&w->arena, flx_val, t->room);
+    w->kept_outputs = flxi_new(&w->arena, size_t, n);
+    w->total = flxi_new(&w->arena, flx_val, w->num_trained);
+    if (!t->updated || !w->next || !w->kept_outputs || !w->total)
+        return flxi_oom(w->err, "a training step");
+    for (size_t i = 0; i < w->num_trained; i++)
+        flxi_find_leaf(w->loss, w->names[i], &t->updated[t->num_updated++]);
+    for (size_t i = 0; i < n; i++)
+        if (flxi_find_update(w->loss, i, &w->kept_outputs[w->num_kept])) {
+            t->updated[t->num_updated++] = i;
+            w->num_kept++;
+        }
+    t->num_trained = w->num_trained;
+    t->num_results = w->loss->outputs.n - w->num_kept;
+    t->first_state = n;
+    return FLX_OK;
+}
+
+flx_val flxi_new_state(training_work *w, const char *param, const char *state, const flx_type *type)
 {
     char text[300];
     snprintf(text, sizeof text, "state_%.200s%s%s", param, param[0] ? "_" : "", state);
@@ -119,10 +164,15 @@ static flx_val new_state(training_work *w, const char *param, const char *state,
     return flx_param(w->g, text, type);
 }
 
+flx_val flxi_with_dtype(flx_graph *g, flx_val x, flx_dtype to)
+{
+    const flx_type *type = flx_val_type(g, x);
+    return type && type->dtype == (int32_t)to ? x : flx_cast(g, x, to);
+}
+
 static flx_val as(training_work *w, flx_val x, flx_dtype to)
 {
-    const flx_type *type = flx_val_type(w->g, x);
-    return type && type->dtype == (int32_t)to ? x : flx_cast(w->g, x, to);
+    return flxi_with_dtype(w->g, x, to);
 }
 
 static flx_val leaf_value(const training_work *w, size_t leaf)
@@ -132,7 +182,7 @@ static flx_val leaf_value(const training_work *w, size_t leaf)
 
 static flx_val gradient_of(const training_work *w, size_t i)
 {
-    return flx_graph_output(w->g, w->t->num_results + i);
+    return flx_graph_output(w->g, w->loss->outputs.n + i);
 }
 
 /* The update of a trainer reads what is complete: gradients that are finite, and scalars. It then is a kernel that
@@ -148,17 +198,145 @@ static flx_dtype arithmetic_of(const training_work *w, flx_val v)
     return type && type->dtype == FLX_F64 ? FLX_F64 : FLX_F32;
 }
 
-/* ---- The update ---- */
+/* `then` where the condition holds, which may be none: always. */
+static flx_val if_else(const training_work *w, flx_val condition, flx_val then, flx_val otherwise)
+{
+    return condition.id ? flx_where(w->g, condition, then, otherwise) : then;
+}
 
-static void find_norm(training_work *w)
+static flx_val both(const training_work *w, flx_val a, flx_val b)
+{
+    return a.id && b.id ? flx_and(w->g, a, b) : a.id ? a : b;
+}
+
+/* A counter: a state of i64[]. */
+static flx_val new_counter(training_work *w, const char *name, size_t *at)
+{
+    flx_type counter = flx_type_make(FLX_I64, 0, NULL);
+    *at = w->t->num_updated;
+    return flxi_new_state(w, "", name, &counter);
+}
+
+static flx_val whole(const training_work *w, int64_t value)
+{
+    return flx_scalar(w->g, FLX_I64, (double)value);
+}
+
+/* ---- Rates ---- */
+
+static flx_code check_schedule(const training_work *w)
+{
+    const flx_graph *s = w->o.schedule;
+    if (s->ctx != w->loss->ctx)
+        return flxi_fail(w->err, FLX_E_USAGE, "training: the schedule belongs to another context");
+    if (s->leaves.n != 1 || s->outputs.n < 1)
+        return flxi_fail(w->err, FLX_E_USAGE, "training: the schedule '%.60s' must have one input and an output",
+                         s->name);
+    const flx_type *in = flxi_type_at(s, s->leaves.at[0]), *out = flxi_type_at(s, s->outputs.at[0].val);
+    if (in->rank || out->rank || !flxi_is_float(out->dtype) || (in->dtype != FLX_I64 && !flxi_is_float(in->dtype)))
+        return flxi_fail(w->err, FLX_E_USAGE,
+                         "training: the schedule '%.60s' must be a real function of a number of steps", s->name);
+    return FLX_OK;
+}
+
+/* The factor of the rate after so many steps. */
+static flx_val scheduled(training_work *w, flx_val before)
+{
+    const flx_graph *s = w->o.schedule;
+    flx_val *results = flxi_new(&w->arena, flx_val, s->outputs.n), in = FLX_NONE;
+    if (!results)
+        return FLX_NONE;
+    in = as(w, before, (flx_dtype)flxi_type_at(s, s->leaves.at[0])->dtype);
+    flx_inline(w->g, s, &in, 1, results, s->outputs.n);
+    return as(w, results[0], w->widest);
+}
+
+static bool counts_steps(const training_work *w)
+{
+    return w->optimiser->counts_steps || w->o.schedule || w->o.ema > 0 || w->o.noise > 0;
+}
+
+static flx_code declare_rate(training_work *w)
+{
+    flx_val before = FLX_NONE;
+    size_t at;
+    if (counts_steps(w)) {
+        before = new_counter(w, "step", &at);
+        w->step = complete(w, flx_add(w->g, before, whole(w, 1)));
+        w->next[at] = w->step;
+    }
+    flx_type scalar = flx_type_make(w->widest, 0, NULL);
+    if (w->o.flags & FLX_TRAIN_RATE_INPUT)
+        w->rate = flxi_new_leaf(w->g, "lr", "", &scalar);
+    else
+        w->rate = flx_scalar(w->g, w->widest, w->o.rate);
+    if (w->o.schedule) {
+        FLXI_TRY(check_schedule(w));
+        w->rate = complete(w, flx_mul(w->g, w->rate, scheduled(w, before)));
+    }
+    return FLX_OK;
+}
+
+/* ---- Accumulation and scaling ---- */
+
+static void declare_sums(training_work *w)
+{
+    size_t at;
+    if (w->o.accumulate == 1)
+        return;
+    for (size_t i = 0; i < w->num_trained; i++) {
+        flx_val p = leaf_value(w, w->t->updated[i]);
+        flx_type type = *flx_val_type(w->g, p);
+        type.dtype = (int32_t)arithmetic_of(w, p);
+        flxi_new_state(w, w->names[i], "sum", &type);
+    }
+    flx_val count = flx_add(w->g, new_counter(w, "micro_step", &at), whole(w, 1));
+    w->is_last = complete(w, flx_eq(w->g, count, whole(w, w->o.accumulate)));
+    w->next[at] = flx_where(w->g, w->is_last, whole(w, 0), count);
+}
+
+/* Gradients of this step, and with accumulation the mean with those before it. Sums are the `first` states. */
+static void find_totals(training_work *w, size_t first)
+{
+    flx_val unscale = w->loss_scale.id ? complete(w, flx_reciprocal(w->g, w->loss_scale)) : FLX_NONE;
+    for (size_t i = 0; i < w->num_trained; i++) {
+        flx_dtype dtype = arithmetic_of(w, leaf_value(w, w->t->updated[i]));
+        flx_val d = as(w, gradient_of(w, i), dtype);
+        if (unscale.id)
+            d = flx_mul(w->g, d, as(w, unscale, dtype));
+        if (w->is_last.id) {
+            flx_val sum = flx_add(w->g, leaf_value(w, w->t->updated[first + i]), d);
+            w->next[first + i] = flx_where(w->g, w->is_last, flx_scalar(w->g, dtype, 0), sum);
+            d = flx_mul(w->g, sum, flx_scalar(w->g, dtype, 1.0 / (double)w->o.accumulate));
+        }
+        w->total[i] = d;
+    }
+}
+
+/* A scale that is too large halves; one that was good for long enough doubles, up to a limit that f32 holds. */
+static void adapt_scale(training_work *w)
+{
+    flx_graph *g = w->g;
+    size_t at = w->scale_at + 1;
+    flx_val good = flx_add(g, leaf_value(w, w->t->updated[at]), whole(w, 1)), one = flx_scalar(g, FLX_F32, 1);
+    flx_val is_due = flx_ge(g, good, whole(w, w->o.scale_interval));
+    flx_val doubled = flx_min(g, flx_add(g, w->loss_scale, w->loss_scale), flx_scalar(g, FLX_F32, 0x1p64));
+    flx_val halved = flx_max(g, flx_mul(g, w->loss_scale, flx_scalar(g, FLX_F32, 0.5)), one);
+    w->next[at] = flx_where(g, flx_and(g, w->takes, flx_not(g, is_due)), good, whole(w, 0));
+    w->next[w->scale_at] = flx_where(g, w->takes, flx_where(g, is_due, doubled, w->loss_scale), halved);
+}
+
+/* ---- Norms and clipping ---- */
+
+static flx_val norm_of_totals(training_work *w)
 {
     flx_val sum = FLX_NONE;
     for (size_t i = 0; i < w->num_trained; i++) {
-        flx_val d = as(w, gradient_of(w, i), w->widest);
+        flx_val d = as(w, w->total[i], w->widest);
         flx_val squares = flx_reduce_sum(w->g, flx_mul(w->g, d, d), FLX_ALL, 0);
         sum = i ? flx_add(w->g, sum, squares) : squares;
     }
-    w->norm = flx_sqrt(w->g, sum);
+    return flx_sqrt(w->g, sum);
 }
 
 /* The norm, or the loss where that is not finite: a loss may be NaN although its gradients are not. The update waits
@@ -169,11 +347,32 @@ static void guard_loss(training_work *w)
     w->norm = flx_where(w->g, flx_is_finite(w->g, loss), w->norm, as(w, loss, w->widest));
 }
 
+/* Steps whose scaled gradients overflow are left out, and -1 is their norm; if even a scale of 1 is too large, the step
+   fails. */
+static void leave_out(training_work *w)
+{
+    flx_graph *g = w->g;
+    w->takes = complete(w, flx_is_finite(g, w->norm));
+    flx_val may_shrink = flx_gt(g, w->loss_scale, flx_scalar(g, FLX_F32, 1));
+    flx_val is_left_out = flx_and(g, flx_not(g, w->takes), may_shrink);
+    w->norm = flx_where(g, is_left_out, flx_scalar(g, w->widest, -1), w->norm);
+}
+
+static void clip_values(training_work *w)
+{
+    for (size_t i = 0; i < w->num_trained; i++) {
+        const flx_type *type = flx_val_type(w->g, w->total[i]);
+        flx_dtype dtype = type ? (flx_dtype)type->dtype : FLX_F32;
+        w->total[i] = flx_clamp(w->g, flx_scalar(w->g, dtype, -w->o.clip_value), w->total[i],
+                                flx_scalar(w->g, dtype, w->o.clip_value));
+    }
+}
+
 /* min(1, clip_norm / norm), as clip_norm / max(norm, clip_norm): exactly 1 where nothing is clipped. */
-static void clip(training_work *w)
+static void clip(training_work *w, flx_val norm)
 {
     flx_val limit = flx_scalar(w->g, w->widest, w->o.clip_norm);
-    w->scale = complete(w, flx_div(w->g, limit, flx_max(w->g, w->norm, limit)));
+    w->factor = complete(w, flx_div(w->g, limit, flx_max(w->g, norm, limit)));
 }
 
 /* Multiplies by exactly 1, a number that is known only with the norm: so the update is in no kernel with what finds the
@@ -181,80 +380,197 @@ static void clip(training_work *w)
 static void wait_for_norm(training_work *w)
 {
     flx_val limit = flx_scalar(w->g, w->widest, INFINITY), one = flx_scalar(w->g, w->widest, 1);
-    w->scale = complete(w, flx_where(w->g, flx_lt(w->g, w->norm, limit), one, flx_scalar(w->g, w->widest, 0)));
+    w->factor = complete(w, flx_where(w->g, flx_lt(w->g, w->norm, limit), one, flx_scalar(w->g, w->widest, 0)));
 }
 
-static void update_param(training_work *w, size_t i)
+static void guard_and_clip(training_work *w)
+{
+    bool scales = w->loss_scale.id, is_guarded = w->for_trainer && !(w->o.flags & FLX_TRAIN_UNGUARDED);
+    if (w->o.clip_norm > 0 || is_guarded || scales)
+        w->norm = norm_of_totals(w);
+    flx_val norm = w->norm;
+    if (is_guarded || scales)
+        guard_loss(w);
+    if (scales)
+        leave_out(w);
+    if (w->o.clip_value > 0)
+        clip_values(w);
+    if (w->o.clip_norm > 0)
+        clip(w, w->o.clip_value > 0 ? norm_of_totals(w) : is_guarded && !scales ? w->norm : norm);
+    else if (is_guarded)
+        wait_for_norm(w);
+    w->t->guard = is_guarded;
+}
+
+/* ---- Noise ---- */
+
+static flx_val key_of_step(training_work *w)
+{
+    flx_val words[] = {flx_scalar(w->g, FLX_U32, (double)(w->o.seed & UINT32_MAX)),
+                       flx_scalar(w->g, FLX_U32, (double)(w->o.seed >> 32))};
+    for (int k = 0; k < 2; k++)
+        words[k] = flx_reshape(w->g, words[k], FLX_INTS(1));
+    const flx_attr axis = flx_attr_int("axis", 0);
+    flx_val key = FLX_NONE;
+    flx_op(w->g, "concat", words, 2, &axis, 1, &key, 1);
+    return complete(w, flx_rng_fold_in(w->g, key, w->step));
+}
+
+/* Normal numbers of deviation noise · clip_example, divided as the sum of the examples is. */
+static flx_val noise_for(training_work *w, size_t i, flx_val key, const flx_type *type)
+{
+    const flx_attr attrs[] = {flx_attr_ints("shape", (flx_ints){type->dims, (size_t)type->rank}),
+                              flx_attr_dtype("dtype", (flx_dtype)type->dtype),
+                              flx_attr_real("std", w->o.noise * w->o.clip_example / (double)w->o.accumulate),
+                              flx_attr_int("stream", (int64_t)i)};
+    flx_val draw = FLX_NONE;
+    flx_op(w->g, "rng_normal", &key, 1, attrs, 4, &draw, 1);
+    return flx_div(w->g, draw, as(w, w->examples, (flx_dtype)type->dtype));
+}
+
+static void add_noise(training_work *w)
+{
+    if (!(w->o.noise > 0))
+        return;
+    flx_val key = key_of_step(w);
+    for (size_t i = 0; i < w->num_trained; i++) {
+        const flx_type *type = flx_val_type(w->g, w->total[i]);
+        if (type)
+            w->total[i] = flx_add(w->g, w->total[i], noise_for(w, i, key, type));
+    }
+}
+
+/* ---- The update ---- */
+
+/* The states of trained parameter i begin at updated[state]; returns how many there are. */
+static int update_param(training_work *w, size_t i, size_t state)
 {
     flx_val p = leaf_value(w, w->t->updated[i]);
     flx_dtype dtype = arithmetic_of(w, p);
-    flxi_update u = {.g = w->g,
-                     .o = &w->o,
-                     .dtype = dtype,
-                     .rate = as(w, w->rate, dtype),
-                     .p = as(w, p, dtype),
-                     .dp = as(w, gradient_of(w, i), dtype)};
-    size_t state = w->num_trained + i * (size_t)w->optimiser->num_state;
-    for (int k = 0; k < w->optimiser->num_state; k++)
+    flxi_group group = flxi_group_of(&w->o, w->names[i]);
+    flx_train_options o = w->o;
+    o.weight_decay = group.weight_decay;
+    flxi_update u = {
+        .g = w->g, .o = &o, .dtype = dtype, .rate = as(w, w->rate, dtype), .p = as(w, p, dtype), .dp = w->total[i]};
+    if (group.rate_factor != 1)
+        u.rate = flx_mul(w->g, u.rate, flx_scalar(w->g, dtype, group.rate_factor));
+    const flx_type *stored = flx_val_type(w->g, p);
+    flx_type type = *stored;
+    flxi_state states[FLXI_MAX_STATE];
+    type.dtype = (int32_t)dtype;
+    int n = flxi_optimiser_states(w->optimiser, &type, states);
+    for (int k = 0; k < n; k++)
         u.state[k] = leaf_value(w, w->t->updated[state + (size_t)k]);
     if (w->optimiser->counts_steps)
         u.step = as(w, w->step, dtype);
-    if (w->scale.id)
-        u.dp = flx_mul(w->g, u.dp, as(w, w->scale, dtype));
-    if (w->o.weight_decay > 0 && !w->optimiser->decay_is_apart)
-        u.dp = flx_add(w->g, u.dp, flx_mul(w->g, flx_scalar(w->g, dtype, w->o.weight_decay), u.p));
-    const flx_type *stored = flx_val_type(w->g, p);
+    if (w->factor.id)
+        u.dp = flx_mul(w->g, u.dp, as(w, w->factor, dtype));
+    if (o.weight_decay > 0 && !w->optimiser->decay_is_apart)
+        u.dp = flx_add(w->g, u.dp, flx_mul(w->g, flx_scalar(w->g, dtype, o.weight_decay), u.p));
     flx_val next = w->optimiser->update(&u);
-    w->next[i] = stored ? as(w, next, (flx_dtype)stored->dtype) : next;
-    for (int k = 0; k < w->optimiser->num_state; k++)
+    w->next[i] = as(w, next, (flx_dtype)stored->dtype);
+    for (int k = 0; k < n; k++)
         w->next[state + (size_t)k] = u.next[k];
+    return n;
+}
+
+/* The average begins with the first update. */
+static void average_param(training_work *w, size_t i, size_t at)
+{
+    flx_val before = leaf_value(w, w->t->updated[at]);
+    const flx_type *type = flx_val_type(w->g, before);
+    flx_dtype dtype = type ? (flx_dtype)type->dtype : FLX_F32;
+    flx_val p = as(w, w->next[i], dtype), keep = flx_scalar(w->g, dtype, w->o.ema);
+    flx_val mean = flx_add(w->g, flx_mul(w->g, keep, before), flx_mul(w->g, flx_scalar(w->g, dtype, 1 - w->o.ema), p));
+    w->next[at] = flx_where(w->g, flx_eq(w->g, w->step, whole(w, 1)), p, mean);
 }
 
 static void declare_state(training_work *w)
 {
     for (size_t i = 0; i < w->num_trained; i++) {
         flx_val p = leaf_value(w, w->t->updated[i]);
+        flxi_state states[FLXI_MAX_STATE];
         flx_type type = *flx_val_type(w->g, p);
         type.dtype = (int32_t)arithmetic_of(w, p);
-        for (int k = 0; k < w->optimiser->num_state; k++)
-            new_state(w, w->names[i], w->optimiser->state[k], &type);
+        int n = flxi_optimiser_states(w->optimiser, &type, states);
+        for (int k = 0; k < n; k++)
+            flxi_new_state(w, w->names[i], states[k].name, &states[k].type);
     }
-    if (w->optimiser->counts_steps) {
-        flx_type counter = flx_type_make(FLX_I64, 0, NULL);
-        flx_val before = new_state(w, "", "step", &counter);
-        w->step = complete(w, flx_add(w->g, before, flx_scalar(w->g, FLX_I64, 1)));
-        w->next[w->t->num_updated - 1] = w->step;
+}
+
+static void declare_averages(training_work *w)
+{
+    if (!(w->o.ema > 0))
+        return;
+    w->t->first_ema = w->t->num_updated;
+    for (size_t i = 0; i < w->num_trained; i++) {
+        flx_val p = leaf_value(w, w->t->updated[i]);
+        flxi_new_state(w, w->names[i], "ema", flx_val_type(w->g, p));
     }
-    flx_type scalar = flx_type_make(w->widest, 0, NULL);
-    if (w->o.flags & FLX_TRAIN_RATE_INPUT)
-        w->rate = flxi_new_leaf(w->g, "lr", "", &scalar);
-    else
-        w->rate = flx_scalar(w->g, w->widest, w->o.rate);
+}
+
+/* What is not updated in this step keeps its value: all but the sums if there is no update, and everything if it is
+   left out, except that the scale says so. */
+static void keep_values(training_work *w, size_t first_sum, size_t first_counter)
+{
+    w->applies = both(w, w->takes, w->is_last);
+    if (w->applies.id && w->takes.id && w->is_last.id)
+        w->applies = complete(w, w->applies);
+    for (size_t j = 0; j < w->t->num_updated; j++) {
+        bool is_sum = w->is_last.id && ((j >= first_sum && j < first_sum + w->num_trained) || j == first_counter);
+        bool is_kept = j >= w->num_trained && j < w->num_trained + w->num_kept;
+        flx_val condition = is_sum || is_kept ? w->takes : w->applies;
+        if (w->next[j].id)
+            w->next[j] = if_else(w, condition, w->next[j], leaf_value(w, w->t->updated[j]));
+    }
 }
 
 /* ---- The whole ---- */
+
+static bool is_kept_output(const training_work *w, size_t i)
+{
+    for (size_t k = 0; k < w->num_kept; k++)
+        if (w->kept_outputs[k] == i)
+            return true;
+    return false;
+}
+
+/* Adds an output to those of the gradient graph, and to the choice. */
+static void choose_new(training_work *w, flxi_choice *choices, size_t *n, flx_val v, const char *name)
+{
+    choices[*n].output = w->g->outputs.n;
+    (*n)++;
+    flx_output(w->g, v, name);
+}
 
 /* The gradients are outputs of w->g; the results of the update become outputs after them, and then the gradients are
    dropped. */
 static flx_code choose_outputs(training_work *w)
 {
     flxi_training *t = w->t;
-    size_t n = t->num_results + t->num_updated + t->is_guarded, first_new = w->g->outputs.n;
-    flxi_choice *choices = flxi_new(&w->arena, flxi_choice, n);
+    size_t n = 0, first_state = w->num_trained + w->num_kept;
+    flxi_choice *choices = flxi_new(&w->arena, flxi_choice, t->num_results + t->num_updated + 2);
     if (!choices)
         return flxi_oom(w->err, "a training step");
-    for (size_t i = 0; i < t->num_results; i++)
-        choices[i].output = i;
+    for (size_t i = 0; i < w->loss->outputs.n; i++)
+        if (!is_kept_output(w, i))
+            choices[n++].output = i;
     for (size_t j = 0; j < t->num_updated; j++) {
-        char name[300];
         flx_val leaf = leaf_value(w, t->updated[j]);
+        char name[300];
         snprintf(name, sizeof name, "new_%.250s", flx_val_name(w->g, leaf));
-        flx_output(w->g, w->next[j], name);
-        choices[t->num_results + j].output = first_new + j;
+        bool is_kept = j >= w->num_trained && j < first_state;
+        choose_new(w, choices, &n, w->next[j], name);
+        if (is_kept) /* it replaces the output of this name */
+            snprintf(choices[n - 1].name, sizeof choices[n - 1].name, "%s", name);
     }
-    if (t->is_guarded) {
-        flx_output(w->g, w->norm, "loss_or_gradient_norm");
-        choices[n - 1].output = first_new + t->num_updated;
+    if (t->guard) {
+        t->guard = n + 1;
+        choose_new(w, choices, &n, w->norm, "loss_or_gradient_norm");
+    }
+    if (w->for_trainer && w->o.schedule) {
+        t->rate = n + 1;
+        choose_new(w, choices, &n, w->rate, "rate");
     }
     FLXI_TRY(flxi_built(w->g, w->err));
     flxi_name name;
@@ -262,53 +578,37 @@ static flx_code choose_outputs(training_work *w)
     return t->g ? FLX_OK : (flx_code)w->err->code;
 }
 
-static flx_code differentiate(training_work *w)
-{
-    flx_grad_options o = {.struct_size = sizeof o, .flags = FLX_GRAD_VALUE};
-    if (w->o.flags & FLX_TRAIN_MISSING_ZERO)
-        o.flags |= FLX_GRAD_MISSING_ZERO;
-    w->g = flx_grad(w->loss, w->names, w->num_trained, &o, w->err);
-    if (w->g)
-        return FLX_OK;
-    flxi_without_options(w->err);
-    if (w->err->code == FLX_E_NO_GRAD_PATH)
-        flxi_hint(w->err, "name the parameters to train in flx_train_options.params, or use FLX_TRAIN_MISSING_ZERO");
-    return (flx_code)w->err->code;
-}
-
+/* Order of states: those of the optimiser, averages, sums, counters. */
 static flx_code make(training_work *w)
 {
     flxi_training *t = w->t;
-    FLXI_TRY(flx_graph_error(w->loss, w->err));
-    FLXI_TRY(flxi_train_options_check(&w->o, &w->o, w->err));
     w->optimiser = flxi_optimiser_at(w->o.optimiser);
     FLXI_TRY(choose_params(w));
-    FLXI_TRY(differentiate(w));
-    t->mem = &w->loss->ctx->mem;
-    t->room = w->num_trained * (size_t)(1 + w->optimiser->num_state) + 1;
-    t->updated = flxi_alloc(t->mem, t->room, sizeof *t->updated);
-    w->next = flxi_new(&w->arena, flx_val, t->room);
-    if (!t->updated || !w->next)
-        return flxi_oom(w->err, "a training step");
-    t->num_results = w->loss->outputs.n;
-    t->first_state = w->g->leaves.n;
-    for (size_t i = 0; i < w->num_trained; i++)
-        flxi_find_leaf(w->g, w->names[i], &t->updated[t->num_updated++]);
+    FLXI_TRY(list_updated(w));
+    FLXI_TRY(flxi_make_gradients(w));
+    size_t first_state = t->num_updated;
     declare_state(w);
+    declare_averages(w);
+    size_t first_sum = t->num_updated;
+    declare_sums(w);
+    size_t first_counter = t->num_updated - 1;
+    FLXI_TRY(declare_rate(w));
     FLXI_TRY(flxi_built(w->g, w->err));
     for (size_t i = 0; i < w->num_trained; i++)
         complete(w, gradient_of(w, i));
-    t->is_guarded = w->for_trainer && !(w->o.flags & FLX_TRAIN_UNGUARDED);
-    if (w->o.clip_norm > 0 || t->is_guarded)
-        find_norm(w);
-    if (t->is_guarded)
-        guard_loss(w);
-    if (w->o.clip_norm > 0)
-        clip(w);
-    else if (t->is_guarded)
-        wait_for_norm(w);
+    for (size_t k = 0; k < w->num_kept; k++)
+        w->next[w->num_trained + k] = flx_graph_output(w->g, w->kept_outputs[k]);
+    find_totals(w, first_sum);
+    guard_and_clip(w);
+    add_noise(w);
+    size_t state = first_state;
     for (size_t i = 0; i < w->num_trained; i++)
-        update_param(w, i);
+        state += (size_t)update_param(w, i, state);
+    for (size_t i = 0; t->first_ema && i < w->num_trained; i++)
+        average_param(w, i, t->first_ema + i);
+    keep_values(w, first_sum, first_counter);
+    if (w->loss_scale.id)
+        adapt_scale(w);
     return choose_outputs(w);
 }
 
@@ -317,16 +617,14 @@ flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_t
 {
     flx_error local = {0};
     *t = (flxi_training){0};
-    training_work w = {.loss = loss, .t = t, .for_trainer = for_trainer, .err = &local};
-    flx_code code = FLXI_READ_OPTIONS(flx_train_options, &w.o, options, &local);
-    if (loss && flxi_graph_alive(loss))
+    training_work w = {.loss = loss, .t = t, .o = *options, .for_trainer = for_trainer, .err = &local};
+    flx_code code = flx_graph_error(loss, &local);
+    if (code == FLX_OK) {
         flxi_arena_init(&w.arena, &loss->ctx->mem);
-    if (code == FLX_OK)
         code = make(&w);
-    if (w.g)
         flx_graph_release(w.g);
-    if (w.arena.mem)
         flxi_arena_free(&w.arena);
+    }
     if (code != FLX_OK && err)
         *err = local;
     return code;
@@ -342,9 +640,10 @@ void flxi_training_free(flxi_training *t)
 
 flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_options *options, flx_error *err)
 {
-    flxi_training t;
+    flxi_training t = {0};
+    flx_train_options o;
     flx_graph *g = NULL;
-    if (flxi_training_make(&t, loss, options, false, err) == FLX_OK) {
+    if (flxi_train_options_read(&o, options, err) == FLX_OK && flxi_training_make(&t, loss, &o, false, err) == FLX_OK) {
         g = t.g;
         t.g = NULL;
     }

@@ -354,7 +354,7 @@ CALL(range_share_trainer, flx_compile_options o = {.shares = in_range, .num_shar
      return made_trainer(flx_compile_training(f->g, NULL, &o, err), err);)
 CALL(range_train_reserved, flx_train_options o = {.reserved = 1};
      return made_graph(flx_training_graph(f->g, &o, err), err);)
-CALL(range_train_optimiser, flx_train_options o = {.optimiser = 4};
+CALL(range_train_optimiser, flx_train_options o = {.optimiser = 11};
      return made_graph(flx_training_graph(f->g, &o, err), err);)
 CALL(range_train_rate, flx_train_options o = {.rate = -1}; return made_graph(flx_training_graph(f->g, &o, err), err);)
 CALL(range_memory, flx_context_options o = {.memory_limit = -5}; flx_context *c = flx_context_new(&o);
@@ -400,7 +400,7 @@ TEST(api_misuse_values_out_of_range_are_refused)
         {"flx_show_stage shares input 2 of 2", FLX_E_USAGE, "share", range_share_show},
         {"flx_compile_training shares", FLX_E_USAGE, "share", range_share_trainer},
         {"flx_train_options.reserved 1", FLX_E_USAGE, "reserved", range_train_reserved},
-        {"flx_train_options.optimiser 4", FLX_E_USAGE, NULL, range_train_optimiser},
+        {"flx_train_options.optimiser 11", FLX_E_USAGE, NULL, range_train_optimiser},
         {"flx_train_options.rate -1", FLX_E_USAGE, NULL, range_train_rate},
         {"flx_context_options.memory_limit -5", FLX_E_USAGE, NULL, range_memory},
         {"flx_jacobian mode 3", FLX_E_USAGE, NULL, range_mode},

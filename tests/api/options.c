@@ -138,6 +138,50 @@ static flx_code call_compile_training_compile(fixture *f, const void *options, f
     return t ? FLX_OK : (flx_code)err->code;
 }
 
+static flx_code call_schedule_graph(fixture *f, const void *options, flx_error *err)
+{
+    return graph_made(flx_schedule_graph(f->ctx, options, err), err);
+}
+
+/* One batch in each epoch. */
+static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err)
+{
+    fixture *f = user;
+    (void)epoch;
+    (void)err;
+    if (f)
+        *batch = (flx_batch){.feeds = f->feeds, .num_feeds = 1, .examples = 1};
+    return f && index == 0;
+}
+
+static int no_progress(void *user, const flx_progress *p)
+{
+    return user && p->epoch > 100;
+}
+
+static flx_code call_fit(fixture *f, const void *options, flx_error *err)
+{
+    flx_fit_options *o = (flx_fit_options *)(uintptr_t)options; /* a copy: the samples know no fixture */
+    flx_trainer *t = flx_compile_training(f->g, NULL, &interpreted, err);
+    CHECK_MADE(t, err);
+    if (o->struct_size >= offsetof(flx_fit_options, epochs) || !o->struct_size)
+        o->next_user = f;
+    if (o->struct_size >= offsetof(flx_fit_options, patience) || !o->struct_size)
+        o->validation_user = f;
+    flx_code code = flx_fit(t, o, NULL, err);
+    flx_trainer_free(t);
+    return code;
+}
+
+static flx_code call_minimise(fixture *f, const void *options, flx_error *err)
+{
+    flx_params *set = flx_params_of(f->g, 1, err);
+    CHECK_MADE(set, err);
+    flx_code code = flx_minimise(f->g, set, f->feeds, 1, options, NULL, err);
+    flx_params_release(set);
+    return code;
+}
+
 static flx_code call_compile(fixture *f, const void *options, flx_error *err)
 {
     flx_exec *e = flx_compile(f->g, options, err);
@@ -577,7 +621,35 @@ static const flx_train_options for_train = {.struct_size = sizeof for_train,
                                             .beta2 = 0.5,
                                             .epsilon = 1e-3,
                                             .weight_decay = 0.1,
-                                            .clip_norm = 1}; /* a list without its length would be an empty one */
+                                            .clip_norm = 1, /* a list without its length would be an empty one */
+                                            .clip_value = 2,
+                                            .ema = 0.9,
+                                            .accumulate = 2,
+                                            .scale_interval = 5,
+                                            .loss_scale = 8,
+                                            .seed = 3,
+                                            .recompute = 1};
+static const flx_schedule_options for_schedule = {.struct_size = sizeof for_schedule,
+                                                  .kind = FLX_SCHEDULE_STEP,
+                                                  .warmup = 3,
+                                                  .steps = 10,
+                                                  .final = 0.5,
+                                                  .factor = 0.5};
+static const flx_fit_options for_fit = {.struct_size = sizeof for_fit,
+                                        .flags = FLX_FIT_SKIP_NUMERIC,
+                                        .next = next_batch,
+                                        .epochs = 2,
+                                        .max_steps = 3,
+                                        .progress = no_progress,
+                                        .next_validation = next_batch,
+                                        .patience = 5,
+                                        .min_delta = 0.1};
+static const flx_minimise_options for_minimise = {.struct_size = sizeof for_minimise,
+                                                  .method = FLX_LBFGS,
+                                                  .max_iterations = 2,
+                                                  .history = 3,
+                                                  .tolerance = 0.1,
+                                                  .step_tolerance = 0.1};
 static const flx_compile_options for_compile = {.struct_size = sizeof for_compile,
                                                 .flags = FLX_COMPILE_INTERPRET,
                                                 .device = "cpu",
@@ -715,6 +787,9 @@ static const options_row rows[] = {
     ROW(flx_force_options, force_energy_loss, for_force, 0),
     ROW(flx_train_options, training_graph, for_train, offsetof(flx_train_options, rate)),
     ROW(flx_train_options, compile_training, for_train, offsetof(flx_train_options, rate)),
+    ROW(flx_schedule_options, schedule_graph, for_schedule, offsetof(flx_schedule_options, final)),
+    ROW(flx_fit_options, fit, for_fit, offsetof(flx_fit_options, epochs)),
+    ROW(flx_minimise_options, minimise, for_minimise, 0),
     {"flx_compile_options", "flx_compile_training", &for_compile, sizeof for_compile, _Alignof(flx_compile_options), 0,
      call_compile_training_compile},
     ROW(flx_compile_options, compile, for_compile, 0),

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* step_features.c: parts of a step that the options choose: states of the graph, groups, averages, schedules, loss
+   scaling, accumulation over batches of any size, clipping of each example, and noise. */
+#include "trainee.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SIZED .struct_size = sizeof(flx_train_options)
+
+static const flx_compile_options interpreted = {.flags = FLX_COMPILE_INTERPRET, .threads = 1};
+
+static flx_trainer *trainer_of(const flx_graph *g, const flx_train_options *o, const flx_compile_options *c)
+{
+    flx_error err = {0};
+    flx_trainer *t = flx_compile_training(g, o, c, &err);
+    CHECK_MADE(t, &err);
+    return t;
+}
+
+static double element(const flx_trainer *t, const char *name, int64_t i)
+{
+    flx_error err = {0};
+    flx_tensor *x = flx_trainer_param(t, name, &err);
+    CHECK_MADE(x, &err);
+    double value = flx_tensor_get(x, i);
+    flx_tensor_release(x);
+    return value;
+}
+
+static flx_tensor *numbers(flx_context *ctx, flx_dtype dtype, int64_t n, const double *x)
+{
+    const flx_type wide = flx_type_make(FLX_F64, n ? 1 : 0, (flx_dim[]){n});
+    flx_tensor *t = flx_tensor_new(ctx, &wide, x, NULL), *narrow = flx_tensor_cast(t, dtype, NULL);
+    CHECK(narrow);
+    flx_tensor_release(t);
+    return narrow;
+}
+
+static void set(flx_trainer *t, flx_context *ctx, const char *name, double a, double b)
+{
+    flx_error err = {0};
+    flx_tensor *x = numbers(ctx, FLX_F32, 2, (double[]){a, b});
+    CHECK_OK(flx_trainer_set_param(t, name, x, &err), &err);
+    flx_tensor_release(x);
+}
+
+/* ---- States of the graph ---- */
+
+#define RUNNING                                                                                                      \
+    "graph f(x: f32[2], param p: f32[2], param mean: f32[2], param key: u32[2], param count: i32[]) {\n"             \
+    "  loss = reduce_sum(square(sub(mul(p, x), mean)))\n"                                                            \
+    "  next = add(mul(0.9, mean), mul(0.1, x))\n"                                                                    \
+    "  return loss as loss, next as new_mean, rng_fold_in(key, count) as new_key, add(count, 1) as new_count, p as " \
+    "z\n}\n"
+
+TEST(training_sets_states_and_trains_the_rest)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, RUNNING, FLX_F32);
+    flx_train_options o = {SIZED, .rate = 0.1};
+    flx_graph *step = flx_training_graph(g, &o, &err);
+    CHECK_MADE(step, &err);
+    static const char *const outputs[] = {"loss", "z", "new_p", "new_mean", "new_key", "new_count"};
+    CHECK_EQ_U64(flx_graph_output_count(step), 6);
+    for (size_t i = 0; i < 6; i++)
+        CHECK_EQ_STR(flx_graph_output_name(step, i), outputs[i]);
+    flx_tensor *x = numbers(ctx, FLX_F32, 2, (double[]){1, 2}), *bad = numbers(ctx, FLX_F32, 2, (double[]){NAN, 2});
+    for (int way = 0; way < 2; way++) {
+        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : NULL);
+        set(t, ctx, "p", 1, 1);
+        set(t, ctx, "mean", 0, 0);
+        double key = element(t, "key", 0), mean[2] = {0, 0}, p[2] = {1, 1};
+        for (int k = 0; k < 4; k++) {
+            CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
+            for (int i = 0; i < 2; i++) {
+                double v = 1 + i;
+                p[i] -= 0.1 * 2 * (p[i] * v - mean[i]) * v;
+                mean[i] = 0.9 * mean[i] + 0.1 * v;
+                CHECK_NEAR(element(t, "p", i), p[i], 1e-5);
+                CHECK_NEAR(element(t, "mean", i), mean[i], 1e-6);
+            }
+            CHECK_NEAR(element(t, "count", 0), k + 1, 0);
+            CHECK(element(t, "key", 0) != key);
+            key = element(t, "key", 0);
+            CHECK(!flx_trainer_output(t, "new_mean") && flx_trainer_output(t, "z"));
+            CHECK_CODE(flx_trainer_step(t, &(flx_feed){"x", bad}, 1, NULL, &err), FLX_E_NUMERIC, &err);
+            CHECK(element(t, "mean", 0) == (double)(float)element(t, "mean", 0) && element(t, "key", 0) == key);
+            CHECK_NEAR(element(t, "count", 0), k + 1, 0);
+            CHECK_NEAR(element(t, "mean", 1), mean[1], 1e-6);
+        }
+        flx_trainer_free(t);
+    }
+    const char *const named[] = {"mean"};
+    o.params = named;
+    o.num_params = 1;
+    CHECK(!flx_training_graph(g, &o, &err) && err.code == FLX_E_NAME && strstr(err.message, "state"));
+    flx_tensor_release(x);
+    flx_tensor_release(bad);
+    flx_graph_release(step);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+TEST(training_states_are_declared_in_c)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_type pair = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), triple = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
+    for (int wrong = 0; wrong < 6; wrong++) {
+        flx_graph *g = flx_graph_new(ctx, "f");
+        flx_val x = flx_input(g, "x", &pair), p = flx_param(g, "p", &pair), q = flx_param(g, "q", &triple);
+        flx_output(g, flx_reduce_sum(g, flx_mul(g, x, p), FLX_ALL, 0), "loss");
+        flx_val next = flx_update(g, wrong == 1 ? x : wrong == 2 ? q : p, wrong == 3 ? FLX_NONE : x);
+        if (wrong == 4)
+            next = flx_update(g, p, x);
+        static const flx_code codes[] = {FLX_OK, FLX_E_USAGE, FLX_E_SHAPE, FLX_E_USAGE, FLX_E_DUP_NAME, FLX_OK};
+        CHECK_CODE(flx_graph_error(g, &err), codes[wrong], &err);
+        CHECK((next.id != 0) == (codes[wrong] == FLX_OK));
+        if (codes[wrong] == FLX_OK)
+            CHECK_EQ_STR(flx_graph_output_name(g, 1), "new_p");
+        flx_graph_release(g);
+    }
+    flx_context_free(ctx);
+}
+
+/* ---- Groups ---- */
+
+TEST(training_groups_freeze_and_scale_by_pattern)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(param a.w: f32[2], param a.b: f32[2], param c.w: f32[2]) {\n"
+                                 "  return reduce_sum(add(a.w, add(a.b, c.w)))\n}\n",
+                                 FLX_F32);
+    const flx_train_group groups[] = {{.pattern = "*", .weight_decay = 0.5},
+                                      {.pattern = "a.*", .rate_factor = 10},
+                                      {.pattern = "*.b", .flags = FLX_GROUP_NO_DECAY, .rate_factor = 2},
+                                      {.pattern = "c.*", .flags = FLX_GROUP_FROZEN}};
+    flx_train_options o = {SIZED, .rate = 0.01, .weight_decay = 0.1, .groups = groups, .num_groups = 4};
+    flx_trainer *t = trainer_of(g, &o, &interpreted);
+    set(t, ctx, "a.w", 1, 2);
+    set(t, ctx, "a.b", 1, 2);
+    set(t, ctx, "c.w", 1, 2);
+    CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
+    CHECK_NEAR(element(t, "a.w", 1), 2 - 0.1 * (1 + 0.1 * 2), 1e-6); /* the later group prevails */
+    CHECK_NEAR(element(t, "a.b", 1), 2 - 0.02, 1e-6);
+    CHECK_NEAR(element(t, "c.w", 1), 2, 0);
+    flx_trainer_free(t);
+    static const struct {
+        flx_train_group group;
+        flx_code code;
+    } wrong[] = {{{.pattern = NULL}, FLX_E_USAGE},
+                 {{.pattern = "*", .flags = 64}, FLX_E_USAGE},
+                 {{.pattern = "*", .rate_factor = -1}, FLX_E_USAGE},
+                 {{.pattern = "*", .weight_decay = NAN}, FLX_E_USAGE},
+                 {{.pattern = "*", .flags = FLX_GROUP_FROZEN}, FLX_E_USAGE}}; /* nothing is left */
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        flx_train_options bad = {SIZED, .groups = &wrong[i].group, .num_groups = 1};
+        CHECK(!flx_training_graph(g, &bad, &err));
+        CHECK_EQ_I64(err.code, wrong[i].code);
+    }
+    flx_train_options none = {SIZED, .num_groups = 1};
+    CHECK(!flx_training_graph(g, &none, &err) && err.code == FLX_E_USAGE);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+TEST(training_averages_parameters)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(square(p)) }\n", FLX_F32);
+    flx_train_options o = {SIZED, .rate = 0.1, .ema = 0.75};
+    flx_trainer *t = trainer_of(g, &o, NULL), *plain = trainer_of(g, &(flx_train_options){SIZED}, &interpreted);
+    CHECK(!flx_trainer_averages(plain));
+    set(t, ctx, "p", 1, 2);
+    double mean = 0;
+    for (int k = 0; k < 6; k++) {
+        CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
+        double p = element(t, "p", 1);
+        mean = k ? 0.75 * mean + 0.25 * p : p;
+        const flx_tensor *average = flx_params_find(flx_trainer_averages(t), "p");
+        CHECK_NEAR(flx_tensor_get(average, 1), mean, 1e-6);
+        CHECK_NEAR(element(t, "state_p_ema", 1), flx_tensor_get(average, 1), 0);
+    }
+    flx_trainer_free(plain);
+    flx_trainer_free(t);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Schedules ---- */
+
+static double cosine(double a, double b, double x)
+{
+    return b + (a - b) * 0.5 * (1 + cos(3.14159265358979323846 * fmin(fmax(x, 0), 1)));
+}
+
+/* As other programs write them; i counts from 0. */
+static double factor_by_hand(const flx_schedule_options *o, double i)
+{
+    double w = (double)o->warmup, n = (double)o->steps;
+    if (o->kind == FLX_SCHEDULE_ONE_CYCLE) {
+        double peak = (w > 0 ? w : 0.3 * n) - 1;
+        return i <= peak ? cosine(0.04, 1, i / peak) : cosine(1, 4e-6, (i - peak) / (n - 1 - peak));
+    }
+    if (i < w)
+        return (i + 1) / w;
+    switch (o->kind) {
+    case FLX_SCHEDULE_LINEAR: return 1 + (o->final - 1) * fmin((i - w) / n, 1);
+    case FLX_SCHEDULE_COSINE: return cosine(1, o->final, (i - w) / n);
+    case FLX_SCHEDULE_STEP: return pow(0.1, floor((i - w) / n));
+    case FLX_SCHEDULE_EXPONENTIAL: return pow(0.1, (i - w) / n);
+    case FLX_SCHEDULE_INVERSE_SQRT: return sqrt(fmax(w, 1) / (i + 1));
+    default: return 1;
+    }
+}
+
+TEST(training_schedules_follow_their_formulas)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_type count = flx_type_make(FLX_I64, 0, NULL);
+    for (int32_t kind = 0; kind <= FLX_SCHEDULE_INVERSE_SQRT; kind++)
+        for (int64_t warmup = 0; warmup <= 8; warmup += 4) {
+            flx_schedule_options o = {
+                .struct_size = sizeof o, .kind = kind, .warmup = warmup, .steps = 20, .final = kind < 5 ? 0.25 : 0};
+            flx_graph *g = flx_schedule_graph(ctx, &o, &err);
+            CHECK_MADE(g, &err);
+            for (int64_t i = 0; i < 40; i++) {
+                flx_tensor *at = flx_tensor_new(ctx, &count, &i, &err), *out;
+                CHECK_OK(flx_run(g, ON_REF, &(flx_feed){"step", at}, 1, &out, &err), &err);
+                test_fail_context("kind %d, warm-up %d, step %d", (int)kind, (int)warmup, (int)i);
+                CHECK_NEAR(flx_tensor_get(out, 0), factor_by_hand(&o, (double)i), 1e-12);
+                flx_tensor_release(at);
+                flx_tensor_release(out);
+            }
+            flx_graph_release(g);
+            test_count_case();
+        }
+    static const flx_schedule_options wrong[] = {
+        {.struct_size = sizeof *wrong, .kind = 7, .steps = 1},
+        {.struct_size = sizeof *wrong, .kind = -1, .steps = 1},
+        {.struct_size = sizeof *wrong, .kind = FLX_SCHEDULE_COSINE},
+        {.struct_size = sizeof *wrong, .warmup = -1},
+        {.struct_size = sizeof *wrong, .final = NAN},
+        {.struct_size = sizeof *wrong, .kind = FLX_SCHEDULE_ONE_CYCLE, .warmup = 9, .steps = 9}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(!flx_schedule_graph(ctx, &wrong[i], &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_schedule_graph(NULL, NULL, &err));
+    flx_context_free(ctx);
+}
+
+/* Any graph of the number of steps, in float too; the trainer says which rate it used. */
+TEST(training_takes_any_graph_as_a_schedule)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(p) }\n", FLX_F32);
+    flx_graph *s = trainee_graph(ctx, "graph s(i: f32[]) { return div(1.0, add(i, 1.0)) }\n", FLX_F32);
+    flx_train_options o = {SIZED, .rate = 0.5, .schedule = s};
+    flx_trainer *t = trainer_of(g, &o, NULL);
+    CHECK(isnan(flx_trainer_rate(t)) && isnan(flx_trainer_norm(t)));
+    set(t, ctx, "p", 1, 2);
+    double p = 2;
+    for (int k = 0; k < 4; k++) {
+        CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
+        p -= 0.5 / (k + 1);
+        CHECK_NEAR(element(t, "p", 1), p, 1e-6);
+        CHECK_NEAR(flx_trainer_rate(t), 0.5 / (k + 1), 1e-7);
+        CHECK_NEAR(flx_trainer_norm(t), sqrt(2), 1e-6);
+    }
+    flx_trainer_free(t);
+    o = (flx_train_options){SIZED, .rate = 0.25};
+    t = trainer_of(g, &o, &interpreted);
+    CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
+    CHECK_NEAR(flx_trainer_rate(t), 0.25, 0);
+    flx_trainer_free(t);
+    static const char *const wrong[] = {
+        "graph s(i: f32[], j: f32[]) { return add(i, j) }\n", "graph s(i: f32[2]) { return i }\n",
+        "graph s(i: i32[]) { return cast(i, to=f32) }\n", "graph s(i: i64[]) { return i }\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        flx_graph *bad = trainee_graph(ctx, wrong[i], FLX_F32);
+        flx_train_options b = {SIZED, .schedule = bad};
+        CHECK(!flx_training_graph(g, &b, &err) && err.code == FLX_E_USAGE);
+        flx_graph_release(bad);
+    }
+    flx_graph_release(s);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Loss scaling ---- */
+
+/* The gradient is big: with a scale of 2^16 it overflows f16, so that the first steps are left out until the scale
+   fits, and those that follow train. */
+TEST(training_finds_a_scale_of_the_loss)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g =
+        trainee_graph(ctx,
+                      "graph f(big: f32[], param p: f32[2], param s: f32[2]) {\n"
+                      "  h = cast(p, to=f16)\n"
+                      "  return mul(big, reduce_sum(cast(mul(h, h), to=f32))) as loss, add(s, 1.0) as new_s\n}\n",
+                      FLX_F32);
+    flx_train_options o = {
+        SIZED, .rate = 0.01, .flags = FLX_TRAIN_LOSS_SCALE, .scale_interval = 3, .loss_scale = 0x1p20, .accumulate = 2};
+    flx_tensor *big = numbers(ctx, FLX_F32, 0, (double[]){4});
+    const flx_feed feed = {"big", big};
+    for (int way = 0; way < 2; way++) {
+        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : NULL);
+        set(t, ctx, "p", 1, 2);
+        set(t, ctx, "s", 0, 0);
+        int skipped = 0;
+        double scale = 0x1p20;
+        while (scale * 4 * 4 > 65504 || scale * 4 > 65504) { /* 2 big p scale, and the cotangent of h h */
+            CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+            CHECK(flx_trainer_skipped(t) && isnan(flx_trainer_norm(t)));
+            CHECK_NEAR(element(t, "p", 1), 2, 0);
+            CHECK_NEAR(element(t, "s", 1), 0, 0);
+            CHECK_NEAR(element(t, "state_micro_step", 0), 0, 0);
+            scale /= 2;
+            CHECK_NEAR(element(t, "state_loss_scale", 0), scale, 0);
+            skipped++;
+        }
+        CHECK(skipped > 4);
+        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+        CHECK(!flx_trainer_skipped(t));
+        CHECK_NEAR(element(t, "p", 1), 2, 0); /* accumulated */
+        CHECK_NEAR(element(t, "s", 1), 1, 0);
+        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+        CHECK_NEAR(element(t, "p", 1), 2 - 0.01 * 16, 1e-6);
+        CHECK_NEAR(flx_trainer_norm(t), 8 * sqrt(5), 1e-3);
+        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+        CHECK_NEAR(element(t, "state_loss_scale", 0), 2 * scale, 0); /* three good steps */
+        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+        CHECK(flx_trainer_skipped(t));
+        /* A loss that no scale makes finite fails the step, once the scale is 1. */
+        *(float *)flx_tensor_data(big) = NAN;
+        flx_code code = FLX_OK;
+        int steps = 0;
+        while (code == FLX_OK && steps++ < 100)
+            code = flx_trainer_step(t, &feed, 1, NULL, &err);
+        CHECK_CODE(code, FLX_E_NUMERIC, &err);
+        CHECK_NEAR(element(t, "state_loss_scale", 0), 1, 0);
+        *(float *)flx_tensor_data(big) = 4;
+        flx_trainer_free(t);
+    }
+    flx_train_options wrong = {SIZED, .loss_scale = 3};
+    CHECK(!flx_training_graph(g, &wrong, &err) && strstr(err.message, "power of two"));
+    wrong = (flx_train_options){SIZED, .flags = FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_UNGUARDED};
+    CHECK(!flx_training_graph(g, &wrong, &err) && err.code == FLX_E_USAGE);
+    flx_tensor_release(big);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* Products in f16: scaled losses train as f32 does, nearly. */
+TEST(training_in_mixed_precision_lowers_the_loss)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *wide = trainee_graph(ctx, trainee_network, FLX_F32);
+    flx_graph *mixed = flx_mixed_precision(wide, FLX_F16, &err);
+    CHECK_MADE(mixed, &err);
+    uint64_t seed = 3;
+    const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){16, 6}),
+                   yt = flx_type_make(FLX_F32, 2, (flx_dim[]){16, 4});
+    flx_tensor *x = trainee_random(ctx, &xt, &seed), *y = flx_tensor_new(ctx, &yt, NULL, &err);
+    for (int i = 0; i < 64; i++)
+        ((float *)flx_tensor_data(y))[i] = i % 4 == i / 4 % 4 ? 1e-4f : 0; /* gradients that f16 flushes to zero */
+    const flx_feed feeds[] = {{"x", x}, {"y", y}};
+    double first[2] = {0}, last[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.05, .epsilon = 1e-15, .seed = 4};
+        o.flags = k ? FLX_TRAIN_LOSS_SCALE : 0;
+        flx_trainer *t = trainer_of(k ? mixed : wide, &o, NULL);
+        for (int i = 0; i < 40; i++)
+            CHECK_OK(flx_trainer_step(t, feeds, 2, i ? &last[k] : &first[k], &err), &err);
+        CHECK_MSG(last[k] < 0.5 * first[k], "%g to %g", first[k], last[k]);
+        flx_trainer_free(t);
+    }
+    CHECK_NEAR(last[1], last[0], 0.05 * first[0]);
+    flx_tensor_release(x);
+    flx_tensor_release(y);
+    flx_graph_release(mixed);
+    flx_graph_release(wide);
+    flx_context_free(ctx);
+}
+
+/* ---- Batches of any size ---- */
+
+/* A step that accumulates takes micro-batches of different sizes: the mean of their gradients. */
+TEST(training_accumulates_batches_of_any_size)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(x: f32[N], param p: f32[2]) {\n"
+                                 "  return mul(reduce_mean(x), reduce_sum(p))\n}\n",
+                                 FLX_F32);
+    flx_train_options o = {SIZED, .rate = 1, .accumulate = 3};
+    flx_trainer *t = trainer_of(g, &o, NULL);
+    set(t, ctx, "p", 0, 0);
+    double mean = 0;
+    for (int k = 0; k < 6; k++) {
+        double values[5] = {k, k, k, k, k};
+        flx_tensor *x = numbers(ctx, FLX_F32, 1 + k % 4, values);
+        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
+        mean += k / 3.0;
+        CHECK_NEAR(element(t, "p", 0), k < 2 ? 0 : k < 5 ? -1 : -5, 1e-5);
+        flx_tensor_release(x);
+    }
+    CHECK_NEAR(mean, 5, 1e-9);
+    flx_trainer_free(t);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Each example ---- */
+
+#define LINEAR                                                   \
+    "graph f(x: f64[N, 2], param p: f64[2], param q: f64[]) {\n" \
+    "  y = add(reduce_sum(mul(x, p), axes=[1]), q)\n"            \
+    "  return reduce_mean(y), y\n}\n"
+
+/* The gradient of an example is (x, 1): its norm is known. */
+TEST(training_clips_each_example)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, LINEAR, FLX_F64);
+    static const double xs[] = {3, 4, 0.1, 0.2, -6, 8};
+    for (int64_t n = 1; n <= 3; n++)
+        for (int k = 0; k < 2; k++) {
+            flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .accumulate = 1 + k};
+            const flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){n, 2});
+            flx_tensor *x = flx_tensor_new(ctx, &type, xs, &err);
+            flx_trainer *t = trainer_of(g, &o, n == 3 ? NULL : &interpreted);
+            double p0 = element(t, "p", 0), q0 = element(t, "q", 0), d = 0, dq = 0, loss;
+            for (int64_t i = 0; i < n; i++) {
+                double norm = sqrt(xs[2 * i] * xs[2 * i] + xs[2 * i + 1] * xs[2 * i + 1] + 1), f = fmin(1, 2 / norm);
+                d += f * xs[2 * i] / (double)n;
+                dq += f / (double)n;
+            }
+            for (int i = 0; i <= k; i++)
+                CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss, &err), &err);
+            CHECK_NEAR(element(t, "p", 0), p0 - d, 1e-12);
+            CHECK_NEAR(element(t, "q", 0), q0 - dq, 1e-12);
+            const flx_tensor *y = flx_trainer_output(t, "y");
+            CHECK(y && flx_tensor_count(y) == n && flx_tensor_type(y)->rank == 1);
+            double sum = 0;
+            for (int64_t i = 0; i < n; i++)
+                sum += flx_tensor_get(y, i) / (double)n;
+            CHECK_NEAR(loss, sum, 1e-12);
+            flx_trainer_free(t);
+            flx_tensor_release(x);
+        }
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* Noise has the deviation noise · clip_example / N, differs between steps, and depends on the seed alone. */
+TEST(training_adds_noise_to_the_sum_of_examples)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    enum { MANY = 4000 };
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(x: f32[N], param p: f32[4000]) {\n"
+                                 "  return mul(reduce_mean(x), reduce_sum(p))\n}\n",
+                                 FLX_F32);
+    flx_tensor *x = numbers(ctx, FLX_F32, 4, (double[]){0, 0, 0, 0});
+    double first[2];
+    for (int k = 0; k < 2; k++) {
+        flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .noise = 3, .seed = 5};
+        flx_trainer *t = trainer_of(g, &o, k ? &interpreted : NULL);
+        flx_tensor *before = flx_trainer_param(t, "p", &err);
+        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < MANY; i++) {
+            double d = flx_tensor_get(flx_params_find(flx_trainer_params(t), "p"), i) - flx_tensor_get(before, i);
+            sum += d;
+            squares += d * d;
+        }
+        CHECK_NEAR(sum / MANY, 0, 4 * 1.5 / sqrt(MANY));
+        CHECK_NEAR(sqrt(squares / MANY), 2 * 3 / 4.0, 0.1);
+        first[k] = element(t, "p", 7) - flx_tensor_get(before, 7);
+        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
+        CHECK(fabs(element(t, "p", 7) - flx_tensor_get(before, 7) - 2 * first[k]) > 1e-6);
+        flx_tensor_release(before);
+        flx_trainer_free(t);
+    }
+    CHECK_NEAR(first[0], first[1], 1e-6);
+    flx_tensor_release(x);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+TEST(training_refuses_examples_that_are_mixed)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    static const struct {
+        const char *text, *dim, *says;
+        flx_code code;
+    } rows[] = {
+        {"graph f(x: f32[3], param p: f32[3]) { return reduce_sum(mul(x, p)) }\n", NULL, "0 symbolic", FLX_E_USAGE},
+        {"graph f(x: f32[N], y: f32[M], param p: f32[]) { return mul(p, add(reduce_sum(x), reduce_sum(y))) }\n", NULL,
+         "2 symbolic", FLX_E_USAGE},
+        {"graph f(x: f32[N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", "M", "'M'", FLX_E_NAME},
+        {"graph f(x: f32[N, N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", NULL, "input 'x'",
+         FLX_E_UNSUPPORTED},
+        {"graph f(x: f32[2*N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", NULL, "input 'x'",
+         FLX_E_UNSUPPORTED},
+        {"graph f(x: f32[N], param p: f32[N]) { return reduce_sum(mul(p, x)) }\n", NULL, "parameter 'p'",
+         FLX_E_UNSUPPORTED},
+        {"graph f(x: f32[N], param p: f32[], param s: f32[]) { return mul(p, reduce_sum(x)) as l, s as new_s }\n", NULL,
+         "states", FLX_E_UNSUPPORTED},
+        {"graph f(x: f32[N], param p: f32[]) { return mul(p, reduce_sum(x)) as l, 3 as i }\n", NULL, "output 'i'",
+         FLX_E_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        flx_graph *g = trainee_graph(ctx, rows[i].text, FLX_F32);
+        flx_train_options o = {SIZED, .clip_example = 1, .example_dim = rows[i].dim};
+        test_fail_context("row %zu", i);
+        CHECK(!flx_training_graph(g, &o, &err));
+        CHECK_CODE((flx_code)err.code, rows[i].code, &err);
+        CHECK_MSG(strstr(err.message, rows[i].says), "%s", err.message);
+        flx_graph_release(g);
+    }
+    flx_graph *g = trainee_graph(ctx, LINEAR, FLX_F64);
+    static const flx_train_options wrong[] = {{SIZED, .noise = 1},
+                                              {SIZED, .clip_example = -1},
+                                              {SIZED, .accumulate = -1},
+                                              {SIZED, .ema = 1},
+                                              {SIZED, .recompute = -1},
+                                              {SIZED, .clip_value = -1},
+                                              {SIZED, .clip_example = 1, .flags = FLX_TRAIN_LOSS_SCALE}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(!flx_training_graph(g, &wrong[i], &err) && (err.code == FLX_E_USAGE || err.code == FLX_E_UNSUPPORTED));
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+TEST(training_optimisers_have_names)
+{
+    for (int32_t i = FLX_SGD; i <= FLX_MUON; i++)
+        CHECK_EQ_I64(flx_optimiser_find(flx_optimiser_name(i)), i);
+    CHECK(flx_optimiser_find("none") == -1 && flx_optimiser_find(NULL) == -1);
+    CHECK(!flx_optimiser_name(-1) && !flx_optimiser_name(FLX_MUON + 1));
+}
+
+/* ---- Recomputed regions ---- */
+
+/* A deep chain: its gradient needs less memory, and gives the same numbers. */
+TEST(training_recomputes_regions_in_less_memory)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    enum { DEEP = 24 };
+    flx_graph *g = flx_graph_new(ctx, "deep");
+    const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){64, 32}),
+                   wt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 32});
+    flx_val h = flx_input(g, "x", &xt);
+    for (int k = 0; k < DEEP; k++) {
+        char name[10];
+        snprintf(name, sizeof name, "w%d", k);
+        h = flx_tanh(g, flx_matmul(g, flx_sin(g, flx_exp(g, flx_neg(g, flx_mul(g, h, h)))), flx_param(g, name, &wt)));
+    }
+    flx_output(g, flx_reduce_mean(g, flx_mul(g, h, h), FLX_ALL, 0), "loss");
+    uint64_t seed = 3;
+    flx_tensor *x = trainee_random(ctx, &xt, &seed);
+    size_t memory[2];
+    double loss[2], w[2];
+    for (int k = 0; k < 2; k++) {
+        flx_train_options o = {SIZED, .rate = 0.1, .recompute = k ? 5 : 0};
+        flx_trainer *t = trainer_of(g, &o, &(flx_compile_options){.threads = 1, .optimisation = 1});
+        for (int i = 0; i < 3; i++)
+            CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss[k], &err), &err);
+        memory[k] = flx_exec_memory(flx_trainer_exec(t));
+        w[k] = element(t, "w3", 5);
+        flx_trainer_free(t);
+    }
+    CHECK_MSG(memory[1] < 0.6 * (double)memory[0], "%zu and %zu bytes", memory[0], memory[1]);
+    CHECK_NEAR(loss[0], loss[1], 1e-6);
+    CHECK_NEAR(w[0], w[1], 1e-6);
+    flx_tensor_release(x);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}

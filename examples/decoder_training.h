@@ -6,7 +6,8 @@
 #ifndef DECODER_TRAINING_H
 #define DECODER_TRAINING_H
 
-#include "initialise.h"
+#include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -47,11 +48,11 @@ static flx_code train(flx_trainer *t, flx_tensor *words, flx_tensor *next, doubl
     return FLX_OK;
 }
 
-static flx_code train_compiled(flx_context *ctx, const flx_graph *g, flx_trainer *t, double *loss, flx_error *err)
+static flx_code train_compiled(flx_context *ctx, flx_trainer *t, double *loss, flx_error *err)
 {
     flx_type type = flx_type_make(FLX_I32, 2, (const flx_dim[]){BATCH, TOKENS});
     flx_tensor *words = flx_tensor_new(ctx, &type, NULL, err), *next = flx_tensor_new(ctx, &type, NULL, err);
-    if (words && next && initialise(ctx, g, t, err) == FLX_OK)
+    if (words && next)
         train(t, words, next, loss, err);
     flx_tensor_release(words);
     flx_tensor_release(next);
@@ -68,7 +69,7 @@ static int train_decoder(flx_context *ctx, const flx_graph *g)
     flx_trainer *t = flx_compile_training(g, &adam, &options, &err);
     double loss = INFINITY;
     if (t)
-        train_compiled(ctx, g, t, &loss, &err);
+        train_compiled(ctx, t, &loss, &err);
     flx_trainer_free(t);
     if (err.code)
         fprintf(stderr, "%s: %s\n", flx_code_name(err.code), err.message);

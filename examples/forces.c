@@ -2,8 +2,8 @@
 /* Learns the forces between atoms. A network gives an energy for each pair of atoms from their distance; the forces are
    minus the gradient of the total energy with respect to the positions. The loss compares both, so training
    differentiates a gradient. The reference is a Morse potential. */
-#include "initialise.h"
-
+#include <fluxion/fluxion.h>
+#include <fluxion/nn.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -122,7 +122,7 @@ static double train_compiled(flx_context *ctx, const flx_graph *loss, flx_traine
            (in[made] = flx_tensor_new(ctx, flx_val_type(sized, flx_graph_find(sized, feed_names[made])), NULL, err)))
         made++;
     double error = INFINITY;
-    if (made == NUM_FEEDS && initialise(ctx, loss, t, err) == FLX_OK)
+    if (made == NUM_FEEDS)
         error = train(t, in, err);
     for (int i = 0; i < NUM_FEEDS; i++)
         flx_tensor_release(in[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network of layers learns the exclusive or: built with fluxion/nn.h, trained, evaluated. */
-#include "initialise.h"
+#include <fluxion/fluxion.h>
 #include <fluxion/nn.h>
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ static flx_code train(flx_context *ctx, const flx_graph *g, flx_trainer *t, flx_
     flx_tensor *x = flx_tensor_new(ctx, points, (const float[]){0, 0, 0, 1, 1, 0, 1, 1}, err);
     flx_tensor *label = flx_tensor_new(ctx, labels, (const int32_t[]){0, 1, 1, 0}, err);
     const flx_feed feeds[] = {{"x", x}, {"label", label}};
-    flx_code code = x && label ? initialise(ctx, g, t, err) : (flx_code)err->code;
+    flx_code code = x && label ? FLX_OK : (flx_code)err->code;
     for (int step = 1; code == FLX_OK && step <= STEPS; step++) {
         double loss;
         code = flx_trainer_step(t, feeds, 2, &loss, err);

@@ -44,8 +44,9 @@ static void draw_batch(flx_tensor *x, flx_tensor *label)
 static flx_val layer(flx_graph *g, flx_val x, int k, flx_dim from, flx_dim to)
 {
     flx_type w = flx_type_make(FLX_F32, 2, (flx_dim[]){from, to}), b = flx_type_make(FLX_F32, 1, (flx_dim[]){to});
-    flx_val product = flx_matmul(g, x, flx_param(g, names[2 * k], &w));
-    return flx_add(g, product, flx_param(g, names[2 * k + 1], &b));
+    flx_val weights = flx_set_init(g, flx_param(g, names[2 * k], &w), (flx_init){.kind = FLX_INIT_LECUN_NORMAL});
+    flx_val bias = flx_set_init(g, flx_param(g, names[2 * k + 1], &b), (flx_init){.kind = FLX_INIT_ZEROS});
+    return flx_add(g, flx_matmul(g, x, weights), bias);
 }
 
 /* Output 0 is the loss, the mean of -log p(label); output 1 is the predicted labels. */
@@ -63,16 +64,6 @@ static flx_graph *build_loss(flx_context *ctx)
     flx_output(g, flx_neg(g, flx_reduce_mean(g, chosen, FLX_ALL, 0)), "loss");
     flx_output(g, flx_argmax(g, z, 1, 0, FLX_I32), "guess");
     return g;
-}
-
-/* Weights are normal with variance 1 / rows, biases zero. */
-static flx_tensor *initial(flx_context *ctx, const flx_graph *g, const char *name, flx_error *err)
-{
-    const flx_type *type = flx_val_type(g, flx_graph_find(g, name));
-    flx_tensor *t = flx_tensor_new(ctx, type, NULL, err);
-    for (int64_t i = 0; t && type->rank == 2 && i < flx_tensor_count(t); i++)
-        ((float *)flx_tensor_data(t))[i] = (float)(normal() / sqrt((double)type->dims[0]));
-    return t;
 }
 
 /* ---- Gradient check ---- */
@@ -183,16 +174,13 @@ int main(void)
         draw_batch(x, label);
         feeds[0] = (flx_feed){"x", x};
         feeds[1] = (flx_feed){"label", label};
-        for (int i = 0; i < NUM_PARAMS; i++) {
-            feeds[2 + i] = (flx_feed){names[i], initial(ctx, loss, names[i], &err)};
-            flx_trainer_set_param(t, names[i], feeds[2 + i].value, &err);
-        }
+        flx_params_feeds(flx_trainer_params(t), loss, feeds + 2, NUM_PARAMS);
         double error = gradient_error(loss, feeds, &err);
         printf("gradient check: the largest difference is %.1e\n", error);
         accuracy = error < 1e-6 ? train(t, x, label, &err) : 0;
         printf("accuracy on new points: %.1f %%\n", accuracy);
-        for (int i = 0; i < 2 + NUM_PARAMS; i++)
-            flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
+        flx_tensor_release(x);
+        flx_tensor_release(label);
     }
     flx_trainer_free(t);
     flx_graph_release(loss);

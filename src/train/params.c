@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 
-#include <fluxion/nn.h>
 #include <stdio.h>
 
 /* ---- Making ---- */
@@ -119,31 +118,29 @@ bool flxi_find_update(const flx_graph *g, size_t leaf, size_t *output)
     return flxi_find_output(g, name, output) && flxi_type_equal(flxi_type_at(g, g->outputs.at[*output].val), v->type);
 }
 
-static bool is_key(const flx_type *t)
-{
-    return t->dtype == FLX_U32 && t->rank == 1 && t->dims[0] == 2;
-}
-
 /* The seed of a parameter: by its name, so that it does not depend on which others there are. */
 static uint64_t seed_of(const char *name, uint64_t seed)
 {
     return flxi_hash_u64(flxi_hash_text(FLXI_HASH_SEED, name), seed);
 }
 
+static bool is_key(const flx_type *t)
+{
+    return t->dtype == FLX_U32 && t->rank == 1 && t->dims[0] == 2;
+}
+
+/* What is not floating has no value unless the graph says how it begins, or it is a state. */
 static flx_code initialise(flx_params *s, const flx_graph *g, size_t leaf, uint64_t seed, flx_error *err)
 {
     const flxi_value *v = flxi_value_at(g, g->leaves.at[leaf]);
-    uint64_t own = seed_of(v->name, seed);
+    flx_init init = flx_graph_input_init(g, leaf);
     size_t output;
-    if (is_key(v->type)) {
-        const uint32_t key[] = {(uint32_t)own, (uint32_t)(own >> 32)};
-        FLXI_TRY(flxi_params_zeros(s, v->name, v->type, true, err));
-        memcpy(s->entries.at[s->entries.n - 1]->value->data, key, sizeof key);
-        return FLX_OK;
-    }
-    if (!flxi_is_float(v->type->dtype))
-        return flxi_params_zeros(s, v->name, v->type, flxi_find_update(g, leaf, &output), err);
-    flx_tensor *value = flx_nn_init(s->ctx, v->type, flx_nn_usual_init(v->name), 1, own, err);
+    bool is_said = flxi_leaf_init(g, g->leaves.at[leaf]).kind != FLX_INIT_USUAL;
+    if (!is_said && is_key(v->type))
+        init.kind = FLX_INIT_KEY;
+    else if (!is_said && !flxi_is_float(v->type->dtype) && !flxi_find_update(g, leaf, &output))
+        return flxi_params_zeros(s, v->name, v->type, false, err);
+    flx_tensor *value = flx_init_tensor(s->ctx, v->type, init, seed_of(v->name, seed), err);
     flx_code code = value ? flxi_params_hold(s, v->name, value, true, err) : (flx_code)err->code;
     flx_tensor_release(value);
     return code;
@@ -479,5 +476,5 @@ flx_val flx_update(flx_graph *g, flx_val param, flx_val next)
         flxi_graph_failf(g, FLX_E_DUP_NAME, NULL, "flx_update: there is an output '%.60s' already", name);
         return FLX_NONE;
     }
-    return flx_output(g, next, name) == FLX_OK ? next : FLX_NONE;
+    return flxi_output_update(g, param, next) == FLX_OK ? next : FLX_NONE;
 }

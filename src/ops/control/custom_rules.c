@@ -212,6 +212,27 @@ static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const fl
     return s->bodies->simplify(s, g);
 }
 
+/* Passes would merge what is computed again with the first time, and keep it until then: so the operands go through a
+   barrier together with the cotangents, which are not there before. Parameters need none, since what depends on them
+   alone is better kept. */
+static void keep_apart(flxi_site *s, flx_val *in, uint32_t n)
+{
+    flx_val *some = flxi_rule_new(s, flx_val, n), *after = flxi_rule_new(s, flx_val, n);
+    uint32_t count = 0;
+    if (!some || !after || flx_graph_error(s->g, NULL) != FLX_OK)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (!flxi_is_param(flxi_node_at(s->g, flxi_value_at(s->g, in[i].id)->node)))
+            some[count++] = in[i];
+    if (count < 2)
+        return;
+    flx_op(s->g, "optimization_barrier", some, count, NULL, 0, after, count);
+    count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!flxi_is_param(flxi_node_at(s->g, flxi_value_at(s->g, in[i].id)->node)))
+            in[i] = after[count++];
+}
+
 static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
 {
     flx_val *inside = flxi_rule_new(s, flx_val, s->nin);
@@ -226,6 +247,7 @@ static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *d
     for (uint32_t k = 0; k < s->nout; k++)
         if (!flxi_is_none(dy[k]))
             in[n++] = dy[k];
+    keep_apart(s, in, n);
     if (body->outputs.n)
         emit_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
     flx_graph_release(body);

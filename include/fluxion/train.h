@@ -56,7 +56,8 @@ enum {
     FLX_PARAMS_SURPLUS = 2  /* tensors of the file that the set lacks are ignored */
 };
 
-/** Writes all tensors to a .safetensors file, which appears whole or not at all. MISSING_INPUT when one has no value. */
+/** Writes all tensors to a .safetensors file, which appears whole or not at all. MISSING_INPUT when one has no
+    value. */
 FLX_API flx_code flx_params_save(const flx_params *s, const char *path, flx_error *err);
 /** Reads the tensors from a .safetensors or .npz file. NAME with a list of the names when the file lacks some or has
     others, DTYPE or SHAPE when one does not fit; then nothing is changed. */
@@ -143,14 +144,14 @@ typedef struct flx_train_options {
                                   steps taken before this one, whose output 0 is a factor of the rate; NULL: none */
     double clip_value;         /* none; otherwise elements of gradients are clamped to ± this, before clip_norm */
     double ema;                /* none; otherwise the decay of averages of the parameters, below 1 */
-    int64_t accumulate;        /* so many steps share one update, with the mean of their gradients; 0: 1 */
-    int64_t scale_interval;    /* FLX_TRAIN_LOSS_SCALE: the scale doubles after so many good steps; 0: 2000 */
+    int64_t accumulate;        /* that many steps share one update, with the mean of their gradients; 0: 1 */
+    int64_t scale_interval;    /* FLX_TRAIN_LOSS_SCALE: the scale doubles after that many good steps; 0: 2000 */
     double loss_scale;         /* … and starts with this, a power of two; 0: 65536 */
     double clip_example;     /* none; otherwise the gradient of each example is scaled to a norm of at most this … */
     double noise;            /* … and normal noise of deviation noise · clip_example is added to their sum */
     const char *example_dim; /* the dimension that counts examples; NULL: the only symbolic one */
     uint64_t seed;           /* of the initialisation of a set of its own, and of noise */
-    int64_t recompute;       /* the loss is divided into so many regions, of which the backward pass keeps only the
+    int64_t recompute;       /* the loss is divided into that many regions, of which the backward pass keeps only the
                                   borders and computes the inside again; 0: everything is kept */
 } flx_train_options;
 
@@ -213,7 +214,7 @@ FLX_API flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, fl
 
 /** The sets that the trainer works on, borrowed: the parameters of the loss; the state, named as in the training graph;
     and the averages of the trained parameters, under their names, NULL without `ema` and before the first update not
-    yet meaningful. With parameters and state saved and set again, training goes on with the same bits. */
+    yet meaningful. With parameters and state saved and set again, training continues with the same bits. */
 FLX_API flx_params *flx_trainer_params(const flx_trainer *t);
 FLX_API flx_params *flx_trainer_state(const flx_trainer *t);
 FLX_API flx_params *flx_trainer_averages(const flx_trainer *t);
@@ -301,14 +302,14 @@ typedef struct flx_fit_options {
     flx_batch_fn next;    /* the batches; must be given */
     void *next_user;
     int64_t epochs;    /* 0: 1 */
-    int64_t max_steps; /* the fit ends after so many; 0: no limit */
+    int64_t max_steps; /* the fit ends after that many; 0: no limit */
     flx_progress_fn progress;
     void *progress_user;
     const flx_graph *validation; /* run after each epoch on all batches of next_validation, with the parameters as they
                                     are; output 0 is what should become small. NULL: none */
     flx_batch_fn next_validation;
     void *validation_user;
-    int64_t patience; /* the fit ends after so many epochs without improvement; 0: never */
+    int64_t patience; /* the fit ends after that many epochs without improvement; 0: never */
     double min_delta; /* an improvement is larger than this */
     flx_stop *stop;   /* NULL, or ends the fit, with CANCELLED */
 } flx_fit_options;

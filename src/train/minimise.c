@@ -115,8 +115,25 @@ bool flxi_accept_point(flxi_minimising *m, const double *x, double f, const doub
 
 /* ---- Making ---- */
 
+/* Each name or pattern stands for a parameter. */
+static flx_code check_names(const flxi_minimising *m, const flx_graph *g)
+{
+    for (size_t k = 0; k < m->o.num_params; k++) {
+        bool is_found = false;
+        for (size_t i = 0; i < g->leaves.n; i++) {
+            const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+            is_found |= flxi_is_param(flxi_node_at(g, v->node)) && flx_name_matches(m->o.params[k], v->name);
+        }
+        if (!is_found)
+            return flxi_fail(m->err, FLX_E_NAME, "flx_minimise: no parameter of '%.60s' matches '%.60s'", g->name,
+                             m->o.params[k]);
+    }
+    return FLX_OK;
+}
+
 static flx_code list_params(flxi_minimising *m, const flx_graph *g)
 {
+    FLXI_TRY(check_names(m, g));
     m->names = flxi_new(&m->arena, const char *, g->leaves.n);
     m->begin = flxi_new(&m->arena, size_t, g->leaves.n + 1);
     m->point = flxi_new(&m->arena, flx_tensor *, g->leaves.n);

@@ -41,7 +41,7 @@ flx_code flxi_param_fits(const flx_params *s, const flxi_param *p, const flx_typ
 /* Whether the parameter that is leaf i is a state: the position of the output that it becomes. */
 bool flxi_find_update(const flx_graph *g, size_t leaf, size_t *output);
 
-/* The graph of a trainer's step, whose first outputs, so many, are those of the loss without states (trainer.c). */
+/* The graph of a trainer's step, whose first outputs, that many, are those of the loss without states (trainer.c). */
 const flx_graph *flxi_trainer_graph(const flx_trainer *t);
 size_t flxi_trainer_results(const flx_trainer *t);
 

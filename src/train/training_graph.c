@@ -239,7 +239,7 @@ static flx_code check_schedule(const training_work *w)
     return FLX_OK;
 }
 
-/* The factor of the rate after so many steps. */
+/* The factor of the rate after that many steps. */
 static flx_val scheduled(training_work *w, flx_val before)
 {
     const flx_graph *s = w->o.schedule;
@@ -375,12 +375,17 @@ static void clip(training_work *w, flx_val norm)
     w->factor = complete(w, flx_div(w->g, limit, flx_max(w->g, norm, limit)));
 }
 
+static flx_val is_below_infinity(training_work *w)
+{
+    return flx_lt(w->g, w->norm, flx_scalar(w->g, w->widest, INFINITY));
+}
+
 /* Multiplies by exactly 1, a number that is known only with the norm: so the update is in no kernel with what finds the
    norm, which must run before it. */
 static void wait_for_norm(training_work *w)
 {
-    flx_val limit = flx_scalar(w->g, w->widest, INFINITY), one = flx_scalar(w->g, w->widest, 1);
-    w->factor = complete(w, flx_where(w->g, flx_lt(w->g, w->norm, limit), one, flx_scalar(w->g, w->widest, 0)));
+    flx_val one = flx_scalar(w->g, w->widest, 1), zero = flx_scalar(w->g, w->widest, 0);
+    w->factor = complete(w, flx_where(w->g, is_below_infinity(w), one, zero));
 }
 
 static void guard_and_clip(training_work *w)
@@ -400,6 +405,9 @@ static void guard_and_clip(training_work *w)
     else if (is_guarded)
         wait_for_norm(w);
     w->t->guard = is_guarded;
+    w->waits = w->takes;
+    if (is_guarded && !scales && w->is_last.id)
+        w->waits = complete(w, is_below_infinity(w));
 }
 
 /* ---- Noise ---- */
@@ -519,7 +527,7 @@ static void keep_values(training_work *w, size_t first_sum, size_t first_counter
     for (size_t j = 0; j < w->t->num_updated; j++) {
         bool is_sum = w->is_last.id && ((j >= first_sum && j < first_sum + w->num_trained) || j == first_counter);
         bool is_kept = j >= w->num_trained && j < w->num_trained + w->num_kept;
-        flx_val condition = is_sum || is_kept ? w->takes : w->applies;
+        flx_val condition = is_sum ? w->waits : is_kept ? w->takes : w->applies;
         if (w->next[j].id)
             w->next[j] = if_else(w, condition, w->next[j], leaf_value(w, w->t->updated[j]));
     }

@@ -27,6 +27,7 @@ typedef struct {
     flx_val norm;         /* of all gradients, or a loss that is not finite; or none */
     flx_val factor;       /* of the gradients, from clipping; or none */
     flx_val takes;        /* whether gradients are finite and used; or none: always */
+    flx_val waits;        /* the same, or what is always true, but known only with the norm: for sums */
     flx_val is_last;      /* whether this step ends with an update; or none: always */
     flx_val applies;      /* both */
     bool for_trainer;

@@ -177,6 +177,23 @@ TRANSFORM(call_mixed, flx_mixed_precision(s->g, FLX_BF16, err))
 TRANSFORM(call_rewrite, flx_rewrite_patterns(s->g, NULL, NULL, err))
 TRANSFORM(call_training_graph, flx_training_graph(s->g, NULL, err))
 
+static const flx_train_options in_regions = {.struct_size = sizeof in_regions, .recompute = 3},
+                               everything = {.struct_size = sizeof everything,
+                                             .flags = FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_MISSING_ZERO,
+                                             .optimiser = FLX_ADAFACTOR,
+                                             .clip_norm = 1,
+                                             .clip_value = 1,
+                                             .ema = 0.5,
+                                             .accumulate = 2},
+                               by_example = {.struct_size = sizeof by_example,
+                                             .flags = FLX_TRAIN_MISSING_ZERO,
+                                             .optimiser = FLX_MUON,
+                                             .clip_example = 1,
+                                             .noise = 1};
+TRANSFORM(call_training_regions, flx_training_graph(s->g, &in_regions, err))
+TRANSFORM(call_training_everything, flx_training_graph(s->g, &everything, err))
+TRANSFORM(call_training_examples, flx_training_graph(s->g, &by_example, err))
+
 static flx_code call_export(const subject *s, const char *device, flx_error *err)
 {
     (void)device;
@@ -285,6 +302,21 @@ static flx_code call_train(const subject *s, const char *device, flx_error *err)
     return code;
 }
 
+static flx_code call_minimise(const subject *s, const char *device, flx_error *err)
+{
+    feeding f = feeds_of(s);
+    flx_params *set = flx_params_of(s->g, 1, err);
+    flx_code code = set ? FLX_OK : (flx_code)err->code;
+    (void)device;
+    for (int32_t method = FLX_LBFGS; code == FLX_OK && method <= FLX_GAUSS_NEWTON; method++) {
+        const flx_minimise_options o = {.struct_size = sizeof o, .method = method, .max_iterations = 3};
+        code = flx_minimise(s->g, set, f.at, f.n, &o, NULL, err);
+    }
+    flx_params_release(set);
+    feeds_free(&f);
+    return code;
+}
+
 static const struct {
     const char *name;
     call_fn call;
@@ -317,7 +349,11 @@ static const struct {
     {"flx_mixed_precision", call_mixed, true},
     {"flx_rewrite_patterns", call_rewrite, true},
     {"flx_training_graph", call_training_graph, false},
+    {"flx_training_graph, in regions", call_training_regions, false},
+    {"flx_training_graph, everything", call_training_everything, false},
+    {"flx_training_graph, by example", call_training_examples, false},
     {"flx_compile_training", call_train, false},
+    {"flx_minimise", call_minimise, false},
 };
 
 enum { NUM_FUNCTIONS = sizeof functions / sizeof *functions };

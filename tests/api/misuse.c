@@ -160,6 +160,9 @@ CALL(flag_rewrite, flx_rewrite_options o = {.flags = NO_FLAG};
 CALL(flag_compile, flx_compile_options o = {.flags = NO_FLAG}; return made_exec(flx_compile(f->g, &o, err), err);)
 CALL(flag_compile_training, flx_compile_options o = {.flags = NO_FLAG};
      return made_trainer(flx_compile_training(f->g, NULL, &o, err), err);)
+CALL(flag_params_load, return flx_params_load(flx_trainer_params(f->trainer), "file", NO_FLAG, err);)
+CALL(flag_fit, flx_fit_options o = {.struct_size = sizeof o, .flags = NO_FLAG};
+     return flx_fit(f->trainer, &o, NULL, err);)
 CALL(flag_training, flx_train_options o = {.flags = NO_FLAG};
      return made_graph(flx_training_graph(f->g, &o, err), err);)
 
@@ -312,6 +315,8 @@ TEST(api_misuse_unknown_flags_are_refused)
         {"flx_compile", FLX_E_USAGE, "flx_compile", flag_compile},
         {"flx_compile_training", FLX_E_USAGE, NULL, flag_compile_training},
         {"flx_training_graph", FLX_E_USAGE, NULL, flag_training},
+        {"flx_params_load", FLX_E_USAGE, "flags", flag_params_load},
+        {"flx_fit", FLX_E_USAGE, "flags", flag_fit},
         {"flx_show_stage", FLX_E_USAGE, "flx_show_stage", flag_show},
         {"flx_run", FLX_E_USAGE, NULL, flag_run},
         {"flx_exec_run", FLX_E_USAGE, NULL, flag_exec_run},
@@ -520,6 +525,10 @@ CALL(no_derived_memory, float x[4] = {0}; float dx[4];
      const flx_kernel_memory m[] = {{"x", x, sizeof x}, {"grad_x", dx, sizeof dx}, {"grad_Y", x, sizeof x}};
      return flx_kernel_derived_run(f->derived, grid, m, 3, NULL, err);)
 CALL(no_set_param, return flx_exec_set_param(f->exec, "z", f->x, err);)
+CALL(no_share_param, return flx_exec_share_param(f->exec, "z", f->x, err);)
+CALL(no_params_set, return flx_params_set(flx_trainer_params(f->trainer), "z", f->x, err);)
+CALL(no_minimise, flx_minimise_options o = {.struct_size = sizeof o, .params = unknown, .num_params = 1};
+     return flx_minimise(f->g, flx_trainer_params(f->trainer), NULL, 0, &o, NULL, err);)
 CALL(no_trainer_param, return flx_trainer_set_param(f->trainer, "z", f->x, err);)
 CALL(no_device, flx_run_options o = {.device = "abacus"}; return run_with(f, &o, err);)
 CALL(no_emit, flx_buffer text = {0}; return flx_kernel_emit(f->kernel, "fortran", &text, err);)
@@ -549,6 +558,9 @@ TEST(api_misuse_unknown_names_are_refused)
         {"flx_kernel_vmap", FLX_E_KERNEL, "'z'", no_kernel_vmap},
         {"flx_kernel_derived_run", FLX_E_NAME, "'grad_Y'", no_derived_memory},
         {"flx_exec_set_param", FLX_E_NAME, "'z'", no_set_param},
+        {"flx_exec_share_param", FLX_E_NAME, "'z'", no_share_param},
+        {"flx_params_set", FLX_E_NAME, "'z'", no_params_set},
+        {"flx_minimise", FLX_E_NAME, "'z'", no_minimise},
         {"flx_trainer_set_param", FLX_E_NAME, "'z'", no_trainer_param},
         {"flx_run device", FLX_E_NAME, "abacus", no_device},
         {"flx_kernel_emit", FLX_E_NAME, "fortran", no_emit},

@@ -161,7 +161,7 @@ TEST(minimise_refuses_what_has_no_minimum_to_find)
     CHECK_CODE(flx_minimise(p.g, p.set, NULL, 0, &o, &p.r, &p.err), FLX_E_USAGE, &p.err);
     const char *const none[] = {"y"}, *const null[] = {NULL};
     o = (flx_minimise_options){.struct_size = sizeof o, .params = none, .num_params = 1};
-    CHECK_CODE(flx_minimise(p.g, p.set, NULL, 0, &o, &p.r, &p.err), FLX_E_USAGE, &p.err);
+    CHECK_CODE(flx_minimise(p.g, p.set, NULL, 0, &o, &p.r, &p.err), FLX_E_NAME, &p.err);
     o.params = null;
     CHECK_CODE(flx_minimise(p.g, p.set, NULL, 0, &o, &p.r, &p.err), FLX_E_USAGE, &p.err);
     CHECK_CODE(flx_minimise(p.g, NULL, NULL, 0, NULL, NULL, &p.err), FLX_E_USAGE, &p.err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* optimiser_oracle.c: fifty steps of each optimiser against those of other programs (tests/oracle/optimisers.py), and
-   what holds for every optimiser: bits do not depend on threads, training goes on from its state with the same bits, and
-   a step allocates nothing, changes nothing when it fails, and is the same on the reference evaluator. */
+   what holds for every optimiser: bits do not depend on threads, training continues from its state with the same bits,
+   and a step allocates nothing, changes nothing when it fails, and is the same on the reference evaluator. */
 #include "fault.h"
 #include "trainee.h"
 
@@ -280,7 +280,7 @@ static setting everything(int i)
     return s;
 }
 
-TEST(training_optimisers_go_on_with_the_same_bits)
+TEST(training_optimisers_continue_with_the_same_bits)
 {
     oracle q;
     begin(&q);
@@ -320,7 +320,7 @@ TEST(training_optimisers_allocate_nothing_and_fail_without_a_trace)
         if (!is_first(i))
             continue;
         setting s = everything(i);
-        s.o.flags &= ~(uint32_t)FLX_TRAIN_LOSS_SCALE; /* with which a bad step is no failure */
+        s.o.flags &= ~(uint32_t)FLX_TRAIN_LOSS_SCALE; /* with which a bad step does not fail */
         test_fail_context("%s", s.name);
         flx_trainer *t = trainer_for(&q, &s, NULL), *kept = trainer_for(&q, &s, NULL);
         take_steps(&q, t, 4);

@@ -292,6 +292,20 @@ TEST(training_gives_zero_gradients_where_asked)
     flx_context_free(ctx);
 }
 
+/* Sums and averages are updated in place too. */
+TEST(training_sums_and_averages_are_held_once)
+{
+    for (int way = 0; way < 2; way++) {
+        training w;
+        flx_train_options o = {
+            .struct_size = sizeof o, .optimiser = FLX_ADAM, .accumulate = 2, .ema = 0.9, .clip_norm = way ? 0.5 : 0};
+        begin(&w, 0, o, 1);
+        size_t all = 4 * (16 * 24 + 24 * 40 + 40 + 40 * 24 + 24 * 20);
+        CHECK_MSG(flx_trainer_memory(w.t) <= 5 * all + 32, "%zu bytes", flx_trainer_memory(w.t));
+        end(&w);
+    }
+}
+
 /* Everything is there once, clipped or not; the counter, which others read, twice. */
 TEST(training_state_is_held_once_with_clipping)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c: the options of training: defaults, ranges, and what goes together. */
+/* train_options.c: the options of training: defaults, ranges, and what goes together. */
 #include "train/train.h"
 
 #include "base/options.h"

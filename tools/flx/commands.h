@@ -10,6 +10,7 @@ extern const command command_check;
 extern const command command_compare;
 extern const command command_devices;
 extern const command command_export;
+extern const command command_generate;
 extern const command command_grad;
 extern const command command_gradcheck;
 extern const command command_help;
@@ -25,12 +26,14 @@ extern const command command_kernel_run;
 extern const command command_kernel_vjp;
 extern const command command_lower;
 extern const command command_mixed;
+extern const command command_model;
 extern const command command_ops;
 extern const command command_replay;
 extern const command command_rewrite;
 extern const command command_run;
 extern const command command_show;
 extern const command command_taylor;
+extern const command command_train;
 extern const command command_vmap;
 
 #endif

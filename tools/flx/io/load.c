@@ -193,15 +193,19 @@ static int read_module(model *m, const file_bytes *bytes)
     return STATUS_OK;
 }
 
-int model_open(model *m, const char *path)
+int model_read(model *m, const char *path, const file_bytes *bytes)
 {
     *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
-    if (!m->ctx)
-        return fail_memory();
+    return m->ctx ? read_module(m, bytes) : fail_memory();
+}
+
+int model_open(model *m, const char *path)
+{
     file_bytes bytes = {0};
-    int status = file_read(m->path, &bytes);
+    *m = (model){0};
+    int status = file_read(path, &bytes);
     if (!status)
-        status = read_module(m, &bytes);
+        status = model_read(m, path, &bytes);
     free(bytes.data);
     return status;
 }

@@ -41,6 +41,8 @@ typedef struct {
 /* Reads text, the binary form or StableHLO, whichever the file holds. Close with model_close(), also after a
    failure. */
 int model_open(model *m, const char *path);
+/* The same of bytes that were read from the file already. */
+int model_read(model *m, const char *path, const file_bytes *bytes);
 void model_close(model *m);
 
 #endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outcome.h: what a training leaves: weights, a sample, a confusion matrix, a report. */
+#ifndef FLX_OUTCOME_H
+#define FLX_OUTCOME_H
+
+#include "train/batches.h"
+
+#include <fluxion/report.h>
+
+typedef struct {
+    const train_plan *p;
+    const char *folder;
+    const flx_trainer *trainer;
+    flx_loader *validation; /* NULL: none */
+    batches *batches;
+    flx_report *report; /* with the curves */
+    int64_t step;       /* the last one */
+} outcome;
+
+/* Writes weights.safetensors, report.html and log.csv; prints a sample, if the plan has one. */
+int outcome_write(const outcome *o);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c: from settings to a training. Each part of the settings has a function that takes what it knows. */
+#include "train/plan.h"
+
+#include "report.h"
+
+#include <fluxion/transform.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAMES = 32 };
+
+static const int64_t most_steps = INT64_C(1) << 48;
+
+/* ---- Names ---- */
+
+static int read_names(train_plan *p, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+    bool is_stream = strcmp(path, "-") == 0;
+    p->folder = strndup(path, slash ? (size_t)(slash - path) : 0);
+    p->name = is_stream ? strdup("training") : strndup(base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
+    return p->folder && p->name ? STATUS_OK : fail_memory();
+}
+
+/* ---- The model ---- */
+
+static flx_graph *graph_or_usual(const train_plan *p, const char *given, const char *usual)
+{
+    return flx_module_find(p->model.module, given ? given : usual);
+}
+
+static int find_graph(const train_plan *p, const char *key, const char *usual, flx_graph **out)
+{
+    setting *given = settings_take((setting *)&p->settings.root, key);
+    if (given && given->kind != SETTING_TEXT)
+        return settings_fail(&p->settings, given, "%s must be the name of a graph", key);
+    *out = graph_or_usual(p, given ? given->text : NULL, usual);
+    if (*out || !given)
+        return STATUS_OK;
+    const char *names[MAX_NAMES];
+    size_t n = 0;
+    for (; n < MAX_NAMES && n < flx_module_count(p->model.module); n++)
+        names[n] = flx_graph_name(flx_module_graph(p->model.module, n));
+    return settings_unknown(&p->settings, given, "graph", names, n);
+}
+
+static int open_model(train_plan *p)
+{
+    const char *given = NULL;
+    int status = settings_text(&p->settings, &p->settings.root, "model", &given);
+    if (status)
+        return status;
+    if (p->settings.has_graphs == (given != NULL))
+        return settings_fail(&p->settings, &p->settings.root,
+                             given ? "there are graphs in this file, and model = \"%s\"" : "there is no model%s",
+                             given ? given : ": give model = \"FILE.flx\", or write the graphs after the settings");
+    if (!given)
+        return model_read(&p->model, p->settings.file, &p->settings.bytes);
+    char *path = path_in(p->folder, given);
+    status = path ? model_open(&p->model, path) : fail_memory();
+    p->model.path = p->model.name = given; /* the other one is freed */
+    free(path);
+    return status;
+}
+
+static int read_model(train_plan *p)
+{
+    int status = open_model(p);
+    if (!status)
+        status = find_graph(p, "loss", "loss", &p->loss);
+    if (!status)
+        status = find_graph(p, "predict", "predict", &p->predict);
+    if (!status)
+        status = find_graph(p, "validate", "validate", &p->validated);
+    if (!p->loss)
+        p->loss = p->model.graph;
+    if (!p->validated)
+        p->validated = p->loss;
+    return status;
+}
+
+/* f16 and bf16 are for the products of the training step alone: parameters stay as they are. */
+static int read_precision(train_plan *p)
+{
+    const char *name = "f32";
+    flx_error err = {0};
+    int status = settings_text(&p->settings, &p->settings.root, "precision", &name);
+    if (status || strcmp(name, "f32") == 0)
+        return status;
+    bool is_f16 = strcmp(name, "f16") == 0;
+    if (!is_f16 && strcmp(name, "bf16") != 0)
+        return settings_fail(&p->settings, settings_take(&p->settings.root, "precision"),
+                             "precision must be f32, bf16 or f16");
+    p->narrow = flx_mixed_precision(p->loss, is_f16 ? FLX_F16 : FLX_BF16, &err);
+    if (!p->narrow)
+        return report_transform(&err);
+    p->loss = p->narrow;
+    p->options.flags |= is_f16 ? FLX_TRAIN_LOSS_SCALE : 0u;
+    return STATUS_OK;
+}
+
+/* ---- Data ---- */
+
+static int read_data(train_plan *p)
+{
+    settings *s = &p->settings;
+    setting *data = settings_take(&s->root, "data"), *validation = settings_take(&s->root, "validation");
+    double split = 0;
+    int status = settings_number(s, &s->root, "split", 0.0, 0.9, &split);
+    if (status)
+        return status;
+    if (!data)
+        return settings_fail(s, &s->root, "there is no data: give data = digits() or another source");
+    if (validation && split > 0)
+        return settings_fail(s, validation, "give validation or split, not both");
+    status = source_open(&p->data, s, data, p->folder, p->model.ctx, NULL);
+    if (!status && validation)
+        status = source_open(&p->validation, s, validation, p->folder, p->model.ctx, &p->data);
+    if (!status && split > 0)
+        status = source_split(&p->data, split, &p->validation);
+    return status;
+}
+
+static const setting *input_setting(const train_plan *p, const char *input)
+{
+    const setting *part = p->inputs ? p->inputs->first : NULL;
+    while (part && strcmp(part->name, input) != 0)
+        part = part->next;
+    return part;
+}
+
+const char *plan_column(const train_plan *p, const char *input)
+{
+    const setting *given = input_setting(p, input);
+    return given ? given->text : input;
+}
+
+static bool has_column(const source *d, const char *name)
+{
+    for (size_t i = 0; i < flx_dataset_columns(d->data); i++)
+        if (strcmp(flx_dataset_name(d->data, i), name) == 0)
+            return true;
+    return false;
+}
+
+static int no_column(const train_plan *p, const char *input, const char *column)
+{
+    const setting *at = p->inputs ? p->inputs : &p->settings.root;
+    int status = settings_fail(&p->settings, at, "the input '%.60s' takes the column '%.60s', which the data lacks",
+                               input, column);
+    hint_list_begin("write inputs = columns(%s=COLUMN); the columns are", input);
+    for (size_t i = 0; i < flx_dataset_columns(p->data.data); i++)
+        list_item(flx_dataset_name(p->data.data, i));
+    hint_list_end();
+    return status;
+}
+
+static int check_columns(const train_plan *p)
+{
+    for (size_t i = 0; i < flx_graph_input_count(p->loss); i++) {
+        const char *name = flx_val_name(p->loss, flx_graph_input(p->loss, i));
+        if (!flx_graph_input_is_param(p->loss, i) && !has_column(&p->data, plan_column(p, name)))
+            return no_column(p, name, plan_column(p, name));
+    }
+    return STATUS_OK;
+}
+
+/* inputs = columns(x=image, label=class) */
+static int read_inputs(train_plan *p)
+{
+    p->inputs = settings_take(&p->settings.root, "inputs");
+    if (p->inputs && (p->inputs->kind != SETTING_CALL || strcmp(p->inputs->text, "columns") != 0))
+        return settings_fail(&p->settings, p->inputs, "write inputs = columns(INPUT=COLUMN, …)");
+    for (setting *part = p->inputs ? p->inputs->first : NULL; part; part = part->next) {
+        flx_val v = part->name ? flx_graph_find(p->loss, part->name) : FLX_NONE;
+        if (part->kind != SETTING_TEXT || !part->name)
+            return settings_fail(&p->settings, part, "write INPUT=COLUMN");
+        if (!v.id)
+            return settings_fail(&p->settings, part, "the loss has no input '%.60s'", part->name);
+        part->is_taken = true;
+    }
+    return check_columns(p);
+}
+
+/* ---- How it is trained ---- */
+
+static int unknown_optimiser(const settings *s, const setting *o)
+{
+    const char *names[MAX_NAMES];
+    size_t n = 0;
+    while (n < MAX_NAMES && flx_optimiser_name((int32_t)n)) {
+        names[n] = flx_optimiser_name((int32_t)n);
+        n++;
+    }
+    return settings_unknown(s, o, "optimiser", names, n);
+}
+
+static int read_optimiser(train_plan *p)
+{
+    settings *s = &p->settings;
+    setting *o = settings_take(&s->root, "optimiser");
+    flx_train_options *t = &p->options;
+    bool nesterov = false;
+    t->optimiser = FLX_ADAMW;
+    if (!o)
+        return STATUS_OK;
+    if (o->kind == SETTING_CALL || o->kind == SETTING_TEXT)
+        t->optimiser = flx_optimiser_find(o->text);
+    if (t->optimiser < 0 || (o->kind != SETTING_CALL && o->kind != SETTING_TEXT))
+        return unknown_optimiser(s, o);
+    int status = settings_number(s, o, "rate", 0, 1e6, &t->rate);
+    if (!status)
+        status = settings_number(s, o, "momentum", 0, 1, &t->momentum);
+    if (!status)
+        status = settings_number(s, o, "beta1", 0, 1, &t->beta1);
+    if (!status)
+        status = settings_number(s, o, "beta2", 0, 1, &t->beta2);
+    if (!status)
+        status = settings_number(s, o, "epsilon", 0, 1, &t->epsilon);
+    if (!status)
+        status = settings_number(s, o, "weight_decay", 0, 1e6, &t->weight_decay);
+    if (!status)
+        status = settings_bool(s, o, "nesterov", &nesterov);
+    t->flags |= nesterov ? FLX_TRAIN_NESTEROV : 0u;
+    return status ? status : settings_check_taken(s, o);
+}
+
+/* group("*.b", rate=0.1, weight_decay=0), freeze("embedding.*") */
+static int read_group(train_plan *p, setting *from, flx_train_group *out)
+{
+    bool is_frozen = from->kind == SETTING_CALL && strcmp(from->text, "freeze") == 0;
+    double decay = -1;
+    if (!is_frozen && (from->kind != SETTING_CALL || strcmp(from->text, "group") != 0))
+        return settings_fail(&p->settings, from, "write group(\"PATTERN\", …) or freeze(\"PATTERN\")");
+    int status = settings_operand(&p->settings, from, 0, "a pattern", &out->pattern);
+    if (!status && !is_frozen)
+        status = settings_number(&p->settings, from, "rate", 0, 1e6, &out->rate_factor);
+    if (!status && !is_frozen)
+        status = settings_number(&p->settings, from, "weight_decay", 0, 1e6, &decay);
+    out->flags = is_frozen ? FLX_GROUP_FROZEN : decay == 0 ? FLX_GROUP_NO_DECAY : 0;
+    out->weight_decay = decay > 0 ? decay : 0;
+    return status ? status : settings_check_taken(&p->settings, from);
+}
+
+static int read_groups(train_plan *p)
+{
+    setting *list = settings_take(&p->settings.root, "groups");
+    size_t n = 0;
+    if (!list)
+        return STATUS_OK;
+    if (list->kind != SETTING_LIST)
+        return settings_fail(&p->settings, list, "groups must be a list: [group(\"*.b\", weight_decay=0)]");
+    for (const setting *part = list->first; part; part = part->next)
+        n++;
+    p->groups = calloc(n + 1, sizeof *p->groups);
+    if (!p->groups)
+        return fail_memory();
+    int status = STATUS_OK;
+    for (setting *part = list->first; !status && part; part = part->next)
+        status = read_group(p, part, &p->groups[p->options.num_groups++]);
+    p->options.groups = p->groups;
+    return status;
+}
+
+static int read_schedule(train_plan *p)
+{
+    static const char *const kinds[] = {"constant",    "linear",    "cosine",      "step",
+                                        "exponential", "one_cycle", "inverse_sqrt"};
+    settings *s = &p->settings;
+    setting *given = settings_take(&s->root, "schedule");
+    flx_schedule_options o = {.struct_size = sizeof o, .kind = -1};
+    flx_error err = {0};
+    if (!given)
+        return STATUS_OK;
+    for (size_t i = 0; given->text && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i], given->text) == 0)
+            o.kind = (int32_t)i;
+    if (o.kind < 0)
+        return settings_unknown(s, given, "schedule", kinds, sizeof kinds / sizeof *kinds);
+    int status = settings_integer(s, given, "warmup", 0, most_steps, &o.warmup);
+    o.steps = p->steps > o.warmup ? p->steps - o.warmup : 1;
+    if (!status)
+        status = settings_integer(s, given, "steps", 1, most_steps, &o.steps);
+    if (!status)
+        status = settings_number(s, given, "final", 0, 1, &o.final);
+    if (!status)
+        status = settings_number(s, given, "factor", 0, 1, &o.factor);
+    if (!status)
+        status = settings_check_taken(s, given);
+    if (status)
+        return status;
+    p->schedule = flx_schedule_graph(p->model.ctx, &o, &err);
+    p->options.schedule = p->schedule;
+    return p->schedule ? STATUS_OK : settings_fail(s, given, "%s", err.message);
+}
+
+static int64_t batches_of(const train_plan *p)
+{
+    int64_t rows = flx_dataset_rows(p->data.data);
+    return p->drop_last ? rows / p->batch : (rows + p->batch - 1) / p->batch;
+}
+
+/* How long, in steps and epochs. */
+static int read_length(train_plan *p)
+{
+    settings *s = &p->settings;
+    p->batch = 32;
+    p->shuffle = true;
+    int status = settings_integer(s, &s->root, "batch", 1, 1 << 24, &p->batch);
+    if (!status)
+        status = settings_bool(s, &s->root, "shuffle", &p->shuffle);
+    if (!status)
+        status = settings_bool(s, &s->root, "drop_last", &p->drop_last);
+    if (!status)
+        status = settings_integer(s, &s->root, "epochs", 1, most_steps, &p->epochs);
+    if (!status)
+        status = settings_integer(s, &s->root, "steps", 1, most_steps, &p->steps);
+    if (status)
+        return status;
+    int64_t batches = batches_of(p);
+    if (batches < 1)
+        return settings_fail(s, &s->root, "the data has %lld rows, fewer than one batch of %lld",
+                             (long long)flx_dataset_rows(p->data.data), (long long)p->batch);
+    if (!p->epochs && !p->steps)
+        p->epochs = 1;
+    if (!p->epochs)
+        p->epochs = (p->steps + batches - 1) / batches;
+    if (!p->steps || p->steps / batches >= p->epochs)
+        p->steps = p->epochs < most_steps / batches ? p->epochs * batches : most_steps;
+    return STATUS_OK;
+}
+
+static int read_limits(train_plan *p)
+{
+    settings *s = &p->settings;
+    flx_train_options *t = &p->options;
+    p->seed = 1;
+    int status = settings_integer(s, &s->root, "seed", 0, INT64_MAX, &p->seed);
+    if (!status)
+        status = settings_number(s, &s->root, "clip_norm", 0, 1e30, &t->clip_norm);
+    if (!status)
+        status = settings_number(s, &s->root, "clip_value", 0, 1e30, &t->clip_value);
+    if (!status)
+        status = settings_number(s, &s->root, "ema", 0, 1, &t->ema);
+    if (!status)
+        status = settings_integer(s, &s->root, "accumulate", 1, 1 << 20, &t->accumulate);
+    if (!status)
+        status = settings_integer(s, &s->root, "recompute", 0, 1 << 20, &t->recompute);
+    if (!status)
+        status = settings_number(s, &s->root, "clip_example", 0, 1e30, &t->clip_example);
+    if (!status)
+        status = settings_number(s, &s->root, "noise", 0, 1e30, &t->noise);
+    if (!status)
+        status = settings_integer(s, &s->root, "patience", 1, most_steps, &p->patience);
+    if (!status)
+        status = settings_integer(s, &s->root, "save_every", 1, most_steps, &p->save_every);
+    if (!status)
+        status = settings_integer(s, &s->root, "threads", 1, 64, &p->threads);
+    t->seed = (uint64_t)p->seed;
+    return status;
+}
+
+/* sample = text(prompt="The ", tokens=200, temperature=0.8) */
+static int read_sample(train_plan *p)
+{
+    settings *s = &p->settings;
+    setting *given = settings_take(&s->root, "sample");
+    p->sample = (sample_plan){.prompt = "", .temperature = 0.8};
+    if (!given)
+        return STATUS_OK;
+    if (given->kind != SETTING_CALL || strcmp(given->text, "text") != 0)
+        return settings_fail(s, given, "write sample = text(prompt=\"…\", tokens=200, temperature=0.8)");
+    if (!p->data.is_text || !p->predict)
+        return settings_fail(s, given, "a sample needs data that is text, and a graph 'predict' in the model");
+    p->sample.tokens = 200;
+    int status = settings_text(s, given, "prompt", &p->sample.prompt);
+    if (!status)
+        status = settings_integer(s, given, "tokens", 1, 1 << 20, &p->sample.tokens);
+    if (!status)
+        status = settings_number(s, given, "temperature", 0, 100, &p->sample.temperature);
+    return status ? status : settings_check_taken(s, given);
+}
+
+int plan_read(train_plan *p, const char *path)
+{
+    static int (*const parts[])(train_plan *) = {read_model,  read_data,     read_inputs, read_length, read_optimiser,
+                                                 read_groups, read_schedule, read_limits, read_sample, read_precision};
+    *p = (train_plan){.options = {.struct_size = sizeof p->options}};
+    int status = read_names(p, path);
+    if (!status)
+        status = settings_read(&p->settings, path);
+    for (size_t i = 0; !status && i < sizeof parts / sizeof *parts; i++)
+        status = parts[i](p);
+    return status ? status : settings_check_taken(&p->settings, &p->settings.root);
+}
+
+void plan_free(train_plan *p)
+{
+    source_free(&p->validation);
+    source_free(&p->data);
+    flx_graph_release(p->schedule);
+    flx_graph_release(p->narrow);
+    free(p->groups);
+    model_close(&p->model);
+    settings_free(&p->settings);
+    free(p->folder);
+    free(p->name);
+    *p = (train_plan){0};
+}

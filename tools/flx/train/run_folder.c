@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_folder.c: see run_folder.h. */
+#include "train/run_folder.h"
+
+#include "io/output.h"
+#include "report.h"
+
+#include <fluxion/checkpoint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
+static const char param_prefix[] = "param/", state_prefix[] = "state/";
+
+/* Runs `write` on FOLDER/NAME. */
+static int with_path(const char *folder, const char *name, int (*write)(const char *path, const void *user),
+                     const void *user)
+{
+    char *path = path_in(folder, name);
+    int status = path ? write(path, user) : fail_memory();
+    free(path);
+    return status;
+}
+
+/* ---- The folder ---- */
+
+static int check_no_checkpoint(const char *path, const void *folder)
+{
+    if (access(path, F_OK) != 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "%s has a checkpoint of an earlier training", (const char *)folder);
+    hint("--resume continues it, --overwrite begins again, --out DIR writes elsewhere");
+    return status;
+}
+
+int run_folder_make(const char *folder, bool may_have_checkpoint)
+{
+    int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
+    return status ? status : output_make_folder(folder);
+}
+
+static int write_model(const char *path, const void *user)
+{
+    const train_plan *p = user;
+    flx_buffer text = {0};
+    flx_error err = {0};
+    if (flx_module_print(p->model.module, &text, &err) != FLX_OK)
+        return report(&err, p->model.name);
+    int status = output_write(path, &text);
+    flx_buffer_free(&text);
+    return status;
+}
+
+static int write_tokeniser(const char *path, const void *user)
+{
+    flx_error err = {0};
+    return flx_tokeniser_write(user, path, &err) == FLX_OK ? STATUS_OK : output_failed(path, &err);
+}
+
+int run_folder_describe(const char *folder, const train_plan *p)
+{
+    int status = with_path(folder, "model.flx", write_model, p);
+    if (!status && p->data.tokeniser)
+        status = with_path(folder, "tokeniser.json", write_tokeniser, p->data.tokeniser);
+    return status;
+}
+
+/* ---- Checkpoints ---- */
+
+static flx_code add_set(flx_checkpoint *c, const char *prefix, const flx_params *set, flx_error *err)
+{
+    for (size_t i = 0; i < flx_params_count(set); i++) {
+        char name[400];
+        snprintf(name, sizeof name, "%s%.300s", prefix, flx_params_name(set, i));
+        flx_tensor *value = flx_params_at(set, i);
+        flx_code code = value ? flx_checkpoint_add(c, name, value, err) : FLX_OK;
+        if (code != FLX_OK)
+            return code;
+    }
+    return FLX_OK;
+}
+
+static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *t, const run_position *at,
+                     flx_error *err)
+{
+    const struct {
+        const char *key;
+        int64_t number;
+    } numbers[] = {{"step", at->step}, {"epoch", at->epoch}, {"row", at->row}, {"seed", p->seed}, {"batch", p->batch}};
+    flx_code code = add_set(c, param_prefix, flx_trainer_params(t), err);
+    if (code == FLX_OK)
+        code = add_set(c, state_prefix, flx_trainer_state(t), err);
+    for (size_t i = 0; code == FLX_OK && i < sizeof numbers / sizeof *numbers; i++)
+        code = flx_checkpoint_set_number(c, numbers[i].key, numbers[i].number, err);
+    return code;
+}
+
+int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at)
+{
+    flx_error err = {0};
+    char *path = path_in(folder, checkpoint_name);
+    flx_checkpoint *c = path ? flx_checkpoint_new(p->model.ctx, &err) : NULL;
+    bool is_made = c && fill(c, p, t, at, &err) == FLX_OK;
+    int status = !path ? fail_memory() : !is_made ? report(&err, NULL) : STATUS_OK;
+    if (!status && flx_checkpoint_write(c, path, &err) != FLX_OK)
+        status = output_failed(path, &err);
+    flx_checkpoint_free(c);
+    free(path);
+    return status;
+}
+
+static flx_code take_set(const flx_checkpoint *c, const char *prefix, flx_params *set, flx_error *err)
+{
+    for (size_t i = 0; i < flx_params_count(set); i++) {
+        char name[400];
+        snprintf(name, sizeof name, "%s%.300s", prefix, flx_params_name(set, i));
+        const flx_tensor *value = flx_checkpoint_tensor(c, name, err);
+        flx_code code = value ? flx_params_set(set, flx_params_name(set, i), value, err) : (flx_code)err->code;
+        if (code != FLX_OK)
+            return code;
+    }
+    return FLX_OK;
+}
+
+/* Another seed or batch size would not give the batches that the first part of the training did not have. */
+static int check_same(const flx_checkpoint *c, const char *path, const char *key, int64_t now)
+{
+    flx_error err = {0};
+    int64_t then;
+    if (flx_checkpoint_number(c, key, &then, &err) != FLX_OK)
+        return report(&err, path);
+    if (then == now)
+        return STATUS_OK;
+    return fail(FLX_E_USAGE, "%s was written with %s = %lld, but the settings have %s = %lld", path, key,
+                (long long)then, key, (long long)now);
+}
+
+static int take_position(const flx_checkpoint *c, const char *path, run_position *at)
+{
+    flx_error err = {0};
+    flx_code code = flx_checkpoint_number(c, "step", &at->step, &err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_number(c, "epoch", &at->epoch, &err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_number(c, "row", &at->row, &err);
+    return code == FLX_OK ? STATUS_OK : report(&err, path);
+}
+
+static int take_all(const flx_checkpoint *c, const char *path, const train_plan *p, flx_trainer *t, run_position *at)
+{
+    flx_error err = {0};
+    int status = check_same(c, path, "seed", p->seed);
+    if (!status)
+        status = check_same(c, path, "batch", p->batch);
+    if (!status)
+        status = take_position(c, path, at);
+    if (status)
+        return status;
+    flx_code code = take_set(c, param_prefix, flx_trainer_params(t), &err);
+    if (code == FLX_OK)
+        code = take_set(c, state_prefix, flx_trainer_state(t), &err);
+    if (code == FLX_OK)
+        return STATUS_OK;
+    status = report(&err, path);
+    hint("a training is resumed with the model and the optimiser that it began with");
+    return status;
+}
+
+int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at)
+{
+    flx_error err = {0};
+    char *path = path_in(folder, checkpoint_name);
+    flx_checkpoint *c = path ? flx_checkpoint_read(p->model.ctx, path, &err) : NULL;
+    int status = !path ? fail_memory() : !c ? report(&err, path) : take_all(c, path, p, t, at);
+    flx_checkpoint_free(c);
+    free(path);
+    return status;
+}
+
+flx_params *run_folder_weights(flx_context *ctx, const flx_trainer *t, flx_error *err)
+{
+    const flx_params *all = flx_trainer_params(t), *averages = flx_trainer_averages(t);
+    flx_params *out = flx_params_new(ctx, err);
+    for (size_t i = 0; out && i < flx_params_count(all); i++) {
+        const char *name = flx_params_name(all, i);
+        const flx_tensor *average = averages ? flx_params_find(averages, name) : NULL;
+        const flx_tensor *value = average ? average : flx_params_at(all, i);
+        if (value && flx_params_add(out, name, value, err) != FLX_OK) {
+            flx_params_release(out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
+static int write_weights(const char *path, const void *user)
+{
+    flx_error err = {0};
+    return flx_params_save(user, path, &err) == FLX_OK ? STATUS_OK : output_failed(path, &err);
+}
+
+int run_folder_write_weights(const char *folder, const flx_params *weights)
+{
+    return with_path(folder, weights_name, write_weights, weights);
+}

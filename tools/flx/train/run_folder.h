@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_folder.h: the folder that a training writes: everything that is needed to continue it, and to use the model.
+
+     checkpoint.safetensors   parameters, state of the optimiser, position: to resume
+     weights.safetensors      the parameters
+     model.flx                the graphs
+     tokeniser.json           of a text, if it is not read byte by byte
+     settings.train           a copy of the settings
+     report.html, log.csv     what happened */
+#ifndef FLX_RUN_FOLDER_H
+#define FLX_RUN_FOLDER_H
+
+#include "train/plan.h"
+
+typedef struct {
+    int64_t step, epoch, row; /* done; where the loader continues */
+} run_position;
+
+/* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
+int run_folder_make(const char *folder, bool may_have_checkpoint);
+
+/* Writes model, tokeniser and settings. */
+int run_folder_describe(const char *folder, const train_plan *p);
+
+/* Parameters, state and position, in a file that is replaced atomically. */
+int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at);
+/* Reads them back. BAD_INPUT when the checkpoint is of another training. */
+int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at);
+
+/* What the model is used with: copies of the parameters, or of their averages if the trainer has them. */
+flx_params *run_folder_weights(flx_context *ctx, const flx_trainer *t, flx_error *err);
+/* Writes them to weights.safetensors. */
+int run_folder_write_weights(const char *folder, const flx_params *weights);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source.c: the sources of data, one row each. A source reads its arguments, then makes a dataset. */
+#include "train/source.h"
+
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t most_rows = INT64_C(1) << 32;
+
+typedef struct {
+    const settings *s;
+    setting *from; /* the call */
+    const char *folder;
+    flx_context *ctx;
+    const source *like;
+    source *out;
+} opening;
+
+char *path_in(const char *folder, const char *path)
+{
+    char *joined = NULL;
+    bool is_whole = path[0] == '/' || !folder[0];
+    if (asprintf(&joined, "%s%s%s", is_whole ? "" : folder, is_whole ? "" : "/", path) < 0)
+        return NULL;
+    return joined;
+}
+
+/* The first operand, a path. */
+static int read_path(const opening *o, char **path)
+{
+    const char *given;
+    int status = settings_operand(o->s, o->from, 0, "a path", &given);
+    if (status)
+        return status;
+    *path = path_in(o->folder, given);
+    return *path ? STATUS_OK : fail_memory();
+}
+
+static int made(const opening *o, flx_dataset *data, const char *path, const flx_error *err)
+{
+    o->out->data = data;
+    return data ? STATUS_OK : report(err, path);
+}
+
+/* ---- Generated ---- */
+
+static int read_count(const opening *o, const char *name, int64_t *count)
+{
+    return settings_integer(o->s, o->from, name, 1, most_rows, count);
+}
+
+static int read_seed(const opening *o, int64_t *seed)
+{
+    return settings_integer(o->s, o->from, "seed", 0, INT64_MAX, seed);
+}
+
+static int open_digits(opening *o)
+{
+    int64_t rows = 8000, seed = 1;
+    flx_error err = {0};
+    int status = read_count(o, "rows", &rows);
+    if (!status)
+        status = read_seed(o, &seed);
+    return status ? status : made(o, flx_digits(o->ctx, rows, (uint64_t)seed, &err), NULL, &err);
+}
+
+static int open_pendulum(opening *o)
+{
+    int64_t rows = 1000, length = 50, seed = 1;
+    flx_error err = {0};
+    int status = read_count(o, "rows", &rows);
+    if (!status)
+        status = read_count(o, "length", &length);
+    if (!status)
+        status = read_seed(o, &seed);
+    return status ? status : made(o, flx_pendulum(o->ctx, rows, length, (uint64_t)seed, &err), NULL, &err);
+}
+
+/* ---- Text ---- */
+
+typedef struct {
+    int64_t length, stride, vocabulary;
+} windows;
+
+static int read_windows(const opening *o, windows *w)
+{
+    int status = settings_integer(o->s, o->from, "length", 1, 1 << 24, &w->length);
+    if (!status)
+        status = settings_integer(o->s, o->from, "stride", 1, 1 << 24, &w->stride);
+    if (!status)
+        status = settings_integer(o->s, o->from, "vocabulary", 256, 1 << 20, &w->vocabulary);
+    return status;
+}
+
+static int cut_windows(opening *o, flx_tensor *tokens, const windows *w, const char *path, flx_error *err)
+{
+    o->out->is_text = true;
+    o->out->length = w->length;
+    flx_dataset *data = tokens ? flx_dataset_windows(o->ctx, tokens, w->length, w->stride, err) : NULL;
+    flx_tensor_release(tokens);
+    return made(o, data, path, err);
+}
+
+static int open_text(opening *o, const char *text, size_t size, const windows *w, const char *path)
+{
+    flx_error err = {0};
+    flx_type bytes = flx_type_make(FLX_U8, 1, (flx_dim[]){(flx_dim)size});
+    const flx_tokeniser *tokeniser = o->like ? o->like->tokeniser : NULL;
+    if (w->vocabulary > 256 && !o->like) {
+        tokeniser = o->out->tokeniser = flx_tokeniser_train(o->ctx, text, size, w->vocabulary, &err);
+        if (!tokeniser)
+            return report(&err, path);
+    }
+    return cut_windows(
+        o, tokeniser ? flx_tokeniser_encode(tokeniser, text, size, &err) : flx_tensor_new(o->ctx, &bytes, text, &err),
+        w, path, &err);
+}
+
+static int open_text_file(opening *o)
+{
+    windows w = {.length = 64, .vocabulary = 256};
+    flx_error err = {0};
+    char *path = NULL;
+    int status = read_path(o, &path);
+    if (!status)
+        status = read_windows(o, &w);
+    flx_tensor *bytes = status ? NULL : flx_bytes_read(o->ctx, path, &err);
+    if (!status)
+        status =
+            bytes ? open_text(o, flx_tensor_const_data(bytes), flx_tensor_nbytes(bytes), &w, path) : report(&err, path);
+    flx_tensor_release(bytes);
+    free(path);
+    return status;
+}
+
+static int open_demo_text(opening *o)
+{
+    windows w = {.length = 64, .vocabulary = 256};
+    int64_t size = 100000, seed = 1;
+    flx_error err = {0};
+    flx_buffer text = {0};
+    int status = read_count(o, "size", &size);
+    if (!status)
+        status = read_seed(o, &seed);
+    if (!status)
+        status = read_windows(o, &w);
+    if (!status && flx_demo_text(o->ctx, (size_t)size, (uint64_t)seed, &text, &err) != FLX_OK)
+        status = report(&err, NULL);
+    if (!status)
+        status = open_text(o, text.data, text.size, &w, NULL);
+    flx_buffer_free(&text);
+    return status;
+}
+
+/* ---- Files ---- */
+
+static int open_arrays(opening *o)
+{
+    flx_error err = {0};
+    char *path = NULL;
+    int status = read_path(o, &path);
+    if (!status)
+        status = made(o, flx_arrays_read(o->ctx, path, &err), path, &err);
+    free(path);
+    return status;
+}
+
+static int open_csv(opening *o)
+{
+    flx_csv_options options = {.struct_size = sizeof options, .features = "x"};
+    bool has_header = true;
+    const char *separator = ",";
+    flx_error err = {0};
+    char *path = NULL;
+    int status = read_path(o, &path);
+    if (!status)
+        status = settings_text(o->s, o->from, "label", &options.label);
+    if (!status)
+        status = settings_text(o->s, o->from, "features", &options.features);
+    if (!status)
+        status = settings_bool(o->s, o->from, "header", &has_header);
+    if (!status)
+        status = settings_text(o->s, o->from, "separator", &separator);
+    if (!status && strlen(separator) != 1)
+        status = settings_fail(o->s, o->from, "separator must be one character");
+    options.flags = has_header ? 0 : FLX_CSV_NO_HEADER;
+    options.separator = separator[0];
+    if (!status)
+        status = made(o, flx_csv_read(o->ctx, path, &options, &err), path, &err);
+    free(path);
+    return status;
+}
+
+static int open_folder(opening *o)
+{
+    flx_folder_options options = {.struct_size = sizeof options};
+    int64_t channels = 0;
+    flx_error err = {0};
+    char *path = NULL;
+    int status = read_path(o, &path);
+    if (!status)
+        status = settings_integer(o->s, o->from, "channels", 1, 3, &channels);
+    if (!status)
+        status = settings_integer(o->s, o->from, "samples", 1, most_rows, &options.samples);
+    options.channels = (int32_t)channels;
+    if (!status)
+        status = made(o, flx_folder_read(o->ctx, path, &options, &err), path, &err);
+    free(path);
+    return status;
+}
+
+/* ---- The table ---- */
+
+static const struct {
+    const char *name;
+    int (*open)(opening *o);
+} rows[] = {
+    {"digits", open_digits},  {"demo_text", open_demo_text}, {"pendulum", open_pendulum},
+    {"text", open_text_file}, {"arrays", open_arrays},       {"csv", open_csv},
+    {"folder", open_folder},
+};
+
+static int unknown_source(const settings *s, const setting *from)
+{
+    const char *names[sizeof rows / sizeof *rows];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        names[i] = rows[i].name;
+    return settings_unknown(s, from, "source of data", names, sizeof rows / sizeof *rows);
+}
+
+int source_open(source *out, const settings *s, setting *from, const char *folder, flx_context *ctx, const source *like)
+{
+    opening o = {.s = s, .from = from, .folder = folder, .ctx = ctx, .like = like, .out = out};
+    *out = (source){0};
+    bool is_named = from->kind == SETTING_CALL || from->kind == SETTING_TEXT;
+    for (size_t i = 0; is_named && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, from->text) == 0) {
+            int status = rows[i].open(&o);
+            return status ? status : settings_check_taken(s, from);
+        }
+    return unknown_source(s, from);
+}
+
+void source_free(source *d)
+{
+    flx_dataset_free(d->data);
+    flx_tokeniser_free(d->tokeniser);
+    *d = (source){0};
+}
+
+int source_split(source *d, double part, source *rest)
+{
+    int64_t rows_there = flx_dataset_rows(d->data), kept = rows_there - (int64_t)ceil(part * (double)rows_there);
+    flx_error err = {0};
+    if (kept < 1)
+        return fail(FLX_E_USAGE, "the data has too few rows to split off %g of them: %lld", part,
+                    (long long)rows_there);
+    *rest = *d;
+    rest->tokeniser = NULL;
+    rest->data = flx_dataset_slice(d->data, kept, rows_there, &err);
+    flx_dataset *first = rest->data ? flx_dataset_slice(d->data, 0, kept, &err) : NULL;
+    if (!first)
+        return report(&err, NULL);
+    flx_dataset_free(d->data);
+    d->data = first;
+    return STATUS_OK;
+}

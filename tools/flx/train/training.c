@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* training.c: a training from the plan to the files it leaves. Whatever ends it, the last complete step is in the
+   checkpoint: the end, Ctrl-C, a loss that is not finite, data that cannot be read. */
+#include "train/training.h"
+
+#include "compiling.h"
+#include "io/load.h"
+#include "io/profile_table.h"
+#include "report.h"
+#include "train/outcome.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+
+#include <fluxion/stop.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { MAX_POINTS = 4000, TIMED_STEPS = 5 };
+
+typedef struct {
+    const train_plan *p;
+    const training_request *request;
+    flx_trainer *trainer;
+    flx_loader *loader, *validation;
+    batches batches;
+    run_position at, before; /* after the last complete step; before the batch that came after it */
+    int64_t epoch_now;       /* of the loader, when the fit began this epoch */
+    progress progress;
+    flx_report *report;
+    int64_t every; /* steps between two points of a curve */
+    double saved;  /* when the checkpoint was written, in seconds */
+    int status;    /* of what failed in a callback */
+} training;
+
+/* ---- Batches ---- */
+
+/* 1: a batch, 0: none is left, -1: failed. */
+static int take_batch(training *t, flx_loader *l, const flx_graph *g, flx_batch *batch, flx_error *err)
+{
+    int got = batches_next(&t->batches, l, g, err);
+    *batch = (flx_batch){t->batches.feeds, t->batches.num_feeds, t->batches.examples};
+    return got;
+}
+
+static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err)
+{
+    training *t = user;
+    int64_t at, row;
+    (void)epoch;
+    flx_loader_position(t->loader, &at, &row);
+    if (index == 0)
+        t->epoch_now = at;
+    t->before = (run_position){.step = t->at.step, .epoch = at, .row = row};
+    if (at != t->epoch_now)
+        return 0;
+    return take_batch(t, t->loader, t->p->loss, batch, err);
+}
+
+static int next_validation(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err)
+{
+    training *t = user;
+    (void)epoch;
+    if (index == 0 && flx_loader_seek(t->validation, 0, 0, err) != FLX_OK)
+        return -1;
+    return take_batch(t, t->validation, t->p->validated, batch, err);
+}
+
+/* ---- After steps and epochs ---- */
+
+static void point(training *t, const char *series, double value)
+{
+    flx_error err = {0};
+    if (!t->status && flx_report_add_value(t->report, series, t->at.step, value, &err) != FLX_OK)
+        t->status = report(&err, NULL);
+}
+
+static void points(training *t, const char *kind, const flx_metric *metrics, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char name[200];
+        snprintf(name, sizeof name, "%.100s/%s", metrics[i].name, kind);
+        point(t, name, metrics[i].value);
+    }
+}
+
+static void save(training *t)
+{
+    if (!t->status)
+        t->status = run_folder_save(t->request->folder, t->p, t->trainer, &t->at);
+    t->saved = clock_seconds();
+}
+
+static void after_step(training *t, const flx_progress *state)
+{
+    t->at.step++;
+    flx_loader_position(t->loader, &t->at.epoch, &t->at.row);
+    progress_step(&t->progress, t->at.step, state->loss, t->batches.examples);
+    if (t->at.step % t->every == 0) {
+        point(t, "loss/step", state->loss);
+        point(t, "rate", state->rate);
+        point(t, "gradient norm", state->norm);
+        point(t, t->p->data.is_text ? "tokens per second" : "examples per second", t->progress.rate);
+    }
+    if (t->p->save_every ? t->at.step % t->p->save_every == 0 : clock_seconds() - t->saved > 60)
+        save(t);
+}
+
+static int on_progress(void *user, const flx_progress *state)
+{
+    training *t = user;
+    if (!state->is_epoch_end)
+        after_step(t, state);
+    else {
+        progress_epoch(&t->progress, state, t->epoch_now + 1);
+        points(t, "training", state->metrics, state->num_metrics);
+        points(t, "validation", state->validation, state->num_validation);
+    }
+    return t->status != STATUS_OK || (t->request->steps && t->at.step >= t->request->steps);
+}
+
+/* ---- Before ---- */
+
+static int make_loaders(training *t)
+{
+    const train_plan *p = t->p;
+    flx_error err = {0};
+    const flx_loader_options options = {.struct_size = sizeof options,
+                                        .flags = FLX_LOADER_PREFETCH | (p->shuffle ? FLX_LOADER_SHUFFLE : 0u) |
+                                                 (p->drop_last ? FLX_LOADER_DROP_LAST : 0u),
+                                        .batch = p->batch,
+                                        .seed = (uint64_t)p->seed};
+    const flx_loader_options once = {.struct_size = sizeof once, .batch = p->batch, .epochs = 1};
+    int status = batches_begin(&t->batches, p);
+    if (status)
+        return status;
+    t->loader = flx_loader_new(p->data.data, &options, &err);
+    if (t->loader && p->validation.data)
+        t->validation = flx_loader_new(p->validation.data, &once, &err);
+    return t->loader && (t->validation || !p->validation.data) ? STATUS_OK : report(&err, p->settings.file);
+}
+
+static int compile(training *t)
+{
+    flx_error err = {0};
+    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_FLUSH, .threads = (int32_t)t->p->threads};
+    t->trainer = flx_compile_training(t->p->loss, &t->p->options, &o, &err);
+    if (t->trainer)
+        return STATUS_OK;
+    return report(&err, t->p->model.name);
+}
+
+static void say_beginning(const training *t)
+{
+    const train_plan *p = t->p;
+    const flx_params *set = flx_trainer_params(t->trainer);
+    printf("%s: %lld parameters in %zu tensors, %lld rows", p->name, (long long)flx_params_elements(set, NULL),
+           flx_params_count(set), (long long)flx_dataset_rows(p->data.data));
+    if (p->validation.data)
+        printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
+    printf("\n%lld steps of %lld examples with %s\n", (long long)p->steps, (long long)p->batch,
+           flx_optimiser_name(p->options.optimiser));
+    fflush(stdout);
+}
+
+/* ---- A dry run ---- */
+
+/* Floating-point operations of one step, as far as the ops tell them. */
+static int64_t flops_of(const flx_exec *e)
+{
+    int64_t sum = 0;
+    size_t n = compiling_steps(e);
+    for (size_t i = 0; i < n; i++) {
+        flx_step info;
+        if (flx_exec_step(e, i, &info) == FLX_OK)
+            sum += info.flops;
+    }
+    return sum;
+}
+
+/* Takes some steps, which nothing keeps, to know how long one lasts. */
+static int run_dry(training *t)
+{
+    char text[2][24];
+    flx_error err = {0};
+    flx_batch batch;
+    double best = INFINITY;
+    for (int i = 0; i < TIMED_STEPS; i++) {
+        double start = clock_seconds();
+        if (take_batch(t, t->loader, t->p->loss, &batch, &err) < 0 ||
+            flx_trainer_step(t->trainer, batch.feeds, batch.num_feeds, NULL, &err) != FLX_OK)
+            return report(&err, NULL);
+        best = fmin(best, clock_seconds() - start);
+    }
+    size_t state = flx_trainer_memory(t->trainer), work = flx_exec_memory(flx_trainer_exec(t->trainer));
+    printf("memory: %s: parameters and state %s", scaled_text(text[0], (double)(state + work), "B"),
+           scaled_text(text[1], (double)state, "B"));
+    printf(", a step works in %s\n", scaled_text(text[0], (double)work, "B"));
+    printf("a step: %s, %.3g ms\n", scaled_text(text[0], (double)flops_of(flx_trainer_exec(t->trainer)), "FLOP"),
+           1e3 * best);
+    printf("the training takes about %.3g s\n", best * (double)t->p->steps);
+    return STATUS_OK;
+}
+
+/* What is written of a training that came to its end. */
+static int conclude(training *t)
+{
+    const outcome o = {.p = t->p,
+                       .folder = t->request->folder,
+                       .trainer = t->trainer,
+                       .validation = t->validation,
+                       .batches = &t->batches,
+                       .report = t->report,
+                       .step = t->at.step};
+    save(t);
+    return t->status ? t->status : outcome_write(&o);
+}
+
+/* ---- The training ---- */
+
+/* Which op gave the first value that is not finite: the batch again, with every result checked. */
+static int explain_numeric(training *t)
+{
+    flx_error found = {0};
+    const flx_run_options checked = {.struct_size = sizeof checked, .flags = FLX_RUN_CHECK_FINITE};
+    int status = fail(FLX_E_NUMERIC, "step %lld: the loss or a gradient is not finite", (long long)t->at.step + 1);
+    if (flx_trainer_step_with(t->trainer, &checked, t->batches.feeds, t->batches.num_feeds, NULL, &found) != FLX_OK)
+        note("the first value that is not finite: %s", found.message);
+    hint("the checkpoint has the parameters of step %lld; try a lower rate or clip_norm", (long long)t->at.step);
+    return status;
+}
+
+/* Ctrl-C and limits have stopped the library; what follows must still be written. */
+static int stopped(training *t)
+{
+    flx_stop_use(NULL);
+    save(t);
+    if (!t->status)
+        note("stopped after step %lld; flx train --resume continues", (long long)t->at.step);
+    return t->status ? t->status : STATUS_SYSTEM;
+}
+
+static int fit(training *t)
+{
+    const train_plan *p = t->p;
+    flx_error err = {0};
+    int64_t end = t->request->steps && t->request->steps < p->steps ? t->request->steps : p->steps;
+    const flx_fit_options options = {.struct_size = sizeof options,
+                                     .flags = p->options.ema > 0 ? FLX_FIT_AVERAGES : 0u,
+                                     .next = next_batch,
+                                     .next_user = t,
+                                     .epochs = p->epochs - t->at.epoch,
+                                     .max_steps = end - t->at.step,
+                                     .progress = on_progress,
+                                     .progress_user = t,
+                                     .validation = t->validation ? p->validated : NULL,
+                                     .next_validation = t->validation ? next_validation : NULL,
+                                     .validation_user = t,
+                                     .patience = p->patience};
+    if (t->at.step >= end) {
+        printf("nothing to do: %lld of %lld steps are done\n", (long long)t->at.step, (long long)end);
+        return STATUS_OK;
+    }
+    progress_begin(&t->progress, end, t->at.step, p->data.is_text ? p->data.length : 1);
+    flx_code code = flx_fit(t->trainer, &options, NULL, &err);
+    progress_end(&t->progress);
+    if (t->status)
+        return t->status;
+    t->at = code == FLX_OK ? t->at : (run_position){t->at.step, t->before.epoch, t->before.row};
+    if (code == FLX_OK)
+        return conclude(t);
+    if (code == FLX_E_CANCELLED || code == FLX_E_TIMEOUT)
+        return stopped(t);
+    int status = code == FLX_E_NUMERIC ? explain_numeric(t) : report(&err, NULL);
+    save(t);
+    return status;
+}
+
+static int begin(training *t)
+{
+    const training_request *r = t->request;
+    flx_error err = {0};
+    const flx_report_options options = {.struct_size = sizeof options, .title = t->p->name};
+    int status = run_folder_make(r->folder, r->resumes || r->overwrites);
+    if (!status)
+        status = run_folder_describe(r->folder, t->p);
+    if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
+        status = report(&err, NULL);
+    if (!status && r->resumes)
+        status = run_folder_load(r->folder, t->p, t->trainer, &t->at);
+    if (!status && r->resumes && flx_loader_seek(t->loader, t->at.epoch, t->at.row, &err) != FLX_OK)
+        status = report(&err, NULL);
+    if (!status && r->resumes)
+        printf("resuming after step %lld\n", (long long)t->at.step);
+    t->saved = clock_seconds();
+    t->every = t->p->steps / MAX_POINTS + 1;
+    return status;
+}
+
+int training_run(const train_plan *p, const training_request *request)
+{
+    training t = {.p = p, .request = request};
+    int status = make_loaders(&t);
+    if (!status)
+        status = compile(&t);
+    if (!status)
+        say_beginning(&t);
+    if (!status && request->is_dry)
+        status = run_dry(&t);
+    if (!status && !request->is_dry)
+        status = begin(&t);
+    if (!status && !request->is_dry)
+        status = fit(&t);
+    tell_slow();
+    flx_report_free(t.report);
+    flx_trainer_free(t.trainer);
+    flx_loader_free(t.loader);
+    flx_loader_free(t.validation);
+    batches_end(&t.batches);
+    return status;
+}

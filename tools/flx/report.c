@@ -8,6 +8,8 @@
    cannot talk to the terminal. */
 #include "report.h"
 
+#include "interrupt.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -132,6 +134,8 @@ static const char *position_in(const char *where)
 
 int report(const flx_error *err, const char *file)
 {
+    if (err->code == FLX_E_CANCELLED && interrupt_has_no_reader()) /* it stopped because of that: no error */
+        return flx_code_exit_status(err->code);
     const char *position = position_in(err->where);
     if (file) {
         put_printable(file);

@@ -63,7 +63,7 @@ int settings_operand(const settings *s, setting *of, size_t position, const char
 /* The part itself, of any kind; NULL when it is not given. It counts as asked for. */
 setting *settings_take(setting *of, const char *name);
 
-/* Fails because the text or call is none of these names: with the nearest of them, or with all. */
+/* Fails because a text or call is not one of these names: says the nearest of them, or all. */
 int settings_unknown(const settings *s, const setting *at, const char *what, const char *const *names, size_t count);
 
 /* Fails at the first part of `of` that nothing has asked for, with the nearest of the names that were asked for. */

@@ -250,6 +250,23 @@ FLX_API size_t flx_trainer_memory(const flx_trainer *t);
 /** The compiled step, for reports; borrowed. */
 FLX_API const flx_exec *flx_trainer_exec(const flx_trainer *t);
 
+/* ---- Stopping a training and continuing it (fluxion/checkpoint.h, fluxion/data.h) ---- */
+
+typedef struct flx_checkpoint flx_checkpoint;
+typedef struct flx_loader flx_loader;
+
+/** Writes a checkpoint with all parameters and states under their names, and the position of the loader, which may be
+    NULL. A trainer of the same loss and options that loads it continues with the same bits. MISSING_INPUT when a
+    parameter has no value yet. */
+FLX_API flx_code flx_trainer_save(const flx_trainer *t, const flx_loader *loader, const char *path, flx_error *err);
+/** Reads a checkpoint. NAME when it lacks a parameter, a state or, with a loader, the position; DTYPE or SHAPE when one
+    does not fit; then nothing is changed. Tensors that the trainer does not have are ignored. */
+FLX_API flx_code flx_trainer_load(flx_trainer *t, flx_loader *loader, const char *path, flx_error *err);
+
+/** The same to and from a checkpoint that has more in it. It shares the tensors: write it before the next step. */
+FLX_API flx_code flx_trainer_store(const flx_trainer *t, const flx_loader *loader, flx_checkpoint *c, flx_error *err);
+FLX_API flx_code flx_trainer_restore(flx_trainer *t, flx_loader *loader, const flx_checkpoint *c, flx_error *err);
+
 /* ---- Fitting: a loop over epochs ---- */
 
 /* Values for the inputs of one step; they must stay valid until the next batch is asked for. */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume.c: trainers in checkpoints. Parameters and states have their own names, so that any program that reads
+   .safetensors finds the weights; the position of the loader is text. What is restored is checked completely before
+   anything is changed. */
+#include "base/error.h"
+#include "train/params.h"
+
+#include <fluxion/checkpoint.h>
+#include <fluxion/data.h>
+
+static const char epoch_key[] = "loader.epoch", row_key[] = "loader.row";
+
+/* ---- Saving ---- */
+
+static flx_code store_set(const flx_params *s, flx_checkpoint *c, flx_error *err)
+{
+    for (size_t i = 0; i < flx_params_count(s); i++) {
+        flx_tensor *value = flx_params_at(s, i);
+        if (!value)
+            return flxi_fail(err, FLX_E_MISSING_INPUT, "the parameter '%.100s' has no value yet",
+                             flx_params_name(s, i));
+        FLXI_TRY(flx_checkpoint_add(c, flx_params_name(s, i), value, err));
+    }
+    return FLX_OK;
+}
+
+flx_code flx_trainer_store(const flx_trainer *t, const flx_loader *loader, flx_checkpoint *c, flx_error *err)
+{
+    if (!t || !c)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_store: trainer and checkpoint must not be NULL");
+    FLXI_TRY(store_set(flx_trainer_params(t), c, err));
+    FLXI_TRY(store_set(flx_trainer_state(t), c, err));
+    if (!loader)
+        return FLX_OK;
+    int64_t epoch, row;
+    flx_loader_position(loader, &epoch, &row);
+    FLXI_TRY(flx_checkpoint_set_number(c, epoch_key, epoch, err));
+    return flx_checkpoint_set_number(c, row_key, row, err);
+}
+
+flx_code flx_trainer_save(const flx_trainer *t, const flx_loader *loader, const char *path, flx_error *err)
+{
+    if (!t || !path)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_save: trainer and path must not be NULL");
+    flx_checkpoint *c = flx_checkpoint_new(flx_trainer_params(t)->ctx, err);
+    if (!c)
+        return FLX_E_OOM;
+    flx_code code = flx_trainer_store(t, loader, c, err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_write(c, path, err);
+    flx_checkpoint_free(c);
+    return code;
+}
+
+/* ---- Loading ---- */
+
+static flx_code check_set(const flx_params *s, const flx_checkpoint *c, flx_error *err)
+{
+    for (size_t i = 0; i < s->entries.n; i++) {
+        const flx_tensor *value = flx_checkpoint_tensor(c, s->entries.at[i]->name, err);
+        if (!value)
+            return FLX_E_NAME;
+        FLXI_TRY(flxi_param_fits(s, s->entries.at[i], flx_tensor_type(value), err));
+    }
+    return FLX_OK;
+}
+
+static flx_code take_set(flx_params *s, const flx_checkpoint *c, flx_error *err)
+{
+    for (size_t i = 0; i < s->entries.n; i++)
+        FLXI_TRY(flx_params_set(s, s->entries.at[i]->name, flx_checkpoint_tensor(c, s->entries.at[i]->name, err), err));
+    return FLX_OK;
+}
+
+flx_code flx_trainer_restore(flx_trainer *t, flx_loader *loader, const flx_checkpoint *c, flx_error *err)
+{
+    int64_t epoch, row;
+    if (!t || !c)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_restore: trainer and checkpoint must not be NULL");
+    FLXI_TRY(check_set(flx_trainer_params(t), c, err));
+    FLXI_TRY(check_set(flx_trainer_state(t), c, err));
+    if (loader) {
+        FLXI_TRY(flx_checkpoint_number(c, epoch_key, &epoch, err));
+        FLXI_TRY(flx_checkpoint_number(c, row_key, &row, err));
+        FLXI_TRY(flx_loader_seek(loader, epoch, row, err));
+    }
+    FLXI_TRY(take_set(flx_trainer_params(t), c, err));
+    return take_set(flx_trainer_state(t), c, err);
+}
+
+flx_code flx_trainer_load(flx_trainer *t, flx_loader *loader, const char *path, flx_error *err)
+{
+    if (!t || !path)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_load: trainer and path must not be NULL");
+    flx_error own = {0}; /* the caller's may be NULL */
+    flx_checkpoint *c = flx_checkpoint_read(flx_trainer_params(t)->ctx, path, &own);
+    flx_code code = c ? flx_trainer_restore(t, loader, c, &own) : (flx_code)own.code;
+    flx_checkpoint_free(c);
+    if (code != FLX_OK) {
+        flxi_at(&own, "%s", path);
+        if (err)
+            *err = own;
+    }
+    return code;
+}

@@ -591,7 +591,7 @@ TEST(training_recomputes_regions_in_less_memory)
         w[k] = element(t, "w3", 5);
         flx_trainer_free(t);
     }
-    CHECK_MSG(memory[1] < 0.6 * (double)memory[0], "%zu and %zu bytes", memory[0], memory[1]);
+    CHECK_MSG((double)memory[1] < 0.6 * (double)memory[0], "%zu and %zu bytes", memory[0], memory[1]);
     CHECK_NEAR(loss[0], loss[1], 1e-6);
     CHECK_NEAR(w[0], w[1], 1e-6);
     flx_tensor_release(x);

@@ -3,6 +3,7 @@
    scaling, accumulation over batches of any size, clipping of each example, and noise. */
 #include "trainee.h"
 
+#include <fluxion/nn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,64 @@ TEST(training_states_are_declared_in_c)
             CHECK_EQ_STR(flx_graph_output_name(g, 1), "new_p");
         flx_graph_release(g);
     }
+    flx_context_free(ctx);
+}
+
+/* A network with a batch norm and dropout; is_training 0: as it is used later. */
+static flx_graph *normed(flx_context *ctx, int32_t is_training)
+{
+    flx_graph *g = flx_graph_new(ctx, is_training ? "training" : "use");
+    flx_dim n = flx_dim_symbol(ctx, "N");
+    const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 3}), yt = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 1});
+    flx_val x = flx_input(g, "x", &xt), y = flx_input(g, "y", &yt);
+    flx_nn_batch_norm_options o = {.struct_size = sizeof o, .is_training = is_training, .momentum = 0.2};
+    flx_val h = flx_tanh(g, flx_nn_linear(g, "in", flx_nn_batch_norm(g, "norm", x, &o), 16, NULL));
+    h = flx_nn_dropout(g, h, is_training ? flx_nn_key(g, "key") : FLX_NONE, 0.1);
+    flx_output(g, flx_nn_mse(g, flx_nn_linear(g, "out", h, 1, NULL), y), "loss");
+    return g;
+}
+
+/* Layers with states train without further rules, and the graph for use reads the same set. */
+TEST(training_updates_the_states_of_layers)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = normed(ctx, 1), *use = normed(ctx, 0);
+    CHECK_OK(flx_graph_error(g, &err), &err);
+    flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.01, .seed = 3};
+    flx_trainer *t = trainer_of(g, &o, NULL);
+    flx_exec *e = flx_compile(use, NULL, &err);
+    CHECK_OK(flx_params_bind(flx_trainer_params(t), e, &err), &err);
+    CHECK(!flx_params_find(flx_trainer_state(t), "state_norm.mean_m"));
+    uint64_t seed = 9;
+    double key = element(t, "key", 0), loss = 0, last = 0;
+    for (int k = 0; k < 120; k++) {
+        int64_t n = k % 5 == 4 ? 20 : 32;
+        const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 3}),
+                       yt = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 1});
+        flx_tensor *x = trainee_random(ctx, &xt, &seed), *y = flx_tensor_new(ctx, &yt, NULL, &err), *out;
+        float *xs = flx_tensor_data(x);
+        for (int64_t i = 0; i < n; i++) {
+            xs[3 * i] = 5 + 2 * xs[3 * i]; /* a mean of 5, a variance of 4 / 3 */
+            ((float *)flx_tensor_data(y))[i] = xs[3 * i] - 5 + xs[3 * i + 1];
+        }
+        const flx_feed feeds[] = {{"x", x}, {"y", y}};
+        CHECK_OK(flx_trainer_step(t, feeds, 2, &loss, &err), &err);
+        CHECK(element(t, "key", 0) != key);
+        key = element(t, "key", 0);
+        CHECK_OK(flx_exec_run(e, NULL, feeds, 2, &out, &err), &err);
+        last = flx_tensor_get(out, 0);
+        flx_tensor_release(out);
+        flx_tensor_release(x);
+        flx_tensor_release(y);
+    }
+    CHECK_NEAR(element(t, "norm.mean", 0), 5, 0.4);
+    CHECK_NEAR(element(t, "norm.var", 0), 4.0 / 3, 0.5);
+    CHECK_MSG(last < 0.3, "%g, in training %g", last, loss);
+    flx_exec_free(e);
+    flx_trainer_free(t);
+    flx_graph_release(use);
+    flx_graph_release(g);
     flx_context_free(ctx);
 }
 

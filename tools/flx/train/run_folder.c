@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
-static const char param_prefix[] = "param/", state_prefix[] = "state/";
 
 /* Runs `write` on FOLDER/NAME. */
 static int with_path(const char *folder, const char *name, int (*write)(const char *path, const void *user),
@@ -69,19 +68,6 @@ int run_folder_describe(const char *folder, const train_plan *p)
 
 /* ---- Checkpoints ---- */
 
-static flx_code add_set(flx_checkpoint *c, const char *prefix, const flx_params *set, flx_error *err)
-{
-    for (size_t i = 0; i < flx_params_count(set); i++) {
-        char name[400];
-        snprintf(name, sizeof name, "%s%.300s", prefix, flx_params_name(set, i));
-        flx_tensor *value = flx_params_at(set, i);
-        flx_code code = value ? flx_checkpoint_add(c, name, value, err) : FLX_OK;
-        if (code != FLX_OK)
-            return code;
-    }
-    return FLX_OK;
-}
-
 static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *t, const run_position *at,
                      flx_error *err)
 {
@@ -89,9 +75,7 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
         const char *key;
         int64_t number;
     } numbers[] = {{"step", at->step}, {"epoch", at->epoch}, {"row", at->row}, {"seed", p->seed}, {"batch", p->batch}};
-    flx_code code = add_set(c, param_prefix, flx_trainer_params(t), err);
-    if (code == FLX_OK)
-        code = add_set(c, state_prefix, flx_trainer_state(t), err);
+    flx_code code = flx_trainer_store(t, NULL, c, err);
     for (size_t i = 0; code == FLX_OK && i < sizeof numbers / sizeof *numbers; i++)
         code = flx_checkpoint_set_number(c, numbers[i].key, numbers[i].number, err);
     return code;
@@ -109,19 +93,6 @@ int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *
     flx_checkpoint_free(c);
     free(path);
     return status;
-}
-
-static flx_code take_set(const flx_checkpoint *c, const char *prefix, flx_params *set, flx_error *err)
-{
-    for (size_t i = 0; i < flx_params_count(set); i++) {
-        char name[400];
-        snprintf(name, sizeof name, "%s%.300s", prefix, flx_params_name(set, i));
-        const flx_tensor *value = flx_checkpoint_tensor(c, name, err);
-        flx_code code = value ? flx_params_set(set, flx_params_name(set, i), value, err) : (flx_code)err->code;
-        if (code != FLX_OK)
-            return code;
-    }
-    return FLX_OK;
 }
 
 /* Another seed or batch size would not give the batches that the first part of the training did not have. */
@@ -158,10 +129,7 @@ static int take_all(const flx_checkpoint *c, const char *path, const train_plan 
         status = take_position(c, path, at);
     if (status)
         return status;
-    flx_code code = take_set(c, param_prefix, flx_trainer_params(t), &err);
-    if (code == FLX_OK)
-        code = take_set(c, state_prefix, flx_trainer_state(t), &err);
-    if (code == FLX_OK)
+    if (flx_trainer_restore(t, NULL, c, &err) == FLX_OK)
         return STATUS_OK;
     status = report(&err, path);
     hint("a training is resumed with the model and the optimiser that it began with");

@@ -328,6 +328,9 @@ def products() -> None:
          torch="l @ r.T")
     case("dot_general", "l:f32[R,C] r:f32[R,C]", "dot_general(l, r, lc=[0], rc=[0])", jax="l.T @ r", np="l.T @ r",
          torch="l.T @ r", variant="left")
+    case("widening_dot", "l:i8[M,M]{-127..127} r:i8[M,M]{-127..127}", "widening_dot(l, r, lc=[1], rc=[0], to=i32)",
+         wrt="", jax="jnp.matmul(l, r, preferred_element_type=jnp.int32)", np="l.astype(np.int32) @ r.astype(np.int32)",
+         torch="torch._int_mm(l, r)")
     case("lora_matmul", "x:f32[R,C] w:f32[C,R] a:f32[C,8] b:f32[8,R]", peer="x @ w + (x @ a) @ b")
     case("einsum", "a:f32[B,T,H,D] b:f32[B,T,H,D]", 'einsum(a, b, eq="bthd,bshd->bhts")', most="1MB",
          jax="jnp.einsum('bthd,bshd->bhts', a, b)", torch="torch.einsum('bthd,bshd->bhts', a, b)",

@@ -2939,6 +2939,45 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
     &(flx_dot_general_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
+typedef struct flx_widening_dot_attrs {
+    uint32_t struct_size; /* sizeof(flx_widening_dot_attrs) */
+    flx_ints lc; /* [] */
+    flx_ints rc; /* [] */
+    flx_ints lb; /* [] */
+    flx_ints rb; /* [] */
+    flx_dtype to; /* must be given */
+} flx_widening_dot_attrs;
+#define FLX_WIDENING_DOT_ATTRS {sizeof(flx_widening_dot_attrs), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
+    FLX_DTYPE_NONE}
+
+/** dot_general of l and r, both cast to the dtype `to` */
+static inline flx_val flx_widening_dot_with(flx_graph *g, flx_val l, flx_val r, const flx_widening_dot_attrs *attrs)
+{
+    flx_attr flx_a[5];
+    size_t flx_n = 0;
+    flx_val flx_x[2];
+    flx_x[0] = l;
+    flx_x[1] = r;
+    FLX_CHECK_SIZE_(flx_widening_dot_attrs);
+    if (FLX_HAS_(flx_widening_dot_attrs, lc) && FLX_LISTED_(attrs->lc))
+        flx_a[flx_n++] = flx_attr_ints("lc", attrs->lc);
+    if (FLX_HAS_(flx_widening_dot_attrs, rc) && FLX_LISTED_(attrs->rc))
+        flx_a[flx_n++] = flx_attr_ints("rc", attrs->rc);
+    if (FLX_HAS_(flx_widening_dot_attrs, lb) && FLX_LISTED_(attrs->lb))
+        flx_a[flx_n++] = flx_attr_ints("lb", attrs->lb);
+    if (FLX_HAS_(flx_widening_dot_attrs, rb) && FLX_LISTED_(attrs->rb))
+        flx_a[flx_n++] = flx_attr_ints("rb", attrs->rb);
+    if (FLX_HAS_(flx_widening_dot_attrs, to) && attrs->to != FLX_DTYPE_NONE)
+        flx_a[flx_n++] = flx_attr_dtype("to", attrs->to);
+    return flx_op1(g, "widening_dot", flx_x, 2, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_widening_dot(...) FLX_WIDENING_DOT_(__VA_ARGS__, .struct_size = sizeof(flx_widening_dot_attrs))
+#define FLX_WIDENING_DOT_(g_, l_, r_, ...) FLX_BUILT_(flx_val, flx_widening_dot_with((g_), (l_), (r_), \
+    &(flx_widening_dot_attrs){.struct_size = 0, __VA_ARGS__}))
+#endif
+
 typedef struct flx_lora_matmul_attrs {
     uint32_t struct_size; /* sizeof(flx_lora_matmul_attrs) */
     double scale; /* 1 */

@@ -126,6 +126,21 @@ static flx_code pass_block_rows(const flxi_device *device, const flx_graph *in, 
     return device->uses_host_memory ? flxi_pass_block_rows(in, out, remap, err) : flxi_pass_dce(in, out, remap, err);
 }
 
+static bool has_own_way(const flx_graph *g, uint32_t i, const void *user)
+{
+    const flxi_node *n = flxi_node_at(g, i);
+    const flx_type *in[FEW];
+    for (uint32_t k = 0; k < n->nin && k < FEW; k++)
+        in[k] = flxi_type_at(g, n->in[k]);
+    return n->nin <= FEW && has_way(user, g, n, in);
+}
+
+static flx_code pass_widen_products(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                    flx_error *err)
+{
+    return flxi_widen_products(in, has_own_way, device, out, remap, err);
+}
+
 /* name, function, whether it pays only if nodes are grouped into kernels; --stage prints the graph after them. */
 static const struct {
     const char *name;
@@ -142,6 +157,7 @@ static const struct {
     {"block rows", {NULL, pass_block_rows}, true},
     {"absorb transposes", {flxi_pass_absorb_transposes, NULL}, false},
     {"spread products", {flxi_pass_spread_products, NULL}, true},
+    {"widen products", {NULL, pass_widen_products}, false},
     {"split reductions", {flxi_pass_split_reductions, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"order", {flxi_pass_order, NULL}, false},

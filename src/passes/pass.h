@@ -78,6 +78,11 @@ flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_
 enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Products of integers that were cast to a wider dtype read them as they are (widening_dot), where `has_way` says that
+   the node has a way of its own to be computed. */
+flx_code flxi_widen_products(const flx_graph *in, bool (*has_way)(const flx_graph *g, uint32_t node, const void *user),
+                             const void *user, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Comparisons of positions along axes in 32 bits where these hold them. */
 flx_code flxi_pass_narrow_positions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -25,12 +25,20 @@ static void *filled(int32_t dtype, int64_t count, size_t *nbytes, uint64_t *seed
     return data;
 }
 
+static int32_t result_of(const gemm_shape *s)
+{
+    return s->result ? s->result : s->dtype;
+}
+
 gemm_case gemm_case_new(const gemm_shape *s, uint64_t *seed)
 {
     gemm_case g = {.shape = *s};
+    int32_t b_dtype = s->b_dtype ? s->b_dtype : s->dtype;
     int64_t batch = s->batch ? s->batch : 1;
     g.p = flxi_gemm_matrices(s->dtype, s->m, s->n, s->k, s->a_transposed ? 1 : s->k, s->a_transposed ? s->m : 1,
                              s->b_transposed ? 1 : s->n, s->b_transposed ? s->k : 1);
+    g.p.b_dtype = s->b_dtype;
+    g.p.result = result_of(s);
     g.p.c_row = s->n + s->c_gap;
     if (s->batch) {
         g.p.batch_rank = 1;
@@ -40,8 +48,8 @@ gemm_case gemm_case_new(const gemm_shape *s, uint64_t *seed)
         g.p.c_batch[0] = s->m * g.p.c_row;
     }
     g.a = filled(s->dtype, (s->a_shared ? 1 : batch) * s->m * s->k, &g.a_bytes, seed);
-    g.b = filled(s->dtype, (s->b_shared ? 1 : batch) * s->k * s->n, &g.b_bytes, seed);
-    g.c_bytes = (size_t)(batch * s->m * g.p.c_row) * flx_dtype_size(s->dtype);
+    g.b = filled(b_dtype, (s->b_shared ? 1 : batch) * s->k * s->n, &g.b_bytes, seed);
+    g.c_bytes = (size_t)(batch * s->m * g.p.c_row) * flx_dtype_size(result_of(s));
     g.c = malloc(g.c_bytes + 1);
     g.p.a.data = g.a;
     g.p.b.data = g.b;
@@ -126,7 +134,7 @@ static plain_sum sum_of(const gemm_case *g, const plain_matrix *x, int64_t a, in
 
 static void check_element(const gemm_case *g, int64_t at, const plain_sum *s)
 {
-    int32_t d = g->shape.dtype;
+    int32_t d = result_of(&g->shape);
     if (flxi_is_float(d) || flxi_is_complex(d)) {
         double unit = ldexp(1, -flxi_mantissa_bits(d));                                        /* of the result */
         double chain = d == FLX_F64 || d == FLX_C128 ? 0x1p-53 : 0x1p-24;                      /* of the sum */
@@ -146,9 +154,9 @@ void gemm_case_check(const gemm_case *g)
 {
     const gemm_shape *s = &g->shape;
     const flxi_gemm *p = &g->p;
-    size_t size = flx_dtype_size(s->dtype);
+    size_t size = flx_dtype_size(result_of(s));
     plain_matrix x = widened(s->dtype, g->a, g->a_bytes);
-    plain_matrix y = widened(s->dtype, g->b, g->b_bytes);
+    plain_matrix y = widened(s->b_dtype ? s->b_dtype : s->dtype, g->b, g->b_bytes);
     for (int64_t q = 0; q < (s->batch ? s->batch : 1); q++)
         for (int64_t i = 0; i < s->m; i++) {
             int64_t row = q * p->c_batch[0] + i * p->c_row;

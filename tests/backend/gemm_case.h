@@ -7,7 +7,8 @@
 
 typedef struct {
     int32_t dtype;
-    int64_t batch; /* 0: no batch axis */
+    int32_t b_dtype, result; /* where they differ from dtype; 0: they do not */
+    int64_t batch;           /* 0: no batch axis */
     int64_t m, n, k;
     bool a_transposed, b_transposed, a_shared, b_shared;
     int64_t c_gap; /* unused elements after each row of C */

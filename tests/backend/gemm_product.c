@@ -93,6 +93,116 @@ TEST(gemm_large_batches)
                         &seed);
 }
 
+/* ---- Integers of 8 and 16 bits ---- */
+
+static const int32_t narrow_dtypes[] = {FLX_I8, FLX_U8, FLX_I16};
+
+/* Largest magnitudes, which pairs and fours of products must not saturate, mixed with random numbers. */
+static void fill_extremes(int32_t dtype, void *data, size_t nbytes, uint64_t *seed)
+{
+    int64_t least = dtype == FLX_I8 ? INT8_MIN : dtype == FLX_U8 ? 0 : INT16_MIN;
+    int64_t most = dtype == FLX_I8 ? INT8_MAX : dtype == FLX_U8 ? UINT8_MAX : INT16_MAX;
+    for (int64_t i = 0; i < (int64_t)(nbytes / flx_dtype_size(dtype)); i++) {
+        uint64_t x = test_random(seed);
+        if (x % 4)
+            flxi_store_int(dtype, data, i, x % 4 == 1 ? least : most);
+    }
+}
+
+static void check_narrow(const gemm_shape *s, uint64_t *seed)
+{
+    static const flxi_isa isas[] = {FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512};
+    gemm_case g = gemm_case_new(s, seed);
+    fill_extremes(s->dtype, g.a, g.a_bytes, seed);
+    fill_extremes(s->b_dtype, g.b, g.b_bytes, seed);
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        if (!flxi_isa_available(isas[i]))
+            continue;
+        name_case(s, 1 + (int)(i & 1), isas[i]);
+        test_count_case();
+        gemm_case_run(&g, 1 + (int)(i & 1), isas[i]);
+        gemm_case_check(&g);
+    }
+    gemm_case_free(&g);
+}
+
+TEST(gemm_narrow_integers_are_exact)
+{
+    static const int64_t extents[][3] = {{1, 1, 1},    {1, 7, 5},    {7, 1, 6},     {5, 3, 0},    {6, 16, 8},
+                                         {7, 17, 33},  {13, 40, 3},  {50, 70, 37},  {1, 150, 70}, {150, 1, 71},
+                                         {70, 130, 9}, {90, 80, 66}, {20, 18, 2500}};
+    uint64_t seed = test_seed();
+    for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+        for (int way = 0; way < 4 * 9; way++)
+            check_narrow(&(gemm_shape){.dtype = narrow_dtypes[way / 4 % 3],
+                                       .b_dtype = narrow_dtypes[way / 12],
+                                       .result = way & 1 ? FLX_I32 : FLX_U32,
+                                       .batch = e % 4 == 3 ? 2 : 0,
+                                       .m = extents[e][0],
+                                       .n = extents[e][1],
+                                       .k = extents[e][2],
+                                       .a_transposed = way & 1,
+                                       .b_transposed = way & 2,
+                                       .c_gap = e % 3 == 1 ? 3 : 0},
+                         &seed);
+}
+
+/* Blocks, chunks of the depth and packing that all threads share. */
+TEST(gemm_narrow_integers_on_larger_shapes)
+{
+    static const int64_t extents[][3] = {{330, 150, 130}, {300, 140, 2100}};
+    uint64_t seed = test_seed();
+    for (size_t e = 0; e < sizeof extents / sizeof *extents; e++)
+        for (int way = 0; way < 4; way++)
+            check_narrow(&(gemm_shape){.dtype = FLX_I8,
+                                       .b_dtype = way & 1 ? FLX_U8 : FLX_I8,
+                                       .result = FLX_I32,
+                                       .m = extents[e][0],
+                                       .n = extents[e][1],
+                                       .k = extents[e][2],
+                                       .a_transposed = way & 1,
+                                       .b_transposed = way & 2},
+                         &seed);
+}
+
+/* The depth walks two axes, so that words are gathered from both; C is written with a column step. */
+TEST(gemm_narrow_integers_walk_several_axes)
+{
+    enum { M = 9, N = 11, P = 3, Q = 5 };
+    int8_t a[P * M * Q];
+    uint8_t b[N * P * Q];
+    int32_t c[2 * M * N];
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < sizeof a; i++)
+        a[i] = (int8_t)test_random(&seed);
+    for (size_t i = 0; i < sizeof b; i++)
+        b[i] = (uint8_t)test_random(&seed);
+    flxi_gemm p = {.dtype = FLX_I8, .b_dtype = FLX_U8, .result = FLX_I32, .m = M, .n = N, .k = P * Q};
+    p.a.data = a; /* [P, M, Q] */
+    p.b.data = b; /* [N, P, Q] */
+    p.c = c;
+    p.c_row = 2 * N;
+    p.c_col = 2;
+    p.alpha = 1;
+    flxi_walk_push(&p.a.line, M, Q);
+    flxi_walk_push(&p.a.depth, P, M * Q);
+    flxi_walk_push(&p.a.depth, Q, 1);
+    flxi_walk_push(&p.b.line, N, P * Q);
+    flxi_walk_push(&p.b.depth, P, Q);
+    flxi_walk_push(&p.b.depth, Q, 1);
+    void *scratch = aligned_alloc(64, (flxi_gemm_scratch(&p, 1) + 127) / 64 * 64);
+    flxi_gemm_run(&p, NULL, scratch);
+    free(scratch);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            int64_t sum = 0;
+            for (int k = 0; k < P; k++)
+                for (int q = 0; q < Q; q++)
+                    sum += a[(k * M + i) * Q + q] * b[(j * P + k) * Q + q];
+            CHECK_EQ_I64(c[2 * (i * N + j)], sum);
+        }
+}
+
 TEST(gemm_long_depth_is_summed_in_pieces)
 {
     static const int64_t depths[] = {16383, 16384, 20000, 24576};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product.c: matmul and dot_general. Both are contractions of two operands; the rules here say which axes of the result
-   and of the sum each operand moves along. */
+/* product.c: matmul, dot_general and products made of them. Both are contractions of two operands; the rules here say
+   which axes of the result and of the sum each operand moves along. */
 #include "base/host/stop.h"
 #include "graph/op/site.h"
 #include "graph/op/work.h"
 #include "ops/product/contraction.h"
 #include "ops/rule/axis_lists.h"
+#include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
@@ -504,6 +505,60 @@ const flxi_rules flxi_rules_dot_general = {
     .samples = samples_dot_general,
     .work = work_dot_general,
     .link = link_dot_general,
+};
+
+/* ---- widening_dot ---- */
+
+typedef struct {
+    dot_attrs dot; /* first: dot_general's own rules read it */
+    int64_t to;
+} widening_attrs;
+
+#define DOT_ROW(f)                                                                                                    \
+    {                                                                                                                 \
+        .name = #f, .kind = ATTR_INTS, .offset = offsetof(widening_attrs, dot) + offsetof(dot_attrs, f), .note = "[]" \
+    }
+static const flxi_attr widening_schema[] = {
+    DOT_ROW(lc), DOT_ROW(rc), DOT_ROW(lb), DOT_ROW(rb), A_DTYPE_REQ(widening_attrs, to), A_END,
+};
+
+static flx_code infer_widening(flxi_infer *f)
+{
+    FLXI_TRY(infer_dot_general(f));
+    f->out[0].dtype = (int32_t)((const widening_attrs *)f->attrs)->to;
+    return FLX_OK;
+}
+
+static const flxi_sample samples_widening[] = {
+    {"i8[3, 4], i8[4, 2]", "lc=[1], rc=[0], to=i32", NULL, FLX_OK},
+    {"u8[2, 7, 5], i8[3, 2, 5]", "lc=[2], rc=[2], lb=[0], rb=[1], to=i32", NULL, FLX_OK},
+    {"i16[4, 3], u8[4, 2]", "lc=[0], rc=[0], to=u32", NULL, FLX_OK},
+    {"u8[2, 3, 4], u8[4, 5, 3]", "lc=[1, 2], rc=[2, 0], to=i32", NULL, FLX_OK},
+    {"bf16[3, 4], f32[4, 2]", "lc=[1], rc=[0], to=f32", NULL, FLX_OK},
+    {"f64[3], i32[3]", "lc=[0], rc=[0], to=c64", NULL, FLX_OK},
+    {"i8[N, 3], i8[3, 2]", "lc=[1], rc=[0], to=i32", NULL, FLX_OK},
+    {"i8[3, 0], i8[0, 2]", "lc=[1], rc=[0], to=i64", NULL, FLX_OK},
+    {"i8[3, 4], i8[4, 2]", "lc=[1], rc=[0]", NULL, FLX_E_ATTRIBUTE},
+    {"i8[3, 4], i8[3, 2]", "lc=[1], rc=[0], to=i32", NULL, FLX_E_SHAPE},
+    {0},
+};
+
+static void decompose_widening(flxi_site *s, flx_val *y)
+{
+    const widening_attrs *a = s->attrs;
+    flx_val l = flx_cast(s->g, s->x[0], (flx_dtype)a->to);
+    flx_val r = flx_cast(s->g, s->x[1], (flx_dtype)a->to);
+    y[0] = flx_dot_general(s->g, l, r, a->dot.lc, a->dot.rc, a->dot.lb, a->dot.rb);
+}
+
+const flxi_rules flxi_rules_widening_dot = {
+    .infer = infer_widening,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_widening,
+    .schema = widening_schema,
+    .attrs_size = sizeof(widening_attrs),
+    .samples = samples_widening,
+    .work = work_dot_general,
 };
 
 /* ---- lora_matmul ---- */

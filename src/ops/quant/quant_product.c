@@ -170,13 +170,38 @@ static flx_dtype sum_dtype(const flxi_site *s)
     return flxi_dim_is_number(terms) && terms < 33000 ? FLX_I32 : FLX_I64;
 }
 
+/* Σ_k (x - x_zp) (w - w_zp) of matrices, from the product of the bytes as they are, which devices multiply fast, and
+   sums of rows and columns. Where sums wrap around, those of the terms do too: the result is the same. */
+static flx_val product_of_bytes(flxi_site *s)
+{
+    const output_grid *a = grid_of(s->op, s->attrs);
+    flx_graph *g = s->g;
+    flx_val x = flx_cast(g, s->x[0], FLX_I32);
+    flx_val w = flx_cast(g, s->x[1], FLX_I32);
+    flx_val acc = flx_matmul(g, x, w);
+    int64_t both = flxi_typeof(s, x)->dims[1] * a->x_zp * a->w_zp;
+    if (a->x_zp)
+        acc = flx_sub(g, acc, flx_mul(g, flx_reduce_sum(g, w, FLX_INTS(0), 1), flxi_number(s, w, (double)a->x_zp)));
+    if (a->w_zp)
+        acc = flx_sub(g, acc, flx_mul(g, flx_reduce_sum(g, x, FLX_INTS(1), 1), flxi_number(s, x, (double)a->w_zp)));
+    return both ? flx_add(g, acc, flxi_number(s, acc, (double)both)) : acc;
+}
+
+static flx_val centred_product(flxi_site *s)
+{
+    const output_grid *a = grid_of(s->op, s->attrs);
+    flx_dtype dtype = sum_dtype(s);
+    if (!is_conv(s->op) && dtype == FLX_I32 && flxi_dim_is_number(flxi_typeof(s, s->x[0])->dims[1]))
+        return product_of_bytes(s);
+    return product(s, centred(s, s->x[0], a->x_zp, dtype), centred(s, s->x[1], a->w_zp, dtype));
+}
+
 /* round(acc * mult) + out_zp in f64, before it saturates. */
 static flx_val unsaturated(flxi_site *s)
 {
     const output_grid *a = grid_of(s->op, s->attrs);
     flx_graph *g = s->g;
-    flx_dtype dtype = sum_dtype(s);
-    flx_val acc = product(s, centred(s, s->x[0], a->x_zp, dtype), centred(s, s->x[1], a->w_zp, dtype));
+    flx_val acc = centred_product(s);
     flx_val bias = stretched_bias(s, flx_cast(g, s->x[2], FLX_I64), flxi_typeof(s, acc));
     acc = flx_cast(g, flx_add(g, flx_cast(g, acc, FLX_I64), bias), FLX_F64);
     flx_val v = flx_round(g, flx_mul(g, acc, flxi_number(s, acc, a->mult)), NULL);

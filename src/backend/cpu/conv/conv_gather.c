@@ -14,7 +14,7 @@
    Each element of z is one chain of fused multiply-adds over taps and channels for every `chunk` channels, and the
    chains are added in order. Nothing of this depends on the machine or on threads. */
 #include "backend/cpu/conv/conv_direct.h"
-#include "backend/cpu/conv/conv_turn.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 
 #include "base/host/stop.h"
 

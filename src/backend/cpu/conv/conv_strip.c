@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv_strip.c: copies of parts of the input for conv_direct.h, and what its two files share. */
 #include "backend/cpu/conv/conv_direct.h"
-#include "backend/cpu/conv/conv_turn.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 
 #include "base/host/stop.h"
 

@@ -13,7 +13,7 @@
    So each element of w is a chain of fused multiply-adds for each visit; the visits of a part are added in order, then
    the parts. How positions are cut into visits and parts depends on shapes alone. */
 #include "backend/cpu/conv/conv_direct.h"
-#include "backend/cpu/conv/conv_turn.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 
 #include "base/host/stop.h"
 

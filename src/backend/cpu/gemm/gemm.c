@@ -8,10 +8,12 @@
 
    Four ways to get at the operands, chosen by shape:
      DOT     one line against lines that lie along the depth: no packing, dot products
-     DIRECT  few rows, or a small B, whose columns are neighbours: B is read where it is, and packed in passing where
-             several tiles read the same columns
-     OWN     few rows, or many small products: each block packs its strip of B for itself
-     SHARED  B is packed once, by all threads, then read by all blocks
+     DIRECT  columns of B are neighbours: B is read where it is, and packed in passing where several tiles read the same
+             columns
+     OWN     each block packs its strip of B for itself
+     SHARED  B is packed once, by all threads, then read by all blocks: where A must be packed and is large
+   A is read where it is if its rows lie along the depth; a tile reads so little of it that any cache will do. Otherwise
+   it is packed, once for all blocks if it is not too large. Blocks are high, then, so that columns are packed once.
    Few rows against lines along the depth (B^T) are turned: the long side is read in place, number by number, and only
    the few rows are packed. */
 #include "backend/cpu/gemm/gemm_engine.h"
@@ -30,7 +32,11 @@ typedef struct {
     bool in_place; /* sums are kept in C between chunks */
     bool direct_a; /* A is read without packing */
     bool shared_a; /* A is packed once, like B */
-    int64_t batches, chunk;
+    int64_t batches;
+    int64_t depth, chunk; /* in packed words: of `group` elements each */
+    uint32_t flip;        /* bits of packed words of A to invert, and what the sums of B then count */
+    uint32_t head_factor;
+    int head;                      /* rows of a panel of B before those of the depth */
     int64_t row_block;             /* rows of A packed at a time */
     int64_t panel;                 /* columns of a packed panel of B */
     int64_t columns;               /* of B packed at a time when shared */
@@ -74,10 +80,9 @@ flxi_gemm flxi_gemm_matrices(int32_t dtype, int64_t m, int64_t n, int64_t k, int
 int64_t flxi_gemm_chunk(int32_t dtype, int64_t depth)
 {
     int64_t most = flxi_gemm_kind_of(dtype) == GEMM_F32 ? 512 : 256;
-    int64_t aim = most * 3 / 4;
     if (depth <= most)
         return depth > 0 ? depth : 1;
-    int64_t chunks = (depth + aim - 1) / aim;
+    int64_t chunks = (depth + most - 1) / most;
     return round_up((depth + chunks - 1) / chunks, 8);
 }
 
@@ -123,6 +128,8 @@ static void swap_sides(flxi_gemm *p)
     flxi_gemm q = *p;
     p->a = q.b;
     p->b = q.a;
+    p->dtype = q.b_dtype ? q.b_dtype : q.dtype;
+    p->b_dtype = q.dtype;
     p->m = q.n;
     p->n = q.m;
     p->c_row = q.c_col;
@@ -194,19 +201,28 @@ static bool is_same_in_batch(const flxi_gemm *p, const flxi_gemm_operand *x)
     return true;
 }
 
+/* Whether A can be packed once, for all blocks. */
+static bool can_share_a(const plan *pl)
+{
+    const flxi_gemm *p = &pl->p;
+    double unit = (double)pl->kernels->size * pl->kernels->parts;
+    return is_same_in_batch(p, &p->a) && (double)p->m * (double)pl->depth * unit <= 0x1p24;
+}
+
 static gemm_mode choose_mode(const plan *pl)
 {
     const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
-    double work = (double)p->m * (double)p->n * (double)p->k;
+    double work = (double)p->m * (double)p->n * (double)pl->depth;
     double b_bytes = (double)p->k * (double)p->n * (double)ker->size;
+    bool is_cheap_a = is_along_depth(&p->a, p->dtype) || can_share_a(pl);
     if (is_dots(p, ker) && p->m == 1)
         return MODE_DOT;
-    if (is_along_lines(&p->b, p->dtype) && (p->m <= FEW || b_bytes <= 32768))
+    if (is_along_lines(&p->b, p->dtype) && (p->m <= FEW || b_bytes <= 32768 || is_cheap_a))
         return MODE_DIRECT;
     if ((pl->batches > 1 && (work < 0x1p24 || pl->batches >= 4 * pl->threads)) || work < 0x1p17)
         return MODE_OWN;
-    if (p->m <= pl->row_block && is_same_in_batch(p, &p->a))
+    if (is_cheap_a || (p->m <= pl->row_block && is_same_in_batch(p, &p->a)))
         return MODE_OWN; /* no second block would read the same columns of B */
     return MODE_SHARED;
 }
@@ -216,9 +232,13 @@ static void choose_blocks(plan *pl)
 {
     const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
-    int64_t strip = 163840 / (pl->chunk * (int64_t)ker->size * ker->parts); /* stays in the second cache */
+    int64_t unit = (int64_t)ker->size * ker->parts;
+    int64_t strip = 163840 / (pl->chunk * unit); /* stays in the second cache, as does what it adds to */
+    int64_t revisited = pl->depth > pl->chunk ? (1 << 19) / (p->m * unit) : 4096;
     int64_t most_columns = pl->mode == MODE_OWN ? least(256, strip) : pl->in_place ? 4096 : 256;
-    int64_t most_rows = pl->mode != MODE_OWN ? pl->row_block : pl->in_place ? 8 * pl->row_block : 2 * pl->row_block;
+    if (pl->mode == MODE_DIRECT && revisited < most_columns)
+        most_columns = revisited > ker->cols ? revisited : ker->cols;
+    int64_t most_rows = pl->mode == MODE_SHARED ? pl->row_block : pl->in_place ? 8 * pl->row_block : 2 * pl->row_block;
     int64_t m_blocks = (p->m + most_rows - 1) / most_rows;
     pl->m_step = round_up((p->m + m_blocks - 1) / m_blocks, ker->rows); /* of equal height */
     pl->n_step = least(round_up(p->n, ker->cols), round_up(most_columns, ker->cols));
@@ -226,14 +246,15 @@ static void choose_blocks(plan *pl)
         pl->m_step = 1;
         pl->n_step = p->n;
     }
-    double work = (double)p->m * (double)p->n * (double)p->k * (double)pl->batches;
+    double work = (double)p->m * (double)p->n * (double)pl->depth * (double)pl->batches;
     int64_t wanted = pl->threads == 1 ? 1 : least(4 * pl->threads, (int64_t)(work / least_work));
     int64_t width = pl->mode == MODE_DIRECT && p->m == 1 && ker->wide ? ker->wide : ker->cols;
     for (;;) {
         int64_t blocks = pl->batches * ((p->m + pl->m_step - 1) / pl->m_step) * ((p->n + pl->n_step - 1) / pl->n_step);
         if (blocks >= wanted)
             return;
-        if (pl->n_step >= 2 * width && (pl->n_step > 8 * width || pl->m_step <= 4 * ker->rows || p->m <= FEW))
+        bool is_high = pl->mode != MODE_SHARED; /* columns are packed again for each block above another */
+        if (pl->n_step >= 2 * width && (is_high || pl->n_step > 8 * width || pl->m_step <= 4 * ker->rows))
             pl->n_step = round_up(pl->n_step / 2, width);
         else if (pl->m_step > ker->rows)
             pl->m_step = round_up(pl->m_step / 2, ker->rows);
@@ -242,8 +263,7 @@ static void choose_blocks(plan *pl)
     }
 }
 
-/* Whether A is read without packing: it is small, its rows are few, or each is read only once or twice, along its
-   depth. */
+/* Whether A is read without packing: it is small, its rows are few, or they lie along the depth. */
 static bool is_read_in_place(const plan *pl)
 {
     const flxi_gemm *p = &pl->p;
@@ -251,7 +271,7 @@ static bool is_read_in_place(const plan *pl)
     if (!is_plain(&p->a, p->dtype))
         return false;
     return p->m <= ker->rows || (double)p->m * (double)p->k * (double)ker->size <= 24576 ||
-           (pl->mode == MODE_DIRECT && p->m <= FEW) || (p->n <= FEW && is_along_depth(&p->a, p->dtype));
+           (pl->mode == MODE_DIRECT && p->m <= FEW) || (pl->mode != MODE_SHARED && is_along_depth(&p->a, p->dtype));
 }
 
 static void choose_memory(plan *pl)
@@ -259,39 +279,77 @@ static void choose_memory(plan *pl)
     const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
     int64_t unit = (int64_t)ker->size * ker->parts;
-    int64_t rows = round_up(least(pl->m_step, pl->row_block), ker->rows);
     bool has_n_blocks = pl->n_step < p->n;
     pl->direct_a = is_read_in_place(pl);
     if (pl->mode == MODE_SHARED) {
         pl->columns = round_up(p->n, pl->panel);
-        int64_t most = ((int64_t)16 << 20) / (p->k * unit);
+        int64_t chunks = (pl->depth + pl->chunk - 1) / pl->chunk;
+        int64_t rows_of_b = pl->depth + chunks * pl->head;
+        int64_t most = ((int64_t)16 << 20) / (rows_of_b * unit);
         if (pl->columns > most)
             pl->columns = most > 4 * ker->cols ? most / ker->cols * ker->cols : 4 * ker->cols;
-        pl->b_bytes = aligned(p->k * pl->columns * unit);
+        pl->b_bytes = aligned(rows_of_b * pl->columns * unit);
         pl->n_step = least(pl->n_step, pl->columns);
     }
     if (pl->mode == MODE_DOT)
         return;
-    bool is_reused = has_n_blocks && (pl->mode == MODE_SHARED || (pl->mode == MODE_OWN && is_same_in_batch(p, &p->a)));
-    pl->shared_a = is_reused && !pl->direct_a && (double)p->m * (double)p->k * (double)unit <= 0x1p22;
+    pl->shared_a = !pl->direct_a && has_n_blocks && can_share_a(pl);
     if (pl->shared_a)
-        pl->a_bytes = aligned(p->k * round_up(p->m, ker->rows) * unit);
-    pl->own_a = pl->direct_a || pl->shared_a ? 0 : aligned(rows * pl->chunk * unit);
-    pl->own_b =
-        pl->mode == MODE_SHARED ? 0 : aligned(pl->chunk * unit * (pl->mode == MODE_OWN ? pl->n_step : ker->cols));
+        pl->a_bytes = aligned(pl->depth * round_up(p->m, ker->rows) * unit);
+    if (pl->direct_a || pl->shared_a)
+        pl->row_block = pl->m_step;
+    else
+        pl->own_a = aligned(round_up(least(pl->m_step, pl->row_block), ker->rows) * pl->chunk * unit);
+    pl->own_b = pl->mode == MODE_SHARED
+                    ? 0
+                    : aligned((pl->chunk + pl->head) * unit * (pl->mode == MODE_OWN ? pl->n_step : ker->cols));
     pl->own_sums = pl->in_place ? 0 : aligned(pl->m_step * round_up(pl->n_step, ker->cols) * unit);
+}
+
+static int32_t dtype_of_b(const flxi_gemm *p)
+{
+    return p->b_dtype ? p->b_dtype : p->dtype;
+}
+
+/* Integers of 8 and 16 bits that are packed as words of several of them; a source makes one number at a time. */
+static bool is_narrow(const flxi_gemm *p)
+{
+    const uint32_t narrow = FLXI_BIT(FLX_I8) | FLXI_BIT(FLX_U8) | FLXI_BIT(FLX_I16);
+    return flxi_in(narrow, p->dtype) && flxi_in(narrow, dtype_of_b(p)) && !p->a.source && !p->b.source;
+}
+
+static const flxi_gemm_kernels *choose_kernels(const flxi_gemm *p)
+{
+    flxi_gemm_kind kind = flxi_gemm_kind_of(p->dtype);
+    if (is_narrow(p))
+        kind = p->dtype == FLX_I16 || dtype_of_b(p) == FLX_I16 ? GEMM_PAIRS
+               : dtype_of_b(p) == FLX_U8                       ? GEMM_UBYTES
+                                                               : GEMM_BYTES;
+    const flxi_gemm_kernels *ker = flxi_gemm_kernels_of(kind, p->isa);
+    return ker ? ker : flxi_gemm_kernels_of(kind, FLXI_ISA_BEST);
+}
+
+/* Products of bytes want one side signed and the other not. Where both are the same, A is moved by 128: inverting the
+   highest bit does that, and 128 times the sums of the columns of B make up for it. */
+static void choose_words(plan *pl)
+{
+    const flxi_gemm *p = &pl->p;
+    pl->head = pl->kernels->head ? 1 : 0;
+    if (pl->head && p->dtype == dtype_of_b(p)) {
+        pl->flip = 0x80808080;
+        pl->head_factor = p->dtype == FLX_U8 ? 128 : 0U - 128;
+    }
+    pl->depth = (p->k + pl->kernels->group - 1) / pl->kernels->group;
+    pl->chunk = flxi_gemm_chunk(pl->kernels->group > 1 ? FLX_F32 : p->dtype, pl->depth);
 }
 
 static plan make_plan(const flxi_gemm *given, int threads)
 {
     plan pl = {.threads = threads < 1 ? 1 : threads};
-    flxi_gemm_kind kind = flxi_gemm_kind_of(given->dtype);
-    pl.kernels = flxi_gemm_kernels_of(kind, given->isa);
-    if (!pl.kernels)
-        pl.kernels = flxi_gemm_kernels_of(kind, FLXI_ISA_BEST);
-    pl.p = simplified(given, pl.kernels);
+    pl.p = simplified(given, choose_kernels(given));
+    pl.kernels = choose_kernels(&pl.p);
     pl.batches = batch_count(&pl.p);
-    pl.chunk = flxi_gemm_chunk(given->dtype, given->k);
+    choose_words(&pl);
     pl.row_block = round_up(144, pl.kernels->rows);
     pl.panel = least(pl.kernels->cols, round_up(pl.p.n, pl.kernels->lanes));
     pl.in_place = pl.p.c_col == 1 && flxi_gemm_is_native(pl.p.result);
@@ -404,6 +462,34 @@ static bool is_stopped_at(int64_t i, int64_t step)
     return i / step % 32 == 31 && flxi_stopped();
 }
 
+static void pack_panel_of_a(const plan *pl, const char *a, char *to, int64_t line, int64_t lines, int64_t depth,
+                            int64_t depths)
+{
+    const flxi_gemm *p = &pl->p;
+    const flxi_gemm_kernels *ker = pl->kernels;
+    if (ker->group > 1) {
+        flxi_gemm_words words = {.x = &p->a, .dtype = p->dtype, .group = ker->group, .count = p->k, .flip = pl->flip};
+        flxi_gemm_pack_words(&words, a, (uint32_t *)to, ker->rows, line, lines, depth, depths);
+    } else {
+        flxi_gemm_pack(&p->a, p->dtype, a, to, ker->rows, line, lines, depth, depths);
+    }
+}
+
+static void pack_panel_of_b(const plan *pl, const char *b, char *to, int64_t line, int64_t lines, int64_t depth,
+                            int64_t depths)
+{
+    const flxi_gemm *p = &pl->p;
+    const flxi_gemm_kernels *ker = pl->kernels;
+    if (ker->group > 1) {
+        flxi_gemm_words words = {.x = &p->b, .dtype = dtype_of_b(p), .group = ker->group, .count = p->k};
+        flxi_gemm_pack_words(&words, b, (uint32_t *)to + pl->head * pl->panel, pl->panel, line, lines, depth, depths);
+        if (pl->head)
+            ker->head(to, pl->panel, depths, pl->head_factor);
+    } else {
+        flxi_gemm_pack(&p->b, p->dtype, b, to, pl->panel, line, lines, depth, depths);
+    }
+}
+
 static void pack_rows(const block *b, int64_t from, int64_t rows)
 {
     const plan *pl = b->pl;
@@ -411,8 +497,8 @@ static void pack_rows(const block *b, int64_t from, int64_t rows)
     if (pl->direct_a || pl->shared_a)
         return;
     for (int64_t i = 0; i < rows && !is_stopped_at(i, ker->rows); i += ker->rows)
-        flxi_gemm_pack(&pl->p.a, pl->p.dtype, b->a, b->own_a + (size_t)(i * b->depths * ker->parts) * ker->size,
-                       ker->rows, from + i, least(ker->rows, rows - i), b->depth, b->depths);
+        pack_panel_of_a(pl, b->a, b->own_a + (size_t)(i * b->depths * ker->parts) * ker->size, from + i,
+                        least(ker->rows, rows - i), b->depth, b->depths);
 }
 
 static void pack_strip(const block *b)
@@ -422,8 +508,15 @@ static void pack_strip(const block *b)
     if (pl->mode != MODE_OWN)
         return;
     for (int64_t j = 0; j < b->cols && !is_stopped_at(j, ker->cols); j += ker->cols)
-        flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b + (size_t)(j * b->depths * ker->parts) * ker->size,
-                       pl->panel, b->j + j, least(ker->cols, b->cols - j), b->depth, b->depths);
+        pack_panel_of_b(pl, b->b, b->own_b + (size_t)(j * (b->depths + pl->head) * ker->parts) * ker->size, b->j + j,
+                        least(ker->cols, b->cols - j), b->depth, b->depths);
+}
+
+/* Where the panel that begins at a column is in a B that is packed once, in bytes. */
+static size_t packed_at(const plan *pl, int64_t depth, int64_t depths, int64_t column)
+{
+    int64_t above = depth + depth / pl->chunk * pl->head;
+    return (size_t)((above * pl->columns + column * (depths + pl->head)) * pl->kernels->parts) * pl->kernels->size;
 }
 
 /* The panel of B for columns [j, j + cols); sets the width of the tile. */
@@ -435,16 +528,15 @@ static void set_b(const block *b, flxi_tile *t, int64_t j, int64_t cols)
     t->b_step = pl->panel * ker->parts;
     t->b_part = pl->panel;
     if (pl->mode == MODE_SHARED) {
-        t->b = b->packed_b +
-               (size_t)((b->depth * pl->columns + (j - b->packed_from) * b->depths) * ker->parts) * ker->size;
+        t->b = b->packed_b + packed_at(pl, b->depth, b->depths, j - b->packed_from);
     } else if (pl->mode == MODE_OWN) {
-        t->b = b->own_b + (size_t)((j - b->j) * b->depths * ker->parts) * ker->size;
+        t->b = b->own_b + (size_t)((j - b->j) * (b->depths + pl->head) * ker->parts) * ker->size;
     } else if (cols == t->cols) {
         t->b_step = flxi_walk_step(&pl->p.b.depth);
         t->b = b->b + (size_t)(j + b->depth * t->b_step) * ker->size;
     } else { /* reading whole vectors could leave the matrix */
         t->b = b->own_b;
-        flxi_gemm_pack(&pl->p.b, pl->p.dtype, b->b, b->own_b, pl->panel, j, cols, b->depth, b->depths);
+        pack_panel_of_b(pl, b->b, b->own_b, j, cols, b->depth, b->depths);
     }
 }
 
@@ -500,8 +592,8 @@ static void run_chunks(block *b)
     do {
         if (flxi_stopped())
             return;
-        b->depths = least(pl->chunk, pl->p.k - b->depth);
-        b->last = b->depth + b->depths >= pl->p.k;
+        b->depths = least(pl->chunk, pl->depth - b->depth);
+        b->last = b->depth + b->depths >= pl->depth;
         pack_strip(b);
         for (int64_t i = 0; i < b->rows && !flxi_stopped(); i += pl->row_block)
             run_rows(b, b->i + i, least(pl->row_block, b->rows - i));
@@ -577,10 +669,11 @@ static void enter_batch(block *b, int64_t index)
 {
     const flxi_gemm *p = &b->pl->p;
     int64_t in = (int64_t)flx_dtype_size(p->dtype);
+    int64_t in_b = (int64_t)flx_dtype_size(dtype_of_b(p));
     int64_t out = (int64_t)flx_dtype_size(p->result);
     int64_t c = batch_at(p, p->c_batch, index) * out;
     b->a = (const char *)p->a.data + batch_at(p, p->a.batch, index) * in;
-    b->b = (const char *)p->b.data + batch_at(p, p->b.batch, index) * in;
+    b->b = (const char *)p->b.data + batch_at(p, p->b.batch, index) * in_b;
     b->c = (char *)p->c + c;
     const char *residual = p->add && (!b->pl->in_place || b->pl->mode == MODE_DOT) ? p->c : p->residual;
     b->residual = residual ? residual + c : NULL;
@@ -614,10 +707,26 @@ static void block_task(const job *w, int64_t task, char *own)
         run_chunks(&b);
 }
 
-static int64_t panels_of_a(const job *w)
+/* Panels of A are packed several at a time, some of the depth after the other: their rows share lines of memory. */
+enum { A_PANELS = 8, A_DEPTHS = 64 };
+
+static int64_t groups_of_a(const job *w)
 {
-    int64_t rows = w->pl->kernels->rows;
+    int64_t rows = w->pl->kernels->rows * A_PANELS;
     return w->pl->shared_a && w->from == 0 ? (w->pl->p.m + rows - 1) / rows : 0;
+}
+
+static void pack_group_of_a(const job *w, const char *a, int64_t first, int64_t depth, int64_t depths)
+{
+    const plan *pl = w->pl;
+    const flxi_gemm_kernels *ker = pl->kernels;
+    int64_t unit = (int64_t)ker->size * ker->parts;
+    int64_t end = least(pl->p.m, first + A_PANELS * ker->rows);
+    char *chunk = w->packed_a + depth * round_up(pl->p.m, ker->rows) * unit;
+    for (int64_t d = 0; d < depths; d += A_DEPTHS)
+        for (int64_t i = first; i < end; i += ker->rows)
+            pack_panel_of_a(pl, a, chunk + (i * depths + d * ker->rows) * unit, i, least(ker->rows, pl->p.m - i),
+                            depth + d, least(A_DEPTHS, depths - d));
 }
 
 static int64_t panels_of_b(const job *w)
@@ -626,37 +735,32 @@ static int64_t panels_of_b(const job *w)
     return w->pl->mode == MODE_SHARED ? (w->cols + cols - 1) / cols : 0;
 }
 
-/* One panel of B, or of A after them, in one chunk. */
+/* One panel of B, or some of A after them, in one chunk. */
 static void pack_task(const job *w, int64_t task, char *own)
 {
     const plan *pl = w->pl;
-    const flxi_gemm *p = &pl->p;
     const flxi_gemm_kernels *ker = pl->kernels;
-    int64_t unit = (int64_t)ker->size * ker->parts;
     int64_t b_panels = panels_of_b(w);
-    int64_t panels = b_panels + panels_of_a(w);
+    int64_t panels = b_panels + groups_of_a(w);
     int64_t depth = task / panels * pl->chunk;
-    int64_t depths = least(pl->chunk, p->k - depth);
+    int64_t depths = least(pl->chunk, pl->depth - depth);
     int64_t panel = task % panels;
     block b = {.pl = pl};
     (void)own;
     enter_batch(&b, w->batch);
     if (panel < b_panels) {
         int64_t j = panel * ker->cols;
-        flxi_gemm_pack(&p->b, p->dtype, b.b, w->packed_b + (depth * pl->columns + j * depths) * unit, pl->panel,
-                       w->from + j, least(ker->cols, w->cols - j), depth, depths);
+        pack_panel_of_b(pl, b.b, w->packed_b + packed_at(pl, depth, depths, j), w->from + j,
+                        least(ker->cols, w->cols - j), depth, depths);
     } else {
-        int64_t i = (panel - b_panels) * ker->rows;
-        int64_t rows = round_up(p->m, ker->rows);
-        flxi_gemm_pack(&p->a, p->dtype, b.a, w->packed_a + (depth * rows + i * depths) * unit, ker->rows, i,
-                       least(ker->rows, p->m - i), depth, depths);
+        pack_group_of_a(w, b.a, (panel - b_panels) * A_PANELS * ker->rows, depth, depths);
     }
 }
 
 static void pack_all(job *w, flxi_pool *pool)
 {
-    int64_t chunks = (w->pl->p.k + w->pl->chunk - 1) / w->pl->chunk;
-    run_job(w, pool, chunks * (panels_of_a(w) + panels_of_b(w)), pack_task);
+    int64_t chunks = (w->pl->depth + w->pl->chunk - 1) / w->pl->chunk;
+    run_job(w, pool, chunks * (groups_of_a(w) + panels_of_b(w)), pack_task);
 }
 
 static void run_shared(job *w, flxi_pool *pool)
@@ -679,7 +783,7 @@ static void run_plan(const plan *pl, flxi_pool *pool, char *scratch)
         return;
     job w = {.pl = pl, .packed_b = scratch, .packed_a = scratch + pl->b_bytes};
     w.own = scratch + pl->b_bytes + pl->a_bytes;
-    double work = (double)p->m * (double)p->n * (double)p->k * (double)pl->batches;
+    double work = (double)p->m * (double)p->n * (double)pl->depth * (double)pl->batches;
     pool = work < 2 * least_work ? NULL : pool;
     if (pl->mode == MODE_SHARED) {
         run_shared(&w, pool);

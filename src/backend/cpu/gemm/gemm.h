@@ -46,9 +46,10 @@ typedef struct {
 typedef enum { FLXI_ISA_BEST, FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512 } flxi_isa;
 
 typedef struct {
-    int32_t dtype;  /* of A and B */
-    int32_t result; /* of C: dtype, or f32 where dtype is f16 or bf16 */
-    flxi_isa isa;   /* which kernels; BEST is what the machine has */
+    int32_t dtype;   /* of A and B */
+    int32_t b_dtype; /* of B where it differs, which integers of 8 and 16 bits may; 0: dtype. u16 excepted */
+    int32_t result;  /* of C: dtype, or f32 where dtype is f16 or bf16, i32 or u32 where it is such an integer */
+    flxi_isa isa;    /* which kernels; BEST is what the machine has */
     int64_t m, n, k;
     flxi_gemm_operand a, b;
     void *c;

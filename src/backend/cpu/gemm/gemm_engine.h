@@ -6,8 +6,22 @@
 
 #include "backend/cpu/gemm/gemm.h"
 
-/* In what products are computed. */
-typedef enum { GEMM_F32, GEMM_F64, GEMM_C64, GEMM_C128, GEMM_U32, GEMM_U64, GEMM_TRUTH, GEMM_KINDS } flxi_gemm_kind;
+/* In what products are computed. Pairs are two signed numbers of 16 bits in a word of 32, bytes are four of 8: one
+   instruction multiplies them and adds the products, exactly. Bytes of one side are signed, those of the other are not:
+   GEMM_BYTES has the signed ones in B, GEMM_UBYTES in A. */
+typedef enum {
+    GEMM_F32,
+    GEMM_F64,
+    GEMM_C64,
+    GEMM_C128,
+    GEMM_U32,
+    GEMM_U64,
+    GEMM_TRUTH,
+    GEMM_PAIRS,
+    GEMM_BYTES,
+    GEMM_UBYTES,
+    GEMM_KINDS
+} flxi_gemm_kind;
 
 /* One tile of C: `rows` rows of `cols` columns (a multiple of the kernels' lanes) from a packed or plain A and B.
    Complex numbers are split: imaginary parts are `a_part` after the real ones, and so on. */
@@ -46,6 +60,10 @@ typedef struct {
     int lanes;      /* tiles have a multiple of this many columns */
     int wide;       /* columns of a one-row tile that reads B in place; 0: not special */
     bool can_keep;  /* tiles heed `keep` */
+    int group;      /* elements along the depth that are one packed word */
+    /* Where it is not NULL, a panel of B begins with a row of sums that its tiles start from; this makes it, `factor`
+       times the sum of each column of the `depth` rows that follow. */
+    void (*head)(void *panel, int64_t width, int64_t depth, uint32_t factor);
     void (*tile)(const flxi_tile *t);
     void (*scattered)(const flxi_scattered_tile *t); /* NULL where there is none */
     /* The same with a[... + j] instead of a[...], so for columns apart; at most 2 * lanes of them. */
@@ -56,7 +74,8 @@ typedef struct {
 
 /* The kernels of a kind; NULL when this machine lacks the instruction set. */
 const flxi_gemm_kernels *flxi_gemm_kernels_of(flxi_gemm_kind kind, flxi_isa isa);
-extern const flxi_gemm_kernels flxi_gemm_plain[GEMM_KINDS]; /* U32, U64, TRUTH */
+/* Those of integers, for an instruction set that the machine has. */
+const flxi_gemm_kernels *flxi_gemm_integer_kernels(flxi_gemm_kind kind, flxi_isa isa);
 
 flxi_gemm_kind flxi_gemm_kind_of(int32_t dtype);
 /* Whether memory of this dtype can be read and written by its kind's kernels as it is. */
@@ -67,7 +86,22 @@ bool flxi_gemm_is_native(int32_t dtype);
 void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
                     int64_t lines, int64_t depth, int64_t depths);
 
-/* The same for a block with one step along lines and one along the depth, in elements; complex numbers excepted. */
+/* Packs a panel of words of `group` elements each along the depth, which has `count` elements in all: word d of line i
+   goes to[d * width + i]. Zeros fill lines up to `width` and the last word. The first element is in the low bits; bits
+   of `flip` are inverted in each word of a line. Integers of 8 and 16 bits; a group of 4 has elements of 8 bits, and
+   one of 2 has nothing to flip. */
+typedef struct {
+    const flxi_gemm_operand *x;
+    int32_t dtype;
+    int group;
+    int64_t count;
+    uint32_t flip;
+} flxi_gemm_words;
+void flxi_gemm_pack_words(const flxi_gemm_words *p, const void *base, uint32_t *to, int64_t width, int64_t line,
+                          int64_t lines, int64_t word, int64_t words);
+
+/* The same as flxi_gemm_pack() for a block with one step along lines and one along the depth, in elements; complex
+   numbers excepted. */
 void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
                           int64_t depths, int64_t depth_step);
 size_t flxi_gemm_packed_size(int32_t dtype); /* bytes of one packed part */

@@ -2,6 +2,7 @@
 /* gemm_pack.c: the border of the matrix product: elements of any dtype and layout come in as panels of the type
    products are computed in, and finished sums go out, rounded or wrapped once. */
 #include "backend/cpu/gemm/gemm_engine.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 #include "base/half.h"
 
 /* ---- Kinds ---- */
@@ -183,6 +184,8 @@ static void pack_32(const void *from, void *to, int64_t pitch, int64_t lines, in
         copy_rows(from, depth_step * 4, to, pitch * 4, (size_t)lines * 4, depths);
         return;
     }
+    if (depth_step == 1 && flxi_turn_words(FLXI_ISA_BEST, from, to, pitch, lines, line_step, depths))
+        return;
     if (depth_step == 1)
         for (; i + 4 <= lines; i += 4)
             turn_words(s + i * line_step, line_step, d + i, pitch, depths);

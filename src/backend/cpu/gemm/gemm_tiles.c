@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gemm_tiles.c: the kernels of the matrix product for each instruction set; the code is gemm_tiles.inc.
+/* gemm_tiles.c: the kernels of the matrix product of floats and complex numbers for each instruction set; the code is
+   gemm_tiles.inc.
 
    Every variant adds with fused multiply-adds and in the same order, so they agree to the bit; what differs is the size
    of a tile. The generic one calls fma(), which is slow where the machine has no such instruction. */
@@ -167,11 +168,11 @@ bool flxi_isa_available(flxi_isa isa)
 
 const flxi_gemm_kernels *flxi_gemm_kernels_of(flxi_gemm_kind kind, flxi_isa isa)
 {
-    if (kind >= GEMM_U32)
-        return &flxi_gemm_plain[kind];
     if (isa == FLXI_ISA_BEST)
         isa = flxi_isa_available(FLXI_ISA_AVX512) ? FLXI_ISA_AVX512
               : flxi_isa_available(FLXI_ISA_AVX2) ? FLXI_ISA_AVX2
                                                   : FLXI_ISA_GENERIC;
-    return flxi_isa_available(isa) ? kernels[isa][kind] : NULL;
+    if (!flxi_isa_available(isa))
+        return NULL;
+    return kind < GEMM_U32 ? kernels[isa][kind] : flxi_gemm_integer_kernels(kind, isa);
 }

@@ -76,11 +76,12 @@ static flxi_gemm dot_product(const flxi_route_node *n)
     flx_ints lb = flxi_route_ints(n, "lb");
     const flx_type *l = n->in_types[0];
     const flx_type *y = n->out_types[0];
-    flxi_gemm p = {.dtype = l->dtype, .result = l->dtype, .c_col = 1, .alpha = 1};
+    const flx_type *r = n->in_types[1];
+    flxi_gemm p = {.dtype = l->dtype, .b_dtype = r->dtype, .result = y->dtype, .c_col = 1, .alpha = 1};
     int64_t steps[FLX_MAX_RANK];
     flxi_strides(y, steps);
     dot_side(&p.a, l, lc, lb);
-    dot_side(&p.b, n->in_types[1], flxi_route_ints(n, "rc"), flxi_route_ints(n, "rb"));
+    dot_side(&p.b, r, flxi_route_ints(n, "rc"), flxi_route_ints(n, "rb"));
     p.m = flxi_walk_count(&p.a.line);
     p.n = flxi_walk_count(&p.b.line);
     p.k = flxi_walk_count(&p.a.depth);
@@ -106,6 +107,15 @@ const char *flxi_gemm_applies(const flxi_route_node *n)
 {
     (void)n;
     return NULL; /* every dtype, every layout */
+}
+
+/* Integers of 8 and 16 bits with sums in 32: no operand is converted beforehand. */
+const char *flxi_widening_applies(const flxi_route_node *n)
+{
+    const uint32_t narrow = FLXI_BIT(FLX_I8) | FLXI_BIT(FLX_U8) | FLXI_BIT(FLX_I16);
+    const uint32_t wide = FLXI_BIT(FLX_I32) | FLXI_BIT(FLX_U32);
+    bool is_narrow = flxi_in(narrow, n->in_types[0]->dtype) && flxi_in(narrow, n->in_types[1]->dtype);
+    return is_narrow && flxi_in(wide, n->out_types[0]->dtype) ? NULL : "for i8, u8 and i16 with sums in 32 bits";
 }
 
 size_t flxi_gemm_route_scratch(const flxi_route_node *n, int threads)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv_turn.c: see conv_turn.h. Masks of the exchanges are written out: lane l of LOW_d is lane l of a, or lane l - d
+/* gemm_turn.c: see gemm_turn.h. Masks of the exchanges are written out: lane l of LOW_d is lane l of a, or lane l - d
    of b where bit d of l is set; HIGH_d has the rest. */
-#include "backend/cpu/conv/conv_turn.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 
 #if defined(__x86_64__)
 
@@ -22,7 +22,7 @@ typedef uint32_t words16 __attribute__((vector_size(64)));
 #define PAIRS_4(X) X(0, 4, 4) X(1, 5, 4) X(2, 6, 4) X(3, 7, 4)
 #define PAIRS_2(X) X(0, 2, 2) X(1, 3, 2) X(4, 6, 2) X(5, 7, 2)
 #define PAIRS_1(X) X(0, 1, 1) X(2, 3, 1) X(4, 5, 1) X(6, 7, 1)
-#include "backend/cpu/conv/conv_turn.inc"
+#include "backend/cpu/gemm/gemm_turn.inc"
 #undef LOW_4
 #undef HIGH_4
 #undef PAIRS_4
@@ -50,10 +50,10 @@ typedef uint32_t words16 __attribute__((vector_size(64)));
 #define PAIRS_4(X) X(0, 4, 4) X(1, 5, 4) X(2, 6, 4) X(3, 7, 4) X(8, 12, 4) X(9, 13, 4) X(10, 14, 4) X(11, 15, 4)
 #define PAIRS_2(X) X(0, 2, 2) X(1, 3, 2) X(4, 6, 2) X(5, 7, 2) X(8, 10, 2) X(9, 11, 2) X(12, 14, 2) X(13, 15, 2)
 #define PAIRS_1(X) X(0, 1, 1) X(2, 3, 1) X(4, 5, 1) X(6, 7, 1) X(8, 9, 1) X(10, 11, 1) X(12, 13, 1) X(14, 15, 1)
-#include "backend/cpu/conv/conv_turn.inc"
+#include "backend/cpu/gemm/gemm_turn.inc"
 
-static bool turn_squares(flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
-                         int64_t depths)
+bool flxi_turn_words(flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
+                     int64_t depths)
 {
     bool any = isa == FLXI_ISA_BEST;
     if (lines >= 16 && depths >= 16 && (any || isa == FLXI_ISA_AVX512) && flxi_isa_available(FLXI_ISA_AVX512))
@@ -67,8 +67,8 @@ static bool turn_squares(flxi_isa isa, const void *from, void *to, int64_t pitch
 
 #else
 
-static bool turn_squares(flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
-                         int64_t depths)
+bool flxi_turn_words(flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
+                     int64_t depths)
 {
     (void)isa, (void)from, (void)to, (void)pitch, (void)lines, (void)line_step, (void)depths;
     return false;
@@ -80,7 +80,7 @@ void flxi_turn_block(int32_t dtype, flxi_isa isa, const void *from, void *to, in
                      int64_t line_step, int64_t depths, int64_t depth_step)
 {
     bool is_turned = dtype == FLX_F32 && depth_step == 1 && line_step != 1 &&
-                     turn_squares(isa, from, to, pitch, lines, line_step, depths);
+                     flxi_turn_words(isa, from, to, pitch, lines, line_step, depths);
     if (!is_turned)
         flxi_gemm_pack_block(dtype, from, to, pitch, lines, line_step, depths, depth_step);
 }

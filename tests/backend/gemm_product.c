@@ -337,7 +337,7 @@ static void check_order(const gemm_shape *s, uint64_t *seed)
 TEST(gemm_few_lines_keep_the_order)
 {
     static const int64_t few[] = {1, 2, 6, 8, 11, 13, 17, 32, 33};
-    static const int64_t rest[][2] = {{128, 64}, {70, 130}, {67, 600}, {300, 20}};
+    static const int64_t rest[][2] = {{128, 64}, {70, 130}, {67, 1100}, {300, 20}};
     uint64_t seed = test_seed();
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         for (size_t r = 0; r < sizeof rest / sizeof *rest; r++)

@@ -76,10 +76,11 @@ flxi_gemm flxi_gemm_matrices(int32_t dtype, int64_t m, int64_t n, int64_t k, int
     return p;
 }
 
-/* Chunks of equal length, so that the last one is not a stub. */
+/* Chunks of equal length, so that the last one is not a stub. A panel of one chunk is a part of the second cache, and
+   what a tile of C costs to read and write is small beside what it sums. */
 int64_t flxi_gemm_chunk(int32_t dtype, int64_t depth)
 {
-    int64_t most = flxi_gemm_kind_of(dtype) == GEMM_F32 ? 512 : 256;
+    int64_t most = flxi_is_complex(dtype) ? 256 : 1024;
     if (depth <= most)
         return depth > 0 ? depth : 1;
     int64_t chunks = (depth + most - 1) / most;
@@ -234,11 +235,12 @@ static void choose_blocks(plan *pl)
     const flxi_gemm_kernels *ker = pl->kernels;
     int64_t unit = (int64_t)ker->size * ker->parts;
     int64_t strip = 163840 / (pl->chunk * unit); /* stays in the second cache, as does what it adds to */
-    int64_t revisited = pl->depth > pl->chunk ? (1 << 19) / (p->m * unit) : 4096;
+    int64_t revisited = (1 << 19) / (least(p->m, 8 * pl->row_block) * unit);
     int64_t most_columns = pl->mode == MODE_OWN ? least(256, strip) : pl->in_place ? 4096 : 256;
-    if (pl->mode == MODE_DIRECT && revisited < most_columns)
+    bool is_revisited = !pl->in_place || (pl->mode == MODE_DIRECT && pl->depth > pl->chunk);
+    if (is_revisited && pl->mode != MODE_SHARED && revisited < most_columns)
         most_columns = revisited > ker->cols ? revisited : ker->cols;
-    int64_t most_rows = pl->mode == MODE_SHARED ? pl->row_block : pl->in_place ? 8 * pl->row_block : 2 * pl->row_block;
+    int64_t most_rows = pl->mode == MODE_SHARED ? pl->row_block : 8 * pl->row_block;
     int64_t m_blocks = (p->m + most_rows - 1) / most_rows;
     pl->m_step = round_up((p->m + m_blocks - 1) / m_blocks, ker->rows); /* of equal height */
     pl->n_step = least(round_up(p->n, ker->cols), round_up(most_columns, ker->cols));
@@ -490,15 +492,26 @@ static void pack_panel_of_b(const plan *pl, const char *b, char *to, int64_t lin
     }
 }
 
+/* Panels of A are packed some of the depth after the other: where rows of A are neighbours, panels share lines of
+   memory. */
+enum { A_DEPTHS = 64 };
+
+/* Rows [from, end) of A, panel by panel, to where those of row `from` begin. */
+static void pack_panels_of_a(const plan *pl, const char *a, char *to, int64_t from, int64_t end, int64_t depth,
+                             int64_t depths)
+{
+    const flxi_gemm_kernels *ker = pl->kernels;
+    int64_t unit = (int64_t)ker->size * ker->parts;
+    for (int64_t d = 0; d < depths && !flxi_stopped(); d += A_DEPTHS)
+        for (int64_t i = from; i < end; i += ker->rows)
+            pack_panel_of_a(pl, a, to + ((i - from) * depths + d * ker->rows) * unit, i, least(ker->rows, end - i),
+                            depth + d, least(A_DEPTHS, depths - d));
+}
+
 static void pack_rows(const block *b, int64_t from, int64_t rows)
 {
-    const plan *pl = b->pl;
-    const flxi_gemm_kernels *ker = pl->kernels;
-    if (pl->direct_a || pl->shared_a)
-        return;
-    for (int64_t i = 0; i < rows && !is_stopped_at(i, ker->rows); i += ker->rows)
-        pack_panel_of_a(pl, b->a, b->own_a + (size_t)(i * b->depths * ker->parts) * ker->size, from + i,
-                        least(ker->rows, rows - i), b->depth, b->depths);
+    if (!b->pl->direct_a && !b->pl->shared_a)
+        pack_panels_of_a(b->pl, b->a, b->own_a, from, from + rows, b->depth, b->depths);
 }
 
 static void pack_strip(const block *b)
@@ -707,26 +720,13 @@ static void block_task(const job *w, int64_t task, char *own)
         run_chunks(&b);
 }
 
-/* Panels of A are packed several at a time, some of the depth after the other: their rows share lines of memory. */
-enum { A_PANELS = 8, A_DEPTHS = 64 };
+/* Panels of A that one task packs. */
+enum { A_PANELS = 8 };
 
 static int64_t groups_of_a(const job *w)
 {
     int64_t rows = w->pl->kernels->rows * A_PANELS;
     return w->pl->shared_a && w->from == 0 ? (w->pl->p.m + rows - 1) / rows : 0;
-}
-
-static void pack_group_of_a(const job *w, const char *a, int64_t first, int64_t depth, int64_t depths)
-{
-    const plan *pl = w->pl;
-    const flxi_gemm_kernels *ker = pl->kernels;
-    int64_t unit = (int64_t)ker->size * ker->parts;
-    int64_t end = least(pl->p.m, first + A_PANELS * ker->rows);
-    char *chunk = w->packed_a + depth * round_up(pl->p.m, ker->rows) * unit;
-    for (int64_t d = 0; d < depths; d += A_DEPTHS)
-        for (int64_t i = first; i < end; i += ker->rows)
-            pack_panel_of_a(pl, a, chunk + (i * depths + d * ker->rows) * unit, i, least(ker->rows, pl->p.m - i),
-                            depth + d, least(A_DEPTHS, depths - d));
 }
 
 static int64_t panels_of_b(const job *w)
@@ -753,7 +753,10 @@ static void pack_task(const job *w, int64_t task, char *own)
         pack_panel_of_b(pl, b.b, w->packed_b + packed_at(pl, depth, depths, j), w->from + j,
                         least(ker->cols, w->cols - j), depth, depths);
     } else {
-        pack_group_of_a(w, b.a, (panel - b_panels) * A_PANELS * ker->rows, depth, depths);
+        int64_t i = (panel - b_panels) * A_PANELS * ker->rows;
+        int64_t above = depth * round_up(pl->p.m, ker->rows) + i * depths;
+        pack_panels_of_a(pl, b.a, w->packed_a + above * (int64_t)ker->size * ker->parts, i,
+                         least(pl->p.m, i + A_PANELS * ker->rows), depth, depths);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gemm_turn.h: blocks of 32-bit words transposed in registers. Images with channels first meet tiles that want channels
-   last in every convolution, so this is done for each element that is read or written; products pack transposed matrices
-   with it. */
+   last in every convolution, so this is done for each element that is read or written; products pack transposed
+   matrices with it. */
 #ifndef FLXI_GEMM_TURN_H
 #define FLXI_GEMM_TURN_H
 

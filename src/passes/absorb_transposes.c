@@ -84,7 +84,7 @@ static flx_code absorb(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_
     return code;
 }
 
-/* ---- dot_general ---- */
+/* ---- dot_general, and matmul with any permutation ---- */
 
 typedef struct {
     uint32_t value;
@@ -100,8 +100,21 @@ static bool holds(const int64_t *axes, size_t n, int64_t axis)
     return false;
 }
 
-static side side_of(const flxi_node *n, uint32_t k)
+/* One matrix on the right serves all rows on the left, which need no batch axes then. */
+static side side_of_matmul(const flx_graph *g, const flxi_node *n, uint32_t k)
 {
+    int rank = flxi_type_at(g, n->in[k])->rank;
+    side s = {.value = n->in[k], .num_summed = 1, .num_batch = (size_t)flxi_type_at(g, n->in[1])->rank - 2};
+    s.summed[0] = k ? rank - 2 : rank - 1;
+    for (size_t i = 0; i < s.num_batch; i++)
+        s.batch[i] = (int64_t)i;
+    return s;
+}
+
+static side side_of(const flx_graph *g, const flxi_node *n, uint32_t k)
+{
+    if (n->op == OP_matmul)
+        return side_of_matmul(g, n, k);
     const flx_ints *summed = flxi_node_ints(n, k ? "rc" : "lc"), *batch = flxi_node_ints(n, k ? "rb" : "lb");
     side s = {.value = n->in[k], .num_summed = summed->n, .num_batch = batch->n};
     for (size_t i = 0; i < summed->n; i++)
@@ -158,7 +171,7 @@ static const flxi_node *turned_product(const flx_graph *g, const flxi_node *n, c
 
 static flx_code absorb_dot(flxi_copy *c, const flxi_node *n, bool is_turned, uint32_t result)
 {
-    side l = side_of(n, is_turned), r = side_of(n, !is_turned);
+    side l = side_of(c->from, n, is_turned), r = side_of(c->from, n, !is_turned);
     while (read_permuted(c->from, &l))
         continue;
     while (read_permuted(c->from, &r))
@@ -175,9 +188,10 @@ static flx_code absorb_dot(flxi_copy *c, const flxi_node *n, bool is_turned, uin
 
 static bool is_absorbed_dot(const flx_graph *g, const flxi_node *n)
 {
-    if (n->op != OP_dot_general)
+    bool has_one_matrix = n->op == OP_matmul && flxi_type_at(g, n->in[1])->rank == 2;
+    if (n->op != OP_dot_general && !has_one_matrix && !is_plain_product(g, n))
         return false;
-    side l = side_of(n, 0), r = side_of(n, 1);
+    side l = side_of(g, n, 0), r = side_of(g, n, 1);
     return read_permuted(g, &l) || read_permuted(g, &r);
 }
 

@@ -327,8 +327,84 @@ static flx_val as_operand(attending *t, flx_val v, uint32_t i, const flxi_heads 
                          type->dtype);
 }
 
+/* ---- Causal attention in parts ---- */
+
+/* Queries that cannot see the last keys are computed without them: with many tokens that is half of the work. Parts
+   have about as many queries as this: fewer would make products too small, more would leave more to mask. */
+enum { PART_QUERIES = 256, MOST_PARTS = 8 };
+
+typedef struct {
+    int64_t queries, keys; /* of all parts */
+    int64_t each;          /* queries of a part; 0: there are no parts */
+    int axis;              /* of tokens, in all operands */
+} causal_parts;
+
+static causal_parts find_parts(const flxi_site *s)
+{
+    const flxi_attention_attrs *a = s->attrs;
+    causal_parts p = {.axis = a->layout == HEADS_BHSD ? 2 : 1};
+    flx_dim queries = flxi_typeof(s, s->x[0])->dims[p.axis];
+    flx_dim keys = flxi_agreed_dim(flxi_typeof(s, s->x[1])->dims[p.axis], flxi_typeof(s, s->x[2])->dims[p.axis]);
+    if (a->mask_kind != MASK_CAUSAL || !flxi_dim_is_number(queries) || !flxi_dim_is_number(keys) || queries > keys ||
+        queries < 2 * PART_QUERIES || queries < keys / 4) /* nearly all keys are seen by all */
+        return p;
+    p.queries = queries;
+    p.keys = keys;
+    p.each = queries / MOST_PARTS > PART_QUERIES ? (queries + MOST_PARTS - 1) / MOST_PARTS : PART_QUERIES;
+    return p;
+}
+
+/* The same op for the queries of the part that begins at `from`, and the keys that they see. */
+static flx_val attend_part(flxi_site *s, const causal_parts *p, const flx_val *x, int64_t from)
+{
+    flx_graph *g = s->g;
+    flx_val part[4];
+    int64_t queries = p->queries - from < p->each ? p->queries - from : p->each;
+    int64_t keys = p->keys - p->queries + from + queries;
+    part[0] = flx_narrow(g, x[0], p->axis, from, queries);
+    part[1] = flx_narrow(g, x[1], p->axis, 0, keys);
+    part[2] = flx_narrow(g, x[2], p->axis, 0, keys);
+    if (s->nin > 3)
+        part[3] = flx_narrow(g, x[3], p->axis, from, queries);
+    return flxi_emit1(s, NULL, part, s->nin);
+}
+
+/* Zeros for the keys that a part does not see. */
+static flx_val with_all_keys(flxi_site *s, const causal_parts *p, flx_val d)
+{
+    const flx_type *t = flxi_typeof(s, d);
+    int64_t zeros[FLX_MAX_RANK] = {0}, after[FLX_MAX_RANK] = {0};
+    size_t rank = (size_t)t->rank;
+    after[p->axis] = p->keys - t->dims[p->axis];
+    if (!after[p->axis])
+        return d;
+    return flx_pad(s->g, d, flxi_number(s, d, 0), ((flx_ints){zeros, rank}), ((flx_ints){after, rank}),
+                   ((flx_ints){zeros, rank}));
+}
+
+/* Results for queries are put together, those for keys are added. f16 and bf16 are rounded once, at the end. */
+static flx_val attend_in_parts(flxi_site *s, const causal_parts *p, bool is_for_keys)
+{
+    flx_val x[4], d[2 * MOST_PARTS], sum = FLX_NONE;
+    int32_t dtype = flxi_typeof(s, s->x[0])->dtype;
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = flxi_widen(s, s->x[i]);
+    for (int64_t from = 0; from < p->queries; from += p->each, n++) {
+        d[n] = attend_part(s, p, x, from);
+        if (is_for_keys)
+            sum = flxi_sum(s, sum, with_all_keys(s, p, d[n]));
+    }
+    return flxi_as_dtype(s, is_for_keys ? sum : flx_concat(s->g, d, n, p->axis), dtype);
+}
+
 static void decompose_attention(flxi_site *s, flx_val *y)
 {
+    causal_parts parts = find_parts(s);
+    if (parts.each) {
+        y[0] = attend_in_parts(s, &parts, false);
+        return;
+    }
     attending t = attend(s, s->nin > 3 ? s->x[3] : FLX_NONE);
     const flx_type *tq = flxi_typeof(s, s->x[0]);
     flxi_heads out = {t.q.n, t.q.heads, t.q.tokens, t.v.width};
@@ -362,6 +438,11 @@ static flx_val score_cotangent(attending *t, flx_val dy, bool of_bias)
 static void decompose_backward(flxi_site *s, flx_val *d)
 {
     const flxi_attention_attrs *a = s->attrs;
+    causal_parts parts = find_parts(s);
+    if (parts.each) {
+        d[0] = attend_in_parts(s, &parts, a->wrt != WRT_QUERY);
+        return;
+    }
     attending t = attend(s, s->nin > 4 ? s->x[4] : FLX_NONE);
     flxi_heads out = {t.q.n, t.q.heads, t.q.tokens, t.v.width};
     flx_val dy = flxi_to_heads(s, flxi_widen(s, s->x[3]), a->layout, &out);

@@ -427,7 +427,7 @@ static const struct {
     {"heads", LARGE("640", "6", "6", ", mask_kind=causal")},
     {"one head", LARGE("1000", "1", "1", ", softcap=3.0")},
     {"shared heads, a last block", LARGE("499", "6", "3", ", num_kv_heads=3, mask_kind=sliding_window, window=40")},
-    {"one head, a last block", LARGE("997", "1", "1", ", mask_kind=causal")},
+    {"one head, a last block", LARGE("997", "1", "1", ", mask_kind=sliding_window, window=996")},
 };
 
 typedef struct {

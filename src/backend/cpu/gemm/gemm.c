@@ -295,7 +295,7 @@ static void choose_memory(plan *pl)
     }
     if (pl->mode == MODE_DOT)
         return;
-    pl->shared_a = !pl->direct_a && has_n_blocks && can_share_a(pl);
+    pl->shared_a = !pl->direct_a && (has_n_blocks || p->m > pl->row_block) && can_share_a(pl);
     if (pl->shared_a)
         pl->a_bytes = aligned(pl->depth * round_up(p->m, ker->rows) * unit);
     if (pl->direct_a || pl->shared_a)

@@ -76,7 +76,7 @@ static int next(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_
 static flx_trainer *trainer(const task *k, const flx_train_options *o)
 {
     flx_error err = {0};
-    flx_trainer *t = flx_compile_training(k->g, o, NULL, &err);
+    flx_trainer *t = flx_compile_training(k->g, o, &(flx_compile_options){.optimisation = 1}, &err);
     CHECK_MADE(t, &err);
     return t;
 }

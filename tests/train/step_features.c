@@ -10,7 +10,8 @@
 
 #define SIZED .struct_size = sizeof(flx_train_options)
 
-static const flx_compile_options interpreted = {.flags = FLX_COMPILE_INTERPRET, .threads = 1};
+static const flx_compile_options interpreted = {.flags = FLX_COMPILE_INTERPRET, .threads = 1},
+                                 compiled = {.optimisation = 1};
 
 static flx_trainer *trainer_of(const flx_graph *g, const flx_train_options *o, const flx_compile_options *c)
 {
@@ -72,7 +73,7 @@ TEST(training_sets_states_and_trains_the_rest)
         CHECK_EQ_STR(flx_graph_output_name(step, i), outputs[i]);
     flx_tensor *x = numbers(ctx, FLX_F32, 2, (double[]){1, 2}), *bad = numbers(ctx, FLX_F32, 2, (double[]){NAN, 2});
     for (int way = 0; way < 2; way++) {
-        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : NULL);
+        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : &compiled);
         set(t, ctx, "p", 1, 1);
         set(t, ctx, "mean", 0, 0);
         double key = element(t, "key", 0), mean[2] = {0, 0}, p[2] = {1, 1};
@@ -151,7 +152,7 @@ TEST(training_updates_the_states_of_layers)
     flx_graph *g = normed(ctx, 1), *use = normed(ctx, 0);
     CHECK_OK(flx_graph_error(g, &err), &err);
     flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.01, .seed = 3};
-    flx_trainer *t = trainer_of(g, &o, NULL);
+    flx_trainer *t = trainer_of(g, &o, &compiled);
     flx_exec *e = flx_compile(use, NULL, &err);
     CHECK_OK(flx_params_bind(flx_trainer_params(t), e, &err), &err);
     CHECK(!flx_params_find(flx_trainer_state(t), "state_norm.mean_m"));
@@ -236,7 +237,7 @@ TEST(training_averages_parameters)
     flx_error err = {0};
     flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(square(p)) }\n", FLX_F32);
     flx_train_options o = {SIZED, .rate = 0.1, .ema = 0.75};
-    flx_trainer *t = trainer_of(g, &o, NULL), *plain = trainer_of(g, &(flx_train_options){SIZED}, &interpreted);
+    flx_trainer *t = trainer_of(g, &o, &compiled), *plain = trainer_of(g, &(flx_train_options){SIZED}, &interpreted);
     CHECK(!flx_trainer_averages(plain));
     set(t, ctx, "p", 1, 2);
     double mean = 0;
@@ -324,7 +325,7 @@ TEST(training_takes_any_graph_as_a_schedule)
     flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(p) }\n", FLX_F32);
     flx_graph *s = trainee_graph(ctx, "graph s(i: f32[]) { return div(1.0, add(i, 1.0)) }\n", FLX_F32);
     flx_train_options o = {SIZED, .rate = 0.5, .schedule = s};
-    flx_trainer *t = trainer_of(g, &o, NULL);
+    flx_trainer *t = trainer_of(g, &o, &compiled);
     CHECK(isnan(flx_trainer_rate(t)) && isnan(flx_trainer_norm(t)));
     set(t, ctx, "p", 1, 2);
     double p = 2;
@@ -375,7 +376,7 @@ TEST(training_finds_a_scale_of_the_loss)
     flx_tensor *big = numbers(ctx, FLX_F32, 0, (double[]){4});
     const flx_feed feed = {"big", big};
     for (int way = 0; way < 2; way++) {
-        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : NULL);
+        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : &compiled);
         set(t, ctx, "p", 1, 2);
         set(t, ctx, "s", 0, 0);
         int skipped = 0;
@@ -441,7 +442,7 @@ TEST(training_in_mixed_precision_lowers_the_loss)
     for (int k = 0; k < 2; k++) {
         flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.05, .epsilon = 1e-15, .seed = 4};
         o.flags = k ? FLX_TRAIN_LOSS_SCALE : 0;
-        flx_trainer *t = trainer_of(k ? mixed : wide, &o, NULL);
+        flx_trainer *t = trainer_of(k ? mixed : wide, &o, &compiled);
         for (int i = 0; i < 40; i++)
             CHECK_OK(flx_trainer_step(t, feeds, 2, i ? &last[k] : &first[k], &err), &err);
         CHECK_MSG(last[k] < 0.5 * first[k], "%g to %g", first[k], last[k]);
@@ -467,7 +468,7 @@ TEST(training_accumulates_batches_of_any_size)
                                  "  return mul(reduce_mean(x), reduce_sum(p))\n}\n",
                                  FLX_F32);
     flx_train_options o = {SIZED, .rate = 1, .accumulate = 3};
-    flx_trainer *t = trainer_of(g, &o, NULL);
+    flx_trainer *t = trainer_of(g, &o, &compiled);
     set(t, ctx, "p", 0, 0);
     double mean = 0;
     for (int k = 0; k < 6; k++) {
@@ -503,7 +504,7 @@ TEST(training_clips_each_example)
             flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .accumulate = 1 + k};
             const flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){n, 2});
             flx_tensor *x = flx_tensor_new(ctx, &type, xs, &err);
-            flx_trainer *t = trainer_of(g, &o, n == 3 ? NULL : &interpreted);
+            flx_trainer *t = trainer_of(g, &o, n == 3 ? &compiled : &interpreted);
             double p0 = element(t, "p", 0), q0 = element(t, "q", 0), d = 0, dq = 0, loss;
             for (int64_t i = 0; i < n; i++) {
                 double norm = sqrt(xs[2 * i] * xs[2 * i] + xs[2 * i + 1] * xs[2 * i + 1] + 1), f = fmin(1, 2 / norm);
@@ -541,7 +542,7 @@ TEST(training_adds_noise_to_the_sum_of_examples)
     double first[2];
     for (int k = 0; k < 2; k++) {
         flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .noise = 3, .seed = 5};
-        flx_trainer *t = trainer_of(g, &o, k ? &interpreted : NULL);
+        flx_trainer *t = trainer_of(g, &o, k ? &interpreted : &compiled);
         flx_tensor *before = flx_trainer_param(t, "p", &err);
         CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
         double sum = 0, squares = 0;

@@ -33,10 +33,9 @@ typedef struct {
     bool direct_a; /* A is read without packing */
     bool shared_a; /* A is packed once, like B */
     int64_t batches;
-    int64_t depth, chunk; /* in packed words: of `group` elements each */
-    uint32_t flip;        /* bits of packed words of A to invert, and what the sums of B then count */
-    uint32_t head_factor;
+    int64_t depth, chunk;          /* in packed words: of `group` elements each */
     int head;                      /* rows of a panel of B before those of the depth */
+    uint32_t flip, head_factor;    /* bits of words of A to invert, and the factor of the sums that make up for it */
     int64_t row_block;             /* rows of A packed at a time */
     int64_t panel;                 /* columns of a packed panel of B */
     int64_t columns;               /* of B packed at a time when shared */
@@ -258,7 +257,7 @@ static void choose_blocks(plan *pl)
         bool is_high = pl->mode != MODE_SHARED; /* columns are packed again for each block above another */
         if (pl->n_step >= 2 * width && (is_high || pl->n_step > 8 * width || pl->m_step <= 4 * ker->rows))
             pl->n_step = round_up(pl->n_step / 2, width);
-        else if (pl->m_step > ker->rows)
+        else if (pl->m_step > ker->rows && !(is_high && blocks >= pl->threads && pl->m_step < 32 * ker->rows))
             pl->m_step = round_up(pl->m_step / 2, ker->rows);
         else
             return;

@@ -16,7 +16,7 @@
 #define EFFORT_AMOUNTS(X)                                                                                        \
     X(random_graphs, 200, 800, 100000, 150, "random graphs that must obey all laws")                             \
     X(random_kernels, 100, 600, 100000, 150, "random kernels that must obey all laws")                           \
-    X(optimised_kernels, 50, 150, 1500, 60, "random kernels that go through each optimisation")                 \
+    X(optimised_kernels, 50, 150, 1500, 60, "random kernels that go through each optimisation")                  \
     X(emitted_kernels, 20, 60, 400, 20, "random kernels compiled as scalar C and as vectors")                    \
     X(compiled_graphs, 12, 36, 60, 8, "random graphs that are compiled")                                         \
     X(compiled_share, 8, 1, 1, 16, "of samples and oracle cases that are compiled, times the share of the test") \
@@ -24,7 +24,7 @@
     X(compiled_way, 0, 0, 0, 0, "1 and up: only the way of that position in runtime/compiled_ways.h")            \
     X(laws_share, 8, 1, 1, 28, "of the samples of every op that must obey the laws of derivatives and batches")  \
     X(starved_transforms, 20, 60, 600, 60, "allocations that fail in turn, for each transform and text")         \
-    X(starved_runs, 60, 150, 3000, 60, "allocations that fail in turn while a graph is compiled and run")       \
+    X(starved_runs, 60, 150, 3000, 60, "allocations that fail in turn while a graph is compiled and run")        \
     X(vector_stride, 65537, 4099, 61, 4099,                                                                      \
       "one bit pattern in this many for vector functions of f32; 1: all (hours)")                                \
     X(vector_first, -1, -1, -1, -1, "the first of these bit patterns; -1: chosen by the seed")                   \

@@ -27,7 +27,7 @@ static const char text[] =
     "  return loss, decay\n"
     "}\n";
 
-/* Random signals, and what the unknown system makes of them. */
+/* Random signals, and what the unknown system returns for them. */
 static void measure(float *x, float *seen)
 {
     for (int row = 0; row < ROWS; row++) {

@@ -2,10 +2,9 @@
 /* Low-rank adapters on a frozen, quantised model. A network learns to read digits; its weights are packed to 8 bits;
    then it learns to read the same digits in a mirror, while only two thin matrices beside each packed one are trained.
    Prints the accuracy of each stage on held-out digits, and how many numbers were trained. */
-#include "example.h"
-#include <fluxion/data.h>
+#include "digits_data.h"
 
-enum { TEST = 1000, BATCH = 50, BLOCK = 32 };
+enum { BLOCK = 32 };
 
 static const char base_text[] =
     "graph base(x: f32[N, 1, 28, 28], label: i32[N], param w0: f32[784, 128] ~ he_normal, param b0: f32[128] ~ zeros,\n"
@@ -32,30 +31,6 @@ static const char adapted_text[] =
     "  accuracy = reduce_mean(cast(eq(argmax(logits, axis=1, dtype=i32), label), to=f32))\n"
     "  return loss, accuracy\n"
     "}\n";
-
-typedef struct {
-    flx_context *ctx;
-    flx_loader *loader;
-    flx_tensor *x, *label; /* held out */
-} data;
-
-static data open_data(flx_context *ctx, int64_t rows)
-{
-    int64_t last[TEST];
-    for (int i = 0; i < TEST; i++)
-        last[i] = rows + i;
-    flx_dataset *digits = flx_digits(ctx, rows + TEST, 1, &err);
-    need(digits != NULL);
-    flx_dataset *first = flx_dataset_slice(digits, 0, rows, &err);
-    flx_loader_options batches = {.struct_size = sizeof batches, .batch = BATCH, .flags = FLX_LOADER_SHUFFLE};
-    data d = {.ctx = ctx, .loader = flx_loader_new(first, &batches, &err)};
-    d.x = flx_dataset_gather(digits, "x", last, TEST, &err);
-    d.label = flx_dataset_gather(digits, "label", last, TEST, &err);
-    need(d.loader && d.x && d.label);
-    flx_dataset_free(first);
-    flx_dataset_free(digits);
-    return d;
-}
 
 /* The accuracy on the held-out digits. */
 static double test(const data *d, const flx_graph *g, const flx_params *set)
@@ -140,9 +115,7 @@ int main(int argc, char **argv)
     flx_params_release(set);
     flx_graph_release(adapted);
     flx_graph_release(base);
-    flx_tensor_release(d.x);
-    flx_tensor_release(d.label);
-    flx_loader_free(d.loader);
+    close_data(&d);
     flx_context_free(ctx);
     return verdict(quick ? accuracy[2] > accuracy[1] + 0.2 : accuracy[0] > 0.95 && accuracy[2] > 0.9);
 }

@@ -19,7 +19,7 @@ static const char text[] =
 
 static const char *const params[PARAMS] = {"w1", "b1", "w2", "b2", "w3", "b3"};
 
-/* One task: outputs are the error on the points x, y of the question after a step on those of the support, and before. */
+/* One task. Outputs are the errors on the points x, y: after a step on the points of the support, and before it. */
 static flx_graph *build_task(flx_context *ctx, const flx_graph *error)
 {
     flx_graph *slope = flx_grad(error, params, PARAMS, NULL, &err), *g = flx_graph_new(ctx, "task");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network of two layers learns to read drawn digits, and an HTML file shows how: curves of the loss, the rate and the
-   accuracy, the training step as a graph, digits that it reads wrongly, and which digits it confuses. Prints a progress
-   bar and the accuracy on digits that were not trained on, and writes digits.html to the current folder. */
+   accuracy, the training step as a graph, digits that it reads wrongly, and which digits it confuses. Prints the loss
+   of each epoch and the accuracy on digits that were not trained on, and writes digits.html to the current folder. */
 #include "example.h"
 #include <fluxion/data.h>
 #include <fluxion/nn.h>
 #include <fluxion/report.h>
 
-enum { TEST = 500, BATCH = 50 };
+enum { TEST = 500, BATCH = 50, EPOCHS = 8 };
 
 /* Outputs: the loss, the accuracy and the digits that the network reads. */
 static flx_graph *build(flx_context *ctx)
@@ -61,30 +61,33 @@ static double show_mistakes(flx_context *ctx, flx_report *r, flx_exec *e, flx_te
     return 1 - (double)wrong / TEST;
 }
 
-static void train(flx_trainer *t, flx_loader *loader, flx_report *r, int steps)
+/* The next batch of an epoch. */
+static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *b, flx_error *e)
 {
-    for (int step = 1; step <= steps; step++) {
-        const flx_feed *feeds;
-        size_t count;
-        double loss;
-        need(flx_loader_next(loader, &feeds, &count, &err) == FLX_OK);
-        need(flx_trainer_step(t, feeds, count, &loss, &err) == FLX_OK);
-        double accuracy = flx_tensor_get(flx_trainer_output(t, "accuracy"), 0);
-        need(flx_report_add_value(r, "loss", step, loss, &err) == FLX_OK);
-        need(flx_report_add_value(r, "accuracy", step, accuracy, &err) == FLX_OK);
-        need(flx_report_add_value(r, "rate", step, flx_trainer_rate(t), &err) == FLX_OK);
-        need(flx_report_add_value(r, "norm of the gradient", step, flx_trainer_norm(t), &err) == FLX_OK);
-        if (step % (steps / 20) == 0)
-            printf("\r[%.*s%.*s] loss %.4f ", 20 * step / steps, "####################", 20 - 20 * step / steps,
-                   "                    ", loss);
-        fflush(stdout);
+    (void)epoch;
+    if (index == flx_loader_batches(user))
+        return 0;
+    return flx_loader_next(user, &b->feeds, &b->num_feeds, e) == FLX_OK ? 1 : -1;
+}
+
+/* Called after each step, and after each epoch. */
+static int show_progress(void *user, const flx_progress *p)
+{
+    flx_report *r = user;
+    if (p->is_epoch_end) {
+        double mean = p->metrics[1].value; /* of the accuracy, output 1 */
+        printf("epoch %lld of %lld: loss %.4f, accuracy %.1f %%\n", (long long)p->epoch + 1, (long long)p->num_epochs,
+               p->metrics[0].value, 100 * mean);
+        return flx_report_add_value(r, "accuracy", p->total_steps, mean, &err) != FLX_OK;
     }
-    puts("");
+    return flx_report_add_value(r, "loss", p->total_steps, p->loss, &err) != FLX_OK ||
+           flx_report_add_value(r, "rate", p->total_steps, p->rate, &err) != FLX_OK ||
+           flx_report_add_value(r, "norm of the gradient", p->total_steps, p->norm, &err) != FLX_OK;
 }
 
 int main(int argc, char **argv)
 {
-    const int rows = is_quick(argc, argv) ? 4000 : 40000, steps = 8 * rows / BATCH;
+    const int rows = is_quick(argc, argv) ? 4000 : 40000, steps = EPOCHS * rows / BATCH;
     flx_context *ctx = flx_context_new(NULL);
     flx_dataset *digits = flx_digits(ctx, rows + TEST, 1, &err);
     need(digits != NULL);
@@ -104,7 +107,12 @@ int main(int argc, char **argv)
     flx_trainer *t = flx_compile_training(g, &adamw, NULL, &err);
     flx_exec *e = flx_compile(g, NULL, &err); /* the same graph, not as a training step */
     need(t && e && flx_params_bind(flx_trainer_params(t), e, &err) == FLX_OK);
-    train(t, loader, r, steps);
+    flx_fit_options fit = {.struct_size = sizeof fit, .epochs = EPOCHS};
+    fit.next = next_batch;
+    fit.next_user = loader;
+    fit.progress = show_progress;
+    fit.progress_user = r;
+    need(flx_fit(t, &fit, NULL, &err) == FLX_OK && err.code == FLX_OK);
 
     flx_tensor *x = rows_of(digits, "x", rows), *label = rows_of(digits, "label", rows);
     double accuracy = show_mistakes(ctx, r, e, x, label);

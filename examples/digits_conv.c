@@ -60,7 +60,7 @@ static double evaluate(flx_exec *e, flx_loader *test)
 
 int main(int argc, char **argv)
 {
-    const int quick = is_quick(argc, argv), rows = quick ? 1000 : 8000, epochs = quick ? 3 : 4;
+    const int quick = is_quick(argc, argv), rows = quick ? 1000 : 8000, epochs = quick ? 2 : 4;
     flx_context *ctx = flx_context_new(NULL);
     flx_dataset *digits = flx_digits(ctx, rows + 1000, 1, &err); /* the last 1000 are for the test */
     need(digits != NULL);
@@ -111,5 +111,5 @@ int main(int argc, char **argv)
     flx_dataset_free(train);
     flx_dataset_free(digits);
     flx_context_free(ctx);
-    return verdict(accuracy > (quick ? 0.65 : 0.97));
+    return verdict(accuracy > (quick ? 0.5 : 0.97));
 }

@@ -61,15 +61,6 @@ static double show_mistakes(flx_context *ctx, flx_report *r, flx_exec *e, flx_te
     return 1 - (double)wrong / TEST;
 }
 
-/* The next batch of an epoch. */
-static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *b, flx_error *e)
-{
-    (void)epoch;
-    if (index == flx_loader_batches(user))
-        return 0;
-    return flx_loader_next(user, &b->feeds, &b->num_feeds, e) == FLX_OK ? 1 : -1;
-}
-
 /* Called after each step, and after each epoch. */
 static int show_progress(void *user, const flx_progress *p)
 {
@@ -108,7 +99,7 @@ int main(int argc, char **argv)
     flx_exec *e = flx_compile(g, NULL, &err); /* the same graph, not as a training step */
     need(t && e && flx_params_bind(flx_trainer_params(t), e, &err) == FLX_OK);
     flx_fit_options fit = {.struct_size = sizeof fit, .epochs = EPOCHS};
-    fit.next = next_batch;
+    fit.next = flx_loader_batch;
     fit.next_user = loader;
     fit.progress = show_progress;
     fit.progress_user = r;

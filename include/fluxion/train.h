@@ -280,6 +280,10 @@ typedef struct flx_batch {
    with *err filled in. The first call of an epoch has `index` 0. */
 typedef int (*flx_batch_fn)(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err);
 
+/** Batches of a loader (fluxion/data.h), for flx_fit_options.next with the loader as next_user: an epoch of the fit is
+    one of the loader, or the rest of the one that it is in. A loader at its end begins again, as for validation. */
+FLX_API int flx_loader_batch(void *loader, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err);
+
 typedef struct flx_metric {
     const char *name;
     double value;

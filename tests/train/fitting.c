@@ -2,6 +2,7 @@
 /* fitting.c: the loop over epochs: which batches it takes, what it reports, when it ends, and what is left then. */
 #include "trainee.h"
 
+#include <fluxion/data.h>
 #include <fluxion/nn.h>
 #include <math.h>
 #include <string.h>
@@ -285,5 +286,39 @@ TEST(fit_refuses_wrong_options)
     flx_graph_release(other);
     flx_graph_release(wide);
     flx_trainer_free(t);
+    end(&k);
+}
+
+/* An epoch of the fit is one of the loader, the first one the rest of that which it is in; a loader of one epoch begins
+   again, as validation needs it. */
+TEST(fit_takes_the_epochs_of_a_loader)
+{
+    task k;
+    flx_error err = {0};
+    begin(&k);
+    flx_dataset *d = flx_dataset_new(k.ctx, &err);
+    CHECK_OK(flx_dataset_add(d, "x", k.x[0], &err), &err);
+    CHECK_OK(flx_dataset_add(d, "label", k.label[0], &err), &err);
+    flx_loader *l = flx_loader_new(d, &(flx_loader_options){.batch = 3}, &err);
+    flx_loader *once = flx_loader_new(d, &(flx_loader_options){.batch = 3, .epochs = 1}, &err);
+    CHECK_OK(flx_loader_seek(l, 0, 3, &err), &err);
+    flx_trainer *t = trainer(&k, NULL);
+    flx_fit_result r;
+    const flx_fit_options o = {.struct_size = sizeof o,
+                               .next = flx_loader_batch,
+                               .next_user = l,
+                               .epochs = 3,
+                               .validation = k.g,
+                               .next_validation = flx_loader_batch,
+                               .validation_user = once};
+    CHECK_OK(flx_fit(t, &o, &r, &err), &err);
+    CHECK_EQ_I64(r.epochs, 3);
+    CHECK_EQ_I64(r.steps, 2 + 3 + 3); /* of 8 rows three at a time */
+    flx_batch batch;
+    CHECK_EQ_I64(flx_loader_batch(NULL, 0, 0, &batch, &err), -1);
+    flx_trainer_free(t);
+    flx_loader_free(l);
+    flx_loader_free(once);
+    flx_dataset_free(d);
     end(&k);
 }

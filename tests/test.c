@@ -259,7 +259,7 @@ const char *test_temp_dir(void)
 
 const char *test_missing_path(const char *name)
 {
-    static char paths[8][sizeof run.temp_dir + 64];
+    static char paths[32][sizeof run.temp_dir + 64];
     static size_t count;
     for (size_t i = 0; i < count; i++)
         if (strcmp(strrchr(paths[i], '/') + 1, name) == 0)

@@ -122,8 +122,11 @@ static uint32_t small_form(narrowing *w, uint32_t value)
         if (!(in[k] = small_form(w, n->in[k])))
             return 0;
     const flxi_attr_map same = {0};
-    if (flxi_attrs_clone(g, &flxi_ops[n->op], n->attrs, &same, &attrs, w->c.err) != FLX_OK)
+    flx_error err = {0};
+    if (flxi_attrs_clone(g, &flxi_ops[n->op], n->attrs, &same, &attrs, &err) != FLX_OK) {
+        flxi_graph_fail(g, &err);
         return 0;
+    }
     return *made = flxi_add_node(g, n->op, in, n->nin, attrs);
 }
 

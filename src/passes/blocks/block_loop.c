@@ -157,9 +157,12 @@ static flx_val value_of(const making *m, uint32_t id)
 static uint32_t copy_node(making *m, const flxi_node *n, const uint32_t *in)
 {
     void *attrs = NULL;
+    flx_error err = {0};
     const flxi_attr_map same = {0};
-    if (flxi_attrs_clone(m->g, &flxi_ops[n->op], n->attrs, &same, &attrs, m->s->err) != FLX_OK)
+    if (flxi_attrs_clone(m->g, &flxi_ops[n->op], n->attrs, &same, &attrs, &err) != FLX_OK) {
+        flxi_graph_fail(m->g, &err); /* kept there: what is built on it is not looked at one by one */
         return 0;
+    }
     return flxi_add_node(m->g, n->op, in, n->nin, attrs);
 }
 

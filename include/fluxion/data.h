@@ -124,7 +124,7 @@ typedef struct flx_csv_options {
 
 /** Reads a table: fields may be quoted ("" is a quote), lines end with LF or CRLF, empty lines are skipped. A column of
     integers is i64, one of other numbers f32. A missing value, text outside of the label, and a line with another
-    number of fields are errors, with line and column. */
+    number of fields are errors, with line and column; so is a label that has fractions. */
 FLX_API flx_dataset *flx_csv_decode(flx_context *ctx, const void *bytes, size_t size, const flx_csv_options *options,
                                     flx_error *err);
 FLX_API flx_dataset *flx_csv_read(flx_context *ctx, const char *path, const flx_csv_options *options, flx_error *err);

@@ -114,7 +114,8 @@ enum {
     FLX_GROUP_NO_DECAY = 2 /* no weight decay, such as for biases */
 };
 
-/* What holds for the parameters whose names match the pattern. Of several that match, later ones prevail. */
+/* What holds for the parameters whose names match the pattern, of which there must be one: NAME otherwise. Of several
+   groups that match, later ones prevail. */
 typedef struct flx_train_group {
     const char *pattern; /* flx_name_matches() */
     uint32_t flags;      /* FLX_GROUP_… */

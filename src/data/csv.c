@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     char *name;      /* owned by the arena */
     bool is_integer; /* all so far */
+    bool is_number;  /* likewise */
 } kind;
 
 typedef struct {
@@ -164,7 +165,7 @@ static size_t plain_text(const field *f, char *out)
 static flx_code add_column(table *t, const field *f, flx_error *err)
 {
     size_t room = f ? f->size + 1 : 24;
-    kind k = {.is_integer = true, .name = flxi_new(&t->arena, char, room)};
+    kind k = {.is_integer = true, .is_number = true, .name = flxi_new(&t->arena, char, room)};
     if (!k.name)
         return flxi_oom(err, "the columns of a table");
     if (f)
@@ -220,6 +221,7 @@ static flx_code check_field(const table *t, kind *k, const field *f, bool is_lab
         return flxi_at(err, "%lld:%lld", (long long)f->line, (long long)f->column);
     }
     k->is_integer = k->is_integer && flxi_read_i64(f->at, f->size, &i);
+    k->is_number = k->is_number && is_number;
     if (is_number || is_label)
         return FLX_OK;
     flxi_printable(shown, sizeof shown, f->at, f->size);
@@ -245,6 +247,18 @@ static flx_code check_line(table *t, reader *r, flx_error *err)
     return flxi_at(err, "%lld:1", (long long)line);
 }
 
+/* Numbers with fractions are measured, not classes: numbering them would be nonsense. */
+static flx_code check_label(const table *t, flx_error *err)
+{
+    char name[64];
+    const kind *k = t->label == SIZE_MAX ? NULL : &t->kinds.at[t->label];
+    if (!k || k->is_integer || !k->is_number)
+        return FLX_OK;
+    flxi_printable(name, sizeof name, k->name, strlen(k->name));
+    return flxi_fail_hint(err, FLX_E_DTYPE, "classes are integers or text; a number to predict is not a label",
+                          "the label '%s' has numbers that are not integers", name);
+}
+
 static flx_code check_all(table *t, flx_error *err)
 {
     reader r = begin(t);
@@ -256,7 +270,7 @@ static flx_code check_all(table *t, flx_error *err)
         FLXI_TRY(check_line(t, &r, err));
         t->rows++;
     }
-    return FLX_OK;
+    return check_label(t, err);
 }
 
 /* ---- The second reading ---- */

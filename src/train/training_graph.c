@@ -97,6 +97,21 @@ static flx_code choose_all(const training_work *w, bool *chosen)
     return FLX_OK;
 }
 
+/* A group that matches nothing is a typing error: biases would decay, layers would not be frozen. */
+static flx_code check_groups(const training_work *w)
+{
+    for (size_t i = 0; i < w->o.num_groups; i++) {
+        bool is_met = false;
+        for (size_t leaf = 0; leaf < w->loss->leaves.n && !is_met; leaf++)
+            is_met = is_param(w->loss, leaf) &&
+                     flx_name_matches(w->o.groups[i].pattern, flxi_value_at(w->loss, w->loss->leaves.at[leaf])->name);
+        if (!is_met)
+            return flxi_fail(w->err, FLX_E_NAME, "training: no parameter of '%.60s' matches the group '%.60s'",
+                             w->loss->name, w->o.groups[i].pattern);
+    }
+    return FLX_OK;
+}
+
 static const char *leaf_name(const training_work *w, size_t leaf)
 {
     return flxi_value_at(w->loss, w->loss->leaves.at[leaf])->name;
@@ -591,6 +606,7 @@ static flx_code make(training_work *w)
 {
     flxi_training *t = w->t;
     w->optimiser = flxi_optimiser_at(w->o.optimiser);
+    FLXI_TRY(check_groups(w));
     FLXI_TRY(choose_params(w));
     FLXI_TRY(list_updated(w));
     FLXI_TRY(flxi_make_gradients(w));

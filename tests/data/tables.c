@@ -115,6 +115,7 @@ TEST(csv_errors_have_line_and_column)
         {"a,b\n1,\"2\"3\n", {0}, FLX_E_SYNTAX, "text follows the end of a quoted field", "2:6"},
         {"a,a\n1,2\n", {0}, FLX_E_DUP_NAME, "a column 'a' already", ""},
         {"a,b\n1,2\n", {.label = "c"}, FLX_E_NAME, "the table has no column 'c'", ""},
+        {"a,b\n1,2\n1,2.5\n", {.label = "b"}, FLX_E_DTYPE, "the label 'b' has numbers that are not integers", ""},
         {"a,b\n1,99999999999\n", {.label = "b"}, FLX_E_SIZE, "the label 99999999999 does not fit", "2:3"},
         {"a,b\n1,2\n", {.label = "b", .features = "b"}, FLX_E_DUP_NAME, "a column 'b' already", ""},
         {"a", {.separator = '"'}, FLX_E_USAGE, "34 is not a separator", ""},

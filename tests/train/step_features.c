@@ -216,6 +216,7 @@ TEST(training_groups_freeze_and_scale_by_pattern)
         flx_train_group group;
         flx_code code;
     } wrong[] = {{{.pattern = NULL}, FLX_E_USAGE},
+                 {{.pattern = "bais*"}, FLX_E_NAME},
                  {{.pattern = "*", .flags = 64}, FLX_E_USAGE},
                  {{.pattern = "*", .rate_factor = -1}, FLX_E_USAGE},
                  {{.pattern = "*", .weight_decay = NAN}, FLX_E_USAGE},

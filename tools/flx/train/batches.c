@@ -43,7 +43,7 @@ int batches_next(batches *b, flx_loader *l, const flx_graph *g, flx_error *err)
         const char *name = input_of(b, g, feeds[i].name);
         if (name)
             b->feeds[b->num_feeds++] = (flx_feed){name, feeds[i].value};
-        if (strcmp(feeds[i].name, "label") == 0)
+        if (strcmp(feeds[i].name, plan_column(b->p, "label")) == 0)
             b->labels = feeds[i].value;
     }
     return count > 0;

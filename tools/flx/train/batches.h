@@ -10,7 +10,7 @@ typedef struct {
     flx_feed *feeds; /* of the last batch */
     size_t num_feeds;
     int64_t examples;
-    const flx_tensor *labels; /* the column `label` of the last batch, or NULL */
+    const flx_tensor *labels; /* what the input `label` takes, of the last batch; or NULL */
 } batches;
 
 /* Free with batches_end(), also after a failure. */

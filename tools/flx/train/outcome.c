@@ -28,7 +28,7 @@ static int add_facts(const outcome *o)
     if (!status)
         status = add_fact(o, "memory of a step",
                           scaled_text(text, (double)flx_exec_memory(flx_trainer_exec(o->trainer)), "B"));
-    snprintf(steps, sizeof steps, "%lld of %lld", (long long)o->step, (long long)o->p->steps);
+    snprintf(steps, sizeof steps, "%lld of %lld", (long long)o->step, (long long)o->end);
     if (!status)
         status = add_fact(o, "steps", steps);
     return status ? status : add_fact(o, "optimiser", flx_optimiser_name(o->p->options.optimiser));
@@ -94,7 +94,7 @@ static bool has_classes(const outcome *o)
     return type && type->rank == 2 && type->dims[1] == (flx_dim)classes;
 }
 
-static int add_confusion(const outcome *o, const flx_params *weights)
+static int add_confusion(const outcome *o)
 {
     flx_error err = {0};
     confusion c = {.classes = (int64_t)flx_dataset_classes(o->p->data.data)};
@@ -105,7 +105,7 @@ static int add_confusion(const outcome *o, const flx_params *weights)
     for (size_t i = 0; !status && i < (size_t)c.classes; i++)
         names[i] = flx_dataset_class(o->p->data.data, i);
     if (!status &&
-        (!(c.exec = flx_compile(o->p->predict, NULL, &err)) || flx_params_bind(weights, c.exec, &err) != FLX_OK))
+        (!(c.exec = flx_compile(o->p->predict, NULL, &err)) || flx_params_bind(o->weights, c.exec, &err) != FLX_OK))
         status = report(&err, NULL);
     if (!status)
         status = count_all(o, &c);
@@ -119,13 +119,13 @@ static int add_confusion(const outcome *o, const flx_params *weights)
     return status;
 }
 
-static int add_sample(const outcome *o, const flx_params *weights)
+static int add_sample(const outcome *o)
 {
     const train_plan *p = o->p;
     const sampler_options options = {.temperature = p->sample.temperature, .seed = (uint64_t)p->seed};
     flx_error err = {0};
     char *text = NULL;
-    sampler *s = sampler_new(p->model.ctx, p->predict, weights, p->data.tokeniser, p->data.length, &options);
+    sampler *s = sampler_new(p->model.ctx, p->predict, o->weights, p->data.tokeniser, p->data.length, &options);
     if (!s)
         return STATUS_SYSTEM;
     puts("\na sample of what it has learned:\n");
@@ -153,21 +153,16 @@ static int write_report(const outcome *o, flx_report_form form, const char *name
 
 int outcome_write(const outcome *o)
 {
-    flx_error err = {0};
-    flx_params *weights = run_folder_weights(o->p->model.ctx, o->trainer, &err);
-    int status = weights ? run_folder_write_weights(o->folder, weights) : report(&err, NULL);
-    if (!status && has_classes(o))
-        status = add_confusion(o, weights);
-    if (!status && o->p->sample.tokens)
-        status = add_sample(o, weights);
+    int status = run_folder_write_weights(o->folder, o->weights);
+    if (!status && !o->is_stopped && has_classes(o))
+        status = add_confusion(o);
+    if (!status && !o->is_stopped && o->p->sample.tokens)
+        status = add_sample(o);
     if (!status)
         status = add_facts(o);
     if (!status)
         status = add_graphs(o);
     if (!status)
         status = write_report(o, FLX_REPORT_CSV, "log.csv", false);
-    if (!status)
-        status = write_report(o, FLX_REPORT_HTML, "report.html", true);
-    flx_params_release(weights);
-    return status;
+    return status ? status : write_report(o, FLX_REPORT_HTML, "report.html", true);
 }

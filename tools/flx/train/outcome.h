@@ -13,8 +13,11 @@ typedef struct {
     const flx_trainer *trainer;
     flx_loader *validation; /* NULL: none */
     batches *batches;
-    flx_report *report; /* with the curves */
-    int64_t step;       /* the last one */
+    flx_report *report;        /* with the curves */
+    const flx_params *weights; /* what is written and tried */
+    int64_t step;              /* the last one */
+    int64_t end;               /* how many there should be */
+    bool is_stopped;           /* before its end: no sample and no matrix */
 } outcome;
 
 /* Writes weights.safetensors, report.html and log.csv; prints a sample, if the plan has one. */

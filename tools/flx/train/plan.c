@@ -360,6 +360,8 @@ static int read_limits(train_plan *p)
     if (!status)
         status = settings_integer(s, &s->root, "threads", 1, 64, &p->threads);
     t->seed = (uint64_t)p->seed;
+    if (!status && p->patience && !p->validation.data)
+        return settings_fail(s, settings_take(&s->root, "patience"), "patience needs validation, or split");
     return status;
 }
 

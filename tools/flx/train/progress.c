@@ -62,20 +62,27 @@ void progress_step(progress *p, int64_t step, double loss, int64_t examples)
     char rate[24], left[24];
     double now = clock_seconds(), taken = now - p->last;
     double units = (double)examples * p->tokens, speed = taken > 0 ? units / taken : 0;
-    bool is_first = step == p->first_step + 1;
+    bool is_first = step == p->first_step + 1; /* which compiles: it says nothing about the others */
     p->last = now;
     p->examples += (double)examples;
     p->loss = is_first ? loss : 0.9 * p->loss + 0.1 * loss;
-    p->rate = is_first || p->rate == 0 ? speed : 0.95 * p->rate + 0.05 * speed;
+    p->rate = p->rate == 0 ? speed : 0.95 * p->rate + 0.05 * speed;
+    if (is_first) {
+        p->rate = 0;
+        p->begin = now;
+    }
     if (!is_first && step != p->steps && now - p->shown < (p->is_terminal ? redraw_seconds : line_seconds))
         return;
     p->shown = now;
-    double per_step = (now - p->begin) / (double)(step - p->first_step);
     if (p->is_terminal)
         put_bar(p, step);
-    fprintf(stderr, "step %lld of %lld  loss %.4f  %s %s/s  %s left%s", (long long)step, (long long)p->steps, p->loss,
-            rate_text(rate, p->rate), p->unit, time_text(left, per_step * (double)(p->steps - step)),
-            p->is_terminal ? "\033[K" : "\n");
+    fprintf(stderr, "step %lld of %lld  loss %.4f", (long long)step, (long long)p->steps, p->loss);
+    if (!is_first) {
+        double per_step = (now - p->begin) / (double)(step - p->first_step - 1);
+        fprintf(stderr, "  %s %s/s  %s left", rate_text(rate, p->rate), p->unit,
+                time_text(left, per_step * (double)(p->steps - step)));
+    }
+    fputs(p->is_terminal ? "\033[K" : "\n", stderr);
     fflush(stderr);
 }
 
@@ -93,13 +100,13 @@ static void put_metrics(const char *title, const flx_metric *metrics, size_t n)
         printf("%s%s %.4f", i ? ", " : title, metrics[i].name, metrics[i].value);
 }
 
-void progress_epoch(progress *p, const flx_progress *state, int64_t epoch)
+void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool is_whole, bool is_best)
 {
     progress_end(p);
-    printf("epoch %lld: ", (long long)epoch);
+    printf("epoch %lld%s: ", (long long)epoch, is_whole ? "" : " (part)");
     put_metrics("", state->metrics, state->num_metrics);
     put_metrics("; validation ", state->validation, state->num_validation);
-    printf("%s\n", state->num_validation && state->is_best ? " (best)" : "");
+    printf("%s\n", is_best ? " (best)" : "");
     fflush(stdout);
     p->last = clock_seconds();
 }

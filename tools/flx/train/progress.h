@@ -24,8 +24,8 @@ void progress_begin(progress *p, int64_t steps, int64_t first_step, int64_t toke
 /* After a step: `step` of all, the loss and the number of examples. */
 void progress_step(progress *p, int64_t step, double loss, int64_t examples);
 
-/* After an epoch: a line that stays. */
-void progress_epoch(progress *p, const flx_progress *state, int64_t epoch);
+/* After an epoch, or a part of one: a line that stays. */
+void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool is_whole, bool is_best);
 
 /* Removes the line that is redrawn. */
 void progress_end(progress *p);

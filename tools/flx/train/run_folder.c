@@ -2,16 +2,19 @@
 /* run_folder.c: see run_folder.h. */
 #include "train/run_folder.h"
 
+#include "args.h"
 #include "io/output.h"
 #include "report.h"
 
 #include <fluxion/checkpoint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
+static const char log_name[] = "log.csv";
 
 /* Runs `write` on FOLDER/NAME. */
 static int with_path(const char *folder, const char *name, int (*write)(const char *path, const void *user),
@@ -74,8 +77,20 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
     const struct {
         const char *key;
         int64_t number;
-    } numbers[] = {{"step", at->step}, {"epoch", at->epoch}, {"row", at->row}, {"seed", p->seed}, {"batch", p->batch}};
+    } numbers[] = {{"step", at->step},
+                   {"epoch", at->epoch},
+                   {"row", at->row},
+                   {"best_epoch", at->best_epoch},
+                   {"seed", p->seed},
+                   {"batch", p->batch},
+                   {"rows", flx_dataset_rows(p->data.data)}};
+    char best[40];
+    snprintf(best, sizeof best, "%a", at->best);
     flx_code code = flx_trainer_store(t, NULL, c, err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_set(c, "best", best, err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_set(c, "optimiser", flx_optimiser_name(p->options.optimiser), err);
     for (size_t i = 0; code == FLX_OK && i < sizeof numbers / sizeof *numbers; i++)
         code = flx_checkpoint_set_number(c, numbers[i].key, numbers[i].number, err);
     return code;
@@ -95,7 +110,7 @@ int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *
     return status;
 }
 
-/* Another seed or batch size would not give the batches that the first part of the training did not have. */
+/* With another seed, batch size or number of rows the rest of the batches would not be those that are left. */
 static int check_same(const flx_checkpoint *c, const char *path, const char *key, int64_t now)
 {
     flx_error err = {0};
@@ -108,6 +123,15 @@ static int check_same(const flx_checkpoint *c, const char *path, const char *key
                 (long long)then, key, (long long)now);
 }
 
+static int check_same_optimiser(const flx_checkpoint *c, const char *path, const train_plan *p)
+{
+    const char *then = flx_checkpoint_text(c, "optimiser"), *now = flx_optimiser_name(p->options.optimiser);
+    if (then && strcmp(then, now) == 0)
+        return STATUS_OK;
+    return fail(FLX_E_USAGE, "%s was written with optimiser = %s, but the settings have optimiser = %s", path,
+                then ? then : "?", now);
+}
+
 static int take_position(const flx_checkpoint *c, const char *path, run_position *at)
 {
     flx_error err = {0};
@@ -116,6 +140,10 @@ static int take_position(const flx_checkpoint *c, const char *path, run_position
         code = flx_checkpoint_number(c, "epoch", &at->epoch, &err);
     if (code == FLX_OK)
         code = flx_checkpoint_number(c, "row", &at->row, &err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_number(c, "best_epoch", &at->best_epoch, &err);
+    const char *best = flx_checkpoint_text(c, "best");
+    at->best = best ? strtod(best, NULL) : INFINITY;
     return code == FLX_OK ? STATUS_OK : report(&err, path);
 }
 
@@ -125,6 +153,10 @@ static int take_all(const flx_checkpoint *c, const char *path, const train_plan 
     int status = check_same(c, path, "seed", p->seed);
     if (!status)
         status = check_same(c, path, "batch", p->batch);
+    if (!status)
+        status = check_same(c, path, "rows", flx_dataset_rows(p->data.data));
+    if (!status)
+        status = check_same_optimiser(c, path, p);
     if (!status)
         status = take_position(c, path, at);
     if (status)
@@ -172,4 +204,55 @@ static int write_weights(const char *path, const void *user)
 int run_folder_write_weights(const char *folder, const flx_params *weights)
 {
     return with_path(folder, weights_name, write_weights, weights);
+}
+
+static int read_weights(const char *path, const void *user)
+{
+    flx_error err = {0};
+    flx_params *weights = (flx_params *)(uintptr_t)user;
+    return flx_params_load(weights, path, FLX_PARAMS_SURPLUS, &err) == FLX_OK ? STATUS_OK : report(&err, path);
+}
+
+int run_folder_read_weights(const char *folder, flx_params *weights)
+{
+    return with_path(folder, weights_name, read_weights, weights);
+}
+
+/* ---- The log ---- */
+
+/* A line `series,step,time,value`; others, such as the first one, say nothing. */
+static flx_code add_line(char *line, int64_t last_step, flx_report *report, flx_error *err)
+{
+    char *value = strrchr(line, ','), *time, *step;
+    int64_t at;
+    double number;
+    if (!value)
+        return FLX_OK;
+    *value++ = 0;
+    value[strcspn(value, "\r\n")] = 0;
+    if (!(time = strrchr(line, ',')))
+        return FLX_OK;
+    *time = 0;
+    if (!(step = strrchr(line, ',')))
+        return FLX_OK;
+    *step++ = 0;
+    if (!read_i64(step, &at) || !read_number(value, &number) || at > last_step)
+        return FLX_OK;
+    return flx_report_add_value(report, line, at, number, err);
+}
+
+int run_folder_read_log(const char *folder, int64_t last_step, flx_report *report_to)
+{
+    char *path = path_in(folder, log_name), *line = NULL;
+    size_t room = 0;
+    flx_error err = {0};
+    flx_code code = FLX_OK;
+    FILE *f = path ? fopen(path, "r") : NULL; /* without one, the curves begin here */
+    while (f && code == FLX_OK && getline(&line, &room, f) > 0)
+        code = add_line(line, last_step, report_to, &err);
+    if (f)
+        fclose(f);
+    free(line);
+    free(path);
+    return code == FLX_OK ? STATUS_OK : report(&err, NULL);
 }

@@ -2,18 +2,21 @@
 /* run_folder.h: the folder that a training writes: everything that is needed to continue it, and to use the model.
 
      checkpoint.safetensors   parameters, state of the optimiser, position: to resume
-     weights.safetensors      the parameters
+     weights.safetensors      the parameters, of the best epoch if there is validation
      model.flx                the graphs
      tokeniser.json           of a text, if it is not read byte by byte
-     settings.train           a copy of the settings
      report.html, log.csv     what happened */
 #ifndef FLX_RUN_FOLDER_H
 #define FLX_RUN_FOLDER_H
 
 #include "train/plan.h"
 
+#include <fluxion/report.h>
+
 typedef struct {
     int64_t step, epoch, row; /* done; where the loader continues */
+    int64_t best_epoch;       /* of the validation so far, from 1; 0: none */
+    double best;              /* its loss */
 } run_position;
 
 /* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
@@ -27,9 +30,13 @@ int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *
 /* Reads them back. BAD_INPUT when the checkpoint is of another training. */
 int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at);
 
+/* Adds the curves of an earlier part of the training, up to this step, to the report. */
+int run_folder_read_log(const char *folder, int64_t last_step, flx_report *report);
+
 /* What the model is used with: copies of the parameters, or of their averages if the trainer has them. */
 flx_params *run_folder_weights(flx_context *ctx, const flx_trainer *t, flx_error *err);
-/* Writes them to weights.safetensors. */
+/* Writes them to weights.safetensors, and reads them from there. */
 int run_folder_write_weights(const char *folder, const flx_params *weights);
+int run_folder_read_weights(const char *folder, flx_params *weights);
 
 #endif

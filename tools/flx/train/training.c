@@ -24,7 +24,10 @@ typedef struct {
     flx_loader *loader, *validation;
     batches batches;
     run_position at, before; /* after the last complete step; before the batch that came after it */
-    int64_t epoch_now;       /* of the loader, when the fit began this epoch */
+    int64_t epoch_now;       /* of the loader, when the fit began this epoch … */
+    int64_t row_then;        /* … and its position then */
+    int64_t end;             /* the last step of this run */
+    flx_params *best;        /* weights of the best epoch, or NULL */
     progress progress;
     flx_report *report;
     int64_t every; /* steps between two points of a curve */
@@ -48,9 +51,13 @@ static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *batch
     int64_t at, row;
     (void)epoch;
     flx_loader_position(t->loader, &at, &row);
-    if (index == 0)
+    if (index == 0) {
         t->epoch_now = at;
-    t->before = (run_position){.step = t->at.step, .epoch = at, .row = row};
+        t->row_then = row;
+    }
+    t->before = t->at;
+    t->before.epoch = at;
+    t->before.row = row;
     if (at != t->epoch_now)
         return 0;
     return take_batch(t, t->loader, t->p->loss, batch, err);
@@ -90,6 +97,13 @@ static void save(training *t)
     t->saved = clock_seconds();
 }
 
+/* The end of an epoch saves after its validation: see after_epoch(). */
+static bool is_time_to_save(const training *t)
+{
+    bool is_due = t->p->save_every ? t->at.step % t->p->save_every == 0 : clock_seconds() - t->saved > 60;
+    return is_due && t->at.row > 0;
+}
+
 static void after_step(training *t, const flx_progress *state)
 {
     t->at.step++;
@@ -99,10 +113,44 @@ static void after_step(training *t, const flx_progress *state)
         point(t, "loss/step", state->loss);
         point(t, "rate", state->rate);
         point(t, "gradient norm", state->norm);
-        point(t, t->p->data.is_text ? "tokens per second" : "examples per second", t->progress.rate);
+        if (t->progress.rate > 0)
+            point(t, t->p->data.is_text ? "tokens per second" : "examples per second", t->progress.rate);
     }
-    if (t->p->save_every ? t->at.step % t->p->save_every == 0 : clock_seconds() - t->saved > 60)
+    if (is_time_to_save(t))
         save(t);
+}
+
+/* Keeps the weights of the best epoch, in memory and in the folder. */
+static void keep_best(training *t, double value)
+{
+    flx_error err = {0};
+    flx_params *weights = run_folder_weights(t->p->model.ctx, t->trainer, &err);
+    flx_params_release(t->best);
+    t->best = weights;
+    t->at.best = value;
+    t->at.best_epoch = t->epoch_now + 1;
+    t->status = weights ? run_folder_write_weights(t->request->folder, weights) : report(&err, NULL);
+}
+
+/* Only whole epochs are compared, so that a training which was stopped finds the same best one. */
+static void after_epoch(training *t, const flx_progress *state)
+{
+    bool is_over = t->at.epoch > t->epoch_now;
+    double value = state->num_validation ? state->validation[0].value : NAN;
+    bool is_best = is_over && state->num_validation && (!t->at.best_epoch || value < t->at.best);
+    progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
+    points(t, "training", state->metrics, state->num_metrics);
+    points(t, "validation", state->validation, state->num_validation);
+    if (is_best && !t->status)
+        keep_best(t, value);
+    if (is_over && (t->p->save_every || clock_seconds() - t->saved > 60))
+        save(t);
+}
+
+/* Whether the validation has not improved for as many epochs as the plan allows. */
+static bool is_patience_over(const training *t)
+{
+    return t->p->patience && t->at.best_epoch && t->at.epoch - t->at.best_epoch >= t->p->patience;
 }
 
 static int on_progress(void *user, const flx_progress *state)
@@ -110,12 +158,9 @@ static int on_progress(void *user, const flx_progress *state)
     training *t = user;
     if (!state->is_epoch_end)
         after_step(t, state);
-    else {
-        progress_epoch(&t->progress, state, t->epoch_now + 1);
-        points(t, "training", state->metrics, state->num_metrics);
-        points(t, "validation", state->validation, state->num_validation);
-    }
-    return t->status != STATUS_OK || (t->request->steps && t->at.step >= t->request->steps);
+    else
+        after_epoch(t, state);
+    return t->status != STATUS_OK || (state->is_epoch_end && is_patience_over(t));
 }
 
 /* ---- Before ---- */
@@ -157,7 +202,7 @@ static void say_beginning(const training *t)
            flx_params_count(set), (long long)flx_dataset_rows(p->data.data));
     if (p->validation.data)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
-    printf("\n%lld steps of %lld examples with %s\n", (long long)p->steps, (long long)p->batch,
+    printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
            flx_optimiser_name(p->options.optimiser));
     fflush(stdout);
 }
@@ -197,22 +242,29 @@ static int run_dry(training *t)
     printf(", a step works in %s\n", scaled_text(text[0], (double)work, "B"));
     printf("a step: %s, %.3g ms\n", scaled_text(text[0], (double)flops_of(flx_trainer_exec(t->trainer)), "FLOP"),
            1e3 * best);
-    printf("the training takes about %.3g s\n", best * (double)t->p->steps);
+    printf("the training takes about %.3g s\n", best * (double)t->end);
     return STATUS_OK;
 }
 
-/* What is written of a training that came to its end. */
-static int conclude(training *t)
+/* What is written of a training, whether it came to its end or was stopped. */
+static int conclude(training *t, bool is_stopped)
 {
+    flx_error err = {0};
+    flx_params *last = t->best ? NULL : run_folder_weights(t->p->model.ctx, t->trainer, &err);
     const outcome o = {.p = t->p,
                        .folder = t->request->folder,
                        .trainer = t->trainer,
                        .validation = t->validation,
                        .batches = &t->batches,
                        .report = t->report,
-                       .step = t->at.step};
+                       .weights = t->best ? t->best : last,
+                       .step = t->at.step,
+                       .end = t->end,
+                       .is_stopped = is_stopped};
     save(t);
-    return t->status ? t->status : outcome_write(&o);
+    int status = t->status ? t->status : o.weights ? outcome_write(&o) : report(&err, NULL);
+    flx_params_release(last);
+    return status;
 }
 
 /* ---- The training ---- */
@@ -233,45 +285,77 @@ static int explain_numeric(training *t)
 static int stopped(training *t)
 {
     flx_stop_use(NULL);
-    save(t);
-    if (!t->status)
+    int status = conclude(t, true);
+    if (!status)
         note("stopped after step %lld; flx train --resume continues", (long long)t->at.step);
-    return t->status ? t->status : STATUS_SYSTEM;
+    return status ? status : STATUS_SYSTEM;
+}
+
+/* What ended the fit before its end. Without a single step there is nothing to keep. */
+static int failed(training *t, const flx_error *err)
+{
+    bool is_cancelled = err->code == FLX_E_CANCELLED || err->code == FLX_E_TIMEOUT;
+    t->at = t->before;
+    if (t->at.step == 0)
+        return is_cancelled ? STATUS_SYSTEM : err->code == FLX_E_NUMERIC ? explain_numeric(t) : report(err, NULL);
+    if (is_cancelled)
+        return stopped(t);
+    int status = err->code == FLX_E_NUMERIC ? explain_numeric(t) : report(err, NULL);
+    conclude(t, true);
+    return status;
 }
 
 static int fit(training *t)
 {
     const train_plan *p = t->p;
     flx_error err = {0};
-    int64_t end = t->request->steps && t->request->steps < p->steps ? t->request->steps : p->steps;
     const flx_fit_options options = {.struct_size = sizeof options,
                                      .flags = p->options.ema > 0 ? FLX_FIT_AVERAGES : 0u,
                                      .next = next_batch,
                                      .next_user = t,
                                      .epochs = p->epochs - t->at.epoch,
-                                     .max_steps = end - t->at.step,
+                                     .max_steps = t->end - t->at.step,
                                      .progress = on_progress,
                                      .progress_user = t,
                                      .validation = t->validation ? p->validated : NULL,
                                      .next_validation = t->validation ? next_validation : NULL,
-                                     .validation_user = t,
-                                     .patience = p->patience};
-    if (t->at.step >= end) {
-        printf("nothing to do: %lld of %lld steps are done\n", (long long)t->at.step, (long long)end);
-        return STATUS_OK;
+                                     .validation_user = t};
+    if (t->at.step >= t->end || is_patience_over(t)) {
+        printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
+               t->at.step < t->end ? ", and the validation does not improve" : "");
+        return conclude(t, false);
     }
-    progress_begin(&t->progress, end, t->at.step, p->data.is_text ? p->data.length : 1);
+    progress_begin(&t->progress, t->end, t->at.step, p->data.is_text ? p->data.length : 1);
     flx_code code = flx_fit(t->trainer, &options, NULL, &err);
     progress_end(&t->progress);
     if (t->status)
         return t->status;
-    t->at = code == FLX_OK ? t->at : (run_position){t->at.step, t->before.epoch, t->before.row};
-    if (code == FLX_OK)
-        return conclude(t);
-    if (code == FLX_E_CANCELLED || code == FLX_E_TIMEOUT)
-        return stopped(t);
-    int status = code == FLX_E_NUMERIC ? explain_numeric(t) : report(&err, NULL);
-    save(t);
+    if (code != FLX_OK)
+        return failed(t, &err);
+    if (is_patience_over(t) && t->at.step < t->end)
+        printf("stopped: no improvement for %lld epochs\n", (long long)p->patience);
+    if (t->at.best_epoch)
+        printf("the best epoch is %lld, with a validation loss of %.4f\n", (long long)t->at.best_epoch, t->at.best);
+    return conclude(t, false);
+}
+
+/* Parameters, state, position, the best weights and the curves so far. */
+static int resume(training *t)
+{
+    flx_error err = {0};
+    const char *folder = t->request->folder;
+    int status = run_folder_load(folder, t->p, t->trainer, &t->at);
+    if (!status && flx_loader_seek(t->loader, t->at.epoch, t->at.row, &err) != FLX_OK)
+        status = report(&err, NULL);
+    if (!status && t->at.best_epoch) {
+        t->best = run_folder_weights(t->p->model.ctx, t->trainer, &err); /* the same names and types */
+        status = t->best ? run_folder_read_weights(folder, t->best) : report(&err, NULL);
+    }
+    if (!status)
+        status = run_folder_read_log(folder, t->at.step, t->report);
+    if (!status)
+        printf("resuming after step %lld\n", (long long)t->at.step);
+    t->before = t->at;
     return status;
 }
 
@@ -286,11 +370,7 @@ static int begin(training *t)
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
         status = report(&err, NULL);
     if (!status && r->resumes)
-        status = run_folder_load(r->folder, t->p, t->trainer, &t->at);
-    if (!status && r->resumes && flx_loader_seek(t->loader, t->at.epoch, t->at.row, &err) != FLX_OK)
-        status = report(&err, NULL);
-    if (!status && r->resumes)
-        printf("resuming after step %lld\n", (long long)t->at.step);
+        status = resume(t);
     t->saved = clock_seconds();
     t->every = t->p->steps / MAX_POINTS + 1;
     return status;
@@ -299,6 +379,7 @@ static int begin(training *t)
 int training_run(const train_plan *p, const training_request *request)
 {
     training t = {.p = p, .request = request};
+    t.end = request->steps && request->steps < p->steps ? request->steps : p->steps;
     int status = make_loaders(&t);
     if (!status)
         status = compile(&t);
@@ -311,6 +392,7 @@ int training_run(const train_plan *p, const training_request *request)
     if (!status && !request->is_dry)
         status = fit(&t);
     tell_slow();
+    flx_params_release(t.best);
     flx_report_free(t.report);
     flx_trainer_free(t.trainer);
     flx_loader_free(t.loader);

@@ -225,7 +225,9 @@ static flx_code end_epoch(fit_work *w)
 {
     if (w->exec)
         FLXI_TRY(validate(w));
-    w->r.loss = w->training.weight > 0 ? w->training.at[0].value : NAN;
+    for (size_t i = 0; w->training.weight == 0 && i < w->training.n; i++) /* every step was left out */
+        w->training.at[i].value = NAN;
+    w->r.loss = w->training.at[0].value;
     double value = w->exec ? w->validation.at[0].value : w->r.loss;
     w->r.epochs = w->p.epoch + 1;
     w->p.num_validation = w->validation.n;
@@ -320,7 +322,17 @@ flx_code flx_fit(flx_trainer *t, const flx_fit_options *options, flx_fit_result 
 
 flx_val flx_accuracy(flx_graph *g, flx_val logits, flx_val labels)
 {
-    const flx_type *type = flx_val_type(g, labels);
+    const flx_type *type = flx_val_type(g, labels), *given = flx_val_type(g, logits);
     flx_val guess = flx_argmax(g, logits, -1, 0, type ? (flx_dtype)type->dtype : FLX_I32);
+    const flx_type *guessed = flx_val_type(g, guess);
+    bool agrees = type && guessed && type->rank == guessed->rank &&
+                  memcmp(type->dims, guessed->dims, (size_t)type->rank * sizeof *type->dims) == 0;
+    if (type && given && guessed && !agrees) {
+        flxi_type_text text[2];
+        flxi_graph_failf(g, FLX_E_SHAPE, "labels have the shape of logits without its last axis",
+                         "flx_accuracy: logits are %s, but labels are %s", flxi_type_str(g->ctx, given, &text[0]),
+                         flxi_type_str(g->ctx, type, &text[1]));
+        return FLX_NONE;
+    }
     return flx_reduce_mean(g, flx_cast(g, flx_eq(g, guess, labels), FLX_F32), FLX_ALL, 0);
 }

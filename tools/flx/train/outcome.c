@@ -151,18 +151,22 @@ static int write_report(const outcome *o, flx_report_form form, const char *name
     return status;
 }
 
+/* A sample may take long, and may be stopped: the report is written before it, and again with it. */
 int outcome_write(const outcome *o)
 {
+    bool has_sample = !o->is_stopped && o->p->sample.tokens;
     int status = run_folder_write_weights(o->folder, o->weights);
     if (!status && !o->is_stopped && has_classes(o))
         status = add_confusion(o);
-    if (!status && !o->is_stopped && o->p->sample.tokens)
-        status = add_sample(o);
     if (!status)
         status = add_facts(o);
     if (!status)
         status = add_graphs(o);
     if (!status)
         status = write_report(o, FLX_REPORT_CSV, "log.csv", false);
-    return status ? status : write_report(o, FLX_REPORT_HTML, "report.html", true);
+    if (!status)
+        status = write_report(o, FLX_REPORT_HTML, "report.html", !has_sample);
+    if (!status && has_sample)
+        status = add_sample(o);
+    return status || !has_sample ? status : write_report(o, FLX_REPORT_HTML, "report.html", true);
 }

@@ -3,6 +3,7 @@
 #include "train/plan.h"
 
 #include "report.h"
+#include "suggest.h"
 
 #include <fluxion/transform.h>
 #include <math.h>
@@ -13,6 +14,9 @@
 enum { MAX_NAMES = 32 };
 
 static const int64_t most_steps = INT64_C(1) << 48;
+
+/* The library takes 0 for the default; who writes it means something else. */
+static const double above_0 = 1e-300, below_1 = 1 - 0x1p-53;
 
 /* ---- Names ---- */
 
@@ -47,16 +51,33 @@ static int find_graph(const train_plan *p, const char *key, const char *usual, f
     return settings_unknown(&p->settings, given, "graph", names, n);
 }
 
+/* Perhaps it is misspelt. */
+static int no_model(const train_plan *p)
+{
+    int status = settings_fail(&p->settings, &p->settings.root, "there is no model");
+    for (const setting *part = p->settings.root.first; part; part = part->next) {
+        suggestion guess = suggest_begin(part->name);
+        suggest_consider(&guess, "model");
+        if (guess.best) {
+            hint("line %d: did you mean 'model'?", part->line);
+            return status;
+        }
+    }
+    hint("give model = \"FILE.flx\", or write the graphs after the settings");
+    return status;
+}
+
 static int open_model(train_plan *p)
 {
     const char *given = NULL;
     int status = settings_text(&p->settings, &p->settings.root, "model", &given);
     if (status)
         return status;
-    if (p->settings.has_graphs == (given != NULL))
-        return settings_fail(&p->settings, &p->settings.root,
-                             given ? "there are graphs in this file, and model = \"%s\"" : "there is no model%s",
-                             given ? given : ": give model = \"FILE.flx\", or write the graphs after the settings");
+    if (!given && !p->settings.has_graphs)
+        return no_model(p);
+    if (given && p->settings.has_graphs)
+        return settings_fail(&p->settings, settings_take(&p->settings.root, "model"),
+                             "there is a model, and there are graphs in this file: which one is it?");
     if (!given)
         return model_read(&p->model, p->settings.file, &p->settings.bytes);
     char *path = path_in(p->folder, given);
@@ -64,6 +85,25 @@ static int open_model(train_plan *p)
     p->model.path = p->model.name = given; /* the other one is freed */
     free(path);
     return status;
+}
+
+/* Parameters of another graph must be those of the loss: it is used with what was trained. */
+static int check_params(const train_plan *p, const flx_graph *g)
+{
+    for (size_t i = 0; g && i < flx_graph_input_count(g); i++) {
+        flx_val v = flx_graph_input(g, i);
+        const char *name = flx_val_name(g, v);
+        flx_val same = flx_graph_find(p->loss, name);
+        const flx_type *type = flx_val_type(g, v), *trained = same.id ? flx_val_type(p->loss, same) : NULL;
+        if (!flx_graph_input_is_param(g, i))
+            continue;
+        if (!trained || trained->dtype != type->dtype || trained->rank != type->rank ||
+            memcmp(trained->dims, type->dims, (size_t)type->rank * sizeof *type->dims) != 0)
+            return settings_fail(&p->settings, &p->settings.root,
+                                 "the parameter '%.60s' of the graph '%.60s' is %s in the loss", name,
+                                 flx_graph_name(g), trained ? "of another type" : "not");
+    }
+    return STATUS_OK;
 }
 
 static int read_model(train_plan *p)
@@ -75,11 +115,14 @@ static int read_model(train_plan *p)
         status = find_graph(p, "predict", "predict", &p->predict);
     if (!status)
         status = find_graph(p, "validate", "validate", &p->validated);
+    if (status)
+        return status;
     if (!p->loss)
         p->loss = p->model.graph;
     if (!p->validated)
         p->validated = p->loss;
-    return status;
+    status = check_params(p, p->validated);
+    return status ? status : check_params(p, p->predict);
 }
 
 /* f16 and bf16 are for the products of the training step alone: parameters stay as they are. */
@@ -204,6 +247,7 @@ static int read_optimiser(train_plan *p)
     setting *o = settings_take(&s->root, "optimiser");
     flx_train_options *t = &p->options;
     bool nesterov = false;
+    double decay = -1; /* not said */
     t->optimiser = FLX_ADAMW;
     if (!o)
         return STATUS_OK;
@@ -211,17 +255,19 @@ static int read_optimiser(train_plan *p)
         t->optimiser = flx_optimiser_find(o->text);
     if (t->optimiser < 0 || (o->kind != SETTING_CALL && o->kind != SETTING_TEXT))
         return unknown_optimiser(s, o);
-    int status = settings_number(s, o, "rate", 0, 1e6, &t->rate);
+    int status = settings_number(s, o, "rate", above_0, 1e6, &t->rate);
     if (!status)
-        status = settings_number(s, o, "momentum", 0, 1, &t->momentum);
+        status = settings_number(s, o, "momentum", above_0, below_1, &t->momentum);
     if (!status)
-        status = settings_number(s, o, "beta1", 0, 1, &t->beta1);
+        status = settings_number(s, o, "beta1", above_0, below_1, &t->beta1);
     if (!status)
-        status = settings_number(s, o, "beta2", 0, 1, &t->beta2);
+        status = settings_number(s, o, "beta2", above_0, below_1, &t->beta2);
     if (!status)
-        status = settings_number(s, o, "epsilon", 0, 1, &t->epsilon);
+        status = settings_number(s, o, "epsilon", above_0, 1, &t->epsilon);
     if (!status)
-        status = settings_number(s, o, "weight_decay", 0, 1e6, &t->weight_decay);
+        status = settings_number(s, o, "weight_decay", 0, 1e6, &decay);
+    p->has_no_decay = decay == 0;
+    t->weight_decay = decay > 0 ? decay : 0;
     if (!status)
         status = settings_bool(s, o, "nesterov", &nesterov);
     t->flags |= nesterov ? FLX_TRAIN_NESTEROV : 0u;
@@ -232,34 +278,36 @@ static int read_optimiser(train_plan *p)
 static int read_group(train_plan *p, setting *from, flx_train_group *out)
 {
     bool is_frozen = from->kind == SETTING_CALL && strcmp(from->text, "freeze") == 0;
-    double decay = -1;
+    double decay = -1, rate = -1;
     if (!is_frozen && (from->kind != SETTING_CALL || strcmp(from->text, "group") != 0))
         return settings_fail(&p->settings, from, "write group(\"PATTERN\", …) or freeze(\"PATTERN\")");
     int status = settings_operand(&p->settings, from, 0, "a pattern", &out->pattern);
     if (!status && !is_frozen)
-        status = settings_number(&p->settings, from, "rate", 0, 1e6, &out->rate_factor);
+        status = settings_number(&p->settings, from, "rate", 0, 1e6, &rate);
     if (!status && !is_frozen)
         status = settings_number(&p->settings, from, "weight_decay", 0, 1e6, &decay);
-    out->flags = is_frozen ? FLX_GROUP_FROZEN : decay == 0 ? FLX_GROUP_NO_DECAY : 0;
+    out->flags = is_frozen || rate == 0 ? FLX_GROUP_FROZEN : decay == 0 ? FLX_GROUP_NO_DECAY : 0;
     out->weight_decay = decay > 0 ? decay : 0;
+    out->rate_factor = rate > 0 ? rate : 0;
     return status ? status : settings_check_taken(&p->settings, from);
 }
 
+/* The optimiser's own `weight_decay=0` is a group of all parameters, before the others. */
 static int read_groups(train_plan *p)
 {
     setting *list = settings_take(&p->settings.root, "groups");
-    size_t n = 0;
-    if (!list)
-        return STATUS_OK;
-    if (list->kind != SETTING_LIST)
+    size_t n = 1;
+    if (list && list->kind != SETTING_LIST)
         return settings_fail(&p->settings, list, "groups must be a list: [group(\"*.b\", weight_decay=0)]");
-    for (const setting *part = list->first; part; part = part->next)
+    for (const setting *part = list ? list->first : NULL; part; part = part->next)
         n++;
-    p->groups = calloc(n + 1, sizeof *p->groups);
+    p->groups = calloc(n, sizeof *p->groups);
     if (!p->groups)
         return fail_memory();
+    if (p->has_no_decay)
+        p->groups[p->options.num_groups++] = (flx_train_group){.pattern = "*", .flags = FLX_GROUP_NO_DECAY};
     int status = STATUS_OK;
-    for (setting *part = list->first; !status && part; part = part->next)
+    for (setting *part = list ? list->first : NULL; !status && part; part = part->next)
         status = read_group(p, part, &p->groups[p->options.num_groups++]);
     p->options.groups = p->groups;
     return status;
@@ -287,7 +335,7 @@ static int read_schedule(train_plan *p)
     if (!status)
         status = settings_number(s, given, "final", 0, 1, &o.final);
     if (!status)
-        status = settings_number(s, given, "factor", 0, 1, &o.factor);
+        status = settings_number(s, given, "factor", above_0, 1, &o.factor);
     if (!status)
         status = settings_check_taken(s, given);
     if (status)
@@ -340,11 +388,11 @@ static int read_limits(train_plan *p)
     p->seed = 1;
     int status = settings_integer(s, &s->root, "seed", 0, INT64_MAX, &p->seed);
     if (!status)
-        status = settings_number(s, &s->root, "clip_norm", 0, 1e30, &t->clip_norm);
+        status = settings_number(s, &s->root, "clip_norm", above_0, 1e30, &t->clip_norm);
     if (!status)
-        status = settings_number(s, &s->root, "clip_value", 0, 1e30, &t->clip_value);
+        status = settings_number(s, &s->root, "clip_value", above_0, 1e30, &t->clip_value);
     if (!status)
-        status = settings_number(s, &s->root, "ema", 0, 1, &t->ema);
+        status = settings_number(s, &s->root, "ema", above_0, below_1, &t->ema);
     if (!status)
         status = settings_integer(s, &s->root, "accumulate", 1, 1 << 20, &t->accumulate);
     if (!status)

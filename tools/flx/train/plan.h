@@ -27,6 +27,7 @@ typedef struct {
     setting *inputs;         /* which column an input takes; NULL: that of its name */
     flx_train_options options;
     flx_train_group *groups;
+    bool has_no_decay;            /* the optimiser's weight_decay is 0 */
     flx_graph *schedule, *narrow; /* what options and loss may point to */
     int64_t batch, epochs, steps; /* steps of all epochs; the training ends with whichever comes first */
     int64_t seed, patience, save_every, threads;

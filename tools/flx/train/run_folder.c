@@ -43,29 +43,33 @@ int run_folder_make(const char *folder, bool may_have_checkpoint)
     return status ? status : output_make_folder(folder);
 }
 
-static int write_model(const char *path, const void *user)
+/* Writes the text, or finds out that the file has another one. */
+static int describe(const char *folder, const char *name, const flx_buffer *text, bool is_there, const char *what)
 {
-    const train_plan *p = user;
-    flx_buffer text = {0};
-    flx_error err = {0};
-    if (flx_module_print(p->model.module, &text, &err) != FLX_OK)
-        return report(&err, p->model.name);
-    int status = output_write(path, &text);
-    flx_buffer_free(&text);
+    file_bytes old = {0};
+    char *path = path_in(folder, name);
+    int status = !path ? fail_memory() : is_there ? file_read(path, &old) : output_write(path, text);
+    if (!status && is_there && (old.size != text->size || memcmp(old.data, text->data, old.size) != 0)) {
+        status = fail(FLX_E_USAGE, "%s is of a training with another %s", path, what);
+        hint("a training is resumed with the model and the data that it began with");
+    }
+    free(old.data);
+    free(path);
     return status;
 }
 
-static int write_tokeniser(const char *path, const void *user)
+int run_folder_describe(const char *folder, const train_plan *p, bool is_there)
 {
+    flx_buffer graphs = {0}, tokeniser = {0};
     flx_error err = {0};
-    return flx_tokeniser_write(user, path, &err) == FLX_OK ? STATUS_OK : output_failed(path, &err);
-}
-
-int run_folder_describe(const char *folder, const train_plan *p)
-{
-    int status = with_path(folder, "model.flx", write_model, p);
+    flx_code code = flx_module_print(p->model.module, &graphs, &err);
+    if (code == FLX_OK && p->data.tokeniser)
+        code = flx_tokeniser_print(p->data.tokeniser, &tokeniser, &err);
+    int status = code == FLX_OK ? describe(folder, "model.flx", &graphs, is_there, "model") : report(&err, NULL);
     if (!status && p->data.tokeniser)
-        status = with_path(folder, "tokeniser.json", write_tokeniser, p->data.tokeniser);
+        status = describe(folder, "tokeniser.json", &tokeniser, is_there, "text");
+    flx_buffer_free(&graphs);
+    flx_buffer_free(&tokeniser);
     return status;
 }
 

@@ -22,8 +22,8 @@ typedef struct {
 /* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
 int run_folder_make(const char *folder, bool may_have_checkpoint);
 
-/* Writes model, tokeniser and settings. */
-int run_folder_describe(const char *folder, const train_plan *p);
+/* Writes model and tokeniser. `is_there`: compares them with those of the folder, which a training is resumed from. */
+int run_folder_describe(const char *folder, const train_plan *p, bool is_there);
 
 /* Parameters, state and position, in a file that is replaced atomically. */
 int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at);

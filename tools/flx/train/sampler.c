@@ -155,8 +155,9 @@ static int weigh(sampler *s, const flx_tensor *logits)
     }
     if (!s->weight || !s->sorted)
         return fail_memory();
+    int64_t known = s->tokeniser ? flx_tokeniser_size(s->tokeniser) : 256; /* the model may have room for more */
     for (int64_t i = 0; i < n; i++) {
-        s->weight[i] = flx_tensor_get(logits, row + i);
+        s->weight[i] = i < known ? flx_tensor_get(logits, row + i) : -INFINITY;
         most = fmax(most, s->weight[i]);
     }
     if (n < 1 || !isfinite(most))

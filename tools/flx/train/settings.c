@@ -214,6 +214,14 @@ static int add_setting(reader *r, setting ***last, setting **out)
     return STATUS_OK;
 }
 
+static setting *find(const setting *of, const char *name)
+{
+    setting *part = of->first;
+    while (part && (!part->name || strcmp(part->name, name) != 0))
+        part = part->next;
+    return part;
+}
+
 static bool comes_equals(const reader *r)
 {
     reader ahead = *r;
@@ -231,8 +239,12 @@ static int read_parts(reader *r, setting *of, char close, bool may_be_named)
         if ((status = add_setting(r, &last, &part)))
             return status;
         if (may_be_named && r->kind == NAME && comes_equals(r)) {
-            if (!(part->name = token_text(r)))
+            const char *name = token_text(r);
+            if (!name)
                 return fail_memory();
+            if (find(of, name))
+                return token_fail(r, "'%.40s' is given twice", name);
+            part->name = name;
             next_token(r);
             next_token(r);
         }
@@ -275,14 +287,6 @@ static bool begins_graphs(const reader *r)
            ((r->size == 5 && memcmp(r->text, "graph", 5) == 0) ||
             (r->size == 6 && memcmp(r->text, "kernel", 6) == 0)) &&
            !comes_equals(r);
-}
-
-static setting *find(const setting *of, const char *name)
-{
-    setting *part = of->first;
-    while (part && (!part->name || strcmp(part->name, name) != 0))
-        part = part->next;
-    return part;
 }
 
 static int read_setting(reader *r, setting ***last)

@@ -364,9 +364,9 @@ static int begin(training *t)
     const training_request *r = t->request;
     flx_error err = {0};
     const flx_report_options options = {.struct_size = sizeof options, .title = t->p->name};
-    int status = run_folder_make(r->folder, r->resumes || r->overwrites);
+    int status = r->resumes ? STATUS_OK : run_folder_make(r->folder, r->overwrites);
     if (!status)
-        status = run_folder_describe(r->folder, t->p);
+        status = run_folder_describe(r->folder, t->p, r->resumes);
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
         status = report(&err, NULL);
     if (!status && r->resumes)

@@ -56,7 +56,7 @@ class Mlp(nn.Module):
 
 
 class Conv(nn.Module):
-    """The convolutions have no bias: its gradient is zero but for rounding, since a batch norm follows."""
+    """The convolutions have no bias: its gradient is zero except for rounding, since a batch norm follows."""
 
     def __init__(self):
         super().__init__()

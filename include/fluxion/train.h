@@ -46,8 +46,7 @@ FLX_API flx_code flx_params_set(flx_params *s, const char *name, const flx_tenso
 /** How many elements the tensors whose names match have in total; pattern NULL: all. */
 FLX_API int64_t flx_params_elements(const flx_params *s, const char *pattern);
 
-/** 1 if the name matches the pattern, in which * stands for any characters and ? for one; others stand for
-    themselves. */
+/** 1 if the name matches the pattern: * matches any characters, ? matches one, every other character itself. */
 FLX_API int flx_name_matches(const char *pattern, const char *name);
 
 /* Flags of flx_params_load. */

@@ -115,7 +115,7 @@ bool flxi_accept_point(flxi_minimising *m, const double *x, double f, const doub
 
 /* ---- Making ---- */
 
-/* Each name or pattern stands for a parameter. */
+/* Every name or pattern must match a parameter. */
 static flx_code check_names(const flxi_minimising *m, const flx_graph *g)
 {
     for (size_t k = 0; k < m->o.num_params; k++) {

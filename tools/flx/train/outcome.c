@@ -44,7 +44,7 @@ static int add_graphs(const outcome *o)
     return flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
 }
 
-/* Which class each example of the validation data was taken for. */
+/* Counts of the validation examples by their class and the class that was predicted. */
 typedef struct {
     flx_exec *exec;
     flx_tensor **outputs;

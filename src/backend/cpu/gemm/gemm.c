@@ -75,8 +75,8 @@ flxi_gemm flxi_gemm_matrices(int32_t dtype, int64_t m, int64_t n, int64_t k, int
     return p;
 }
 
-/* Chunks of equal length, so that the last one is not a stub. A panel of one chunk is a part of the second cache, and
-   what a tile of C costs to read and write is small beside what it sums. */
+/* Chunks of equal length, so that the last one is not much shorter. A panel of one chunk is a part of the second cache,
+   and what a tile of C costs to read and write is small beside what it sums. */
 int64_t flxi_gemm_chunk(int32_t dtype, int64_t depth)
 {
     int64_t most = flxi_is_complex(dtype) ? 256 : 1024;

@@ -2,6 +2,7 @@
 /* gemm_pack.c: the border of the matrix product: elements of any dtype and layout come in as panels of the type
    products are computed in, and finished sums go out, rounded or wrapped once. */
 #include "backend/cpu/gemm/gemm_engine.h"
+#include "backend/cpu/gemm/gemm_square.h"
 #include "backend/cpu/gemm/gemm_turn.h"
 #include "base/half.h"
 
@@ -99,31 +100,12 @@ static void copy_rows(const char *from, int64_t step, char *to, int64_t pitch, s
 }
 
 /* Four lines of `depths` words, turned in squares of 4 x 4. */
-typedef uint32_t word4 __attribute__((vector_size(16)));
-static inline word4 load4(const uint32_t *p)
-{
-    word4 v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
 static void turn_words(const uint32_t *s, int64_t line_step, uint32_t *d, int64_t pitch, int64_t depths)
 {
     for (int64_t k = 0; k + 4 <= depths; k += 4) {
-        word4 a = load4(s + k);
-        word4 b = load4(s + line_step + k);
-        word4 c = load4(s + 2 * line_step + k);
-        word4 e = load4(s + 3 * line_step + k);
-        word4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-        word4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-        word4 ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
-        word4 ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
-        word4 row[4] = {__builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5),
-                        __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7),
-                        __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5),
-                        __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7)};
-        for (int i = 0; i < 4; i++)
-            memcpy(d + (k + i) * pitch, &row[i], sizeof row[i]);
+        const flxi_word4 line[4] = {flxi_load_word4(s + k), flxi_load_word4(s + line_step + k),
+                                    flxi_load_word4(s + 2 * line_step + k), flxi_load_word4(s + 3 * line_step + k)};
+        flxi_turn_square(line, d + k * pitch, pitch);
     }
     for (int64_t k = depths / 4 * 4; k < depths; k++)
         for (int64_t i = 0; i < 4; i++)

@@ -2,12 +2,11 @@
 /* gemm_words.c: packs integers of 8 and 16 bits as words of two or four of them along the depth. What is stored along
    the depth is words already, and only their order changes; what is stored along the lines is interleaved. */
 #include "backend/cpu/gemm/gemm_engine.h"
+#include "backend/cpu/gemm/gemm_square.h"
 
 enum { MOST_GROUP = 4 };
 
 /* ---- Elements along the depth are neighbours ---- */
-
-typedef uint32_t word4 __attribute__((vector_size(16)));
 
 static inline uint32_t load_word(const char *p)
 {
@@ -16,32 +15,15 @@ static inline uint32_t load_word(const char *p)
     return w;
 }
 
-static inline word4 load_words(const char *p)
-{
-    word4 v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
 /* Whole words of four lines, in squares of 4 x 4. */
 static void turn_lines(const char *s, int64_t step, uint32_t *d, int64_t width, int64_t words, uint32_t flip)
 {
     int64_t w = 0;
     for (; w + 4 <= words; w += 4) {
-        word4 a = load_words(s + 4 * w) ^ flip;
-        word4 b = load_words(s + step + 4 * w) ^ flip;
-        word4 c = load_words(s + 2 * step + 4 * w) ^ flip;
-        word4 e = load_words(s + 3 * step + 4 * w) ^ flip;
-        word4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-        word4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-        word4 ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
-        word4 ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
-        word4 row[4] = {__builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5),
-                        __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7),
-                        __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5),
-                        __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7)};
-        for (int i = 0; i < 4; i++)
-            memcpy(d + (w + i) * width, &row[i], sizeof row[i]);
+        const flxi_word4 line[4] = {flxi_load_word4(s + 4 * w) ^ flip, flxi_load_word4(s + step + 4 * w) ^ flip,
+                                    flxi_load_word4(s + 2 * step + 4 * w) ^ flip,
+                                    flxi_load_word4(s + 3 * step + 4 * w) ^ flip};
+        flxi_turn_square(line, d + w * width, width);
     }
     for (; w < words; w++)
         for (int i = 0; i < 4; i++)
@@ -93,7 +75,7 @@ static inline half8 high_halves(half8 a, half8 b)
 
 static inline void store_words(uint32_t *d, half8 v, uint32_t flip)
 {
-    word4 w = (word4)v ^ flip;
+    flxi_word4 w = (flxi_word4)v ^ flip;
     memcpy(d, &w, sizeof w);
 }
 

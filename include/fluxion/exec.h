@@ -65,6 +65,9 @@ typedef struct flx_compile_options {
                                 space of the C compiler where it is less; 0: the context's limit, and 8 GiB */
     size_t guard;            /* 1 + the position of an output, a real scalar: if it is not finite, a run fails with
                                 NUMERIC, with FLX_COMPILE_ATOMIC before it overwrites an input; 0: none */
+    int64_t memory_budget;   /* bytes that one run may work in: steps are put into an order that needs less, and values
+                                are computed again instead of kept, until the plan fits; bits do not change. SIZE when
+                                that is not enough, with the least that is. Extents are compiled separately. 0: none */
 } flx_compile_options;
 
 /** Compiles a graph. A graph without symbolic dimensions (or with all of them bound by options->dims) is compiled at
@@ -144,6 +147,19 @@ FLX_API void flx_job_free(flx_job *j); /* NULL is fine; cancels and waits for th
     by the first run, once for each run that is active at the same time; where it is larger than the context's
     memory_limit, runs fail with SIZE. */
 FLX_API size_t flx_exec_memory(const flx_exec *e);
+
+/* What a run works in, and what a budget costs. */
+typedef struct flx_memory_plan {
+    uint32_t struct_size; /* sizeof(flx_memory_plan) */
+    uint32_t recomputed;  /* how many values are computed again because of the budget */
+    uint64_t bytes;       /* as flx_exec_memory() */
+    uint64_t usual_bytes; /* what it would be without a budget */
+    int64_t flops;        /* floating-point operations of a run that the budget adds, as far as ops tell them */
+} flx_memory_plan;
+
+/** Fills `out` for the extents that were compiled last; zeroes before there are any. USAGE for a size that no layout
+    has. */
+FLX_API flx_code flx_exec_memory_plan(const flx_exec *e, flx_memory_plan *out, flx_error *err);
 
 /** Which kernel, route or evaluator computes each op, what it reads and writes, and why no better way was taken, as
     text. */

@@ -592,6 +592,7 @@ static flx_code form_groups(builder *b)
     bool is_refused;
     FLXI_TRY(refuse_preferred(b));
     o.refused = b->refused;
+    o.positions = b->l->positions;
     do {
         is_refused = false;
         free_made(b);
@@ -632,7 +633,8 @@ static flx_code finish(builder *b)
     return flxi_oom(b->err, "steps");
 }
 
-flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, flx_error *err)
+flx_code flxi_routine_build(flxi_program *m, flx_graph *g, const flxi_position *positions, flxi_routine **out,
+                            flx_error *err)
 {
     flxi_routine *l = flxi_alloc(m->mem, 1, sizeof *l);
     *out = NULL;
@@ -646,7 +648,8 @@ flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, f
     l->num_uses = 1;
     flxi_arena_init(&l->arena, m->mem);
     builder b = {.m = m, .l = l, .g = g, .mem = m->mem, .err = err};
-    flx_code code = build(&b);
+    l->positions = positions ? flxi_dup(&l->arena, flxi_position, positions, g->node_count) : NULL;
+    flx_code code = positions && !l->positions ? flxi_oom(err, "steps") : build(&b);
     if (code == FLX_OK)
         code = finish(&b);
     for (size_t i = 0; code != FLX_OK && l->num_steps == 0 && i < b.steps.n; i++)

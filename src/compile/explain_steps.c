@@ -31,6 +31,8 @@ static void add_node(explainer *x, uint32_t node)
         flxi_add_char(&x->text, ' ');
         flxi_add_text(&x->text, name);
     }
+    if (x->l->positions && x->l->positions[node].is_copy)
+        flxi_add_text(&x->text, " again");
 }
 
 static void add_reason(explainer *x, const char *subject, const char *why)

@@ -32,6 +32,7 @@ typedef struct {
     uint32_t first, last; /* members, chained by `next` */
     uint32_t position;    /* in the order */
     uint32_t size;
+    uint32_t earliest, bound; /* the first position of a member, and the last of a copy */
 } group;
 
 typedef struct {
@@ -263,6 +264,10 @@ static void start_group(maker *m, uint32_t i)
     *c = (group){.first = i, .last = i, .position = i, .size = 1};
     m->parent[i] = i;
     m->order[i] = i;
+    if (m->o->positions) {
+        c->earliest = m->o->positions[i].step;
+        c->bound = m->o->positions[i].is_copy ? c->earliest : 0;
+    }
     if (m->f->kind[i] == NODE_FOLDED) {
         flxi_fold_space(m->g, n, &c->space);
         c->has_rows = true;
@@ -353,6 +358,13 @@ static bool visit(maker *m, uint32_t r, int *visits)
     return ++*visits <= MAX_VISITS && flxi_push(m->mem, &m->stack, r);
 }
 
+/* Whether what is computed again stays in its position. */
+static bool positions_fit(const maker *m, const proposal *p)
+{
+    const group *a = &m->groups[p->a], *b = &m->groups[p->b];
+    return a->earliest >= b->bound && b->earliest >= a->bound;
+}
+
 /* Whether `to`, which comes later, can be reached from `from` through others. Afterwards those between them that can be
    reached from `from` are marked. */
 static bool is_reachable(maker *m, uint32_t from, uint32_t to)
@@ -417,6 +429,8 @@ static void join(maker *m, const proposal *p)
     m->next[a->last] = b->first + 1;
     a->last = b->last;
     a->size += b->size;
+    a->earliest = b->earliest < a->earliest ? b->earliest : a->earliest;
+    a->bound = b->bound > a->bound ? b->bound : a->bound;
     a->space = p->space;
     a->has_rows = p->has_rows;
     m->parent[p->b] = p->a;
@@ -426,7 +440,7 @@ static bool join_unless_reachable(maker *m, const proposal *p)
 {
     bool is_in_order = m->groups[p->a].position < m->groups[p->b].position;
     uint32_t first = is_in_order ? p->a : p->b, last = is_in_order ? p->b : p->a;
-    if (is_reachable(m, first, last))
+    if (!positions_fit(m, p) || is_reachable(m, first, last))
         return false;
     reorder(m, first, last, p->a);
     join(m, p);

@@ -57,11 +57,19 @@ typedef struct {
     uint32_t num_groups;
 } flxi_grouping;
 
+/* Where a node belongs in a graph that was put into the order of its steps (budget/recompute.h). A copy, which computes
+   again what is not kept, joins no group with nodes of earlier positions: it would be kept after all. */
 typedef struct {
-    bool keep_apart;            /* each node is a group of its own */
-    bool evaluate_all;          /* nothing becomes a kernel: there is no compiler */
-    uint32_t max_nodes;         /* of a group; 0: the usual limit */
-    const char *const *refused; /* by node: not NULL for those that may be in no group; or NULL */
+    uint32_t step;
+    bool is_copy;
+} flxi_position;
+
+typedef struct {
+    bool keep_apart;                /* each node is a group of its own */
+    bool evaluate_all;              /* nothing becomes a kernel: there is no compiler */
+    uint32_t max_nodes;             /* of a group; 0: the usual limit */
+    const char *const *refused;     /* by node: not NULL for those that may be in no group; or NULL */
+    const flxi_position *positions; /* by node; or NULL */
 } flxi_grouping_options;
 
 /* All types must be static. When a node's own rule fails, for which memory is not the reason, *failed receives the

@@ -219,5 +219,5 @@ flx_code flxi_routine_compile(flxi_program *m, const flx_graph *g, flxi_routine 
     flx_graph *optimised;
     bool groups = !m->grouping.evaluate_all && !m->grouping.keep_apart;
     FLXI_TRY(flxi_optimise(g, m->device, groups, &optimised, &m->is_slow, err));
-    return flxi_routine_build(m, optimised, out, err);
+    return flxi_routine_build(m, optimised, NULL, out, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_program.c: steps as text: which kernel, route or op each is, what it reads and writes, and where; and
    the report that says why. */
+#include "compile/budget/fit_memory.h"
 #include "compile/program.h"
 
 static const char *const kind_names[] = {
@@ -170,12 +171,24 @@ static void count_steps(const flxi_program *m, uint32_t counts[COUNTS])
     }
 }
 
+static void print_budget(const flxi_program *m, flxi_strbuf *out)
+{
+    uint32_t values;
+    int64_t flops;
+    flxi_routine_recomputed(m->main, &values, &flops);
+    flxi_addf(out,
+              "budget %lld bytes: %u values are computed again, %lld operations on floats more; %zu bytes without\n",
+              (long long)m->options.memory_budget, values, (long long)flops, m->usual_bytes);
+}
+
 void flxi_program_report(const flxi_program *m, flxi_strbuf *out)
 {
     uint32_t counts[COUNTS] = {0};
     count_steps(m, counts);
     flxi_addf(out, "device %s, %d threads, %zu different kernels, arena %zu bytes\n", m->device->name, m->threads,
               m->kernels.n, m->main->arena_bytes);
+    if (m->usual_bytes)
+        print_budget(m, out);
     if (m->note[0])
         flxi_addf(out, "note: %s\n", m->note);
     for (int k = 0; k < COUNTS; k++)

@@ -4,6 +4,7 @@
 #include "compile/program.h"
 
 #include "base/host/stop.h"
+#include "compile/budget/fit_memory.h"
 #include "compile/log_program.h"
 #include "passes/pass.h"
 
@@ -169,20 +170,53 @@ static bool is_slow(const flxi_program *m)
     return is;
 }
 
-static flx_code compile(flxi_program *m, const flx_graph *g, const flxi_specialised_from *from,
-                        const flxi_device *device, const flx_compile_options *o, bool checks_kernels, flx_error *err)
+static flx_code compile_main(flxi_program *m, const flx_graph *g, size_t budget, flx_error *err)
 {
+    return budget ? flxi_fit_memory(m, g, budget, &m->main, err) : flxi_routine_compile(m, g, &m->main, err);
+}
+
+/* What a program is made from. */
+typedef struct {
+    const flx_graph *g;
+    const flxi_specialised_from *from;
+    const flxi_device *device;
+    const flx_compile_options *options;
+    bool checks_kernels;
+} making;
+
+static flx_code compile_once(flxi_program *m, const making *x, size_t budget, flx_error *err)
+{
+    const flx_compile_options *o = x->options;
     int64_t begin = flxi_log_clock();
-    flxi_program_init(m, g->ctx, device, o);
-    m->checks_kernels = checks_kernels;
-    FLXI_TRY(flxi_stop_or(flxi_routine_compile(m, g, &m->main, err), err));
+    flxi_program_init(m, x->g->ctx, x->device, o);
+    m->checks_kernels = x->checks_kernels;
+    FLXI_TRY(flxi_stop_or(compile_main(m, x->g, budget, err), err));
     flxi_routine_share(m, m->main, o->shares, o->num_shares);
-    FLXI_TRY(compile_kernels(m, from, err));
+    FLXI_TRY(compile_kernels(m, x->from, err));
     FLXI_TRY(flxi_routine_explain(m, m->main, err));
     FLXI_TRY(flxi_routine_plan(m, m->main, err));
     m->is_slow = is_slow(m);
-    flxi_log_program(m, g->name, flxi_log_clock() - begin);
+    flxi_log_program(m, x->g->name, flxi_log_clock() - begin);
     return FLX_OK;
+}
+
+/* What kernels need for themselves is known once they are compiled: then there is less left for the rest. */
+static flx_code compile(flxi_program *m, const making *x, flx_error *err)
+{
+    enum { MAX_TRIES = 4 };
+    size_t given = (size_t)x->options->memory_budget, budget = given, need = 0;
+    for (int i = 0; i < MAX_TRIES; i++) {
+        FLXI_TRY(compile_once(m, x, budget, err));
+        need = m->main->arena_bytes;
+        if (!given || need <= given)
+            return FLX_OK;
+        if (need - given >= budget)
+            break;
+        budget -= need - given;
+        if (i + 1 < MAX_TRIES)
+            flxi_program_free(m);
+    }
+    return flxi_fail_budget(x->g, m->usual_bytes, need, given, err);
 }
 
 /* When a device fails to compile, each kernel is checked alone, so that only the nodes of a refused one are computed in
@@ -191,10 +225,12 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_sp
                               const flxi_device *device, const flx_compile_options *o, flx_error *err)
 {
     flx_error why = {0};
-    flx_code code = compile(m, g, from, device, o, false, &why);
+    making x = {.g = g, .from = from, .device = device, .options = o};
+    flx_code code = compile(m, &x, &why);
     if (code == FLX_E_KERNEL || code == FLX_E_INTERNAL) {
         flxi_program_free(m);
-        code = compile(m, g, from, device, o, true, &why);
+        x.checks_kernels = true;
+        code = compile(m, &x, &why);
     }
     if (code != FLX_E_DEVICE && code != FLX_E_KERNEL && code != FLX_E_INTERNAL) {
         if (code != FLX_OK && err)
@@ -206,7 +242,8 @@ flx_code flxi_program_compile(flxi_program *m, const flx_graph *g, const flxi_sp
     flxi_program_free(m);
     bool is_defect = code != FLX_E_DEVICE;
     flxi_log(g->ctx, is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK, g->name, "no machine code: %.300s", why.message);
-    code = compile(m, g, NULL, device, &plain, false, err);
+    x = (making){.g = g, .device = device, .options = &plain};
+    code = compile(m, &x, err);
     snprintf(m->note, sizeof m->note, "no machine code: %.180s", why.message);
     m->is_slow = true;
     return code;

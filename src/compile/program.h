@@ -89,6 +89,7 @@ struct flxi_routine {
     bool is_offered, is_explained, is_planned;
     flx_graph *g; /* the graph that the slots and nodes are of; owned */
     flxi_arena arena;
+    const flxi_position *positions; /* by node, of a graph with copies for the sake of memory; or NULL */
     flxi_slot *slots;
     uint32_t num_slots;
     uint32_t *slot_of; /* by value: number + 1; 0: not in memory */
@@ -145,6 +146,7 @@ struct flxi_program {
     flxi_kernel_code *compiled; /* by kernel, once they are */
     flxi_device_code *code;
     flxi_routine *main;
+    size_t usual_bytes; /* what a run would take without a budget; 0: there is none */
     FLXI_VEC(flxi_shared_routine) routines;
     flxi_index routine_index; /* by the hash of the body */
     uint32_t num_routines;
@@ -153,8 +155,9 @@ struct flxi_program {
 
 /* graph → passes → groups → steps; bodies too. Takes a graph of static types. */
 flx_code flxi_routine_compile(flxi_program *m, const flx_graph *g, flxi_routine **out, flx_error *err);
-/* From a graph that went through the passes, which it takes over in any case. */
-flx_code flxi_routine_build(flxi_program *m, flx_graph *g, flxi_routine **out, flx_error *err);
+/* From a graph that went through the passes, which it takes over in any case; positions: of its nodes, or NULL. */
+flx_code flxi_routine_build(flxi_program *m, flx_graph *g, const flxi_position *positions, flxi_routine **out,
+                            flx_error *err);
 /* Offsets in the arena; after the kernels' own scratch is known. */
 flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err);
 /* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that

@@ -39,6 +39,9 @@ flx_code flxi_compile_options_read(const char *function, const flx_graph *g, con
     if (o->num_dims && !o->dims)
         return flxi_fail(err, FLX_E_USAGE, "%s: dims are missing", function);
     FLXI_TRY(check_shares(function, g, o, err));
+    if (o->memory_budget < 0)
+        return flxi_fail_hint(err, FLX_E_USAGE, "give a number of bytes, or 0 for no budget",
+                              "%s: memory_budget is %lld", function, (long long)o->memory_budget);
     FLXI_TRY(flxi_check_limits(function, o->time_limit, o->memory_limit, err));
     return flxi_check_symbols(g->symbols.at, g->symbols.n, g->name, o->dims, o->num_dims, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: a graph at each stage of compiling, as text. */
 #include "backend/devices.h"
+#include "compile/budget/fit_memory.h"
 #include "passes/pass.h"
 #include "runtime/exec.h"
 
@@ -47,7 +48,8 @@ static flx_code show_program(const flx_graph *g, const flxi_device *device, flx_
     flx_compile_options plain = *o;
     plain.threads = 1; /* the text is the same on all machines */
     flxi_program_init(&m, g->ctx, device, &plain);
-    flx_code code = flxi_routine_compile(&m, g, &m.main, err);
+    flx_code code = o->memory_budget ? flxi_fit_memory(&m, g, (size_t)o->memory_budget, &m.main, err)
+                                     : flxi_routine_compile(&m, g, &m.main, err);
     if (code == FLX_OK && stage == FLX_STAGE_LIR) {
         code = flxi_routine_plan(&m, m.main, err);
         if (code == FLX_OK)

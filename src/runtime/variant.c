@@ -8,6 +8,8 @@
    are as fast as those for one set of extents, but not all chains can be shared. If runs of one set of extents then
    take long enough in total, a second tier for it alone is made in the background, which computes the same bits. */
 #include "base/host/quiet_thread.h"
+#include "base/options.h"
+#include "compile/budget/fit_memory.h"
 #include "compile/log_program.h"
 #include "runtime/caller_memory.h"
 #include "runtime/exec.h"
@@ -110,9 +112,9 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     const flx_compile_options *o = &v->exec->options;
     flx_compile_options plain = *o;
     plain.flags |= FLX_COMPILE_INTERPRET;
-    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET);
+    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET) && !o->memory_budget;
     v->on = &v->first;
-    v->is_general = v->exec->g->symbols.n && !o->dump_dir &&
+    v->is_general = v->exec->g->symbols.n && !o->dump_dir && !o->memory_budget &&
                     !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE)) &&
                     (!v->exec->is_fixing || (o->flags & FLX_COMPILE_GENERAL));
     FLXI_TRY(compile_program(v, v->is_general && !is_later, is_later ? &plain : o, &v->first.program, err));
@@ -392,6 +394,21 @@ size_t flx_exec_memory(const flx_exec *e)
     size_t nbytes = v ? v->on->program.main->arena_bytes : 0;
     pthread_mutex_unlock(lock);
     return nbytes;
+}
+
+flx_code flx_exec_memory_plan(const flx_exec *e, flx_memory_plan *out, flx_error *err)
+{
+    flx_memory_plan full = {0};
+    if (!e || !out)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_memory_plan: an executable and where to write must be given");
+    const flxi_program *m = flxi_exec_program(e);
+    if (m) {
+        full.bytes = full.usual_bytes = m->main->arena_bytes;
+        if (m->usual_bytes > full.bytes)
+            full.usual_bytes = m->usual_bytes;
+        flxi_routine_recomputed(m->main, &full.recomputed, &full.flops);
+    }
+    return FLXI_FILL_OPTIONS(flx_memory_plan, out, &full, err);
 }
 
 size_t flxi_exec_held_bytes(const flx_exec *e)

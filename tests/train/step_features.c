@@ -659,3 +659,37 @@ TEST(training_recomputes_regions_in_less_memory)
     flx_graph_release(g);
     flx_context_free(ctx);
 }
+
+/* Nothing of the model or the options changes but the memory. */
+TEST(training_within_a_budget_has_the_same_bits)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = flx_graph_new(ctx, "deep");
+    const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){64, 32}),
+                   wt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 32});
+    flx_val h = flx_input(g, "x", &xt), w = flx_param(g, "w", &wt);
+    for (int k = 0; k < 8; k++)
+        h = flx_tanh(g, flx_matmul(g, flx_sin(g, h), w));
+    flx_output(g, flx_reduce_mean(g, flx_mul(g, h, h), FLX_ALL, 0), "loss");
+    uint64_t seed = 3;
+    flx_tensor *x = trainee_random(ctx, &xt, &seed);
+    size_t memory[2];
+    double loss[2], last[2];
+    for (int k = 0; k < 2; k++) {
+        flx_train_options o = {SIZED, .rate = 0.1, .optimiser = FLX_ADAM};
+        flx_compile_options c = {
+            .struct_size = sizeof c, .threads = 1, .optimisation = 1, .memory_budget = k ? (int64_t)memory[0] / 2 : 0};
+        flx_trainer *t = trainer_of(g, &o, &c);
+        for (int i = 0; i < 3; i++)
+            CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss[k], &err), &err);
+        memory[k] = flx_exec_memory(flx_trainer_exec(t));
+        last[k] = element(t, "w", 5);
+        flx_trainer_free(t);
+    }
+    CHECK_MSG(2 * memory[1] <= memory[0], "%zu and %zu bytes", memory[0], memory[1]);
+    CHECK(loss[0] == loss[1] && last[0] == last[1]);
+    flx_tensor_release(x);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}

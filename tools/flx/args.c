@@ -197,3 +197,21 @@ bool read_i64(const char *text, int64_t *out)
     *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     return true;
 }
+
+bool read_amount(const char *text, int64_t *out)
+{
+    static const char letters[] = "KMG";
+    char digits[32];
+    size_t n = strlen(text);
+    const char *letter = n ? strchr(letters, text[n - 1]) : NULL;
+    int shift = letter && *letter ? 10 * (int)(letter - letters + 1) : 0;
+    n -= shift > 0;
+    if (n == 0 || n >= sizeof digits)
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    if (!read_i64(digits, out) || *out < 1 || *out > INT64_MAX >> shift)
+        return false;
+    *out <<= shift;
+    return true;
+}

@@ -44,4 +44,7 @@ bool read_integer(const char *text, bool *negative, uint64_t *magnitude);
 /* The same, when it fits. */
 bool read_i64(const char *text, int64_t *out);
 
+/* A positive number of bytes, which a letter K, M or G multiplies by 2^10, 2^20 or 2^30; false otherwise. */
+bool read_amount(const char *text, int64_t *out);
+
 #endif

@@ -3,12 +3,13 @@
 #include "compiling.h"
 
 #include "io/output.h"
+#include "io/profile_table.h"
 #include "report.h"
 
 #include <string.h>
 #include <time.h>
 
-static const char *const option_names[] = {"--threads", "--no-grouping", "--no-compiler", "--cache",
+static const char *const option_names[] = {"--threads", "--no-grouping", "--no-compiler", "--cache", "--memory",
                                            "--flush",   "--dump",        "--record",      NULL};
 
 static int read_threads(const char *text, flx_compile_options *o)
@@ -34,6 +35,13 @@ static int read_cache(const char *text, flx_compile_options *o)
     return status;
 }
 
+static int read_memory(const char *text, flx_compile_options *o)
+{
+    if (!read_amount(text, &o->memory_budget))
+        return fail(FLX_E_USAGE, "--memory must be a number of bytes above 0, such as 64M or 2G, got '%s'", text);
+    return STATUS_OK;
+}
+
 int compiling_read(const args *a, const char *device, flx_compile_options *o)
 {
     *o = (flx_compile_options){.struct_size = sizeof *o};
@@ -43,7 +51,10 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
         if (args_has(a, *name))
             return fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing", *name, device);
     const char *threads = args_value(a, "--threads"), *cache = args_value(a, "--cache");
+    const char *memory = args_value(a, "--memory");
     int status = threads ? read_threads(threads, o) : STATUS_OK;
+    if (!status && memory)
+        status = read_memory(memory, o);
     if (!status && cache)
         status = read_cache(cache, o);
     if (args_has(a, "--no-grouping"))
@@ -63,6 +74,18 @@ int compiling_failed(const flx_error *err)
 {
     int status = report(err, NULL);
     return err->code == FLX_E_IO ? STATUS_SYSTEM : status;
+}
+
+void compiling_tell_memory(const flx_exec *e)
+{
+    char text[4][24];
+    flx_memory_plan p = {.struct_size = sizeof p};
+    if (flx_exec_memory_plan(e, &p, NULL))
+        return;
+    note("a run works in %llu bytes (%s)%s%s; %u values are computed again, %s", (unsigned long long)p.bytes,
+         scaled_text(text[0], (double)p.bytes, "B"), p.usual_bytes > p.bytes ? " instead of " : "",
+         p.usual_bytes > p.bytes ? scaled_text(text[1], (double)p.usual_bytes, "B") : "", (unsigned)p.recomputed,
+         scaled_text(text[2], (double)p.flops, "FLOP"));
 }
 
 size_t compiling_steps(const flx_exec *e)

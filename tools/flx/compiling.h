@@ -33,6 +33,11 @@
         "--dump", "DIR", "write the C text of the kernels to DIR/kernels_0.c, ...", MAY_BE_GIVEN \
     }
 
+#define OPTION_MEMORY                                                                                        \
+    {                                                                                                        \
+        "--memory", "BYTES", "work in so much memory, such as 64M or 2G: compute values again", MAY_BE_GIVEN \
+    }
+
 #define OPTION_RECORD                                                                                       \
     {                                                                                                       \
         "--record", "FILE", "write the graph, its inputs and options to FILE, for flx replay", MAY_BE_GIVEN \
@@ -44,6 +49,9 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o);
 
 /* What flx_compile() or a run reports: a file that cannot be written is the system's failure. */
 int compiling_failed(const flx_error *err);
+
+/* What a run will work in, and what its budget costs, on standard error. */
+void compiling_tell_memory(const flx_exec *e);
 
 /* How many steps there are. */
 size_t compiling_steps(const flx_exec *e);

@@ -145,6 +145,8 @@ static int by_size(const void *a, const void *b)
 static int measure(bench *b)
 {
     flx_error err = {0};
+    if (b->exec && b->options.memory_budget)
+        compiling_tell_memory(b->exec);
     flx_code code = b->exec ? run_first(b, &err) : FLX_OK;
     flx_code (*run)(bench *, flx_error *) = b->exec ? run_compiled : run_reference;
     if (code == FLX_OK)
@@ -355,6 +357,7 @@ static const option options[] = {
     OPTION_IN,
     {"--out", "DIR", "write each output of the last run as DIR/NAME.npy", MAY_BE_GIVEN},
     OPTION_SET,
+    OPTION_MEMORY,
     OPTION_THREADS,
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,

@@ -59,6 +59,8 @@ static int compile(results *r, const inputs *in, const flx_compile_options *give
     double start = clock_seconds();
     r->exec = flx_compile(r->model->graph, &options, &err);
     r->compile_seconds = clock_seconds() - start;
+    if (r->exec && options.memory_budget)
+        compiling_tell_memory(r->exec);
     return r->exec ? STATUS_OK : compiling_failed(&err);
 }
 
@@ -318,6 +320,7 @@ static const option options[] = {
     {"--timeout", "SECONDS", "fail if reading, compiling and running take longer together", MAY_BE_GIVEN},
     {"--memory-limit", "MB", "fail if the run needs more than this many megabytes (2^20 bytes)", MAY_BE_GIVEN},
     OPTION_RECORD,
+    OPTION_MEMORY,
     OPTION_THREADS,
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
@@ -338,6 +341,7 @@ static const char *const examples[] = {
     "flx run examples/newton.flx --in x=2 --device ref",
     "flx run examples/newton.flx --in x=2 --threads 1 --no-grouping --cache off --dump text",
     "flx run examples/newton.flx --in x=2 --no-compiler",
+    "flx run examples/heat.flx --in u0=iota --in rate=0.25 --set STEPS=10 --set N=8 --memory 64K",
     "flx run examples/newton.flx --in x=2 --trace newton.json --html newton.html",
     NULL,
 };

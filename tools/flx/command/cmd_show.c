@@ -254,6 +254,7 @@ static const option options[] = {
     {"--svg", "OUT", "write a picture", MAY_BE_GIVEN},
     {"--dot", "OUT", "write a description for Graphviz", MAY_BE_GIVEN},
     OPTION_SET,
+    OPTION_MEMORY,
     OPTION_NO_GROUPING,
     OPTION_NO_COMPILER,
     OPTION_JSON,

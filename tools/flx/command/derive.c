@@ -77,32 +77,13 @@ int choice_read(const args *a, const char *option_name, const char *const *words
     return -1;
 }
 
-/* A positive integer, followed by one of the letters K, M, G if `scaled`. */
-static bool read_count(const char *text, bool scaled, int64_t *out)
-{
-    static const char letters[] = "KMG";
-    char digits[32];
-    size_t n = strlen(text);
-    const char *letter = scaled && n ? strchr(letters, text[n - 1]) : NULL;
-    int shift = letter && *letter ? 10 * (int)(letter - letters + 1) : 0;
-    n -= shift > 0;
-    if (n == 0 || n >= sizeof digits)
-        return false;
-    memcpy(digits, text, n);
-    digits[n] = 0;
-    if (!read_i64(digits, out) || *out < 1 || *out > INT64_MAX >> shift)
-        return false;
-    *out <<= shift;
-    return true;
-}
-
 int limits_read(const args *a, flx_jacobian_options *options)
 {
     const char *chunk = args_value(a, "--chunk");
     const char *budget = args_value(a, "--budget");
-    if (chunk && !read_count(chunk, false, &options->chunk))
+    if (chunk && (!read_i64(chunk, &options->chunk) || options->chunk < 1))
         return fail(FLX_E_USAGE, "--chunk must be a positive integer, got '%s'", chunk);
-    if (budget && !read_count(budget, true, &options->budget)) {
+    if (budget && !read_amount(budget, &options->budget)) {
         int status = fail(FLX_E_USAGE, "--budget must be a number of bytes, got '%s'", budget);
         hint("write a positive integer, as in 4096, 512K, 64M or 2G");
         return status;

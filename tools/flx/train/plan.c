@@ -407,6 +407,8 @@ static int read_limits(train_plan *p)
         status = settings_integer(s, &s->root, "save_every", 1, most_steps, &p->save_every);
     if (!status)
         status = settings_integer(s, &s->root, "threads", 1, 64, &p->threads);
+    if (!status)
+        status = settings_integer(s, &s->root, "memory", 1, INT64_MAX, &p->memory);
     t->seed = (uint64_t)p->seed;
     if (!status && p->patience && !p->validation.data)
         return settings_fail(s, settings_take(&s->root, "patience"), "patience needs validation, or split");

@@ -187,7 +187,10 @@ static int make_loaders(training *t)
 static int compile(training *t)
 {
     flx_error err = {0};
-    flx_compile_options o = {.struct_size = sizeof o, .flags = FLX_COMPILE_FLUSH, .threads = (int32_t)t->p->threads};
+    flx_compile_options o = {.struct_size = sizeof o,
+                             .flags = FLX_COMPILE_FLUSH,
+                             .threads = (int32_t)t->p->threads,
+                             .memory_budget = t->p->memory};
     t->trainer = flx_compile_training(t->p->loss, &t->p->options, &o, &err);
     if (t->trainer)
         return STATUS_OK;

@@ -10,6 +10,7 @@
 #include <fluxion/graph.h>
 #include <fluxion/lower.h>
 #include <fluxion/ops.h>
+#include <fluxion/quantise.h>
 #include <fluxion/run.h>
 #include <fluxion/stop.h>
 #include <fluxion/tensor.h>

@@ -2,9 +2,9 @@
 /* widen_products.c: products of integers that are cast to a wider dtype before, so that their sums are exact, as
    widening_dot. The casts disappear where nothing else reads them, and with them the memory for the wide operands; a
    device that multiplies narrow integers does many of them at once. */
+#include "passes/dot_axes.h"
 #include "passes/pass.h"
 
-#include "graph/op/attr_access.h"
 #include "graph/op/site.h"
 #include "ops/opcode.h"
 
@@ -25,41 +25,7 @@ static uint32_t uncast(const flx_graph *g, uint32_t value)
     return is_wider ? n->in[0] : 0;
 }
 
-/* Axes as dot_general has them. */
-typedef struct {
-    int64_t summed[2], batch[FLX_MAX_RANK];
-    flx_ints lc, rc, lb, rb;
-} dot_axes;
-
-/* matmul of one matrix on the right, or of as many on both sides. */
-static bool matmul_axes(const flx_graph *g, const flxi_node *n, dot_axes *d)
-{
-    const flx_type *a = flxi_type_at(g, n->in[0]), *b = flxi_type_at(g, n->in[1]);
-    size_t batch = (size_t)b->rank - 2;
-    if (b->rank != 2 && (a->rank != b->rank || memcmp(a->dims, b->dims, batch * sizeof *a->dims) != 0))
-        return false;
-    d->summed[0] = a->rank - 1;
-    d->summed[1] = b->rank - 2;
-    for (size_t k = 0; k < batch; k++)
-        d->batch[k] = (int64_t)k;
-    d->lc = (flx_ints){&d->summed[0], 1};
-    d->rc = (flx_ints){&d->summed[1], 1};
-    d->lb = d->rb = (flx_ints){d->batch, batch};
-    return true;
-}
-
-static bool find_axes(const flx_graph *g, const flxi_node *n, dot_axes *d)
-{
-    if (n->op == OP_matmul)
-        return matmul_axes(g, n, d);
-    d->lc = *flxi_node_ints(n, "lc");
-    d->rc = *flxi_node_ints(n, "rc");
-    d->lb = *flxi_node_ints(n, "lb");
-    d->rb = *flxi_node_ints(n, "rb");
-    return true;
-}
-
-static bool is_large(const flx_graph *g, const flxi_node *n, const dot_axes *d)
+static bool is_large(const flx_graph *g, const flxi_node *n, const flxi_dot_axes *d)
 {
     const flx_type *l = flxi_type_at(g, n->in[0]);
     int64_t results, elements;
@@ -75,12 +41,12 @@ static bool is_large(const flx_graph *g, const flxi_node *n, const dot_axes *d)
 static flx_val widened(flxi_copy *c, const flxi_node *n)
 {
     const flx_graph *g = c->from;
-    dot_axes d;
-    if ((n->op != OP_matmul && n->op != OP_dot_general) || flxi_value_at(g, n->first)->pinned)
+    flxi_dot_axes d;
+    if (!flxi_find_dot_axes(g, n, &d) || flxi_value_at(g, n->first)->pinned)
         return FLX_NONE;
     uint32_t l = uncast(g, n->in[0]);
     uint32_t r = uncast(g, n->in[1]);
-    if (!l || !r || !find_axes(g, n, &d) || !is_large(g, n, &d))
+    if (!l || !r || !is_large(g, n, &d))
         return FLX_NONE;
     flx_val narrow[2] = {{c->remap.id[l], c->to->serial}, {c->remap.id[r], c->to->serial}};
     return flx_widening_dot(c->to, narrow[0], narrow[1], d.lc, d.rc, d.lb, d.rb,

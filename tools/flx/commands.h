@@ -26,6 +26,7 @@ extern const command command_kernel_run;
 extern const command command_kernel_vjp;
 extern const command command_lower;
 extern const command command_mixed;
+extern const command command_quantise;
 extern const command command_model;
 extern const command command_ops;
 extern const command command_replay;

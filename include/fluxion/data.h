@@ -51,6 +51,12 @@ FLX_API const flx_type *flx_dataset_type(const flx_dataset *d, size_t i);
 FLX_API size_t flx_dataset_classes(const flx_dataset *d);
 FLX_API const char *flx_dataset_class(const flx_dataset *d, size_t i);
 
+/** Numbers the classes of a column of labels, i32, as in this list, such as that of the data that a model was trained
+    on: a reader numbers those that it finds. The dataset then has these classes. NAME, and nothing is changed, when it
+    has a class that is not in the list. */
+FLX_API flx_code flx_dataset_use_classes(flx_dataset *d, const char *label, const char *const *classes, size_t count,
+                                         flx_error *err);
+
 /** The rows of a column that are listed, as batches have them, in a new tensor. INDEX for a row out of range. */
 FLX_API flx_tensor *flx_dataset_gather(const flx_dataset *d, const char *name, const int64_t *rows, size_t count,
                                        flx_error *err);
@@ -120,6 +126,7 @@ typedef struct flx_csv_options {
     const char *features; /* all other columns become one of this name, f32 [rows, columns]; NULL: each is a column */
     int32_t separator;    /* a character; 0: a comma */
     int32_t reserved;     /* 0 */
+    const char *target;   /* the column with the numbers to predict, f32, left out of the features; or NULL */
 } flx_csv_options;
 
 /** Reads a table: fields may be quoted ("" is a quote), lines end with LF or CRLF, empty lines are skipped. A column of
@@ -180,6 +187,10 @@ FLX_API flx_tokeniser *flx_tokeniser_parse(flx_context *ctx, const char *text, s
 FLX_API flx_code flx_tokeniser_print(const flx_tokeniser *t, flx_buffer *out, flx_error *err);
 FLX_API flx_tokeniser *flx_tokeniser_read(flx_context *ctx, const char *path, flx_error *err);
 FLX_API flx_code flx_tokeniser_write(const flx_tokeniser *t, const char *path, flx_error *err);
+
+/** Windows of a text (flx_dataset_windows()): of its bytes, or of its tokens if `t` is not NULL. */
+FLX_API flx_dataset *flx_dataset_text(flx_context *ctx, const char *text, size_t size, const flx_tokeniser *t,
+                                      int64_t length, int64_t stride, flx_error *err);
 
 /* ---- Generated data: needs no files ---- */
 

@@ -176,6 +176,23 @@ typedef struct flx_nn_block_options {
 FLX_API flx_val flx_nn_transformer_block(flx_graph *g, const char *name, flx_val x,
                                          const flx_nn_block_options *options);
 
+typedef struct flx_nn_gpt_options {
+    uint32_t struct_size; /* sizeof(flx_nn_gpt_options); 0: the layout of version 0.2 */
+    int32_t is_decoding;  /* a step of generating text: what it has seen is kept in states */
+    int64_t vocabulary;   /* tokens; 0: 256, for bytes */
+    int64_t width;        /* numbers of a token; 0: 96 */
+    int64_t layers;       /* blocks; 0: 3 */
+    int64_t heads;        /* of the attention; 0: 4 */
+    int64_t context;      /* of is_decoding: the tokens that the states have room for; 0: 64 */
+} flx_nn_gpt_options;
+
+/** A decoder of tokens [N, S], integers: the logits [N, S, vocabulary] of the token after each of them. Embedding,
+    blocks with rotary positions, rms norms and gated networks, and a projection, without biases: parameters of
+    `name`.tokens, `name`.block0 …, `name`.norm, `name`.head; an empty name is left out. With is_decoding the tokens
+    follow those of earlier steps, whose number, keys and values are the states `name`.position, `name`.keys0,
+    `name`.values0 …; all others are the same parameters (flx_generate()). */
+FLX_API flx_val flx_nn_gpt(flx_graph *g, const char *name, flx_val tokens, const flx_nn_gpt_options *options);
+
 typedef struct flx_nn_moe_options {
     uint32_t struct_size;   /* sizeof(flx_nn_moe_options); 0: the layout of version 0.2 */
     int32_t no_bias;        /* experts without b */

@@ -305,7 +305,17 @@ typedef struct flx_progress {
     size_t num_metrics;
     const flx_metric *validation;
     size_t num_validation;
+    int64_t num_steps;   /* of all epochs; 0: not known yet */
+    double recent_loss;  /* of the last steps: the mean with weights 0.9^k */
+    double speed;        /* examples per second, or tokens if there are flx_fit_options.tokens; 0: not known yet */
+    double seconds_left; /* NaN: not known yet */
+    int64_t tokens;      /* flx_fit_options.tokens */
 } flx_progress;
+
+/** Progress in words. After a step: "step 20 of 500  loss 0.1234  1.2k tokens/s  1:05 left", as far as it is known; the
+    loss is the recent one. After an epoch: "epoch 1: loss 0.1234, accuracy 0.97; validation loss 0.2". With `bar` above
+    0 a bar of that many characters precedes a step: "[####....] ". Returns `text`. */
+FLX_API const char *flx_progress_text(const flx_progress *p, int32_t bar, char *text, size_t size);
 
 /* Called after each step and after each epoch; a result other than 0 ends the fit. */
 typedef int (*flx_progress_fn)(void *user, const flx_progress *p);
@@ -333,6 +343,7 @@ typedef struct flx_fit_options {
     int64_t patience; /* the fit ends after that many epochs without improvement; 0: never */
     double min_delta; /* an improvement is larger than this */
     flx_stop *stop;   /* NULL, or ends the fit, with CANCELLED */
+    int64_t tokens;   /* of an example, for flx_progress.speed; 0: it counts examples */
 } flx_fit_options;
 
 /* Why a fit ended. */

@@ -40,7 +40,7 @@ typedef struct {
     const char *text;
     size_t size;
     FLXI_VEC(kind) kinds; /* by column */
-    size_t label;         /* its column; SIZE_MAX: none */
+    size_t label, target; /* their columns; SIZE_MAX: none */
     int64_t rows;
     flxi_strings words; /* of the label */
 } table;
@@ -175,6 +175,23 @@ static flx_code add_column(table *t, const field *f, flx_error *err)
     return flxi_push(t->arena.mem, &t->kinds, k) ? FLX_OK : flxi_oom(err, "the columns of a table");
 }
 
+/* The column of this name; SIZE_MAX without a name. */
+static flx_code find_column(const table *t, const char *name, size_t *out, flx_error *err)
+{
+    char shown[64], last[64];
+    *out = SIZE_MAX;
+    for (size_t i = 0; name && i < t->kinds.n; i++)
+        if (strcmp(t->kinds.at[i].name, name) == 0)
+            *out = i;
+    if (!name || *out != SIZE_MAX)
+        return FLX_OK;
+    flxi_printable(shown, sizeof shown, name, strlen(name));
+    flxi_printable(last, sizeof last, t->kinds.at[t->kinds.n - 1].name, strlen(t->kinds.at[t->kinds.n - 1].name));
+    flxi_fail(err, FLX_E_NAME, "the table has no column '%s'", shown);
+    flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
+    return FLX_E_NAME;
+}
+
 static flx_code read_header(table *t, reader *r, flx_error *err)
 {
     bool has_names = !(t->o.flags & FLX_CSV_NO_HEADER);
@@ -190,18 +207,8 @@ static flx_code read_header(table *t, reader *r, flx_error *err)
     }
     if (has_names)
         *r = first;
-    t->label = SIZE_MAX;
-    for (size_t i = 0; t->o.label && i < t->kinds.n; i++)
-        if (strcmp(t->kinds.at[i].name, t->o.label) == 0)
-            t->label = i;
-    if (!t->o.label || t->label != SIZE_MAX)
-        return FLX_OK;
-    char shown[64], last[64];
-    flxi_printable(shown, sizeof shown, t->o.label, strlen(t->o.label));
-    flxi_printable(last, sizeof last, t->kinds.at[t->kinds.n - 1].name, strlen(t->kinds.at[t->kinds.n - 1].name));
-    flxi_fail(err, FLX_E_NAME, "the table has no column '%s'", shown);
-    flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
-    return FLX_E_NAME;
+    FLXI_TRY(find_column(t, t->o.label, &t->label, err));
+    return find_column(t, t->o.target, &t->target, err);
 }
 
 static bool is_not_a_number(double x)
@@ -255,7 +262,8 @@ static flx_code check_label(const table *t, flx_error *err)
     if (!k || k->is_integer || !k->is_number)
         return FLX_OK;
     flxi_printable(name, sizeof name, k->name, strlen(k->name));
-    return flxi_fail_hint(err, FLX_E_DTYPE, "classes are integers or text; a number to predict is not a label",
+    return flxi_fail_hint(err, FLX_E_DTYPE,
+                          "classes are integers or text; a number to predict is a target, not a label",
                           "the label '%s' has numbers that are not integers", name);
 }
 
@@ -385,17 +393,18 @@ static flx_code add_tensor(flx_dataset *d, const char *name, flx_type type, targ
 
 static flx_code make_columns(const table *t, flx_dataset *d, target *targets, flx_error *err)
 {
-    size_t features = t->kinds.n - (t->label != SIZE_MAX);
+    size_t features = t->kinds.n - (t->label != SIZE_MAX) - (t->target != SIZE_MAX);
     target joined = {.dtype = FLX_DTYPE_NONE};
     if (t->o.features) {
         const flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){t->rows, (int64_t)features});
         FLXI_TRY(add_tensor(d, t->o.features, type, &joined, err));
     }
     for (size_t i = 0, k = 0; i < t->kinds.n; i++) {
-        bool is_label = i == t->label;
-        flx_dtype dtype = is_label ? FLX_I32 : t->kinds.at[i].is_integer ? FLX_I64 : FLX_F32;
+        bool is_label = i == t->label, is_target = i == t->target;
+        bool is_integer = t->kinds.at[i].is_integer && !is_target;
+        const flx_dtype dtype = is_label ? FLX_I32 : is_integer ? FLX_I64 : FLX_F32;
         const flx_type type = flx_type_make(dtype, 1, (flx_dim[]){t->rows});
-        if (is_label || !t->o.features)
+        if (is_label || is_target || !t->o.features)
             FLXI_TRY(add_tensor(d, t->kinds.at[i].name, type, &targets[i], err));
         else
             targets[i] = (target){FLX_F32, (float *)joined.to + k++, (int64_t)features};
@@ -421,6 +430,8 @@ static flx_code check_options(flx_csv_options *o, flx_error *err)
 {
     if (o->flags & ~(uint32_t)FLX_CSV_NO_HEADER)
         return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: unknown flags %#x", (unsigned)o->flags);
+    if (o->label && o->target && strcmp(o->label, o->target) == 0)
+        return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: one column cannot be both label and target");
     o->separator = o->separator ? o->separator : ',';
     if (o->separator < 1 || o->separator > 127 || strchr("\"\r\n", (char)o->separator))
         return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: %ld is not a separator", (long)o->separator);

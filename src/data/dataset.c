@@ -337,3 +337,17 @@ flx_dataset *flx_dataset_windows(flx_context *ctx, flx_tensor *sequence, int64_t
     flx_dataset *d = flx_dataset_new(ctx, err);
     return d ? flxi_dataset_if(d, add_windows(d, sequence, length, stride ? stride : length, err)) : NULL;
 }
+
+flx_dataset *flx_dataset_text(flx_context *ctx, const char *text, size_t size, const flx_tokeniser *t, int64_t length,
+                              int64_t stride, flx_error *err)
+{
+    const flx_type bytes = flx_type_make(FLX_U8, 1, (flx_dim[]){(flx_dim)size});
+    if (!ctx || (!text && size)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_dataset_text: context and text must not be NULL");
+        return NULL;
+    }
+    flx_tensor *tokens = t ? flx_tokeniser_encode(t, text, size, err) : flx_tensor_new(ctx, &bytes, text, err);
+    flx_dataset *d = tokens ? flx_dataset_windows(ctx, tokens, length, stride, err) : NULL;
+    flx_tensor_release(tokens);
+    return d;
+}

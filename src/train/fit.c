@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 
+#include <fluxion/data.h>
 #include <fluxion/ops.h>
 #include <math.h>
 #include <time.h>
@@ -28,6 +29,9 @@ typedef struct {
     size_t num_outputs;
     flx_tensor **best; /* by parameter: its value at the end of the best epoch */
     flx_progress p;
+    double last;        /* when the step before ended */
+    double first;       /* when the first step ended, which also compiles and says nothing about the others */
+    int64_t epoch_size; /* steps of an epoch; 0: not known yet */
     bool is_ended;
     flx_error *err;
 } fit_work;
@@ -99,6 +103,38 @@ static int next_batch(fit_work *w, flx_batch_fn fn, void *user, int64_t epoch, i
     return got < 0 ? -1 : got > 0;
 }
 
+/* ---- Progress ---- */
+
+/* How many steps there will be, from the loader or from the first epoch. */
+static int64_t steps_of_all(const fit_work *w)
+{
+    int64_t size = w->epoch_size;
+    if (!size && w->o.next == flx_loader_batch)
+        size = flx_loader_batches(w->o.next_user);
+    int64_t all = size && w->o.epochs <= INT64_MAX / size ? size * w->o.epochs : INT64_MAX;
+    if (w->o.max_steps && w->o.max_steps < all)
+        all = w->o.max_steps;
+    return all == INT64_MAX ? 0 : all;
+}
+
+/* After a step: means that follow slowly. */
+static void measure(fit_work *w, double loss, double examples)
+{
+    flx_progress *p = &w->p;
+    double now = seconds_now(), taken = now - w->last;
+    double speed = taken > 0 ? examples * (double)(w->o.tokens ? w->o.tokens : 1) / taken : p->speed;
+    int64_t after_first = w->r.steps - 1;
+    p->num_steps = steps_of_all(w);
+    if (after_first == 0)
+        w->first = now;
+    p->recent_loss = after_first == 0 || !isfinite(p->recent_loss) ? loss : 0.9 * p->recent_loss + 0.1 * loss;
+    p->speed = after_first == 0 ? 0 : p->speed == 0 ? speed : 0.95 * p->speed + 0.05 * speed;
+    p->seconds_left = after_first > 0 && p->num_steps
+                          ? (now - w->first) / (double)after_first * (double)(p->num_steps - w->r.steps)
+                          : NAN;
+    w->last = now;
+}
+
 static void report(fit_work *w, bool is_epoch_end)
 {
     w->p.is_epoch_end = is_epoch_end;
@@ -132,6 +168,7 @@ static flx_code take_step(fit_work *w, const flx_batch *b)
     w->p.total_steps = w->r.steps;
     w->p.examples += (int64_t)weight;
     w->p.loss = loss;
+    measure(w, loss, weight);
     report(w, false);
     return FLX_OK;
 }
@@ -230,6 +267,7 @@ static flx_code end_epoch(fit_work *w)
     w->r.loss = w->training.at[0].value;
     double value = w->exec ? w->validation.at[0].value : w->r.loss;
     w->r.epochs = w->p.epoch + 1;
+    w->epoch_size = w->epoch_size ? w->epoch_size : w->p.step;
     w->p.num_validation = w->validation.n;
     w->p.is_best = value < w->r.best_loss - w->o.min_delta;
     if (w->p.is_best) {
@@ -239,6 +277,7 @@ static flx_code end_epoch(fit_work *w)
             FLXI_TRY(keep_best(w));
     }
     report(w, true);
+    w->last = seconds_now(); /* the validation is not part of the next step */
     if (!w->is_ended && w->o.patience && w->p.epoch - w->r.best_epoch >= w->o.patience) {
         w->is_ended = true;
         w->r.reason = FLX_FIT_NO_IMPROVEMENT;
@@ -275,7 +314,11 @@ static flx_code fit(fit_work *w)
     w->p = (flx_progress){.num_epochs = w->o.epochs,
                           .metrics = w->training.at,
                           .num_metrics = w->training.n,
-                          .validation = w->validation.at};
+                          .validation = w->validation.at,
+                          .num_steps = steps_of_all(w),
+                          .seconds_left = NAN,
+                          .tokens = w->o.tokens};
+    w->last = seconds_now();
     w->r.best_loss = INFINITY;
     flx_code code = FLX_OK;
     for (int64_t e = 0; code == FLX_OK && e < w->o.epochs && !is_over(w); e++)
@@ -291,8 +334,9 @@ static flx_code check(flx_fit_options *o, const flx_trainer *t, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "flx_fit: unknown flags 0x%x", (unsigned)o->flags);
     if (!o->next || (o->validation && !o->next_validation))
         return flxi_fail(err, FLX_E_USAGE, "flx_fit: a source of batches must be given");
-    if (o->epochs < 0 || o->max_steps < 0 || o->patience < 0 || !(o->min_delta >= 0))
-        return flxi_fail(err, FLX_E_USAGE, "flx_fit: epochs, max_steps, patience and min_delta must not be negative");
+    if (o->epochs < 0 || o->max_steps < 0 || o->patience < 0 || o->tokens < 0 || !(o->min_delta >= 0))
+        return flxi_fail(err, FLX_E_USAGE,
+                         "flx_fit: epochs, max_steps, patience, tokens and min_delta must not be negative");
     if (o->flags & FLX_FIT_AVERAGES && !flx_trainer_averages(t))
         return flxi_fail_hint(err, FLX_E_USAGE, "set flx_train_options.ema", "flx_fit: the trainer has no averages");
     o->epochs = o->epochs ? o->epochs : 1;

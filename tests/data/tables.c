@@ -163,6 +163,61 @@ TEST(csv_file_errors_name_the_file)
     flx_context_free(ctx);
 }
 
+TEST(csv_target_is_a_column_of_floats)
+{
+    static const char text[] = "a,price,b\n1,10,2\n3,20,4\n";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_csv_options o = {.struct_size = sizeof o, .features = "x", .target = "price"};
+    flx_dataset *d = flx_csv_decode(ctx, text, sizeof text - 1, &o, &err);
+    CHECK_MADE(d, &err);
+    CHECK(flx_dataset_columns(d) == 2 && flx_dataset_classes(d) == 0);
+    CHECK_EQ_STR(flx_dataset_name(d, 1), "price");
+    CHECK(flx_dataset_type(d, 1)->dtype == FLX_F32 && flx_dataset_type(d, 0)->dims[1] == 2);
+    flx_tensor *price = flx_dataset_gather(d, "price", (const int64_t[]){1, 0}, 2, &err);
+    flx_tensor *x = flx_dataset_gather(d, "x", (const int64_t[]){1}, 1, &err);
+    CHECK(flx_tensor_get(price, 0) == 20 && flx_tensor_get(price, 1) == 10);
+    CHECK(flx_tensor_get(x, 0) == 3 && flx_tensor_get(x, 1) == 4);
+    flx_tensor_release(x);
+    flx_tensor_release(price);
+    flx_dataset_free(d);
+    o.target = "cost";
+    CHECK(!flx_csv_decode(ctx, text, sizeof text - 1, &o, &err) && err.code == FLX_E_NAME);
+    o.target = o.label = "price";
+    CHECK(!flx_csv_decode(ctx, text, sizeof text - 1, &o, &err) && err.code == FLX_E_USAGE);
+    flx_context_free(ctx);
+}
+
+/* A table without the class `b` numbers c as 1; the data that it belongs to as 2. */
+TEST(dataset_classes_are_numbered_as_in_a_list)
+{
+    static const char text[] = "k,v\nc,1\na,2\nc,3\n";
+    static const char *const known[] = {"a", "b", "c"};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_csv_options o = {.struct_size = sizeof o, .label = "k"};
+    flx_dataset *d = flx_csv_decode(ctx, text, sizeof text - 1, &o, &err);
+    CHECK_MADE(d, &err);
+    CHECK(flx_dataset_use_classes(d, "k", known, 2, &err) == FLX_E_NAME); /* without c */
+    CHECK(strstr(err.message, "'c'") != NULL && flx_dataset_classes(d) == 2);
+    CHECK(flx_dataset_use_classes(d, "none", known, 3, &err) == FLX_E_NAME);
+    CHECK(flx_dataset_use_classes(d, "v", known, 3, &err) == FLX_E_DTYPE);
+    flx_dataset *part = flx_dataset_slice(d, 1, 3, &err);
+    CHECK_OK(flx_dataset_use_classes(d, "k", known, 3, &err), &err);
+    CHECK_OK(flx_dataset_use_classes(part, "k", known, 3, &err), &err);
+    CHECK(flx_dataset_classes(d) == 3);
+    CHECK_EQ_STR(flx_dataset_class(d, 1), "b");
+    flx_tensor *all = flx_dataset_gather(d, "k", (const int64_t[]){0, 1, 2}, 3, &err);
+    flx_tensor *two = flx_dataset_gather(part, "k", (const int64_t[]){0, 1}, 2, &err);
+    CHECK(flx_tensor_get(all, 0) == 2 && flx_tensor_get(all, 1) == 0 && flx_tensor_get(all, 2) == 2);
+    CHECK(flx_tensor_get(two, 0) == 0 && flx_tensor_get(two, 1) == 2);
+    flx_tensor_release(two);
+    flx_tensor_release(all);
+    flx_dataset_free(part);
+    flx_dataset_free(d);
+    flx_context_free(ctx);
+}
+
 /* For damage.h: the labels of a table. */
 static flx_tensor *decode_labels(flx_context *ctx, const void *bytes, size_t size, flx_error *err)
 {

@@ -183,6 +183,11 @@ BUILD(block_cross, BLOCK(.cross = &no_heads))
 BUILD(block_cross_heads, BLOCK(.context = i->x, .cross = &no_heads))
 BUILD(block_dropout, BLOCK(.dropout = 1.5))
 
+#define GPT(...) flx_nn_gpt(i->g, "", i->labels, &(flx_nn_gpt_options){__VA_ARGS__})
+BUILD(gpt_name, flx_nn_gpt(i->g, NULL, i->labels, NULL))
+BUILD(gpt_tokens, flx_nn_gpt(i->g, "", i->x, NULL))
+BUILD(gpt_heads, GPT(.width = 10, .heads = 3))
+BUILD(gpt_negative, GPT(.layers = -1))
 #define EXPERTS(...) flx_nn_moe(i->g, "m", i->x, 4, &(flx_nn_moe_options){__VA_ARGS__}, &last)
 BUILD(moe_name, flx_nn_moe(i->g, NULL, i->x, 4, NULL, NULL))
 BUILD(moe_experts, flx_nn_moe(i->g, "m", i->x, 0, NULL, NULL))
@@ -376,6 +381,10 @@ static const row rows[] = {
     {"flx_nn_transformer_block, cross without context", FLX_E_USAGE, block_cross},
     {"flx_nn_transformer_block, -1 heads to the context", FLX_E_USAGE, block_cross_heads},
     {"flx_nn_transformer_block, dropout 1.5", FLX_E_USAGE, block_dropout},
+    {"flx_nn_gpt, name NULL", FLX_E_USAGE, gpt_name},
+    {"flx_nn_gpt, tokens that are not integers", FLX_E_SHAPE, gpt_tokens},
+    {"flx_nn_gpt, width 10 of 3 heads", FLX_E_USAGE, gpt_heads},
+    {"flx_nn_gpt, -1 layers", FLX_E_USAGE, gpt_negative},
     {"flx_nn_moe, name NULL", FLX_E_USAGE, moe_name},
     {"flx_nn_moe, 0 experts", FLX_E_USAGE, moe_experts},
     {"flx_nn_moe, 5 of 4 experts", FLX_E_USAGE, moe_top_k},

@@ -322,3 +322,58 @@ TEST(fit_takes_the_epochs_of_a_loader)
     flx_dataset_free(d);
     end(&k);
 }
+
+/* What each step and epoch says. */
+typedef struct {
+    int steps, epochs;
+    char first[160], last[160], epoch[160];
+} said;
+
+static int listen(void *user, const flx_progress *p)
+{
+    said *s = user;
+    char text[160];
+    CHECK(flx_progress_text(p, p->is_epoch_end ? 0 : 10, text, sizeof text) == text);
+    memcpy(p->is_epoch_end ? s->epoch : s->steps == 0 ? s->first : s->last, text, sizeof text);
+    s->steps += !p->is_epoch_end;
+    s->epochs += p->is_epoch_end;
+    CHECK(p->is_epoch_end || p->num_steps == 6);
+    CHECK(p->total_steps < 2 || (p->speed > 0 && p->seconds_left >= 0));
+    return 0;
+}
+
+TEST(fit_progress_in_words)
+{
+    task k;
+    said s = {0};
+    flx_error err = {0};
+    begin(&k);
+    flx_trainer *t = flx_compile_training(k.g, NULL, NULL, &err);
+    flx_dataset *d = flx_dataset_new(k.ctx, &err);
+    CHECK_OK(flx_dataset_add(d, "x", k.x[0], &err), &err);
+    CHECK_OK(flx_dataset_add(d, "label", k.label[0], &err), &err);
+    const flx_loader_options three = {.struct_size = sizeof three, .batch = 3};
+    flx_loader *l = flx_loader_new(d, &three, &err);
+    const flx_fit_options o = {.struct_size = sizeof o,
+                               .next = flx_loader_batch,
+                               .next_user = l,
+                               .epochs = 2,
+                               .progress = listen,
+                               .progress_user = &s,
+                               .tokens = 7};
+    CHECK_OK(flx_fit(t, &o, NULL, &err), &err);
+    CHECK(s.steps == 6 && s.epochs == 2);
+    CHECK(strncmp(s.first, "[#.........] step 1 of 6  loss ", 31) == 0 && !strstr(s.first, "left"));
+    CHECK(strncmp(s.last, "[##########] step 6 of 6  loss ", 31) == 0);
+    CHECK(strstr(s.last, " tokens/s  0:00 left") != NULL);
+    CHECK(strncmp(s.epoch, "epoch 2: loss ", 14) == 0 && strstr(s.epoch, ", accuracy ") != NULL);
+    char cut[12] = "";
+    const flx_progress p = {.total_steps = 123456789, .recent_loss = 1, .seconds_left = 7265};
+    CHECK_EQ_STR(flx_progress_text(&p, 0, cut, sizeof cut), "step 123456");
+    char whole[80];
+    CHECK_EQ_STR(flx_progress_text(&p, 24, whole, sizeof whole), "step 123456789  loss 1.0000  2:01:05 left");
+    flx_loader_free(l);
+    flx_dataset_free(d);
+    flx_trainer_free(t);
+    end(&k);
+}

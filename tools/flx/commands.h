@@ -29,6 +29,7 @@ extern const command command_mixed;
 extern const command command_quantise;
 extern const command command_model;
 extern const command command_ops;
+extern const command command_predict;
 extern const command command_replay;
 extern const command command_rewrite;
 extern const command command_run;

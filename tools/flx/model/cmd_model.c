@@ -37,6 +37,8 @@ struct model_row {
     flx_val (*build)(flx_graph *g, const chosen *c, bool is_training);
     void (*loss)(flx_graph *g, const chosen *c, flx_val logits);
     bool has_modes; /* training computes the model in another way: `validate` is the loss without it */
+    /* Appends the model as a step with states that gets each token once, or NULL. */
+    flx_val (*build_step)(flx_graph *g, const chosen *c);
 };
 
 static int64_t size_of(const chosen *c, const char *name)
@@ -98,28 +100,31 @@ static flx_val build_convnet(flx_graph *g, const chosen *c, bool is_training)
 
 /* ---- A decoder of text ---- */
 
-/* Rotary positions, rms norms, gated networks. */
+static flx_nn_gpt_options gpt_options(const chosen *c, bool is_decoding)
+{
+    return (flx_nn_gpt_options){.struct_size = sizeof(flx_nn_gpt_options),
+                                .is_decoding = is_decoding,
+                                .vocabulary = size_of(c, "vocabulary"),
+                                .width = size_of(c, "width"),
+                                .layers = size_of(c, "layers"),
+                                .heads = size_of(c, "heads"),
+                                .context = size_of(c, "context")};
+}
+
 static flx_val build_gpt(flx_graph *g, const chosen *c, bool is_training)
 {
-    int64_t context = size_of(c, "context"), width = size_of(c, "width"), heads = size_of(c, "heads");
-    flx_type type = flx_type_make(FLX_I32, 2, (flx_dim[]){batch(g), context});
-    flx_val tokens = flx_input(g, "x", &type);
-    flx_val x = flx_nn_embedding(g, "tokens", tokens, size_of(c, "vocabulary"), width, FLX_F32);
-    const flx_nn_attention_options attention = {
-        .struct_size = sizeof attention, .no_bias = 1, .heads = heads, .mask_kind = "causal", .rope_theta = 10000};
-    const flx_nn_block_options block = {.struct_size = sizeof block,
-                                        .is_rms = 1,
-                                        .is_gated = 1,
-                                        .hidden = 2 * width,
-                                        .activation = "silu",
-                                        .attention = &attention};
+    flx_type type = flx_type_make(FLX_I32, 2, (flx_dim[]){batch(g), size_of(c, "context")});
+    const flx_nn_gpt_options options = gpt_options(c, false);
     (void)is_training;
-    for (int64_t i = 0; i < size_of(c, "layers"); i++) {
-        char name[40];
-        snprintf(name, sizeof name, "block%d", (int)i);
-        x = flx_nn_transformer_block(g, name, x, &block);
-    }
-    return flx_nn_project(g, "head", flx_nn_rms_norm(g, "norm", x, 0), size_of(c, "vocabulary"));
+    return flx_nn_gpt(g, "", flx_input(g, "x", &type), &options);
+}
+
+/* The same decoder for one text, of which it gets some tokens in each run. */
+static flx_val build_gpt_step(flx_graph *g, const chosen *c)
+{
+    flx_type type = flx_type_make(FLX_I32, 2, (flx_dim[]){1, flx_dim_symbol(flx_graph_context(g), "S")});
+    const flx_nn_gpt_options options = gpt_options(c, true);
+    return flx_nn_gpt(g, "", flx_input(g, "x", &type), &options);
 }
 
 static void loss_of_tokens(flx_graph *g, const chosen *c, flx_val logits)
@@ -141,7 +146,8 @@ static const model_row rows[] = {
       {"classes", 10, "classes"}},
      build_mlp,
      loss_of_classes,
-     false},
+     false,
+     NULL},
     {"convnet",
      "convolutions with batch norms that classify x: f32[N, channels, size, size]",
      {{"size", 28, "height and width of an image"},
@@ -151,7 +157,8 @@ static const model_row rows[] = {
       {"classes", 10, "classes"}},
      build_convnet,
      loss_of_classes,
-     true},
+     true,
+     NULL},
     {"gpt",
      "a decoder that predicts the next of the tokens x: i32[N, context]",
      {{"vocabulary", 256, "tokens; 256 for bytes"},
@@ -161,7 +168,8 @@ static const model_row rows[] = {
       {"heads", 4, "heads of the attention"}},
      build_gpt,
      loss_of_tokens,
-     false},
+     false,
+     build_gpt_step},
 };
 
 static const model_row *find_row(const char *name)
@@ -229,15 +237,20 @@ static int choose(chosen *c, const args *a)
     return STATUS_OK;
 }
 
-static int print_graph(flx_context *ctx, const chosen *c, const char *name, bool has_loss, bool is_training)
+/* What a graph of the model is for. */
+typedef enum { FOR_PREDICTION, FOR_DECODING, FOR_VALIDATION, FOR_TRAINING } purpose;
+
+static const char *const purpose_names[] = {"predict", "decode", "validate", "loss"};
+
+static int print_graph(flx_context *ctx, const chosen *c, purpose why)
 {
     flx_error err = {0};
     flx_buffer text = {0};
-    flx_graph *g = flx_graph_new(ctx, name);
+    flx_graph *g = flx_graph_new(ctx, purpose_names[why]);
     if (!g)
         return fail_memory();
-    flx_val logits = c->row->build(g, c, is_training);
-    if (has_loss)
+    flx_val logits = why == FOR_DECODING ? c->row->build_step(g, c) : c->row->build(g, c, why == FOR_TRAINING);
+    if (why >= FOR_VALIDATION)
         c->row->loss(g, c, logits);
     else
         flx_output(g, logits, "logits");
@@ -245,7 +258,7 @@ static int print_graph(flx_context *ctx, const chosen *c, const char *name, bool
     if (code == FLX_OK)
         code = flx_graph_print(g, &text, &err);
     if (code == FLX_OK)
-        printf("%s%s", has_loss ? "\n" : "", text.data);
+        printf("%s%s", why != FOR_PREDICTION ? "\n" : "", text.data);
     flx_buffer_free(&text);
     flx_graph_release(g);
     return code == FLX_OK ? STATUS_OK : report(&err, NULL);
@@ -271,11 +284,13 @@ static int run_model(const args *a)
     if (!status && !ctx)
         status = fail_memory();
     if (!status)
-        status = print_graph(ctx, &c, "predict", false, false);
+        status = print_graph(ctx, &c, FOR_PREDICTION);
+    if (!status && c.row->build_step)
+        status = print_graph(ctx, &c, FOR_DECODING);
     if (!status && c.row->has_modes)
-        status = print_graph(ctx, &c, "validate", true, false);
+        status = print_graph(ctx, &c, FOR_VALIDATION);
     if (!status)
-        status = print_graph(ctx, &c, "loss", true, true);
+        status = print_graph(ctx, &c, FOR_TRAINING);
     flx_context_free(ctx);
     return status;
 }
@@ -298,7 +313,8 @@ const command command_model = {
     .summary = "print a usual model as text: mlp, convnet, gpt",
     .about =
         "Prints the graphs `predict` and `loss` of a model (and `validate`, the loss as it is without training, where\n"
-        "that differs). Their parameters say how they are initialised. Train them with flx train, or change the\n"
+        "that differs; and `decode`, a decoder that gets each token once). Their parameters say how they are "
+        "initialised. Train them with flx train, or change the\n"
         "text first. Without KIND it lists the models and their numbers.",
     .options = options,
     .examples = examples,

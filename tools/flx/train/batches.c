@@ -30,12 +30,8 @@ static const char *input_of(const batches *b, const flx_graph *g, const char *co
     return NULL;
 }
 
-int batches_next(batches *b, flx_loader *l, const flx_graph *g, flx_error *err)
+void batches_take(batches *b, const flx_feed *feeds, size_t count, const flx_graph *g)
 {
-    const flx_feed *feeds;
-    size_t count;
-    if (flx_loader_next(l, &feeds, &count, err) != FLX_OK)
-        return -1;
     b->num_feeds = 0;
     b->labels = NULL;
     b->examples = count ? (int64_t)flx_tensor_type(feeds[0].value)->dims[0] : 0;
@@ -46,5 +42,14 @@ int batches_next(batches *b, flx_loader *l, const flx_graph *g, flx_error *err)
         if (strcmp(feeds[i].name, plan_column(b->p, "label")) == 0)
             b->labels = feeds[i].value;
     }
+}
+
+int batches_next(batches *b, flx_loader *l, const flx_graph *g, flx_error *err)
+{
+    const flx_feed *feeds;
+    size_t count;
+    if (flx_loader_next(l, &feeds, &count, err) != FLX_OK)
+        return -1;
+    batches_take(b, feeds, count, g);
     return count > 0;
 }

@@ -19,5 +19,7 @@ void batches_end(batches *b);
 
 /* The next batch for graph g. 1: there is one, 0: the loader is at its end, -1: failed. */
 int batches_next(batches *b, flx_loader *l, const flx_graph *g, flx_error *err);
+/* The same of a batch that was taken from its loader. */
+void batches_take(batches *b, const flx_feed *feeds, size_t count, const flx_graph *g);
 
 #endif

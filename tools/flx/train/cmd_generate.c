@@ -2,117 +2,47 @@
 /* cmd_generate.c: `flx generate`: text from a model that `flx train` has trained. */
 #include "args.h"
 #include "commands.h"
-#include "io/load.h"
 #include "report.h"
-#include "train/sampler.h"
-#include "train/source.h"
+#include "train/trained.h"
+#include "train/writing.h"
 
-#include <stdlib.h>
-#include <unistd.h>
+enum { USUAL_LENGTH = 64 };
 
-enum { USUAL_TOKENS = 200, USUAL_LENGTH = 64 };
-
-typedef struct {
-    model model;
-    flx_params *weights;
-    flx_tokeniser *tokeniser; /* NULL: tokens are bytes */
-    int64_t tokens, length;
-    sampler_options options;
-} generation;
-
-static int read_weights(generation *g, const char *path)
-{
-    flx_error err = {0};
-    const flx_graph *predict = g->model.graph;
-    g->weights = flx_params_of(predict, 0, &err);
-    if (!g->weights || flx_params_load(g->weights, path, FLX_PARAMS_SURPLUS, &err) != FLX_OK)
-        return report(&err, path);
-    return STATUS_OK;
-}
-
-static int read_tokeniser(generation *g, const char *path)
-{
-    flx_error err = {0};
-    if (access(path, F_OK) != 0)
-        return STATUS_OK;
-    g->tokeniser = flx_tokeniser_read(g->model.ctx, path, &err);
-    return g->tokeniser ? STATUS_OK : report(&err, path);
-}
-
-static int read_model(generation *g, const char *path)
-{
-    int status = model_open(&g->model, path);
-    if (status)
-        return status;
-    flx_graph *predict = flx_module_find(g->model.module, "predict");
-    if (!predict) {
-        status = fail(FLX_E_NAME, "%s has no graph 'predict'", path);
-        hint("it takes tokens [N, T] and returns the logits [N, T, V] of those that follow");
-        return status;
-    }
-    g->model.graph = predict;
-    return STATUS_OK;
-}
-
-/* Calls `read` with FOLDER/NAME. */
-static int read_part(generation *g, const char *folder, const char *name, int (*read)(generation *, const char *))
-{
-    char *path = path_in(folder, name);
-    int status = path ? read(g, path) : fail_memory();
-    g->model.path = g->model.name = "the model";
-    free(path);
-    return status;
-}
-
-static int read_options(const args *a, generation *g)
+static int read_options(const args *a, flx_generate_options *o)
 {
     const char *tokens = args_value(a, "--tokens"), *top = args_value(a, "--top"), *seed = args_value(a, "--seed");
     const char *length = args_value(a, "--length"), *temperature = args_value(a, "--temperature");
     int64_t seed_number = 0;
-    g->tokens = USUAL_TOKENS;
-    g->length = USUAL_LENGTH;
-    g->options.temperature = 0.8;
-    if (tokens && (!read_i64(tokens, &g->tokens) || g->tokens < 1))
+    *o = (flx_generate_options){.struct_size = sizeof *o, .context = USUAL_LENGTH, .temperature = 0.8};
+    if (tokens && (!read_i64(tokens, &o->tokens) || o->tokens < 1))
         return fail(FLX_E_USAGE, "--tokens must be a positive integer, got '%s'", tokens);
-    if (length && (!read_i64(length, &g->length) || g->length < 1 || g->length > 1 << 20))
+    if (length && (!read_i64(length, &o->context) || o->context < 1 || o->context > 1 << 20))
         return fail(FLX_E_USAGE, "--length must be an integer between 1 and 1048576, got '%s'", length);
-    if (top && (!read_i64(top, &g->options.top) || g->options.top < 1))
+    if (top && (!read_i64(top, &o->top) || o->top < 1))
         return fail(FLX_E_USAGE, "--top must be a positive integer, got '%s'", top);
     if (seed && (!read_i64(seed, &seed_number) || seed_number < 0))
         return fail(FLX_E_USAGE, "--seed must be an integer that is not negative, got '%s'", seed);
-    if (temperature && (!read_number(temperature, &g->options.temperature) ||
-                        !(g->options.temperature >= 0 && g->options.temperature <= 100)))
+    if (temperature && (!read_number(temperature, &o->temperature) || !(o->temperature >= 0 && o->temperature <= 100)))
         return fail(FLX_E_USAGE, "--temperature must be between 0 and 100, got '%s'", temperature);
-    g->options.seed = (uint64_t)seed_number;
+    o->flags = o->temperature > 0 ? 0 : FLX_GENERATE_MOST_LIKELY;
+    o->seed = (uint64_t)seed_number;
     return STATUS_OK;
-}
-
-static int generate(const generation *g, const char *prompt)
-{
-    sampler *s = sampler_new(g->model.ctx, g->model.graph, g->weights, g->tokeniser, g->length, &g->options);
-    if (!s)
-        return STATUS_BAD_INPUT;
-    int status = sampler_run(s, prompt ? prompt : "", g->tokens, stdout, NULL);
-    putchar('\n');
-    sampler_free(s);
-    return status;
 }
 
 static int run_generate(const args *a)
 {
-    generation g = {0};
-    int status = read_options(a, &g);
+    trained t = {0};
+    flx_generate_options o;
+    const char *prompt = args_value(a, "--prompt");
+    int status = read_options(a, &o);
     if (!status)
-        status = read_part(&g, a->operand, "model.flx", read_model);
-    if (!status)
-        status = read_part(&g, a->operand, "weights.safetensors", read_weights);
-    if (!status)
-        status = read_part(&g, a->operand, "tokeniser.json", read_tokeniser);
-    if (!status)
-        status = generate(&g, args_value(a, "--prompt"));
-    flx_params_release(g.weights);
-    flx_tokeniser_free(g.tokeniser);
-    model_close(&g.model);
+        status = trained_open(&t, a->operand);
+    if (!status) {
+        o.tokeniser = t.p.data.tokeniser;
+        status = writing_run(t.p.model.module, t.p.predict, t.weights, prompt ? prompt : "", &o, stdout, NULL);
+        putchar('\n');
+    }
+    trained_close(&t);
     return status;
 }
 

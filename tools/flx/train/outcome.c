@@ -6,7 +6,7 @@
 #include "io/profile_table.h"
 #include "report.h"
 #include "train/run_folder.h"
-#include "train/sampler.h"
+#include "train/writing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,19 +122,21 @@ static int add_confusion(const outcome *o)
 static int add_sample(const outcome *o)
 {
     const train_plan *p = o->p;
-    const sampler_options options = {.temperature = p->sample.temperature, .seed = (uint64_t)p->seed};
+    const flx_generate_options options = {.struct_size = sizeof options,
+                                          .flags = p->sample.temperature > 0 ? 0 : FLX_GENERATE_MOST_LIKELY,
+                                          .tokens = p->sample.tokens,
+                                          .context = p->data.length,
+                                          .temperature = p->sample.temperature,
+                                          .seed = (uint64_t)p->seed,
+                                          .tokeniser = p->data.tokeniser};
     flx_error err = {0};
-    char *text = NULL;
-    sampler *s = sampler_new(p->model.ctx, p->predict, o->weights, p->data.tokeniser, p->data.length, &options);
-    if (!s)
-        return STATUS_SYSTEM;
+    flx_buffer text = {0};
     puts("\na sample of what it has learned:\n");
-    int status = sampler_run(s, p->sample.prompt, p->sample.tokens, stdout, &text);
+    int status = writing_run(p->model.module, p->predict, o->weights, p->sample.prompt, &options, stdout, &text);
     puts("\n");
-    if (!status && flx_report_add_text(o->report, "sample", o->step, text, &err) != FLX_OK)
+    if (!status && flx_report_add_text(o->report, "sample", o->step, text.data, &err) != FLX_OK)
         status = report(&err, NULL);
-    free(text);
-    sampler_free(s);
+    flx_buffer_free(&text);
     return status;
 }
 

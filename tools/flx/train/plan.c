@@ -87,6 +87,17 @@ static int open_model(train_plan *p)
     return status;
 }
 
+/* Whether the graph sets the parameter itself: a state. */
+static bool is_state(const flx_graph *g, const char *name)
+{
+    for (size_t i = 0; i < flx_graph_output_count(g); i++) {
+        const char *output = flx_graph_output_name(g, i);
+        if (output && strncmp(output, "new_", 4) == 0 && strcmp(output + 4, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Parameters of another graph must be those of the loss: it is used with what was trained. */
 static int check_params(const train_plan *p, const flx_graph *g)
 {
@@ -95,7 +106,7 @@ static int check_params(const train_plan *p, const flx_graph *g)
         const char *name = flx_val_name(g, v);
         flx_val same = flx_graph_find(p->loss, name);
         const flx_type *type = flx_val_type(g, v), *trained = same.id ? flx_val_type(p->loss, same) : NULL;
-        if (!flx_graph_input_is_param(g, i))
+        if (!flx_graph_input_is_param(g, i) || (!trained && is_state(g, name)))
             continue;
         if (!trained || trained->dtype != type->dtype || trained->rank != type->rank ||
             memcmp(trained->dims, type->dims, (size_t)type->rank * sizeof *type->dims) != 0)
@@ -122,7 +133,9 @@ static int read_model(train_plan *p)
     if (!p->validated)
         p->validated = p->loss;
     status = check_params(p, p->validated);
-    return status ? status : check_params(p, p->predict);
+    if (!status)
+        status = check_params(p, p->predict);
+    return status ? status : check_params(p, flx_module_find(p->model.module, "decode"));
 }
 
 /* f16 and bf16 are for the products of the training step alone: parameters stay as they are. */
@@ -147,6 +160,23 @@ static int read_precision(train_plan *p)
 
 /* ---- Data ---- */
 
+/* The classes of the validation have the numbers of the data. */
+static int match_classes(train_plan *p, const setting *at)
+{
+    size_t n = flx_dataset_classes(p->data.data);
+    const char **names = calloc(n + 1, sizeof *names);
+    flx_error err = {0};
+    if (!names)
+        return fail_memory();
+    for (size_t i = 0; i < n; i++)
+        names[i] = flx_dataset_class(p->data.data, i);
+    int status = source_use_classes(&p->validation, names, n, &err);
+    if (status)
+        settings_fail(&p->settings, at, "validation: %s", err.message);
+    free(names);
+    return status;
+}
+
 static int read_data(train_plan *p)
 {
     settings *s = &p->settings;
@@ -159,9 +189,13 @@ static int read_data(train_plan *p)
         return settings_fail(s, &s->root, "there is no data: give data = digits() or another source");
     if (validation && split > 0)
         return settings_fail(s, validation, "give validation or split, not both");
-    status = source_open(&p->data, s, data, p->folder, p->model.ctx, NULL);
+    source_request request = {.ctx = p->model.ctx, .folder = p->folder};
+    status = source_open(&p->data, s, data, &request);
+    request.like = &p->data;
     if (!status && validation)
-        status = source_open(&p->validation, s, validation, p->folder, p->model.ctx, &p->data);
+        status = source_open(&p->validation, s, validation, &request);
+    if (!status && validation)
+        status = match_classes(p, validation);
     if (!status && split > 0)
         status = source_split(&p->data, split, &p->validation);
     return status;

@@ -3,86 +3,32 @@
 #include "train/progress.h"
 
 #include "compiling.h"
-#include "io/profile_table.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { BAR_WIDTH = 24 };
 
 static const double redraw_seconds = 0.1, line_seconds = 5;
 
-void progress_begin(progress *p, int64_t steps, int64_t first_step, int64_t tokens)
+void progress_begin(progress *p, int64_t steps, int64_t first_step)
 {
-    *p = (progress){.steps = steps,
-                    .first_step = first_step,
-                    .tokens = (double)tokens,
-                    .unit = tokens > 1 ? "tokens" : "examples",
-                    .is_terminal = isatty(STDERR_FILENO),
-                    .begin = clock_seconds()};
-    p->last = p->begin;
+    *p = (progress){.steps = steps, .first_step = first_step, .is_terminal = isatty(STDERR_FILENO)};
 }
 
-/* "1:05" or "2:10:00". */
-static const char *time_text(char text[24], double seconds)
+void progress_step(progress *p, const flx_progress *state)
 {
-    int64_t s = seconds > 0 ? (int64_t)(seconds + 0.5) : 0;
-    if (s >= 3600)
-        snprintf(text, 24, "%lld:%02d:%02d", (long long)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
-    else
-        snprintf(text, 24, "%d:%02d", (int)(s / 60), (int)(s % 60));
-    return text;
-}
-
-/* "1.5 k", without a space before nothing. */
-static const char *rate_text(char text[24], double rate)
-{
-    snprintf(text, 24,
-             rate >= 1e6   ? "%.1fM"
-             : rate >= 1e3 ? "%.1fk"
-                           : "%.0f",
-             rate >= 1e6   ? 1e-6 * rate
-             : rate >= 1e3 ? 1e-3 * rate
-                           : rate);
-    return text;
-}
-
-static void put_bar(const progress *p, int64_t step)
-{
-    int filled = (int)((double)step / (double)p->steps * BAR_WIDTH);
-    fputs("\r[", stderr);
-    for (int i = 0; i < BAR_WIDTH; i++)
-        fputc(i < filled ? '#' : '.', stderr);
-    fputs("] ", stderr);
-}
-
-void progress_step(progress *p, int64_t step, double loss, int64_t examples)
-{
-    char rate[24], left[24];
-    double now = clock_seconds(), taken = now - p->last;
-    double units = (double)examples * p->tokens, speed = taken > 0 ? units / taken : 0;
-    bool is_first = step == p->first_step + 1; /* which compiles: it says nothing about the others */
-    p->last = now;
-    p->examples += (double)examples;
-    p->loss = is_first ? loss : 0.9 * p->loss + 0.1 * loss;
-    p->rate = p->rate == 0 ? speed : 0.95 * p->rate + 0.05 * speed;
-    if (is_first) {
-        p->rate = 0;
-        p->begin = now;
-    }
-    if (!is_first && step != p->steps && now - p->shown < (p->is_terminal ? redraw_seconds : line_seconds))
+    char text[200];
+    double now = clock_seconds();
+    flx_progress shown = *state; /* a training that was resumed counts from its beginning */
+    shown.total_steps += p->first_step;
+    shown.num_steps = p->steps;
+    bool is_edge = state->total_steps == 1 || shown.total_steps == p->steps;
+    if (!is_edge && now - p->shown < (p->is_terminal ? redraw_seconds : line_seconds))
         return;
     p->shown = now;
-    if (p->is_terminal)
-        put_bar(p, step);
-    fprintf(stderr, "step %lld of %lld  loss %.4f", (long long)step, (long long)p->steps, p->loss);
-    if (!is_first) {
-        double per_step = (now - p->begin) / (double)(step - p->first_step - 1);
-        fprintf(stderr, "  %s %s/s  %s left", rate_text(rate, p->rate), p->unit,
-                time_text(left, per_step * (double)(p->steps - step)));
-    }
-    fputs(p->is_terminal ? "\033[K" : "\n", stderr);
+    flx_progress_text(&shown, p->is_terminal ? BAR_WIDTH : 0, text, sizeof text);
+    fprintf(stderr, "%s%s%s", p->is_terminal ? "\r" : "", text, p->is_terminal ? "\033[K" : "\n");
     fflush(stderr);
 }
 
@@ -108,5 +54,4 @@ void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool 
     put_metrics("; validation ", state->validation, state->num_validation);
     printf("%s\n", is_best ? " (best)" : "");
     fflush(stdout);
-    p->last = clock_seconds();
 }

@@ -58,9 +58,32 @@ static int describe(const char *folder, const char *name, const flx_buffer *text
     return status;
 }
 
+/* A line for each class: what would end a line is a blank. */
+static int describe_classes(const char *folder, const train_plan *p, bool is_there)
+{
+    size_t n = flx_dataset_classes(p->data.data), size = 0;
+    flx_buffer text = {0};
+    for (size_t i = 0; i < n; i++)
+        size += strlen(flx_dataset_class(p->data.data, i)) + 1;
+    char *lines = malloc(size + 1), *at = lines;
+    if (!lines)
+        return fail_memory();
+    for (size_t i = 0; i < n; i++) {
+        for (const char *c = flx_dataset_class(p->data.data, i); *c; c++)
+            *at++ = *c == '\n' || *c == '\r' ? ' ' : *c;
+        *at++ = '\n';
+    }
+    text.data = lines;
+    text.size = size;
+    int status = n ? describe(folder, "classes.txt", &text, is_there, "list of classes") : STATUS_OK;
+    free(lines);
+    return status;
+}
+
 int run_folder_describe(const char *folder, const train_plan *p, bool is_there)
 {
     flx_buffer graphs = {0}, tokeniser = {0};
+    flx_buffer written = {.data = (char *)(uintptr_t)p->settings.text, .size = strlen(p->settings.text)};
     flx_error err = {0};
     flx_code code = flx_module_print(p->model.module, &graphs, &err);
     if (code == FLX_OK && p->data.tokeniser)
@@ -68,6 +91,10 @@ int run_folder_describe(const char *folder, const train_plan *p, bool is_there)
     int status = code == FLX_OK ? describe(folder, "model.flx", &graphs, is_there, "model") : report(&err, NULL);
     if (!status && p->data.tokeniser)
         status = describe(folder, "tokeniser.json", &tokeniser, is_there, "text");
+    if (!status)
+        status = describe_classes(folder, p, is_there);
+    if (!status)
+        status = describe(folder, "settings.train", &written, false, "file of settings");
     flx_buffer_free(&graphs);
     flx_buffer_free(&tokeniser);
     return status;

@@ -4,6 +4,8 @@
      checkpoint.safetensors   parameters, state of the optimiser, position: to resume
      weights.safetensors      the parameters, of the best epoch if there is validation
      model.flx                the graphs
+     settings.train           the settings, without the graphs: what the columns of data mean
+     classes.txt              the names of the classes, a line each, if they have names
      tokeniser.json           of a text, if it is not read byte by byte
      report.html, log.csv     what happened */
 #ifndef FLX_RUN_FOLDER_H
@@ -22,7 +24,8 @@ typedef struct {
 /* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
 int run_folder_make(const char *folder, bool may_have_checkpoint);
 
-/* Writes model and tokeniser. `is_there`: compares them with those of the folder, which a training is resumed from. */
+/* Writes model, tokeniser, classes and settings. `is_there`: compares them, except for the settings, with those of the
+   folder, which a training is resumed from. */
 int run_folder_describe(const char *folder, const train_plan *p, bool is_there);
 
 /* Parameters, state and position, in a file that is replaced atomically. */

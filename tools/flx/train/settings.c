@@ -311,12 +311,18 @@ static int read_setting(reader *r, setting ***last)
     return read_value(r, made);
 }
 
-int settings_read(settings *s, const char *path)
+static const char *take_text(settings *s, const char *text, size_t size)
 {
-    *s = (settings){.file = file_name(path), .root = {.kind = SETTING_LIST, .line = 1, .column = 1}};
-    int status = file_read(path, &s->bytes);
-    if (status)
-        return status;
+    char *copy = take_memory(s, size + 1);
+    if (copy && size)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+int settings_parse(settings *s, const char *name, file_bytes bytes)
+{
+    int status;
+    *s = (settings){.file = name, .bytes = bytes, .root = {.kind = SETTING_LIST, .line = 1, .column = 1}};
     const char *data = s->bytes.data ? s->bytes.data : "";
     reader r = {.s = s, .at = data, .end = data + s->bytes.size, .line_start = data, .line = 1};
     setting **last = &s->root.first;
@@ -324,10 +330,21 @@ int settings_read(settings *s, const char *path)
         if ((status = read_setting(&r, &last)))
             return status;
     s->has_graphs = r.kind != END;
+    s->text = take_text(s, data, (size_t)(r.text - data));
+    if (!s->text)
+        return fail_memory();
     for (char *p = s->bytes.data; s->has_graphs && p < r.text; p++)
         if (*p != '\n')
             *p = ' ';
     return STATUS_OK;
+}
+
+int settings_read(settings *s, const char *path)
+{
+    file_bytes bytes = {0};
+    *s = (settings){.file = file_name(path)};
+    int status = file_read(path, &bytes);
+    return status ? status : settings_parse(s, file_name(path), bytes);
 }
 
 /* ---- Taking ---- */

@@ -39,13 +39,16 @@ typedef struct setting {
 typedef struct {
     const char *file; /* for messages */
     file_bytes bytes;
-    setting root;    /* a list of all settings */
-    bool has_graphs; /* `bytes` are a module now: what precedes it is blank, so that positions in it are right */
-    void *memory;    /* what the tree is in */
+    setting root;     /* a list of all settings */
+    bool has_graphs;  /* `bytes` are a module now: what precedes it is blank, so that positions in it are right */
+    const char *text; /* the settings as they were written, without the graphs */
+    void *memory;     /* what the tree is in */
 } settings;
 
 /* Reads the file. Free with settings_free(), also after a failure. */
 int settings_read(settings *s, const char *path);
+/* The same of bytes, which the settings own from now on; `name` is for messages and must live as long. */
+int settings_parse(settings *s, const char *name, file_bytes bytes);
 void settings_free(settings *s);
 
 /* `FILE:LINE:COL: error: MESSAGE [CODE]`; returns the exit status. */

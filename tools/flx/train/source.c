@@ -17,6 +17,7 @@ typedef struct {
     const char *folder;
     flx_context *ctx;
     const source *like;
+    bool may_lack_truth;
     source *out;
 } opening;
 
@@ -65,6 +66,7 @@ static int open_digits(opening *o)
     int status = read_count(o, "rows", &rows);
     if (!status)
         status = read_seed(o, &seed);
+    o->out->label = "label";
     return status ? status : made(o, flx_digits(o->ctx, rows, (uint64_t)seed, &err), NULL, &err);
 }
 
@@ -96,28 +98,18 @@ static int read_windows(const opening *o, windows *w)
     return status;
 }
 
-static int cut_windows(opening *o, flx_tensor *tokens, const windows *w, const char *path, flx_error *err)
-{
-    o->out->is_text = true;
-    o->out->length = w->length;
-    flx_dataset *data = tokens ? flx_dataset_windows(o->ctx, tokens, w->length, w->stride, err) : NULL;
-    flx_tensor_release(tokens);
-    return made(o, data, path, err);
-}
-
 static int open_text(opening *o, const char *text, size_t size, const windows *w, const char *path)
 {
     flx_error err = {0};
-    flx_type bytes = flx_type_make(FLX_U8, 1, (flx_dim[]){(flx_dim)size});
     const flx_tokeniser *tokeniser = o->like ? o->like->tokeniser : NULL;
     if (w->vocabulary > 256 && !o->like) {
         tokeniser = o->out->tokeniser = flx_tokeniser_train(o->ctx, text, size, w->vocabulary, &err);
         if (!tokeniser)
             return report(&err, path);
     }
-    return cut_windows(
-        o, tokeniser ? flx_tokeniser_encode(tokeniser, text, size, &err) : flx_tensor_new(o->ctx, &bytes, text, &err),
-        w, path, &err);
+    o->out->is_text = true;
+    o->out->length = w->length;
+    return made(o, flx_dataset_text(o->ctx, text, size, tokeniser, w->length, w->stride, &err), path, &err);
 }
 
 static int open_text_file(opening *o)
@@ -180,6 +172,8 @@ static int open_csv(opening *o)
     if (!status)
         status = settings_text(o->s, o->from, "label", &options.label);
     if (!status)
+        status = settings_text(o->s, o->from, "target", &options.target);
+    if (!status)
         status = settings_text(o->s, o->from, "features", &options.features);
     if (!status)
         status = settings_bool(o->s, o->from, "header", &has_header);
@@ -189,8 +183,15 @@ static int open_csv(opening *o)
         status = settings_fail(o->s, o->from, "separator must be one character");
     options.flags = has_header ? 0 : FLX_CSV_NO_HEADER;
     options.separator = separator[0];
+    flx_dataset *data = status ? NULL : flx_csv_read(o->ctx, path, &options, &err);
+    if (!status && !data && o->may_lack_truth && err.code == FLX_E_NAME) {
+        options.label = options.target = NULL;
+        err = (flx_error){0};
+        data = flx_csv_read(o->ctx, path, &options, &err);
+    }
+    o->out->label = options.label;
     if (!status)
-        status = made(o, flx_csv_read(o->ctx, path, &options, &err), path, &err);
+        status = made(o, data, path, &err);
     free(path);
     return status;
 }
@@ -207,8 +208,36 @@ static int open_folder(opening *o)
     if (!status)
         status = settings_integer(o->s, o->from, "samples", 1, most_rows, &options.samples);
     options.channels = (int32_t)channels;
+    o->out->label = "label";
     if (!status)
         status = made(o, flx_folder_read(o->ctx, path, &options, &err), path, &err);
+    free(path);
+    return status;
+}
+
+/* One image as a row: f32 from 0 to 1 in batches, as those of a folder. */
+static int open_image(opening *o)
+{
+    flx_error err = {0};
+    char *path = NULL;
+    int status = read_path(o, &path);
+    flx_tensor *image = status ? NULL : flx_image_read(o->ctx, path, &err), *row = NULL;
+    flx_dataset *data = image ? flx_dataset_new(o->ctx, &err) : NULL;
+    if (data) {
+        const flx_type *t = flx_tensor_type(image);
+        const flx_type type = flx_type_make(t->dtype, 4, (flx_dim[]){1, t->dims[0], t->dims[1], t->dims[2]});
+        row = flx_tensor_new(o->ctx, &type, flx_tensor_const_data(image), &err);
+        double most = t->dtype == FLX_U8 ? 255 : 65535;
+        if (!row || flx_dataset_add(data, "x", row, &err) != FLX_OK ||
+            flx_dataset_convert(data, "x", FLX_F32, 1 / most, 0, &err) != FLX_OK) {
+            flx_dataset_free(data);
+            data = NULL;
+        }
+    }
+    flx_tensor_release(row);
+    flx_tensor_release(image);
+    if (!status)
+        status = made(o, data, path, &err);
     free(path);
     return status;
 }
@@ -221,7 +250,7 @@ static const struct {
 } rows[] = {
     {"digits", open_digits},  {"demo_text", open_demo_text}, {"pendulum", open_pendulum},
     {"text", open_text_file}, {"arrays", open_arrays},       {"csv", open_csv},
-    {"folder", open_folder},
+    {"folder", open_folder},  {"image", open_image},
 };
 
 static int unknown_source(const settings *s, const setting *from)
@@ -232,9 +261,15 @@ static int unknown_source(const settings *s, const setting *from)
     return settings_unknown(s, from, "source of data", names, sizeof rows / sizeof *rows);
 }
 
-int source_open(source *out, const settings *s, setting *from, const char *folder, flx_context *ctx, const source *like)
+int source_open(source *out, const settings *s, setting *from, const source_request *request)
 {
-    opening o = {.s = s, .from = from, .folder = folder, .ctx = ctx, .like = like, .out = out};
+    opening o = {.s = s,
+                 .from = from,
+                 .folder = request->folder,
+                 .ctx = request->ctx,
+                 .like = request->like,
+                 .may_lack_truth = request->may_lack_truth,
+                 .out = out};
     *out = (source){0};
     bool is_named = from->kind == SETTING_CALL || from->kind == SETTING_TEXT;
     for (size_t i = 0; is_named && i < sizeof rows / sizeof *rows; i++)
@@ -250,6 +285,13 @@ void source_free(source *d)
     flx_dataset_free(d->data);
     flx_tokeniser_free(d->tokeniser);
     *d = (source){0};
+}
+
+int source_use_classes(source *d, const char *const *classes, size_t count, flx_error *err)
+{
+    if (!d->label || !flx_dataset_classes(d->data) || !count)
+        return STATUS_OK;
+    return flx_dataset_use_classes(d->data, d->label, classes, count, err) == FLX_OK ? STATUS_OK : STATUS_BAD_INPUT;
 }
 
 int source_split(source *d, double part, source *rest)

@@ -12,13 +12,22 @@ typedef struct {
     flx_tokeniser *tokeniser; /* of a text that is not read byte by byte; or NULL */
     bool is_text;             /* rows are windows of a text */
     int64_t length;           /* tokens of a row, of a text */
+    const char *label;        /* the column with classes, or NULL */
 } source;
 
-/* Reads the data that the setting describes. Paths are relative to `folder`. A text is encoded by the tokeniser of
-   `like`, if that has one. Free with source_free(), also after a failure. */
-int source_open(source *out, const settings *s, setting *from, const char *folder, flx_context *ctx,
-                const source *like);
+typedef struct {
+    flx_context *ctx;
+    const char *folder;  /* which paths are relative to */
+    const source *like;  /* a text is encoded by its tokeniser, if it has one; or NULL */
+    bool may_lack_truth; /* a table need not have the columns of the label and the target */
+} source_request;
+
+/* Reads the data that the setting describes. Free with source_free(), also after a failure. */
+int source_open(source *out, const settings *s, setting *from, const source_request *request);
 void source_free(source *d);
+
+/* Numbers the classes as in the list. */
+int source_use_classes(source *d, const char *const *classes, size_t count, flx_error *err);
 
 /* Moves the last part of the rows, at least one, to a source of its own. */
 int source_split(source *d, double part, source *rest);

@@ -108,13 +108,13 @@ static void after_step(training *t, const flx_progress *state)
 {
     t->at.step++;
     flx_loader_position(t->loader, &t->at.epoch, &t->at.row);
-    progress_step(&t->progress, t->at.step, state->loss, t->batches.examples);
+    progress_step(&t->progress, state);
     if (t->at.step % t->every == 0) {
         point(t, "loss/step", state->loss);
         point(t, "rate", state->rate);
         point(t, "gradient norm", state->norm);
-        if (t->progress.rate > 0)
-            point(t, t->p->data.is_text ? "tokens per second" : "examples per second", t->progress.rate);
+        if (state->speed > 0)
+            point(t, state->tokens ? "tokens per second" : "examples per second", state->speed);
     }
     if (is_time_to_save(t))
         save(t);
@@ -322,13 +322,14 @@ static int fit(training *t)
                                      .progress_user = t,
                                      .validation = t->validation ? p->validated : NULL,
                                      .next_validation = t->validation ? next_validation : NULL,
-                                     .validation_user = t};
+                                     .validation_user = t,
+                                     .tokens = p->data.is_text ? p->data.length : 0};
     if (t->at.step >= t->end || is_patience_over(t)) {
         printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
                t->at.step < t->end ? ", and the validation does not improve" : "");
         return conclude(t, false);
     }
-    progress_begin(&t->progress, t->end, t->at.step, p->data.is_text ? p->data.length : 1);
+    progress_begin(&t->progress, t->end, t->at.step);
     flx_code code = flx_fit(t->trainer, &options, NULL, &err);
     progress_end(&t->progress);
     if (t->status)

@@ -322,9 +322,11 @@ typedef int (*flx_progress_fn)(void *user, const flx_progress *p);
 
 /* Flags of flx_fit_options. */
 enum {
-    FLX_FIT_SKIP_NUMERIC = 1, /* a step that fails with NUMERIC is left out, instead of ending the fit */
-    FLX_FIT_KEEP_BEST = 2,    /* at the end parameters and states of the graph are those of the best epoch */
-    FLX_FIT_AVERAGES = 4      /* the averages of flx_train_options.ema are validated */
+    FLX_FIT_SKIP_NUMERIC = 1,  /* a step that fails with NUMERIC is left out, instead of ending the fit */
+    FLX_FIT_KEEP_BEST = 2,     /* at the end parameters and states of the graph are those of the best epoch */
+    FLX_FIT_AVERAGES = 4,      /* the averages of flx_train_options.ema are validated */
+    FLX_FIT_VALIDATE_FIRST = 8 /* the validation is also run before the first step: a call at the end of epoch -1, which
+                                  has no metrics of its own */
 };
 
 typedef struct flx_fit_options {

@@ -4,6 +4,7 @@
    one byte of the file, its separator, so what is allocated is a small multiple of the file. */
 #include "data/dataset.h"
 
+#include "base/host/stop.h"
 #include "base/number.h"
 #include "base/options.h"
 #include "format/file.h"
@@ -276,6 +277,8 @@ static flx_code check_all(table *t, flx_error *err)
     FLXI_TRY(read_header(t, &r, err));
     while (next_line(&r)) {
         FLXI_TRY(check_line(t, &r, err));
+        if (flxi_stopped_by_now())
+            return flxi_stop_check(err);
         t->rows++;
     }
     return check_label(t, err);

@@ -5,6 +5,7 @@
    thing and one location, so that names which return in it can be learned. */
 #include "data/dataset.h"
 
+#include "base/host/stop.h"
 #include "numeric/counter_rng.h"
 
 static const char page[] =
@@ -154,7 +155,11 @@ flx_code flx_demo_text(flx_context *ctx, size_t size, uint64_t seed, flx_buffer 
     flxi_strbuf_init(&text, flxi_context_mem(ctx));
     flxi_add_text(&text, page);
     writer w = {.rng = flxi_rng_seeded(seed, 0), .out = &text};
-    while (text.n < size && !text.failed)
+    while (text.n < size && !text.failed && !flxi_stopped_by_now())
         write_story(&w);
+    if (flxi_stop_check(err) != FLX_OK) {
+        flxi_strbuf_free(&text);
+        return FLX_E_CANCELLED;
+    }
     return flxi_buffer_finish(&text, ctx, out, err);
 }

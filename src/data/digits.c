@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "data/permutation.h"
 
+#include "base/host/stop.h"
 #include "graph/type/tensor.h"
 #include "numeric/counter_rng.h"
 
@@ -230,12 +231,13 @@ static flx_code add_digits(flx_dataset *d, int64_t rows, uint64_t seed, flx_erro
     FLXI_TRY(flxi_dataset_own(d, "label", y, err));
     flxi_permutation order;
     flxi_permutation_begin(&order, (uint64_t)rows, seed, UINT64_MAX, NULL);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows && !flxi_stopped_by_now(); i++) {
         source r = {flxi_rng_seeded(seed, (uint64_t)i), 0};
         int digit = (int)(flxi_permutation_at(&order, (uint64_t)i) % CLASSES);
         ((int32_t *)y->data)[i] = digit;
         draw_digit(digit, &r, (unsigned char *)x->data + i * PIXELS);
     }
+    FLXI_TRY(flxi_stop_check(err));
     for (int i = 0; i < CLASSES; i++)
         FLXI_TRY(flxi_dataset_add_class(d, &"0123456789"[i], 1, err));
     return flx_dataset_convert(d, "x", FLX_F32, 1.0 / 255, 0, err);

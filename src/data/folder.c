@@ -214,9 +214,8 @@ static flx_code check_type(collection *c, const flx_tensor *t, const char *path,
         return FLX_OK;
     flxi_type_text here, there;
     flxi_fail_hint(err, FLX_E_SHAPE,
-                   t->type.dtype == FLX_F32 ? "set flx_folder_options.samples"
-                                            : "set flx_folder_options.channels, or "
-                                              "convert the files to one size",
+                   t->type.dtype == FLX_F32 ? "give the number of samples, to which files are cut"
+                                            : "give the number of channels, or convert the files to one size",
                    "the file is %s, but '%.80s' is %s", flxi_type_str(c->ctx, &t->type, &here), c->first,
                    flxi_type_str(c->ctx, &c->type, &there));
     flxi_at(err, "%s", path);
@@ -226,8 +225,10 @@ static flx_code check_type(collection *c, const flx_tensor *t, const char *path,
 static flx_code add_sample(collection *c, const char *path, int32_t label, flx_error *err)
 {
     flx_tensor *t = read_sample(c, path, err);
-    if (!t)
+    if (!t) {
+        flxi_at(err, "%s", path);
         return err ? (flx_code)err->code : FLX_E_IO;
+    }
     flx_code code = check_type(c, t, path, err);
     int64_t limit = flxi_context_limit(c->ctx);
     if (code == FLX_OK && limit > 0 && c->bytes.n + t->nbytes > (size_t)limit)

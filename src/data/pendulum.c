@@ -4,6 +4,7 @@
    sine is a polynomial: that of a C library may differ in the last bit. */
 #include "data/dataset.h"
 
+#include "base/host/stop.h"
 #include "graph/type/tensor.h"
 #include "numeric/counter_rng.h"
 
@@ -62,7 +63,7 @@ static void swing(uint64_t seed, int64_t row, int64_t length, float *out)
     flxi_rng r = flxi_rng_seeded(seed, (uint64_t)row);
     pendulum p = {.pull = 9.81 / draw(&r, 0, 0.5, 2), .damping = draw(&r, 1, 0, 0.3)};
     state s = {draw(&r, 2, -2, 2), draw(&r, 3, -1, 1)};
-    for (int64_t i = 0; i <= length; i++) {
+    for (int64_t i = 0; i <= length && !flxi_stopped_by_now(); i++) {
         out[2 * i] = (float)s.angle;
         out[2 * i + 1] = (float)s.velocity;
         for (int k = 0; k < SUBSTEPS; k++)
@@ -77,8 +78,9 @@ static flx_code add_swings(flx_dataset *d, int64_t rows, int64_t length, uint64_
     flx_tensor *all = flx_tensor_new(d->ctx, &whole, NULL, err);
     FLXI_TRY(flxi_dataset_own(d, "x", all, err));
     FLXI_TRY(flx_dataset_add(d, "next", all, err));
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows && !flxi_stopped_by_now(); i++)
         swing(seed, i, length, (float *)all->data + i * (length + 1) * 2);
+    FLXI_TRY(flxi_stop_check(err));
     for (size_t i = 0; i < 2; i++) { /* both are parts of the same rows */
         flxi_column *c = &d->columns.at[i];
         c->type = type;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c: see file.h. Every system call goes through the table at the end, is repeated when a signal interrupts it, and
-   may do less than requested. */
+/* file.c: see file.h. Every system call goes through the table at the end and may do less than requested. One that a
+   signal interrupts is repeated, unless the signal has stopped the thread: a pipe may not have an end. */
 #include "format/file.h"
+
+#include "base/host/stop.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,12 +22,24 @@ static flx_code io_error(flx_error *err, const char *what)
     return flxi_fail(err, FLX_E_IO, "%s: %s", what, strerror(errno));
 }
 
+/* Whether a call that failed should be repeated. */
+static bool should_repeat(void)
+{
+    return errno == EINTR && !flxi_stopped();
+}
+
+/* The same for reading, which fails as what stopped the thread does. */
+static flx_code read_error(flx_error *err, const char *what)
+{
+    return errno == EINTR && flxi_stopped() ? flxi_stop_check(err) : io_error(err, what);
+}
+
 static int open_file(const char *path, int flags, mode_t mode)
 {
     int fd;
     do {
         fd = flxi_file_system.open(path, flags | O_CLOEXEC, mode);
-    } while (fd < 0 && errno == EINTR);
+    } while (fd < 0 && should_repeat());
     return fd;
 }
 
@@ -49,10 +63,10 @@ static flx_code read_all(flxi_source *s, int64_t limit, flx_error *err)
     char piece[16384];
     for (;;) {
         ssize_t n = flxi_file_system.read(s->fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && should_repeat())
             continue;
         if (n < 0)
-            return io_error(err, "cannot read");
+            return read_error(err, "cannot read");
         if (n == 0)
             break;
         if (limit > 0 && s->kept.n + (size_t)n > (size_t)limit)
@@ -91,7 +105,7 @@ flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char 
     flxi_strbuf_init(&s->kept, mem);
     s->fd = open_file(path, O_RDONLY, 0);
     if (s->fd < 0)
-        return io_error(err, "cannot open");
+        return read_error(err, "cannot open");
     flx_code code = inspect(s, limit, err);
     if (code != FLX_OK)
         flxi_source_close(s);

@@ -258,6 +258,31 @@ static void restore_best(fit_work *w)
             memcpy(s->entries.at[i]->value->data, w->best[i]->data, w->best[i]->nbytes);
 }
 
+/* Whether the value is the best so far, and keeps the parameters if it is. */
+static flx_code compare(fit_work *w, double value)
+{
+    w->p.num_validation = w->validation.n;
+    w->p.is_best = value < w->r.best_loss - w->o.min_delta;
+    if (!w->p.is_best)
+        return FLX_OK;
+    w->r.best_loss = value;
+    w->r.best_epoch = w->p.epoch;
+    return w->best ? keep_best(w) : FLX_OK;
+}
+
+static flx_code validate_first(fit_work *w)
+{
+    size_t metrics = w->p.num_metrics;
+    w->p.epoch = -1;
+    w->p.num_metrics = 0;
+    FLXI_TRY(validate(w));
+    FLXI_TRY(compare(w, w->validation.at[0].value));
+    report(w, true);
+    w->p.num_metrics = metrics;
+    w->last = seconds_now();
+    return FLX_OK;
+}
+
 static flx_code end_epoch(fit_work *w)
 {
     if (w->exec)
@@ -268,14 +293,7 @@ static flx_code end_epoch(fit_work *w)
     double value = w->exec ? w->validation.at[0].value : w->r.loss;
     w->r.epochs = w->p.epoch + 1;
     w->epoch_size = w->epoch_size ? w->epoch_size : w->p.step;
-    w->p.num_validation = w->validation.n;
-    w->p.is_best = value < w->r.best_loss - w->o.min_delta;
-    if (w->p.is_best) {
-        w->r.best_loss = value;
-        w->r.best_epoch = w->p.epoch;
-        if (w->best)
-            FLXI_TRY(keep_best(w));
-    }
+    FLXI_TRY(compare(w, value));
     report(w, true);
     w->last = seconds_now(); /* the validation is not part of the next step */
     if (!w->is_ended && w->o.patience && w->p.epoch - w->r.best_epoch >= w->o.patience) {
@@ -320,7 +338,7 @@ static flx_code fit(fit_work *w)
                           .tokens = w->o.tokens};
     w->last = seconds_now();
     w->r.best_loss = INFINITY;
-    flx_code code = FLX_OK;
+    flx_code code = w->o.flags & FLX_FIT_VALIDATE_FIRST && w->exec ? validate_first(w) : FLX_OK;
     for (int64_t e = 0; code == FLX_OK && e < w->o.epochs && !is_over(w); e++)
         code = run_epoch(w, e);
     if (code == FLX_OK)
@@ -330,7 +348,7 @@ static flx_code fit(fit_work *w)
 
 static flx_code check(flx_fit_options *o, const flx_trainer *t, flx_error *err)
 {
-    if (o->flags & ~(uint32_t)(FLX_FIT_SKIP_NUMERIC | FLX_FIT_KEEP_BEST | FLX_FIT_AVERAGES))
+    if (o->flags & ~(uint32_t)(FLX_FIT_SKIP_NUMERIC | FLX_FIT_KEEP_BEST | FLX_FIT_AVERAGES | FLX_FIT_VALIDATE_FIRST))
         return flxi_fail(err, FLX_E_USAGE, "flx_fit: unknown flags 0x%x", (unsigned)o->flags);
     if (!o->next || (o->validation && !o->next_validation))
         return flxi_fail(err, FLX_E_USAGE, "flx_fit: a source of batches must be given");

@@ -51,7 +51,7 @@ void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool 
     progress_end(p);
     printf("epoch %lld%s: ", (long long)epoch, is_whole ? "" : " (part)");
     put_metrics("", state->metrics, state->num_metrics);
-    put_metrics("; validation ", state->validation, state->num_validation);
+    put_metrics(state->num_metrics ? "; validation " : "validation ", state->validation, state->num_validation);
     printf("%s\n", is_best ? " (best)" : "");
     fflush(stdout);
 }

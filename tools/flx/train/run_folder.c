@@ -6,11 +6,14 @@
 #include "io/output.h"
 #include "report.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <fluxion/checkpoint.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
@@ -41,6 +44,19 @@ int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
     int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
     return status ? status : output_make_folder(folder);
+}
+
+/* The lock is on the folder itself and ends with the process, however that ends. A file system without locks has none. */
+int run_folder_lock(const char *folder, int *lock)
+{
+    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return fail(FLX_E_IO, "cannot open %s: %s", folder, strerror(errno));
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "another training is writing to %s", folder);
+    hint("wait for its end, or give --out DIR");
+    return status;
 }
 
 /* Writes the text, or finds out that the file has another one. */
@@ -112,6 +128,7 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
                    {"epoch", at->epoch},
                    {"row", at->row},
                    {"best_epoch", at->best_epoch},
+                   {"validation_is_due", at->is_due},
                    {"seed", p->seed},
                    {"batch", p->batch},
                    {"rows", flx_dataset_rows(p->data.data)}};
@@ -173,6 +190,10 @@ static int take_position(const flx_checkpoint *c, const char *path, run_position
         code = flx_checkpoint_number(c, "row", &at->row, &err);
     if (code == FLX_OK)
         code = flx_checkpoint_number(c, "best_epoch", &at->best_epoch, &err);
+    int64_t due = 0;
+    if (code == FLX_OK)
+        code = flx_checkpoint_number(c, "validation_is_due", &due, &err);
+    at->is_due = due != 0;
     const char *best = flx_checkpoint_text(c, "best");
     at->best = best ? strtod(best, NULL) : INFINITY;
     return code == FLX_OK ? STATUS_OK : report(&err, path);

@@ -19,10 +19,15 @@ typedef struct {
     int64_t step, epoch, row; /* done; where the loader continues */
     int64_t best_epoch;       /* of the validation so far, from 1; 0: none */
     double best;              /* its loss */
+    bool is_due;              /* an epoch has ended, and its validation has not */
 } run_position;
 
 /* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
 int run_folder_make(const char *folder, bool may_have_checkpoint);
+
+/* Makes sure that no other training writes to the folder, until the process ends or *lock is closed. BAD_INPUT when
+   there is one. */
+int run_folder_lock(const char *folder, int *lock);
 
 /* Writes model, tokeniser, classes and settings. `is_there`: compares them, except for the settings, with those of the
    folder, which a training is resumed from. */

@@ -108,6 +108,10 @@ static int open_text(opening *o, const char *text, size_t size, const windows *w
             return report(&err, path);
     }
     o->out->is_text = true;
+    o->out->tokens = tokeniser ? flx_tokeniser_size(tokeniser) : 0;
+    for (size_t i = 0; !tokeniser && i < size; i++)
+        if ((unsigned char)text[i] >= o->out->tokens)
+            o->out->tokens = (unsigned char)text[i] + 1;
     o->out->length = w->length;
     return made(o, flx_dataset_text(o->ctx, text, size, tokeniser, w->length, w->stride, &err), path, &err);
 }
@@ -209,8 +213,9 @@ static int open_folder(opening *o)
         status = settings_integer(o->s, o->from, "samples", 1, most_rows, &options.samples);
     options.channels = (int32_t)channels;
     o->out->label = "label";
+    flx_dataset *data = status ? NULL : flx_folder_read(o->ctx, path, &options, &err);
     if (!status)
-        status = made(o, flx_folder_read(o->ctx, path, &options, &err), path, &err);
+        status = made(o, data, err.where[0] ? err.where : path, &err); /* the file that is wrong */
     free(path);
     return status;
 }

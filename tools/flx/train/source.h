@@ -12,6 +12,7 @@ typedef struct {
     flx_tokeniser *tokeniser; /* of a text that is not read byte by byte; or NULL */
     bool is_text;             /* rows are windows of a text */
     int64_t length;           /* tokens of a row, of a text */
+    int64_t tokens;           /* the largest token of a text, and one */
     const char *label;        /* the column with classes, or NULL */
 } source;
 

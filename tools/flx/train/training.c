@@ -7,6 +7,7 @@
 #include "io/load.h"
 #include "io/profile_table.h"
 #include "report.h"
+#include "train/data_check.h"
 #include "train/outcome.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
@@ -14,6 +15,8 @@
 #include <fluxion/stop.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { MAX_POINTS = 4000, TIMED_STEPS = 5 };
 
@@ -33,6 +36,7 @@ typedef struct {
     int64_t every; /* steps between two points of a curve */
     double saved;  /* when the checkpoint was written, in seconds */
     int status;    /* of what failed in a callback */
+    int lock;      /* of the folder; -1: none */
 } training;
 
 /* ---- Batches ---- */
@@ -108,6 +112,7 @@ static void after_step(training *t, const flx_progress *state)
 {
     t->at.step++;
     flx_loader_position(t->loader, &t->at.epoch, &t->at.row);
+    t->at.is_due = t->validation && t->at.row == 0;
     progress_step(&t->progress, state);
     if (t->at.step % t->every == 0) {
         point(t, "loss/step", state->loss);
@@ -136,6 +141,7 @@ static void keep_best(training *t, double value)
 static void after_epoch(training *t, const flx_progress *state)
 {
     bool is_over = t->at.epoch > t->epoch_now;
+    t->at.is_due = false;
     double value = state->num_validation ? state->validation[0].value : NAN;
     bool is_best = is_over && state->num_validation && (!t->at.best_epoch || value < t->at.best);
     progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
@@ -160,7 +166,7 @@ static int on_progress(void *user, const flx_progress *state)
         after_step(t, state);
     else
         after_epoch(t, state);
-    return t->status != STATUS_OK || (state->is_epoch_end && is_patience_over(t));
+    return t->status != STATUS_OK || (state->is_epoch_end && (is_patience_over(t) || t->at.step >= t->end));
 }
 
 /* ---- Before ---- */
@@ -184,6 +190,25 @@ static int make_loaders(training *t)
     return t->loader && (t->validation || !p->validation.data) ? STATUS_OK : report(&err, p->settings.file);
 }
 
+/* Hints of the library are for programs; here they name settings and the text of a model. */
+static void say_as_setting(flx_error *err)
+{
+    static const struct {
+        const char *names, *hint;
+    } rows[] = {
+        {"FLX_TRAIN_MISSING_ZERO", "let the loss depend on it, or write groups = [freeze(\"NAME\")]"},
+        {"example_dim", "give all symbolic dimensions numbers but the one that counts examples"},
+        {"flx_specialise", "write numbers for the dimensions of parameters"},
+        {"flx_compile_options.dims", "write numbers for the dimensions of parameters"},
+        {"flx_param()", "declare what is trained with `param`"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strstr(err->hint, rows[i].names)) {
+            snprintf(err->hint, sizeof err->hint, "%s", rows[i].hint);
+            return;
+        }
+}
+
 static int compile(training *t)
 {
     flx_error err = {0};
@@ -194,6 +219,7 @@ static int compile(training *t)
     t->trainer = flx_compile_training(t->p->loss, &t->p->options, &o, &err);
     if (t->trainer)
         return STATUS_OK;
+    say_as_setting(&err);
     return report(&err, t->p->model.name);
 }
 
@@ -207,6 +233,8 @@ static void say_beginning(const training *t)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
     printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
            flx_optimiser_name(p->options.optimiser));
+    if (t->every > 1)
+        printf("the curves and the log have one step of %lld\n", (long long)t->every);
     fflush(stdout);
 }
 
@@ -313,7 +341,8 @@ static int fit(training *t)
     const train_plan *p = t->p;
     flx_error err = {0};
     const flx_fit_options options = {.struct_size = sizeof options,
-                                     .flags = p->options.ema > 0 ? FLX_FIT_AVERAGES : 0u,
+                                     .flags = (p->options.ema > 0 ? FLX_FIT_AVERAGES : 0u) |
+                                              (t->at.is_due ? FLX_FIT_VALIDATE_FIRST : 0u),
                                      .next = next_batch,
                                      .next_user = t,
                                      .epochs = p->epochs - t->at.epoch,
@@ -324,7 +353,8 @@ static int fit(training *t)
                                      .next_validation = t->validation ? next_validation : NULL,
                                      .validation_user = t,
                                      .tokens = p->data.is_text ? p->data.length : 0};
-    if (t->at.step >= t->end || is_patience_over(t)) {
+    t->epoch_now = t->at.epoch - t->at.is_due; /* the epoch that is validated first */
+    if (!t->at.is_due && (t->at.step >= t->end || is_patience_over(t))) {
         printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
                t->at.step < t->end ? ", and the validation does not improve" : "");
         return conclude(t, false);
@@ -370,21 +400,25 @@ static int begin(training *t)
     const flx_report_options options = {.struct_size = sizeof options, .title = t->p->name};
     int status = r->resumes ? STATUS_OK : run_folder_make(r->folder, r->overwrites);
     if (!status)
+        status = run_folder_lock(r->folder, &t->lock);
+    if (!status)
         status = run_folder_describe(r->folder, t->p, r->resumes);
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
         status = report(&err, NULL);
     if (!status && r->resumes)
         status = resume(t);
     t->saved = clock_seconds();
-    t->every = t->p->steps / MAX_POINTS + 1;
     return status;
 }
 
 int training_run(const train_plan *p, const training_request *request)
 {
-    training t = {.p = p, .request = request};
+    training t = {.p = p, .request = request, .lock = -1};
     t.end = request->steps && request->steps < p->steps ? request->steps : p->steps;
-    int status = make_loaders(&t);
+    t.every = p->steps / MAX_POINTS + 1;
+    int status = data_check(p);
+    if (!status)
+        status = make_loaders(&t);
     if (!status)
         status = compile(&t);
     if (!status)
@@ -402,5 +436,7 @@ int training_run(const train_plan *p, const training_request *request)
     flx_loader_free(t.loader);
     flx_loader_free(t.validation);
     batches_end(&t.batches);
+    if (t.lock >= 0)
+        close(t.lock);
     return status;
 }

@@ -28,6 +28,19 @@ static bool is_random(int32_t kind)
 
 /* ---- What a tensor admits ---- */
 
+/* Whether the number is one of the dtype's, rounded where that has fractions. */
+static bool is_in_range(int32_t dtype, double x)
+{
+    if (flxi_is_float(dtype) || flxi_is_complex(dtype)) {
+        bool is_single = dtype == FLX_F32 || dtype == FLX_C64;
+        double most = dtype == FLX_F16 ? 65504 : dtype == FLX_BF16 ? 0x1.fep127 : is_single ? 0x1.fffffep127 : INFINITY;
+        return fabs(x) <= most;
+    }
+    bool is_signed = dtype == FLX_I8 || dtype == FLX_I16 || dtype == FLX_I32 || dtype == FLX_I64;
+    int bits = dtype == FLX_BOOL ? 1 : (int)flx_dtype_size(dtype) * 8 - is_signed;
+    return x >= (is_signed ? -ldexp(1, bits) : 0) && x < ldexp(1, bits);
+}
+
 static flx_code check_scale(const flx_type *type, const flx_init *init, flx_error *err)
 {
     if (!isfinite(init->scale))
@@ -35,7 +48,8 @@ static flx_code check_scale(const flx_type *type, const flx_init *init, flx_erro
     if (is_random(init->kind) && init->scale <= 0)
         return flxi_fail(err, FLX_E_USAGE, "the scale of a random initialisation must be positive, got %g",
                          init->scale);
-    if (!flxi_is_float(type->dtype) && !flxi_is_complex(type->dtype) && init->scale != floor(init->scale))
+    bool has_fractions = flxi_is_float(type->dtype) || flxi_is_complex(type->dtype);
+    if ((!has_fractions && init->scale != floor(init->scale)) || !is_in_range(type->dtype, init->scale))
         return flxi_fail(err, FLX_E_USAGE, "a parameter of dtype %s cannot be initialised with %g",
                          flx_dtype_name(type->dtype), init->scale);
     return FLX_OK;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 4096 }; /* that are looked at together */
+enum { ROWS = 4096 }; /* that are read together */
 
 /* The outputs for classes or tokens: the last extent of output 0; 0 when it is not known. */
 static int64_t outputs_of(const train_plan *p)

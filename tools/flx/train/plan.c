@@ -117,6 +117,17 @@ static int check_params(const train_plan *p, const flx_graph *g)
     return STATUS_OK;
 }
 
+/* Weights and checkpoints are files in which one name has another meaning. */
+static int check_names(const train_plan *p)
+{
+    flx_val v = flx_graph_find(p->loss, "__metadata__");
+    for (size_t i = 0; v.id && i < flx_graph_input_count(p->loss); i++)
+        if (flx_graph_input(p->loss, i).id == v.id && flx_graph_input_is_param(p->loss, i))
+            return settings_fail(&p->settings, &p->settings.root,
+                                 "a parameter of the loss is called __metadata__, which .safetensors files reserve");
+    return STATUS_OK;
+}
+
 static int read_model(train_plan *p)
 {
     int status = open_model(p);
@@ -132,7 +143,9 @@ static int read_model(train_plan *p)
         p->loss = p->model.graph;
     if (!p->validated)
         p->validated = p->loss;
-    status = check_params(p, p->validated);
+    status = check_names(p);
+    if (!status)
+        status = check_params(p, p->validated);
     if (!status)
         status = check_params(p, p->predict);
     return status ? status : check_params(p, flx_module_find(p->model.module, "decode"));

@@ -46,7 +46,8 @@ int run_folder_make(const char *folder, bool may_have_checkpoint)
     return status ? status : output_make_folder(folder);
 }
 
-/* The lock is on the folder itself and ends with the process, however that ends. A file system without locks has none. */
+/* The lock is on the folder itself and ends with the process, however that ends. Where a file system has no locks,
+   there is none. */
 int run_folder_lock(const char *folder, int *lock)
 {
     *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -124,7 +124,10 @@ flx_code flxi_kernel_write(flxi_kfile *f, const flx_kernel *k, flxi_kentry *entr
 {
     flxi_kwriter w;
     *entry = (flxi_kentry){0};
-    snprintf(entry->name, sizeof entry->name, "flxk_%u", f->num_kernels);
+    if (f->plain)
+        snprintf(entry->name, sizeof entry->name, "%s", f->plain->name);
+    else
+        snprintf(entry->name, sizeof entry->name, "flxk_%u", f->num_kernels);
     f->flags = k->flags;
     start_writer(&w, f, k, entry, err);
     flx_code code = write_kernel(&w);

@@ -11,7 +11,7 @@ enum { KSTATUS_TRAPPED, KSTATUS_SITE, KSTATUS_ADDRESS, KSTATUS_ID, KSTATUS_INDIR
 
 /* What a caller of a kernel's function has to know. */
 typedef struct {
-    char name[24];         /* of the function */
+    char name[64];         /* of the function */
     size_t scratch;        /* C: bytes that each call needs, aligned to 64 */
     bool is_ordered;       /* its result depends on the order of workgroups: run them in order to reproduce it */
     bool has_grid_barrier; /* CUDA: needs a cooperative launch, and a zero word to count with */

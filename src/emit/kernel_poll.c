@@ -78,7 +78,7 @@ static list_facts survey(flxi_kwriter *w, flxi_klist list, uint64_t each)
 
 void flxi_kw_survey_polls(flxi_kwriter *w)
 {
-    if (!w->target->is_serial)
+    if (!w->target->is_serial || w->file->plain)
         return;
     uint64_t each = statement_work(w);
     for (uint32_t i = 1; i <= w->k->num_fns; i++)

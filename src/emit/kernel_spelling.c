@@ -216,8 +216,21 @@ void flxi_ktext_unary(flxi_kfile *f, flxi_strbuf *out, flxi_kunary op, uint32_t 
         flxi_add_char(out, ')');
 }
 
+/* No unsigned number is below 0: compilers warn of the question. */
+static bool is_settled(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *y)
+{
+    bool is_zero = strcmp(y, "0u") == 0 || strcmp(y, "0ull") == 0 || strcmp(y, "((k_u8)0u)") == 0 ||
+                   strcmp(y, "((k_u16)0u)") == 0;
+    if (!f->plain || flxi_ktype_of(type)->kind != TAKES_UNSIGNED || !is_zero || (op != KBIN_lt && op != KBIN_ge))
+        return false;
+    flxi_add_text(out, op == KBIN_lt ? "((k_bool)0)" : "((k_bool)1)");
+    return true;
+}
+
 void flxi_ktext_binary(flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *x, const char *y)
 {
+    if (is_settled(f, out, op, type, y))
+        return;
     bool rounds = is_half(type) && !binaries[op].is_exact && flxi_kbinaries[op].result != KRESULT_BOOL;
     flxi_ksubject s = {.x = {x, y}, .type = begin_half(f, out, type, rounds)};
     write_op(f, out, flxi_kspell_binary(f, op, s.type), &flxi_kbinaries[op], &s);

@@ -2,6 +2,7 @@
 /* kernel_text.c: see kernel_text.h. Expands templates; the functions that they refer to are written on first use. */
 #include "emit/kernel_text.h"
 
+#include "base/number.h"
 #include "emit/kernel_spelling.h"
 
 #include <stdio.h>
@@ -120,6 +121,16 @@ static void add_hex_float(flxi_strbuf *out, uint64_t f64_bits, const char *suffi
     flxi_addf(out, "%s0x%d%s%sp%+d%s", sign, field != 0, n ? "." : "", digits, field ? field - 1023 : -1022, suffix);
 }
 
+/* The shortest decimal that reads back to the same value, for people. */
+static void add_decimal(flxi_strbuf *out, double d, bool is_double)
+{
+    char text[FLXI_NUMBER_MAX];
+    flxi_write_double(text, d, is_double ? 53 : 24);
+    bool is_negative = text[0] == '-', is_whole = !strpbrk(text, ".e");
+    flxi_addf(out, "%s%s%s%s%s", is_negative ? "(" : "", text, is_whole ? ".0" : "", is_double ? "" : "f",
+              is_negative ? ")" : "");
+}
+
 static uint64_t bits_of_double(double d)
 {
     uint64_t u;
@@ -131,6 +142,10 @@ static uint64_t bits_of_double(double d)
 static void add_float(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits)
 {
     double d = flxi_kscalar_to_double(type, bits);
+    if (d - d == 0 && f->plain) {
+        add_decimal(out, d, type == FLX_F64);
+        return;
+    }
     if (d - d == 0) {
         flxi_add_char(out, '(');
         add_hex_float(out, bits_of_double(d), type == FLX_F64 ? "" : "f");
@@ -441,7 +456,7 @@ static size_t add_library_call(flxi_kfile *f, flxi_strbuf *out, const char *at)
     memcpy(name, at, n);
     name[n] = 0;
     flxi_add_text(out, name + 1);
-    if (flxi_is_interned(&f->written, name))
+    if (f->plain || flxi_is_interned(&f->written, name))
         return n;
     if (!flxi_intern(&f->written, name, n))
         f->failed = true;

@@ -85,6 +85,14 @@ const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL if there is non
 typedef struct flxi_vector_options flxi_vector_options;     /* vector_emit.h */
 typedef struct flxi_kvector_spelling flxi_kvector_spelling; /* below */
 
+/* A dispatch that is known when the text is written. Its kernel is a static function of its buffers, which runs all
+   workgroups in order, does not ask whether to stop, and relies on <math.h>. */
+typedef struct {
+    const char *name;      /* of the function */
+    const uint32_t *count; /* elements of the buffers whose length the kernel does not say, by buffer - 1; or NULL */
+    uint32_t grid[3], lanes;
+} flxi_kplain;
+
 typedef struct {
     const flxi_ktarget *target;
     const flxi_allocator *mem;
@@ -99,6 +107,7 @@ typedef struct {
     unsigned vector_bytes;                        /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
     bool may_alias; /* set by the caller: buffers may share memory, element by element */
+    const flxi_kplain *plain; /* set by the caller: C alone: the kernel is a function for one dispatch; or NULL */
     bool failed;    /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
 

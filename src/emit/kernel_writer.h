@@ -180,6 +180,8 @@ uint64_t flxi_kw_array_count(const flxi_kwriter *w, uint32_t buffer);
 /* Before each walk over the body: restarts the numbering. */
 void flxi_kw_restart(flxi_kwriter *w);
 void flxi_kw_write_threads(flxi_kwriter *w); /* the `write` of targets with threads */
+/* C: workgroups along an axis, as text. */
+const char *flxi_kw_grid(flxi_kwriter *w, unsigned axis);
 
 /* The value of a variable that is never assigned. */
 const flxi_kx *flxi_kw_meaning(const flxi_kwriter *w, uint32_t expr);

@@ -308,6 +308,12 @@ static void compare_bits(const bundle *b, flx_tensor *const *one, flx_tensor *co
                        "%s, %s: output %zu depends on the number of threads", b->pieces[i].about, way, k);
 }
 
+void bundle_compare(bundle *b, flx_tensor *const *out, const char *way)
+{
+    for (size_t i = 0; i < b->n; out += b->pieces[i++].nout)
+        compare_piece(b, i, out, way);
+}
+
 void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user)
 {
     flx_feed *feeds;

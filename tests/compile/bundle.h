@@ -37,6 +37,9 @@ void bundle_check(bundle *b, size_t way);
 typedef void (*bundle_visit)(void *user, size_t piece, flx_tensor *const *out);
 void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user);
 
+/* Compares results of the joined graph that came in another way, which the messages name. */
+void bundle_compare(bundle *b, flx_tensor *const *out, const char *way);
+
 /* By output of a piece: the bound of each of its elements beyond element_bound(); NULL for one that is exact. */
 double *const *bundle_bounds(bundle *b, size_t piece);
 

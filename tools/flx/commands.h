@@ -6,6 +6,7 @@
 #include "command.h"
 
 extern const command command_bench;
+extern const command command_build;
 extern const command command_check;
 extern const command command_compare;
 extern const command command_devices;

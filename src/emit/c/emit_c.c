@@ -195,22 +195,37 @@ static void declare_arrays(flxi_kwriter *w)
         declare_in_scratch(w, "k_u8", "live", n);
 }
 
+/* A pointer to a buffer of the caller: a variable, or a parameter. */
+static void add_pointer(flxi_kwriter *w, uint32_t buffer)
+{
+    flxi_kw_addf(w, "%s%s *%sb%u", w->is_written[buffer] ? "" : "const ",
+                 flxi_ktext_element(w->target, w->k->buffers[buffer].element), w->file->may_alias ? "" : "restrict ",
+                 buffer);
+}
+
 static void declare_bound(flxi_kwriter *w)
 {
+    const flxi_kplain *plain = w->file->plain;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
-        const flxi_kbuffer *b = &w->k->buffers[i];
         if (!w->is_accessed[i] || !flxi_kw_is_bound(w, i))
             continue;
-        flxi_kw_line(w, "%s%s *%sb%u = d->data[%u];", w->is_written[i] ? "" : "const ",
-                     flxi_ktext_element(w->target, b->element), w->file->may_alias ? "" : "restrict ", i, i - 1);
-        if (b->count == 0)
+        if (!plain) {
+            flxi_kw_begin(w);
+            add_pointer(w, i);
+            flxi_kw_addf(w, " = d->data[%u];\n", i - 1);
+        }
+        if (w->k->buffers[i].count == 0 && plain)
+            flxi_kw_line(w, "const k_u32 n%u = %uu;", i, plain->count ? plain->count[i - 1] : 0);
+        else if (w->k->buffers[i].count == 0)
             flxi_kw_line(w, "const k_u32 n%u = d->count[%u];", i, i - 1);
     }
     for (unsigned a = 0; a < 3; a++)
         if (w->ids[FLX_KERNEL_NUM_WORKGROUPS] >> a & 1)
-            flxi_kw_line(w, "const k_u32 q%u = d->grid[%u];", a, a);
+            flxi_kw_line(w, "const k_u32 q%u = %s;", a, flxi_kw_grid(w, a));
     if (w->uses_lanes && w->vectors)
         flxi_kw_line(w, "const k_u32 lanes = %uu;", w->k->size[0]);
+    else if (w->uses_lanes && plain)
+        flxi_kw_line(w, "const k_u32 lanes = %uu;", plain->lanes);
     else if (w->uses_lanes)
         flxi_kw_line(w, "const k_u32 lanes = d->lanes;");
 }
@@ -224,6 +239,31 @@ static void clear(flxi_kwriter *w, flxi_kaddress address)
 }
 
 /* ---- Loops over workgroups ---- */
+
+const char *flxi_kw_grid(flxi_kwriter *w, unsigned axis)
+{
+    static const char *const numbers[] = {"d->grid[0]", "d->grid[1]", "d->grid[2]"};
+    return w->file->plain ? flxi_kw_text(w, "%uu", w->file->plain->grid[axis]) : numbers[axis];
+}
+
+/* Loops over rows of workgroups, where there are several. */
+static void open_plain_row(flxi_kwriter *w)
+{
+    for (unsigned a = 3; a-- > 1;)
+        if (w->file->plain->grid[a] > 1) {
+            flxi_kw_line(w, "for (k_u32 w%u = 0; w%u < %uu; w%u++) {", a, a, w->file->plain->grid[a], a);
+            w->depth++;
+        } else if ((w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID]) >> a & 1) {
+            flxi_kw_line(w, "const k_u32 w%u = 0;", a);
+        }
+}
+
+static void close_plain_row(flxi_kwriter *w)
+{
+    for (unsigned a = 1; a < 3; a++)
+        if (w->file->plain->grid[a] > 1)
+            flxi_kw_close(w);
+}
 
 /* A row of workgroups starting at w0 = g0, `run` of them. */
 static void open_row(flxi_kwriter *w)
@@ -286,12 +326,10 @@ void flxi_kw_find_end(flxi_kwriter *w, uint32_t *end)
         w->decided = s;
 }
 
-/* All invocations of a row are one loop: nothing depends on where a workgroup ends. */
-static void write_line(flxi_kwriter *w)
+/* The head of the loop over all invocations of a row; those from `end` on do nothing. */
+static void open_line(flxi_kwriter *w, uint32_t end)
 {
-    uint32_t n = w->k->size[0], end = 0;
-    const uint8_t *ids = w->ids;
-    flxi_kw_find_end(w, &end);
+    uint32_t n = w->k->size[0];
     flxi_kw_line(w, "k_u32 e0 = (g0 + (k_u32)run) * %uu;", n);
     if (w->decided) {
         const char *limit = flxi_kw_value(w, end);
@@ -300,6 +338,31 @@ static void write_line(flxi_kwriter *w)
     flxi_kw_begin(w);
     flxi_kw_addf(w, "for (k_u32 i0 = g0 * %uu; i0 < e0; i0++)", n);
     flxi_kw_open(w);
+}
+
+static void open_plain_line(flxi_kwriter *w, uint32_t end)
+{
+    uint64_t count = (uint64_t)w->file->plain->grid[0] * w->k->size[0];
+    const flxi_kx *limit = &w->k->exprs[end];
+    if (w->decided && limit->kind == KX_LITERAL)
+        count = limit->bits < count ? limit->bits : count;
+    else
+        w->decided = NULL; /* the condition stays in the text */
+    flxi_kw_begin(w);
+    flxi_kw_addf(w, "for (k_u32 i0 = 0; i0 < %lluu; i0++)", (unsigned long long)count);
+    flxi_kw_open(w);
+}
+
+/* All invocations of a row are one loop: nothing depends on where a workgroup ends. */
+static void write_line(flxi_kwriter *w)
+{
+    uint32_t n = w->k->size[0], end = 0;
+    const uint8_t *ids = w->ids;
+    flxi_kw_find_end(w, &end);
+    if (w->file->plain)
+        open_plain_line(w, end);
+    else
+        open_line(w, end);
     if (ids[FLX_KERNEL_WORKGROUP_ID] & 1)
         flxi_kw_line(w, "const k_u32 w0 = i0 / %uu;", n);
     if ((ids[FLX_KERNEL_LOCAL_ID] & 1) || w->uses_lane)
@@ -322,7 +385,10 @@ static void write_line(flxi_kwriter *w)
 /* One workgroup after the other. */
 static void write_groups(flxi_kwriter *w)
 {
-    flxi_kw_line(w, "for (k_u32 w0 = g0, e0 = g0 + (k_u32)run; w0 < e0; w0++) {");
+    if (w->file->plain)
+        flxi_kw_line(w, "for (k_u32 w0 = 0; w0 < %uu; w0++) {", w->file->plain->grid[0]);
+    else
+        flxi_kw_line(w, "for (k_u32 w0 = g0, e0 = g0 + (k_u32)run; w0 < e0; w0++) {");
     w->depth++;
     clear(w, KADDRESS_WORKGROUP);
     if (!w->has_sync) {
@@ -348,12 +414,18 @@ static void write_body(flxi_kwriter *w)
     bool has_groups = w->has_sync || w->k->size[1] > 1 || w->k->size[2] > 1;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
         has_groups |= w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP;
-    open_row(w);
+    if (w->file->plain)
+        open_plain_row(w);
+    else
+        open_row(w);
     if (has_groups)
         write_groups(w);
     else
         write_line(w);
-    flxi_kw_close(w);
+    if (w->file->plain)
+        close_plain_row(w);
+    else
+        flxi_kw_close(w);
 }
 
 /* ---- The function ---- */
@@ -376,6 +448,63 @@ static void write_flushing(flxi_kwriter *w)
     flxi_kw_line(w, "}");
 }
 
+/* What is inside of the function's braces. */
+static void write_inside(flxi_kwriter *w, bool in_vectors)
+{
+    declare_bound(w);
+    flxi_kw_declare_ticks(w, w->k->body);
+    if (in_vectors && w->file->plain) {
+        const uint32_t *grid = w->file->plain->grid;
+        flxi_kw_line(w, "const k_u64 begin = 0, end = %lluu;", (unsigned long long)grid[0] * grid[1] * grid[2]);
+    }
+    if (in_vectors) {
+        flxi_vw_write(w);
+    } else {
+        declare_arrays(w);
+        write_body(w);
+    }
+    flxi_kw_close(w);
+}
+
+/* static void name(const float *b1, float *b2, k_u8 *scratch) */
+static void write_plain_head(flxi_kwriter *w)
+{
+    const char *comma = "";
+    flxi_kw_addf(w, "static void %s(", w->entry->name);
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
+        if (!flxi_kw_is_bound(w, i))
+            continue;
+        flxi_kw_add(w, comma);
+        add_pointer(w, i);
+        comma = ", ";
+    }
+    if (w->has_traps || w->has_indirect) {
+        flxi_kw_addf(w, "%sk_u32 *status", comma);
+        comma = ", ";
+    }
+    if (w->entry->scratch) {
+        flxi_kw_addf(w, "%sk_u8 *scratch", comma);
+        comma = ", ";
+    }
+    flxi_kw_add(w, *comma ? ")\n{\n" : "void)\n{\n");
+}
+
+/* Whether there is scratch is known after the body: it is written first. */
+static void write_plain(flxi_kwriter *w, bool in_vectors)
+{
+    flxi_strbuf body = w->out;
+    flxi_strbuf_init(&w->out, w->file->mem);
+    w->depth++;
+    write_inside(w, in_vectors);
+    flxi_strbuf inside = w->out;
+    w->out = body;
+    write_plain_head(w);
+    if (inside.at)
+        flxi_add_bytes(&w->out, inside.at, inside.n);
+    w->out.failed |= inside.failed;
+    flxi_strbuf_free(&inside);
+}
+
 static void write_kernel(flxi_kwriter *w)
 {
     bool flushes = w->k->flags & FLX_KERNEL_FLUSH, in_vectors = w->file->vector && flxi_vw_begin(w);
@@ -386,6 +515,10 @@ static void write_kernel(flxi_kwriter *w)
         w->is_rehearsal = false;
     }
     flxi_kw_restart(w);
+    if (w->file->plain) {
+        write_plain(w, in_vectors);
+        return;
+    }
     if (w->file->vector)
         flxi_vw_comment(w);
     if (flushes)
@@ -394,15 +527,7 @@ static void write_kernel(flxi_kwriter *w)
         flxi_kw_line(w, "void %s(%s)", w->entry->name, arguments);
     flxi_kw_line(w, "{");
     w->depth++;
-    declare_bound(w);
-    flxi_kw_declare_ticks(w, w->k->body);
-    if (in_vectors) {
-        flxi_vw_write(w);
-    } else {
-        declare_arrays(w);
-        write_body(w);
-    }
-    flxi_kw_close(w);
+    write_inside(w, in_vectors);
     if (flushes)
         write_flushing(w);
 }

@@ -75,26 +75,28 @@ static void write_rest(flxi_kwriter *w)
 static void open_row(flxi_kwriter *w)
 {
     uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
+    const char *across = flxi_kw_grid(w, 0), *down = flxi_kw_grid(w, 1);
     flxi_kw_line(w, "if (begin >= end)");
     flxi_kw_line(w, "    return;");
-    flxi_kw_line(w, "k_u32 g0 = (k_u32)(begin %% d->grid[0]);");
+    flxi_kw_line(w, "k_u32 g0 = (k_u32)(begin %% %s);", across);
     if (used & 6)
-        flxi_kw_line(w, "k_u32 w1 = (k_u32)(begin / d->grid[0] %% d->grid[1]);");
+        flxi_kw_line(w, "k_u32 w1 = (k_u32)(begin / %s %% %s);", across, down);
     if (used & 4)
-        flxi_kw_line(w, "k_u32 w2 = (k_u32)(begin / d->grid[0] / d->grid[1]);");
+        flxi_kw_line(w, "k_u32 w2 = (k_u32)(begin / %s / %s);", across, down);
     flxi_kw_line(w, "for (k_u64 g = begin, run; g < end; g += run) {");
     w->depth++;
-    flxi_kw_line(w, "run = d->grid[0] - g0 < end - g ? d->grid[0] - g0 : end - g;");
+    flxi_kw_line(w, "run = %s - g0 < end - g ? %s - g0 : end - g;", across, across);
 }
 
 static void close_row(flxi_kwriter *w)
 {
     uint8_t used = w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID];
+    const char *down = flxi_kw_grid(w, 1);
     flxi_kw_line(w, "g0 = 0;");
     if (used & 4)
-        flxi_kw_line(w, "w2 += w1 + 1 == d->grid[1];");
+        flxi_kw_line(w, "w2 += w1 + 1 == %s;", down);
     if (used & 6)
-        flxi_kw_line(w, "w1 = w1 + 1 == d->grid[1] ? 0 : w1 + 1;");
+        flxi_kw_line(w, "w1 = w1 + 1 == %s ? 0 : w1 + 1;", down);
     flxi_kw_close(w);
 }
 

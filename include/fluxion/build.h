@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fluxion/build.h: a graph as C text that needs nothing but a C compiler: no library, no allocation, no globals but
+   constants, no functions of the C library but memcpy, memset and those of <math.h>.
+
+   For a graph `mlp` the file has a type `mlp`, the function mlp_init() and, by what is asked for, mlp_run(), mlp_grad()
+   and mlp_step(). docs/standalone.md shows the whole. The same graph and options give the same text. */
+#ifndef FLUXION_BUILD_H
+#define FLUXION_BUILD_H
+
+#include <fluxion/train.h>
+
+FLX_BEGIN_DECLS
+
+/* Where parameters come from. */
+typedef enum flx_build_params {
+    FLX_BUILD_CALLER = 0, /* the caller sets the pointers of the model */
+    FLX_BUILD_EMBED = 1,  /* they are arrays of the file, with the values of flx_build_options.values */
+    FLX_BUILD_FILE = 2    /* a function finds them in a safetensors file in memory */
+} flx_build_params;
+
+/* Flags of flx_build_options. */
+enum {
+    FLX_BUILD_GRAD = 1,  /* NAME_grad(): the loss (output 0) and its gradients with respect to all parameters */
+    FLX_BUILD_TABLES = 2 /* functions take tables of pointers, to inputs and to outputs in order of declaration */
+};
+
+typedef struct flx_build_options {
+    uint32_t struct_size;        /* sizeof(flx_build_options); 0: the layout of version 0.2 */
+    uint32_t flags;              /* FLX_BUILD_… */
+    const char *name;            /* prefix of all names; NULL: that of the graph */
+    const char *header;          /* name of the header that the file includes; NULL: the file has the declarations */
+    int32_t params;              /* a flx_build_params */
+    int32_t vector_bytes;        /* 16, 32 or 64: vectors of this size by extensions of gcc and clang; 0: plain C */
+    const flx_params *values;    /* values of parameters, for FLX_BUILD_EMBED; NULL: none */
+    const flx_dim_binding *dims; /* extents of symbolic dimensions: all must be numbers */
+    size_t num_dims;
+    const flx_train_options *train; /* NULL: no NAME_step(); otherwise a training step with these options */
+} flx_build_options;
+
+/* What the model takes. */
+typedef struct flx_build_sizes {
+    uint32_t struct_size;   /* set by the caller */
+    uint32_t num_functions; /* static functions: kernels and others */
+    int64_t constant_bytes; /* of constants, embedded parameters included */
+    int64_t arena_bytes;    /* of the memory that runs work in */
+    int64_t memory_bytes;   /* what NAME_init() is given: the arena, and what training changes */
+    int64_t flops;          /* of one call of each function: run, gradient, step together */
+    int64_t text_bytes;     /* of the C file */
+} flx_build_sizes;
+
+/** Writes a graph as C. `header` and `sizes` may be NULL; where options->header is NULL, the header is empty. The
+    caller frees the buffers. UNSUPPORTED when a node cannot be in such a file, which the error names; UNBOUND_DIM for a
+    symbolic dimension without an extent; MISSING_INPUT when values of parameters to embed are missing. */
+FLX_API flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source,
+                             flx_buffer *header, flx_build_sizes *sizes, flx_error *err);
+
+FLX_END_DECLS
+
+#endif

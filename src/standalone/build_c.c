@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_c.c: flx_build_c(): which functions a file has, their programs, and the text as a whole. */
+#include "autodiff/autodiff.h"
+#include "base/context.h"
+#include "base/options.h"
+#include "passes/pass.h"
+#include "standalone/standalone.h"
+#include "standalone/step_graph.h"
+
+#include <fluxion/transform.h>
+
+static size_t rounded(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+/* ---- Fields ---- */
+
+static const flx_tensor *value_of(const flxi_sa_model *s, const char *name)
+{
+    return s->o->values ? flx_params_find(s->o->values, name) : NULL;
+}
+
+static flx_code check_value(const flxi_sa_model *s, const flxi_sa_field *p)
+{
+    flxi_type_text has, wants;
+    if (s->o->params != FLX_BUILD_EMBED || p->is_state)
+        return FLX_OK;
+    if (!p->value)
+        return flxi_fail_hint(s->err, FLX_E_MISSING_INPUT, "give values, or choose another way to get parameters",
+                              "parameter '%.60s' has no value to embed", p->name);
+    if (!flxi_type_equal(&p->value->type, p->type))
+        return flxi_fail(s->err, FLX_E_SHAPE, "parameter '%.60s' is %s, but its value is %s", p->name,
+                         flxi_type_str(s->f.ctx, p->type, &wants),
+                         flxi_type_str(s->f.ctx, &p->value->type, &has));
+    return FLX_OK;
+}
+
+static bool has_field(const flxi_sa_model *s, const char *name)
+{
+    for (size_t i = 0; i < s->fields.n; i++)
+        if (strcmp(s->fields.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The parameters of a function's graph that the model does not have yet. */
+static flx_code add_fields(flxi_sa_model *s, const flx_graph *g, size_t first_state)
+{
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+        if (!flxi_is_param(flxi_node_at(g, v->node)) || has_field(s, v->name))
+            continue;
+        flxi_sa_field p = {.name = flxi_sa_text(&s->f, "%.200s", v->name), .is_state = i >= first_state};
+        flx_type *type = flxi_new(&s->f.arena, flx_type, 1);
+        if (!type)
+            return flxi_oom(s->err, "C text");
+        *type = *v->type;
+        p.type = type;
+        p.value = p.is_state ? NULL : value_of(s, p.name);
+        p.field = flxi_sa_identifier(&s->f, p.name);
+        for (size_t k = 0; k < s->fields.n; k++)
+            if (strcmp(s->fields.at[k].field, p.field) == 0)
+                p.field = flxi_sa_text(&s->f, "%.60s_%zu", p.field, s->fields.n);
+        flxi_static_bytes(type, &p.nbytes);
+        FLXI_TRY(check_value(s, &p));
+        if (!flxi_push(s->f.mem, &s->fields, p))
+            return flxi_oom(s->err, "C text");
+    }
+    return FLX_OK;
+}
+
+/* ---- Functions ---- */
+
+static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind kind, const char *suffix,
+                             size_t first_state)
+{
+    flxi_sa_function *fn = &s->functions[s->num_functions++];
+    flx_compile_options o = {.struct_size = sizeof o, .threads = 1};
+    fn->kind = kind;
+    fn->name = flxi_sa_text(&s->f, "%s_%s", s->f.prefix, suffix);
+    fn->num_results = g->outputs.n;
+    FLXI_TRY(add_fields(s, g, first_state));
+    FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
+    if (fn->program.note[0])
+        return flxi_fail(s->err, FLX_E_INTERNAL, "C text: %.200s", fn->program.note);
+    return FLX_OK;
+}
+
+static flx_code add_gradient(flxi_sa_model *s)
+{
+    const flx_graph *g = s->g;
+    const char **wrt = flxi_new(&s->f.arena, const char *, g->leaves.n);
+    size_t n = 0;
+    if (!wrt)
+        return flxi_oom(s->err, "C text");
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+        if (flxi_is_param(flxi_node_at(g, v->node)) && flxi_in(FLXI_FLOATS | FLXI_COMPLEX, v->type->dtype))
+            wrt[n++] = v->name;
+    }
+    if (n == 0)
+        return flxi_fail_hint(s->err, FLX_E_USAGE, "declare with `param` what the gradient is taken of",
+                              "graph '%.60s' has no parameters to differentiate", g->name);
+    const flx_grad_options o = {sizeof o, FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
+    flx_graph *d = flx_grad(g, wrt, n, &o, s->err);
+    if (!d)
+        return (flx_code)s->err->code;
+    flx_code code = add_function(s, d, SA_GRAD, "grad", SIZE_MAX);
+    flx_graph_release(d);
+    return code;
+}
+
+static size_t hidden_bytes(const flxi_sa_function *fn)
+{
+    const flx_graph *g = fn->program.main->g;
+    size_t sum = 0;
+    for (size_t k = 0; k < g->outputs.n; k++) {
+        size_t bytes = 0;
+        if (k >= fn->num_results || k + 1 == fn->guard)
+            flxi_static_bytes(flxi_type_at(g, g->outputs.at[k].val), &bytes);
+        sum += rounded(bytes);
+    }
+    return sum;
+}
+
+static flx_code add_step(flxi_sa_model *s)
+{
+    flxi_sa_step step;
+    flx_code code = flxi_sa_step_graph(s->g, s->o->train, &s->f.arena, &step, s->err);
+    if (code == FLX_OK)
+        code = add_function(s, step.g, SA_STEP, "step", step.first_state);
+    flx_graph_release(step.g);
+    if (code != FLX_OK)
+        return code;
+    flxi_sa_function *fn = &s->functions[s->num_functions - 1];
+    fn->num_results = step.num_results;
+    fn->num_updated = step.num_updated;
+    fn->guard = step.guard;
+    fn->updated = step.updated;
+    return FLX_OK;
+}
+
+static flx_code add_functions(flxi_sa_model *s)
+{
+    s->trains = s->o->train != NULL;
+    FLXI_TRY(add_function(s, s->g, SA_RUN, "run", SIZE_MAX));
+    if (s->o->flags & FLX_BUILD_GRAD)
+        FLXI_TRY(add_gradient(s));
+    if (s->trains)
+        FLXI_TRY(add_step(s));
+    for (size_t i = 0; i < s->num_functions; i++) {
+        flxi_sa_function *fn = &s->functions[i];
+        fn->updates_at = rounded(fn->program.main->arena_bytes);
+        size_t bytes = fn->updates_at + hidden_bytes(fn);
+        s->arena_bytes = bytes > s->arena_bytes ? bytes : s->arena_bytes;
+    }
+    s->memory_bytes = s->arena_bytes;
+    for (size_t i = 0; s->trains && i < s->fields.n; i++) {
+        s->fields.at[i].offset = s->memory_bytes;
+        s->memory_bytes += rounded(s->fields.at[i].nbytes);
+    }
+    return FLX_OK;
+}
+
+/* ---- The text ---- */
+
+static void add_buffer(flxi_strbuf *out, const flxi_strbuf *b)
+{
+    out->failed |= b->failed;
+    if (b->at)
+        flxi_add_bytes(out, b->at, b->n);
+}
+
+static const char *plain_types(const void *user, const char *name, size_t n)
+{
+    (void)user;
+    return flxi_sa_word(name, n);
+}
+
+/* Declarations with the guards of a header. */
+static void write_header(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
+{
+    const char *guard = flxi_sa_text(&s->f, "%s_STANDALONE_H", s->f.prefix);
+    flxi_addf(out, "/* %s: the interface of a model that Fluxion wrote as C. */\n#ifndef %s\n#define %s\n\n", s->f.prefix,
+              guard, guard);
+    flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    add_buffer(out, declarations);
+    flxi_add_text(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
+{
+    flxi_addf(out,
+              "/* %s: a model that Fluxion wrote as C99. It needs memcpy, memset and <math.h>, allocates nothing, and has no\n"
+              "   state but that of a `%s`: any number of them may be used, each by one thread at a time.\n"
+              "   Compile with -O2 -ffp-contract=off (and -lm): products and sums must not be contracted. */\n",
+              s->f.prefix, s->f.prefix);
+    if (s->o->header)
+        flxi_addf(out, "#include \"%s\"\n\n", s->o->header);
+    flxi_add_text(out, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
+    if (!s->o->header)
+        add_buffer(out, declarations);
+    add_buffer(out, &s->f.data);
+    if (s->f.kernels.functions.n) {
+        flxi_add_text(out, "\n");
+        flxi_sa_rewrite(out, s->f.kernels.functions.at, s->f.kernels.functions.n, plain_types, NULL);
+    }
+    add_buffer(out, &s->f.code);
+    add_buffer(out, &s->f.entries);
+}
+
+static int64_t flops_of(const flxi_sa_model *s)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < s->num_functions; i++) {
+        const flxi_program *m = &s->functions[i].program;
+        for (size_t k = 0; k < m->all_steps.n; k++)
+            sum += m->all_steps.at[k].block->steps[m->all_steps.at[k].step].flops;
+    }
+    return sum;
+}
+
+static flx_code finish(flxi_sa_model *s, flx_buffer *source, flx_buffer *header, flx_build_sizes *sizes)
+{
+    flxi_strbuf declarations, text, head;
+    flxi_strbuf_init(&declarations, s->f.mem);
+    flxi_strbuf_init(&text, s->f.mem);
+    flxi_strbuf_init(&head, s->f.mem);
+    flx_code code = flxi_sa_interface(s, &declarations);
+    if (code == FLX_OK) {
+        write_source(s, &declarations, &text);
+        if (s->o->header)
+            write_header(s, &declarations, &head);
+        bool failed = s->f.failed || s->f.kernels.failed || s->f.kernels.functions.failed || declarations.failed;
+        if (failed || text.failed || head.failed)
+            code = flxi_oom(s->err, "C text");
+    }
+    flxi_strbuf_free(&declarations);
+    flx_build_sizes full = {.struct_size = sizeof full,
+                            .num_functions = (uint32_t)s->f.statics.n,
+                            .constant_bytes = (int64_t)s->f.constant_bytes,
+                            .arena_bytes = (int64_t)s->arena_bytes,
+                            .memory_bytes = (int64_t)s->memory_bytes,
+                            .flops = flops_of(s),
+                            .text_bytes = (int64_t)text.n};
+    if (code == FLX_OK && sizes)
+        code = FLXI_FILL_OPTIONS(flx_build_sizes, sizes, &full, s->err);
+    if (code == FLX_OK)
+        code = flxi_buffer_finish(&text, s->f.ctx, source, s->err);
+    else
+        flxi_strbuf_free(&text);
+    if (code == FLX_OK && header)
+        return flxi_buffer_finish(&head, s->f.ctx, header, s->err);
+    flxi_strbuf_free(&head);
+    return code;
+}
+
+/* ---- The public function ---- */
+
+static flx_code check_options(const flx_build_options *o, flx_error *err)
+{
+    if (o->params < FLX_BUILD_CALLER || o->params > FLX_BUILD_FILE)
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %d is no way to get parameters", o->params);
+    if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: vectors of %d bytes; there are 16, 32 and 64", o->vector_bytes);
+    return FLX_OK;
+}
+
+static void free_model(flxi_sa_model *s)
+{
+    for (size_t i = 0; i < s->num_functions; i++)
+        flxi_program_free(&s->functions[i].program);
+    flxi_vec_free(s->f.mem, &s->fields);
+    flxi_sa_file_free(&s->f);
+}
+
+static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
+                      flx_build_sizes *sizes, flx_error *err)
+{
+    flxi_sa_model *s = flxi_alloc(flxi_context_mem(g->ctx), 1, sizeof *s);
+    if (!s)
+        return flxi_oom(err, "C text");
+    *s = (flxi_sa_model){.o = o, .g = g, .err = err};
+    flxi_sa_file_init(&s->f, g->ctx);
+    s->f.vector_bytes = (unsigned)o->vector_bytes;
+    s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : g->name && *g->name ? g->name : "model");
+    flx_code code = add_functions(s);
+    if (code == FLX_OK)
+        code = finish(s, source, header, sizes);
+    free_model(s);
+    flxi_free(flxi_context_mem(g->ctx), s, 1, sizeof *s);
+    return code;
+}
+
+flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source, flx_buffer *header,
+                     flx_build_sizes *sizes, flx_error *err)
+{
+    flx_build_options o;
+    flx_error own = {0};
+    err = err ? err : &own;
+    if (source)
+        *source = (flx_buffer){0};
+    if (header)
+        *header = (flx_buffer){0};
+    if (!g || !source)
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %s is NULL", g ? "the result" : "the graph");
+    FLXI_TRY(flxi_graph_check(g, err));
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_build_options, &o, options, err));
+    FLXI_TRY(check_options(&o, err));
+    flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
+    if (!bound)
+        return (flx_code)err->code;
+    flx_code code = flx_graph_symbol(bound, 0) ? FLX_E_UNBOUND_DIM : FLX_OK;
+    code = code == FLX_OK ? build(bound, &o, source, header, sizes, err)
+                          : flxi_fail_hint(err, code, "give its extent",
+                                           "the dimension '%.60s' has no extent, which a C file needs",
+                                           flx_graph_symbol(bound, 0));
+    flx_graph_release(bound);
+    return code;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* part_contraction.c: matmul and dot_general as loops over tiles of the result. A tile is a small array of sums, which
+   a compiler keeps in registers; extents are literals, so that it vectorises the loops over a tile without a remainder.
+   Each element is one chain of additions in the order of the summed axes. */
+#include "graph/op/eval.h"
+#include "ops/opcode.h"
+#include "standalone/parts.h"
+
+/* Axes that move together: how far each operand and the result move along each. */
+typedef struct {
+    int64_t count, a, b, y;
+} axis;
+
+typedef struct {
+    axis at[FLX_MAX_RANK];
+    int n;
+} axes;
+
+typedef struct {
+    axes batch, lines, columns, depth;
+} contraction;
+
+/* Joins the axis to the last one where both are one walk for all that move along them. */
+static void push(axes *x, axis v)
+{
+    if (v.count == 1)
+        return;
+    axis *last = x->n ? &x->at[x->n - 1] : NULL;
+    if (last && last->a == v.a * v.count && last->b == v.b * v.count && last->y == v.y * v.count) {
+        *last = (axis){last->count * v.count, v.a, v.b, v.y};
+        return;
+    }
+    x->at[x->n++] = v;
+}
+
+static bool has_axis(flx_ints list, int64_t k)
+{
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i] == k)
+            return true;
+    return false;
+}
+
+static contraction of_matmul(const flxi_device_node *n)
+{
+    const flx_type *a = n->in_types[0], *b = n->in_types[1], *y = n->out_types[0];
+    int64_t sa[FLX_MAX_RANK], sb[FLX_MAX_RANK], sy[FLX_MAX_RANK];
+    contraction c = {0};
+    flxi_strides(a, sa);
+    flxi_strides(b, sb);
+    flxi_strides(y, sy);
+    for (int k = 0; k < y->rank - 2; k++) {
+        int ka = k - (y->rank - a->rank), kb = k - (y->rank - b->rank);
+        push(&c.batch, (axis){y->dims[k], ka < 0 || a->dims[ka] == 1 ? 0 : sa[ka], kb < 0 || b->dims[kb] == 1 ? 0 : sb[kb],
+                              sy[k]});
+    }
+    push(&c.lines, (axis){a->dims[a->rank - 2], sa[a->rank - 2], 0, sy[y->rank - 2]});
+    push(&c.columns, (axis){b->dims[b->rank - 1], 0, sb[b->rank - 1], sy[y->rank - 1]});
+    push(&c.depth, (axis){a->dims[a->rank - 1], sa[a->rank - 1], sb[b->rank - 2], 0});
+    return c;
+}
+
+static contraction of_dot(const flxi_device_node *n)
+{
+    const flx_type *l = n->in_types[0], *r = n->in_types[1], *y = n->out_types[0];
+    flx_ints lc = flxi_sa_ints(n, "lc"), rc = flxi_sa_ints(n, "rc"), lb = flxi_sa_ints(n, "lb"),
+             rb = flxi_sa_ints(n, "rb");
+    int64_t sl[FLX_MAX_RANK], sr[FLX_MAX_RANK], sy[FLX_MAX_RANK];
+    contraction c = {0};
+    int at = (int)lb.n;
+    flxi_strides(l, sl);
+    flxi_strides(r, sr);
+    flxi_strides(y, sy);
+    for (size_t i = 0; i < lb.n; i++)
+        push(&c.batch, (axis){l->dims[lb.v[i]], sl[lb.v[i]], sr[rb.v[i]], sy[i]});
+    for (int k = 0; k < l->rank; k++)
+        if (!has_axis(lc, k) && !has_axis(lb, k))
+            push(&c.lines, (axis){l->dims[k], sl[k], 0, sy[at++]});
+    for (int k = 0; k < r->rank; k++)
+        if (!has_axis(rc, k) && !has_axis(rb, k))
+            push(&c.columns, (axis){r->dims[k], 0, sr[k], sy[at++]});
+    for (size_t i = 0; i < lc.n; i++)
+        push(&c.depth, (axis){l->dims[lc.v[i]], sl[lc.v[i]], sr[rc.v[i]], 0});
+    return c;
+}
+
+static contraction contraction_of(const flxi_device_node *n)
+{
+    return n->op == OP_matmul ? of_matmul(n) : of_dot(n);
+}
+
+/* ---- Text ---- */
+
+typedef struct {
+    flxi_sa_writer *w;
+    contraction c;
+    int32_t a, b, y; /* dtypes */
+    const char *sum; /* the type of sums */
+    bool is_complex;
+} product;
+
+/* " + i0 * 64 + i1" for the axes of a list from `from` on. */
+static const char *offset(product *p, const char *base, char letter, const axes *x, int from, int to, char which)
+{
+    const char *text = base;
+    for (int k = from; k < to; k++) {
+        int64_t step = which == 'a' ? x->at[k].a : which == 'b' ? x->at[k].b : x->at[k].y;
+        if (step == 1 && x->at[k].count > 1)
+            text = flxi_sa_print(p->w, "%s + %c%d", text, letter, k);
+        else if (step && x->at[k].count > 1)
+            text = flxi_sa_print(p->w, "%s + %c%d * %lld", text, letter, k, (long long)step);
+    }
+    return text;
+}
+
+static void open_axes(product *p, char letter, const axes *x, int from, int to)
+{
+    for (int k = from; k < to; k++)
+        flxi_sa_open(p->w, "for (int64_t %c%d = 0; %c%d < %lld; %c%d++)", letter, k, letter, k, (long long)x->at[k].count,
+                     letter, k);
+}
+
+static void close_axes(product *p, int n)
+{
+    while (n-- > 0)
+        flxi_sa_close(p->w);
+}
+
+/* The last of an axis list, which tiles are cut from; one element where there is none. */
+static axis inner(const axes *x)
+{
+    return x->n ? x->at[x->n - 1] : (axis){.count = 1};
+}
+
+static const char *times(product *p, const char *x, int64_t step)
+{
+    return step == 0 ? "0" : step == 1 ? x : flxi_sa_print(p->w, "(%s) * %lld", x, (long long)step);
+}
+
+/* sum[i][j] += a b for one position of the depth. */
+static void write_terms(product *p, int rows, int columns)
+{
+    flxi_sa_writer *w = p->w;
+    axis line = inner(&p->c.lines), column = inner(&p->c.columns);
+    const char *a = flxi_sa_print(w, "a[%s]", offset(p, times(p, "i + r", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
+    const char *b =
+        flxi_sa_print(w, "b[%s]", offset(p, times(p, "j + c", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
+    flxi_sa_open(w, "for (int r = 0; r < %d; r++)", rows);
+    flxi_sa_line(w, "const %s left = %s;", p->sum, flxi_sa_load(w, p->a, a));
+    flxi_sa_line(w, "for (int c = 0; c < %d; c++)", columns);
+    if (p->y == FLX_BOOL)
+        flxi_sa_line(w, "    sum[r][c] |= left & %s;", b);
+    else
+        flxi_sa_line(w, "    sum[r][c] += left * %s;", flxi_sa_load(w, p->b, b));
+    flxi_sa_close(w);
+}
+
+/* The part of the result with `lines` rows from `i` and so many columns from `j`, in tiles of rows x columns. */
+static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t j, int64_t width, int columns)
+{
+    flxi_sa_writer *w = p->w;
+    axis line = inner(&p->c.lines), column = inner(&p->c.columns);
+    if (!lines || !width)
+        return;
+    flxi_sa_line(w, "for (int64_t i = %lld; i < %lld; i += %d)", (long long)i, (long long)(i + lines), rows);
+    w->depth++;
+    flxi_sa_open(w, "for (int64_t j = %lld; j < %lld; j += %d)", (long long)j, (long long)(j + width), columns);
+    flxi_sa_line(w, "%s sum[%d][%d] = {{0}};", p->sum, rows, columns);
+    open_axes(p, 'k', &p->c.depth, 0, p->c.depth.n);
+    write_terms(p, rows, columns);
+    close_axes(p, p->c.depth.n);
+    flxi_sa_line(w, "for (int r = 0; r < %d; r++)", rows);
+    flxi_sa_line(w, "    for (int c = 0; c < %d; c++)", columns);
+    flxi_sa_line(w, "        y[%s + %s] = %s;", times(p, "i + r", line.y), times(p, "j + c", column.y),
+                 flxi_sa_store(w, p->y, "sum[r][c]"));
+    flxi_sa_close(w);
+    w->depth--;
+}
+
+static void write_real(product *p)
+{
+    int64_t lines = inner(&p->c.lines).count, width = inner(&p->c.columns).count;
+    int columns = p->sum[0] == 'd' || p->sum[4] == '6' ? 8 : 16, rows = 4;
+    int64_t whole_lines = lines / rows * rows, whole_width = width / columns * columns;
+    write_tiles(p, 0, whole_lines, rows, 0, whole_width, columns);
+    write_tiles(p, 0, whole_lines, rows, whole_width, width - whole_width, (int)(width - whole_width));
+    write_tiles(p, whole_lines, lines - whole_lines, (int)(lines - whole_lines), 0, whole_width, columns);
+    write_tiles(p, whole_lines, lines - whole_lines, (int)(lines - whole_lines), whole_width, width - whole_width,
+                (int)(width - whole_width));
+}
+
+/* Complex numbers: real and imaginary parts follow each other. */
+static void write_complex(product *p)
+{
+    flxi_sa_writer *w = p->w;
+    axis line = inner(&p->c.lines), column = inner(&p->c.columns);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)line.count);
+    w->depth++;
+    flxi_sa_open(w, "for (int64_t j = 0; j < %lld; j++)", (long long)column.count);
+    flxi_sa_line(w, "%s re = 0, im = 0;", p->sum);
+    open_axes(p, 'k', &p->c.depth, 0, p->c.depth.n);
+    flxi_sa_line(w, "const %s *l = a + 2 * (%s);", p->sum,
+                 offset(p, times(p, "i", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
+    flxi_sa_line(w, "const %s *r = b + 2 * (%s);", p->sum,
+                 offset(p, times(p, "j", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
+    flxi_sa_line(w, "re += l[0] * r[0] - l[1] * r[1];");
+    flxi_sa_line(w, "im += l[0] * r[1] + l[1] * r[0];");
+    close_axes(p, p->c.depth.n);
+    flxi_sa_line(w, "y[2 * (%s + %s)] = re;", times(p, "i", line.y), times(p, "j", column.y));
+    flxi_sa_line(w, "y[2 * (%s + %s) + 1] = im;", times(p, "i", line.y), times(p, "j", column.y));
+    flxi_sa_close(w);
+    w->depth--;
+}
+
+static const char *pointer(product *p, const char *base, char which)
+{
+    const contraction *c = &p->c;
+    const char *at = offset(p, "0", 'n', &c->batch, 0, c->batch.n, which);
+    at = offset(p, at, 'p', &c->lines, 0, c->lines.n - 1, which);
+    at = offset(p, at, 'q', &c->columns, 0, c->columns.n - 1, which);
+    if (at[1] == 0)
+        return base;
+    return flxi_sa_print(p->w, p->is_complex ? "%s + 2 * (%s)" : "%s + %s", base, at + 4);
+}
+
+/* Columns that do not follow each other are first put side by side, in the scratch memory, where that pays. */
+size_t flxi_sa_contraction_scratch(const flxi_device_node *n)
+{
+    (void)n;
+    return 0;
+}
+
+void flxi_sa_contraction(flxi_sa_writer *w)
+{
+    const flxi_device_node *n = w->n;
+    product p = {.w = w,
+                 .c = contraction_of(n),
+                 .a = n->in_types[0]->dtype,
+                 .b = n->in_types[1]->dtype,
+                 .y = n->out_types[0]->dtype};
+    const contraction *c = &p.c;
+    if (flxi_sa_count(n->out_types[0]) == 0)
+        return;
+    p.is_complex = flxi_is_complex(p.y);
+    p.sum = flxi_sa_arithmetic(p.y);
+    open_axes(&p, 'n', &c->batch, 0, c->batch.n);
+    open_axes(&p, 'p', &c->lines, 0, c->lines.n - 1);
+    open_axes(&p, 'q', &c->columns, 0, c->columns.n - 1);
+    flxi_sa_line(w, "const %s *a = %s;", flxi_sa_type(p.a), pointer(&p, "x0", 'a'));
+    flxi_sa_line(w, "const %s *b = %s;", flxi_sa_type(p.b), pointer(&p, "x1", 'b'));
+    flxi_sa_line(w, "%s *y = %s;", flxi_sa_type(p.y), pointer(&p, "y0", 'y'));
+    if (p.is_complex)
+        write_complex(&p);
+    else
+        write_real(&p);
+    close_axes(&p, c->batch.n + (c->lines.n ? c->lines.n - 1 : 0) + (c->columns.n ? c->columns.n - 1 : 0));
+}

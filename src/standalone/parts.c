@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.c: the table of parts, and elements of every dtype as values in C. */
+#include "standalone/parts.h"
+
+#include "emit/kernel_spelling.h"
+#include "ops/opcode.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const flxi_sa_part parts[] = {
+#undef PART
+#undef PLAIN_PART
+#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write},
+#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write},
+#include "standalone/parts.def"
+};
+
+const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].op != n->op)
+            continue;
+        *why = parts[i].applies(n);
+        if (!*why)
+            return &parts[i];
+    }
+    return NULL;
+}
+
+const char *flxi_sa_always(const flxi_device_node *n)
+{
+    (void)n;
+    return NULL;
+}
+
+const char *flxi_sa_print(flxi_sa_writer *w, const char *fmt, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return flxi_sa_text(w->f, "%s", text);
+}
+
+int64_t flxi_sa_count(const flx_type *t)
+{
+    int64_t count = 0;
+    flxi_static_count(t, &count);
+    return count;
+}
+
+/* ---- Values ---- */
+
+const char *flxi_sa_arithmetic(int32_t dtype)
+{
+    switch (dtype) {
+    case FLX_F64:
+    case FLX_C128: return "double";
+    case FLX_F32:
+    case FLX_C64:
+    case FLX_F16:
+    case FLX_BF16: return "float";
+    case FLX_I64:
+    case FLX_U64: return "uint64_t";
+    default: return "uint32_t";
+    }
+}
+
+const char *flxi_sa_function_of(flxi_sa_writer *w, const char *name, int32_t dtype)
+{
+    flxi_strbuf text;
+    flxi_strbuf_init(&text, w->f->mem);
+    flxi_kfile_name(&w->f->kernels, &text, name, &(flxi_ksubject){.type = (uint32_t)dtype});
+    const char *kept = text.at ? flxi_sa_text(w->f, "%s", text.at) : "";
+    w->f->failed |= text.failed;
+    flxi_strbuf_free(&text);
+    return kept;
+}
+
+const char *flxi_sa_load(flxi_sa_writer *w, int32_t dtype, const char *element)
+{
+    if (dtype == FLX_F16)
+        return flxi_sa_print(w, "%s(%s)", flxi_sa_function_of(w, "f16_value", dtype), element);
+    if (dtype == FLX_BF16)
+        return flxi_sa_print(w, "%s(%s)", flxi_sa_function_of(w, "bf16_value", dtype), element);
+    if (flxi_is_int(dtype))
+        return flxi_sa_print(w, "(%s)%s", flxi_sa_arithmetic(dtype), element);
+    return element;
+}
+
+const char *flxi_sa_store(flxi_sa_writer *w, int32_t dtype, const char *value)
+{
+    if (dtype == FLX_F16)
+        return flxi_sa_print(w, "%s(%s(%s))", flxi_sa_function_of(w, "f16_bits", dtype),
+                             flxi_sa_function_of(w, "round_f16", dtype), value);
+    if (dtype == FLX_BF16)
+        return flxi_sa_print(w, "%s(%s(%s))", flxi_sa_function_of(w, "bf16_bits", dtype),
+                             flxi_sa_function_of(w, "round_bf16", dtype), value);
+    if (flxi_is_int(dtype) || dtype == FLX_BOOL)
+        return flxi_sa_print(w, "(%s)%s", flxi_sa_type(dtype), value);
+    return value;
+}
+
+const char *flxi_sa_index(flxi_sa_writer *w, int32_t dtype, const char *element)
+{
+    (void)dtype;
+    return flxi_sa_print(w, "(int64_t)%s", element);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standalone.h: a program as one C file that needs nothing but a C compiler.
+
+   A graph is compiled to a program of steps as for any device (compile/program.h), for a device that only writes text
+   (standalone_device.c). Then every routine becomes a C function (write_routine.c) that calls a static function for
+   each of its steps: a kernel, by the writer of kernels (src/emit), or a part (parts.def), which writes loops for one
+   node with its extents as literals. Equal functions are written once. Everything that the functions work in is the
+   arena that the plan of memory laid out, so that the file allocates nothing.
+
+   Files: build_c.c         the public function: which functions a file has, and its text as a whole
+          write_interface.c the struct of a model, its header, init, and the functions of the user
+          write_routine.c   routines: steps in order; write_control.c: loops, branches and calls
+          write_kernel.c    kernels in plain C;  write_data.c: constants
+          part_….c          parts by family, with the table parts.def */
+#ifndef FLXI_STANDALONE_H
+#define FLXI_STANDALONE_H
+
+#include "compile/program.h"
+#include "emit/kernel_text.h"
+
+#include <fluxion/build.h>
+
+extern const flxi_device flxi_device_standalone; /* not in the table of devices: nothing can run there */
+
+/* ---- A file under construction ---- */
+
+/* A static function, known by its text without its name. */
+typedef struct {
+    uint64_t hash;
+    const char *text; /* NAME_ is where its name goes */
+    const char *name;
+} flxi_sa_static;
+
+typedef struct {
+    uint64_t hash;
+    const void *data;
+    size_t nbytes;
+    uint32_t storage; /* the type of its elements */
+    const char *name;
+} flxi_sa_constant;
+
+typedef struct {
+    flx_context *ctx;
+    const flxi_allocator *mem;
+    flxi_arena arena;
+    const char *prefix; /* of the names that others see */
+    flxi_kfile kernels; /* has the functions that kernels and parts call */
+    flxi_strbuf data;   /* constants */
+    flxi_strbuf code;   /* static functions, each before those that call it */
+    flxi_strbuf entries;
+    flxi_strings names; /* of static functions and constants */
+    FLXI_VEC(flxi_sa_static) statics;
+    FLXI_VEC(flxi_sa_constant) constants;
+    unsigned vector_bytes; /* of the target; 0: no vectors */
+    size_t constant_bytes;
+    bool failed; /* memory is exhausted */
+} flxi_sa_file;
+
+void flxi_sa_file_init(flxi_sa_file *f, flx_context *ctx);
+void flxi_sa_file_free(flxi_sa_file *f);
+
+/* Text in the file's arena; "" and f->failed when memory is exhausted. */
+const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...) FLX_PRINTF(2, 3);
+/* A name of the file that nothing has yet: this one as a C identifier after the prefix, perhaps with a number. */
+const char *flxi_sa_name(flxi_sa_file *f, const char *wanted);
+/* The name of the static function with this text, in which NAME_ stands for it. A function that is new is added to the
+   code under a name made from `wanted`, after a comment. */
+const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const char *wanted, const char *comment);
+
+/* ---- Names and types ---- */
+
+/* The C type of elements in memory: of complex numbers, that of their parts. */
+const char *flxi_sa_type(int32_t dtype);
+/* A C identifier close to the name. */
+const char *flxi_sa_identifier(flxi_sa_file *f, const char *name);
+/* Rewrites identifiers: `rename` gives the new one, or NULL to keep it. Numbers and comments are left alone. */
+typedef const char *(*flxi_sa_rename)(const void *user, const char *name, size_t n);
+void flxi_sa_rewrite(flxi_strbuf *out, const char *text, size_t n, flxi_sa_rename rename, const void *user);
+/* Removes lines that only compute a constant that nothing uses: compilers complain about them. */
+void flxi_sa_drop_unused(flxi_sa_file *f, flxi_strbuf *text);
+/* What a name of the kernel writer is in plain C; NULL: the same. */
+const char *flxi_sa_word(const char *name, size_t n);
+/* Whether the identifier is in the text. */
+bool flxi_sa_mentions(const flxi_strbuf *text, const char *name);
+/* A comment's text: without the sequence that ends one. */
+void flxi_sa_add_comment(flxi_strbuf *out, const char *text);
+
+/* ---- Constants ---- */
+
+/* The name of the array with these elements. */
+const char *flxi_sa_constant_of(flxi_sa_file *f, const void *data, const flx_type *type, const char *wanted);
+
+/* ---- Parts: nodes that are no kernels ---- */
+
+typedef struct {
+    flxi_sa_file *f;
+    const flxi_device_node *n;
+    flxi_strbuf *out;
+    int depth; /* of indentation */
+} flxi_sa_writer;
+
+/* One way to compute a node. Operands are x0, x1 … in the text, results y0, y1 …, and memory of its own `scratch`. */
+typedef struct {
+    flxi_opcode op;
+    const char *name;
+    const char *(*applies)(const flxi_device_node *n); /* NULL: it does; else why not */
+    size_t (*scratch)(const flxi_device_node *n);
+    void (*write)(flxi_sa_writer *w); /* the statements of the function */
+} flxi_sa_part;
+
+const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why);
+
+/* Lines of the function. `open` ends its line with a brace, and what follows is deeper until `close`. */
+void flxi_sa_line(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);
+void flxi_sa_open(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);
+void flxi_sa_close(flxi_sa_writer *w);
+
+/* ---- Routines ---- */
+
+/* The static function of a kernel for one dispatch. */
+flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
+                        const char **name, bool *has_scratch, flx_error *err);
+/* The bytes of scratch that a kernel needs. */
+flx_code flxi_sa_kernel_scratch(const flx_kernel *k, const flxi_allocator *mem, size_t *bytes, flx_error *err);
+
+/* A routine being written. */
+typedef struct {
+    flxi_sa_writer w;
+    const flxi_program *m;
+    const flxi_routine *l;
+    const char **slots;   /* the text of the address of each */
+    bool *is_declared;    /* by slot: its variable exists, or it needs none */
+    flxi_strings names;   /* taken in this function */
+    const char **bodies;  /* by number of the routine: the name of its function; NULL before it is written */
+    flx_error *err;
+} flxi_sa_routine;
+
+/* All steps of a routine. The addresses of inputs and outputs are set in r->slots; those of others are made here. */
+flx_code flxi_sa_steps(flxi_sa_routine *r);
+/* A step that runs bodies. */
+flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
+/* The function of a body of the step. */
+flx_code flxi_sa_body(flxi_sa_routine *r, const flxi_routine *body, const char **name);
+/* The address of an operand or result of a step, with its variable declared if need be. */
+const char *flxi_sa_slot(flxi_sa_routine *r, const flxi_step *s, uint32_t k);
+/* A name for a variable of this function. */
+const char *flxi_sa_local(flxi_sa_routine *r, const char *wanted);
+
+/* ---- Functions of the user ---- */
+
+typedef enum { SA_RUN, SA_GRAD, SA_STEP } flxi_sa_kind;
+
+/* A parameter or state of the model. */
+typedef struct {
+    const char *name, *field;
+    const flx_type *type;
+    const flx_tensor *value; /* to begin with; NULL: none is known */
+    size_t nbytes, offset;   /* in the model's memory, where it is changed by steps */
+    bool is_state;           /* begins as zero */
+} flxi_sa_field;
+
+typedef struct {
+    flxi_sa_kind kind;
+    flxi_program program;
+    const char *name;
+    size_t num_results;     /* outputs before those that are next values of fields */
+    const size_t *updated;  /* by such an output: the leaf */
+    size_t num_updated, guard;
+    size_t updates_at;      /* in the arena: where next values go */
+} flxi_sa_function;
+
+typedef struct {
+    flxi_sa_file f;
+    const flx_build_options *o;
+    const flx_graph *g;
+    flxi_sa_function functions[3];
+    size_t num_functions;
+    FLXI_VEC(flxi_sa_field) fields;
+    bool trains;
+    size_t arena_bytes, memory_bytes;
+    flx_error *err;
+} flxi_sa_model;
+
+/* The parts of the file around its static functions (write_interface.c). */
+flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations);
+
+#endif

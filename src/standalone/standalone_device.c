@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standalone_device.c: the device whose programs become text. It accepts what the writers can write: every kernel in
+   plain C, and the nodes that parts.def has a part for. It has no queue and no memory: nothing runs here. */
+#include "standalone/standalone.h"
+
+#include "emit/kernel_emit.h"
+
+static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
+{
+    (void)threads;
+    const char *why = NULL;
+    const flxi_sa_part *p = flxi_sa_part_find(n, &why);
+    *way = (flxi_node_way){.code = p};
+    if (p) {
+        way->name = p->name;
+        way->scratch = p->scratch ? (p->scratch(n) + 63) / 64 * 64 : 0;
+    } else if (why) {
+        way->refused[0].name = "part";
+        way->refused[0].why = why;
+        way->num_refused = 1;
+    }
+}
+
+static const char *refuse_kernel(const flx_kernel *k)
+{
+    return flxi_kernel_check_target(k, &flxi_target_c, NULL) == FLX_OK ? NULL : "the kernel is not valid in C";
+}
+
+static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **code,
+                        flx_error *err)
+{
+    *code = NULL;
+    for (size_t i = 0; i < q->num_kernels; i++) {
+        kernels[i] = (flxi_kernel_code){.code = q->kernels[i]};
+        FLXI_TRY(flxi_sa_kernel_scratch(q->kernels[i], flxi_context_mem(q->ctx), &kernels[i].scratch, err));
+    }
+    return FLX_OK;
+}
+
+static void free_code(flxi_device_code *code)
+{
+    (void)code;
+}
+
+static int count_threads(flx_context *ctx, int threads)
+{
+    (void)ctx;
+    (void)threads;
+    return 1;
+}
+
+const flxi_device flxi_device_standalone = {
+    .name = "standalone",
+    .about = "C text",
+    .accept_node = accept_node,
+    .refuse_kernel = refuse_kernel,
+    .compile = compile,
+    .free_code = free_code,
+    .count_threads = count_threads,
+    .min_parallel = INT64_MAX,
+    .uses_host_memory = true,
+};

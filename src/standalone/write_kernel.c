@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* write_kernel.c: kernels as static functions in plain C: the text of src/emit, with the type names of C and with the
+   names of the graph for buffers. */
+#include "emit/kernel_emit.h"
+#include "emit/vector/vector_emit.h"
+#include "graph/op/origin.h"
+#include "standalone/standalone.h"
+
+#include <stdio.h>
+
+/* ---- Names ---- */
+
+typedef struct {
+    const char *from, *to;
+} word;
+
+static const word words[] = {
+    {"k_u8", "uint8_t"},   {"k_u16", "uint16_t"}, {"k_u32", "uint32_t"}, {"k_u64", "uint64_t"}, {"k_i8", "int8_t"},
+    {"k_i16", "int16_t"},  {"k_i32", "int32_t"},  {"k_i64", "int64_t"},  {"k_f32", "float"},    {"k_f64", "double"},
+    {"k_f16", "float"},    {"k_bf16", "float"},   {"k_bool", "_Bool"},
+};
+
+/* Functions of the C library that gcc knows under another name as well. */
+static const char *const plain[] = {"fabs",  "floor", "ceil",  "trunc",  "round",  "rint",  "sqrt",   "fma",
+                                    "fabsf", "floorf", "ceilf", "truncf", "roundf", "rintf", "sqrtf", "fmaf",
+                                    "copysign", "copysignf", "memset", "memcpy"};
+
+const char *flxi_sa_word(const char *name, size_t n)
+{
+    static const char builtin[] = "__builtin_";
+    size_t skip = sizeof builtin - 1;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].from) == n && memcmp(words[i].from, name, n) == 0)
+            return words[i].to;
+    for (size_t i = 0; n > skip && memcmp(name, builtin, skip) == 0 && i < sizeof plain / sizeof *plain; i++)
+        if (strlen(plain[i]) == n - skip && memcmp(plain[i], name + skip, n - skip) == 0)
+            return plain[i];
+    return NULL;
+}
+
+static const char *rename_types(const void *user, const char *name, size_t n)
+{
+    (void)user;
+    return flxi_sa_word(name, n);
+}
+
+/* Names of buffers by their number; NULL: as they are. */
+typedef struct {
+    const char *const *buffers;
+    uint32_t n;
+} buffer_names;
+
+static const char *rename_buffers(const void *user, const char *name, size_t n)
+{
+    const buffer_names *b = user;
+    uint32_t number = 0;
+    for (size_t i = 1; i < n && name[0] == 'b' && number < UINT32_MAX / 10 - 1; i++)
+        number = name[i] >= '0' && name[i] <= '9' ? number * 10 + (uint32_t)(name[i] - '0') : UINT32_MAX / 10;
+    return number >= 1 && number <= b->n ? b->buffers[number - 1] : NULL;
+}
+
+/* Whether a name cannot be mistaken for one that the writer of kernels makes: those are a letter with a number, or one
+   of these. */
+static bool is_free_name(const char *name)
+{
+    static const char *const taken[] = {"l",    "g",      "j",      "d",     "lane", "lanes", "live",
+                                        "run",  "begin",  "status", "order", "end",  "k",     "i"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(taken[i], name) == 0)
+            return false;
+    size_t digits = 1;
+    while (name[digits] >= '0' && name[digits] <= '9')
+        digits++;
+    return strncmp(name, "k_", 2) != 0 && strncmp(name, "done", 4) != 0 && (name[digits] || digits == 1) &&
+           (name[0] != 'f' || !strchr(name, '_'));
+}
+
+/* The values' names for the buffers of the step's kernel. */
+static const char **name_buffers(flxi_sa_file *f, const flxi_routine *l, const flxi_step *s)
+{
+    flxi_strings taken = {.arena = &f->arena};
+    const char **names = flxi_new(&f->arena, const char *, s->num_slots);
+    for (uint32_t i = 0; names && i < s->num_slots; i++) {
+        const char *name = flxi_value_at(l->g, l->slots[s->slots[i]].value)->name;
+        const char *id = name ? flxi_sa_identifier(f, name) : NULL;
+        if (!id || !is_free_name(id) || flxi_is_interned(&taken, id))
+            continue;
+        names[i] = flxi_intern(&taken, id, strlen(id));
+        f->failed |= !names[i];
+    }
+    flxi_strings_free(&taken);
+    f->failed |= !names;
+    return names;
+}
+
+/* ---- Texts ---- */
+
+/* Writes the kernel for a dispatch, after which f->kernels has nothing but its text. */
+static flx_code write_text(flxi_kfile *f, const flx_kernel *k, const flxi_kplain *dispatch, unsigned vector_bytes,
+                           flxi_kentry *entry, flx_error *err)
+{
+    f->plain = dispatch;
+    f->may_alias = true; /* a result may take the place of an operand that is read for the last time */
+    f->kernels.n = 0;
+    const flxi_vector_options vectors = {.bytes = vector_bytes};
+    flx_code code = vector_bytes ? flxi_vector_write(f, k, &vectors, entry, NULL, err)
+                                 : flxi_kernel_write(f, k, entry, err);
+    return code;
+}
+
+flx_code flxi_sa_kernel_scratch(const flx_kernel *k, const flxi_allocator *mem, size_t *bytes, flx_error *err)
+{
+    const flxi_kplain dispatch = {.name = "NAME_", .grid = {1, 1, 1}, .lanes = 1};
+    flxi_kfile file;
+    flxi_kentry entry;
+    flxi_kfile_init(&file, &flxi_target_c, mem);
+    flx_code code = write_text(&file, k, &dispatch, 0, &entry, err);
+    flxi_kfile_free(&file);
+    *bytes = code == FLX_OK ? entry.scratch : 0;
+    return code;
+}
+
+/* The text, with statements for parameters that it does not use. */
+static void mark_unused(const flxi_strbuf *text, uint32_t buffers, flxi_strbuf *out)
+{
+    const char *brace = text->at ? strstr(text->at, "\n{\n") : NULL;
+    if (!brace) {
+        out->failed = true;
+        return;
+    }
+    size_t head = (size_t)(brace + 3 - text->at);
+    const flxi_strbuf inside = {.mem = text->mem, .at = text->at + head, .n = text->n - head};
+    flxi_add_bytes(out, text->at, head);
+    for (uint32_t i = 1; i <= buffers; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "b%u", i);
+        if (!flxi_sa_mentions(&inside, name))
+            flxi_addf(out, "    (void)%s;\n", name);
+    }
+    flxi_add_bytes(out, inside.at, inside.n);
+}
+
+flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
+                        const char **name, bool *has_scratch, flx_error *err)
+{
+    const flxi_kplain dispatch = {.name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
+    const flxi_node *n = flxi_node_at(l->g, s->node);
+    flxi_kentry entry;
+    flxi_strbuf plain_text, marked, named;
+    FLXI_TRY(write_text(&f->kernels, m->kernels.at[s->kernel].kernel, &dispatch, f->vector_bytes, &entry, err));
+    *has_scratch = entry.scratch > 0;
+    flxi_strbuf_init(&plain_text, f->mem);
+    flxi_strbuf_init(&named, f->mem);
+    flxi_strbuf_init(&marked, f->mem);
+    flxi_sa_rewrite(&plain_text, f->kernels.kernels.at, f->kernels.kernels.n, rename_types, NULL);
+    flxi_sa_drop_unused(f, &plain_text);
+    buffer_names names = {name_buffers(f, l, s), s->num_slots};
+    mark_unused(&plain_text, s->num_slots, &marked);
+    f->failed |= marked.failed || plain_text.failed;
+    if (names.buffers && marked.at)
+        flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, &names);
+    *name = flxi_sa_static_of(f, &named, flxi_ops[n->op].name, s->computes ? s->computes : "");
+    flxi_strbuf_free(&plain_text);
+    flxi_strbuf_free(&marked);
+    flxi_strbuf_free(&named);
+    return FLX_OK;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* c_file.c: see c_file.h. */
+#include "standalone/c_file.h"
+
+#include "test.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct c_file {
+    char folder[64];
+    void *object;
+};
+
+static void write_file(const char *path, const flx_buffer *text)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK_MSG(f, "cannot write %s", path);
+    CHECK(fwrite(text->data, 1, text->size, f) == text->size);
+    CHECK(fclose(f) == 0);
+}
+
+c_file *c_file_compile(const flx_buffer *text, const char *compiler, const char *flags)
+{
+    char source[100], object[100], command[600];
+    c_file *f = calloc(1, sizeof *f);
+    CHECK(f);
+    snprintf(f->folder, sizeof f->folder, "/tmp/flx_c_file_XXXXXX");
+    CHECK(mkdtemp(f->folder));
+    snprintf(source, sizeof source, "%s/model.c", f->folder);
+    snprintf(object, sizeof object, "%s/model.so", f->folder);
+    write_file(source, text);
+    snprintf(command, sizeof command,
+             "%s -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off %s -fPIC -shared -o %s %s -lm", compiler,
+             flags, object, source);
+    CHECK_MSG(system(command) == 0, "%s", command);
+    f->object = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    CHECK_MSG(f->object, "%s", dlerror());
+    unlink(source);
+    unlink(object);
+    rmdir(f->folder);
+    return f;
+}
+
+void *c_file_symbol(const c_file *f, const char *name)
+{
+    void *symbol = dlsym(f->object, name);
+    CHECK_MSG(symbol, "the file has no %s", name);
+    return symbol;
+}
+
+void c_file_free(c_file *f)
+{
+    dlclose(f->object);
+    free(f);
+}
+
+/* A model without parameters. */
+typedef struct {
+    unsigned char *arena;
+} bare_model;
+
+typedef int (*init_function)(bare_model *m, void *memory);
+typedef int (*run_function)(const bare_model *m, const void *const *in, void *const *out);
+
+static flx_tensor **run_file(const c_file *f, const flx_graph *all, const flx_feed *feeds, size_t memory_bytes)
+{
+    flx_error err = {0};
+    size_t nin = flx_graph_input_count(all), nout = flx_graph_output_count(all);
+    const void **in = calloc(nin + 1, sizeof *in);
+    void **at = calloc(nout + 1, sizeof *at);
+    flx_tensor **out = calloc(nout + 1, sizeof *out);
+    void *memory = aligned_alloc(64, (memory_bytes + 64) / 64 * 64);
+    bare_model m;
+    CHECK(in && at && out && memory);
+    memset(memory, 0xa5, memory_bytes);
+    for (size_t i = 0; i < nin; i++)
+        in[i] = flx_tensor_const_data(feeds[i].value);
+    for (size_t k = 0; k < nout; k++) {
+        out[k] = flx_tensor_new(flx_graph_context(all), flx_val_type(all, flx_graph_output(all, k)), NULL, &err);
+        CHECK_MSG(out[k], "%s", err.message);
+        at[k] = flx_tensor_data(out[k]);
+    }
+    init_function init;
+    run_function run;
+    *(void **)&init = c_file_symbol(f, "model_init");
+    *(void **)&run = c_file_symbol(f, "model_run");
+    CHECK(init(&m, memory) == 0);
+    CHECK(run(&m, in, at) == 0);
+    free(memory);
+    free(in);
+    free(at);
+    return out;
+}
+
+void c_file_check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes)
+{
+    flx_error err = {0};
+    flx_feed *feeds;
+    flx_buffer text;
+    char way[100];
+    if (bundle_size(b) == 0)
+        return;
+    flx_graph *all = bundle_join(b, &feeds);
+    flx_build_sizes sizes = {.struct_size = sizeof sizes};
+    const flx_build_options o = {
+        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
+    CHECK_OK(flx_build_c(all, &o, &text, NULL, &sizes, &err), &err);
+    c_file *f = c_file_compile(&text, compiler, flags);
+    flx_tensor **out = run_file(f, all, feeds, (size_t)sizes.memory_bytes);
+    snprintf(way, sizeof way, "C file, %s %s", compiler, flags);
+    bundle_compare(b, out, way);
+    for (size_t k = 0; k < flx_graph_output_count(all); k++)
+        flx_tensor_release(out[k]);
+    free(out);
+    c_file_free(f);
+    flx_buffer_free(&text);
+    free(feeds);
+    flx_graph_release(all);
+}

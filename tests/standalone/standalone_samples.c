@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standalone_samples.c: samples of every op as C files, compiled and compared with the reference. Many samples are one
+   file. Each case is built; one in many is compiled, others with each seed, and the first of each op and dtype in more
+   of the runs. */
+#include "effort.h"
+#include "graph/graph.h"
+#include "ops/sample.h"
+#include "standalone/c_file.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PER_FILE = 300 };
+
+static struct {
+    flx_context *ctx;
+    bundle *b;
+    size_t built, refused;
+    uint64_t turn, share;
+    const char *compiler, *flags;
+    int vector_bytes;
+    bool lists; /* prints what is refused */
+} now;
+
+static void close_file(void)
+{
+    if (!now.b)
+        return;
+    c_file_check_bundle(now.b, now.compiler, now.flags, now.vector_bytes);
+    bundle_free(now.b);
+    flx_context_free(now.ctx);
+    now.b = NULL;
+}
+
+static void open_file(void)
+{
+    if (now.b && bundle_size(now.b) >= PER_FILE)
+        close_file();
+    if (now.b)
+        return;
+    now.ctx = bundle_context();
+    now.b = bundle_new(now.ctx);
+}
+
+/* Whether the graph can be a C file. */
+static bool is_built(const flx_graph *g, const sample_case *c)
+{
+    flx_error err = {0};
+    flx_buffer text = {0};
+    flx_build_options o = {.struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .vector_bytes = now.vector_bytes};
+    flx_code code = flx_build_c(g, &o, &text, NULL, NULL, &err);
+    flx_buffer_free(&text);
+    CHECK_MSG(code == FLX_OK || code == FLX_E_UNSUPPORTED, "%s: %s", sample_describe(c), err.message);
+    now.built += code == FLX_OK;
+    now.refused += code != FLX_OK;
+    if (code != FLX_OK && now.lists)
+        fprintf(stderr, "REFUSED %s | %s\n", sample_describe(c), err.message);
+    return code == FLX_OK;
+}
+
+static void add_values(const sample_case *c, const flx_graph *g)
+{
+    flx_error err = {0};
+    flx_tensor *values[SAMPLE_MAX_OPERANDS];
+    uint64_t state = sample_seed(c);
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        values[i] =
+            sample_value(flx_graph_context(g), c, i, flx_val_type(g, flx_graph_input(g, i)), FILL_RANDOM, &state, &err);
+        CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
+    }
+    bundle_add(now.b, g, values, sample_describe(c));
+}
+
+static void add_case(const sample_case *c)
+{
+    flx_error err = {0};
+    flx_dim_binding dims[8];
+    size_t n = 0;
+    if (c->sample->error != FLX_OK || (now.turn++ + test_seed()) % now.share != 0)
+        return;
+    open_file();
+    flx_module *m = sample_parse(now.ctx, c, &err);
+    CHECK_MSG(m, "%s: %s", sample_describe(c), err.message);
+    flx_graph *g = flx_module_main(m);
+    for (const char *s; n < 8 && (s = flx_graph_symbol(g, n)) != NULL; n++)
+        dims[n] = (flx_dim_binding){s, SAMPLE_EXTENT};
+    flx_graph *bound = flx_specialise(g, dims, n, &err);
+    CHECK_MSG(bound, "%s: %s", sample_describe(c), err.message);
+    if (is_built(bound, c))
+        add_values(c, bound);
+    flx_graph_release(bound);
+    flx_module_free(m);
+}
+
+static void check_all(const char *compiler, const char *flags, int vector_bytes, uint64_t share)
+{
+    now.compiler = compiler;
+    now.flags = flags;
+    now.vector_bytes = vector_bytes;
+    now.share = share;
+    now.built = now.refused = 0;
+    now.lists = getenv("FLX_TEST_LIST") != NULL;
+    sample_each(add_case);
+    close_file();
+}
+
+TEST(standalone_samples_agree_with_reference)
+{
+    check_all("gcc", "-O0", 0, getenv("FLX_SHARE") ? (uint64_t)atoi(getenv("FLX_SHARE")) : 29);
+    fprintf(stderr, "built %zu, refused %zu\n", now.built, now.refused);
+}

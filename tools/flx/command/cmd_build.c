@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_build.c: `flx build`: a graph as a C file that needs nothing but a C compiler. */
+#include "commands.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/output.h"
+#include "report.h"
+
+#include <fluxion/build.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *out, *header;
+    flx_build_options o;
+    flx_train_options train;
+    char header_name[256];
+} request;
+
+/* ---- Options ---- */
+
+static int read_params(request *q, const args *a)
+{
+    static const char *const ways[] = {"caller", "embed", "file"};
+    const char *given = args_value(a, "--params");
+    for (int i = 0; given && i < 3; i++)
+        if (strcmp(ways[i], given) == 0) {
+            q->o.params = i;
+            return STATUS_OK;
+        }
+    if (!given)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "--params %s: there is no such way to get parameters", given);
+    hint("caller, embed or file");
+    return status;
+}
+
+static int read_target(request *q, const args *a)
+{
+    static const struct {
+        const char *name;
+        int bytes;
+    } targets[] = {{"generic", 0}, {"neon", 16}, {"sse2", 16}, {"avx2", 32}, {"avx512", 64}};
+    const char *given = args_value(a, "--target");
+    for (size_t i = 0; given && i < sizeof targets / sizeof *targets; i++)
+        if (strcmp(targets[i].name, given) == 0) {
+            q->o.vector_bytes = targets[i].bytes;
+            return STATUS_OK;
+        }
+    if (!given)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "--target %s: there is no such target", given);
+    hint("generic, neon, sse2, avx2 or avx512");
+    return status;
+}
+
+/* One word of --with: `grad`, or `train:OPTIMISER`. */
+static int read_addition(request *q, const char *word, size_t n)
+{
+    char name[32];
+    if (n == 4 && memcmp(word, "grad", 4) == 0) {
+        q->o.flags |= FLX_BUILD_GRAD;
+        return STATUS_OK;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)(n < 31 ? n : 31), word);
+    if (strncmp(name, "train:", 6) == 0 && flx_optimiser_find(name + 6) >= 0) {
+        q->train = (flx_train_options){.struct_size = sizeof q->train, .optimiser = flx_optimiser_find(name + 6)};
+        q->o.train = &q->train;
+        return STATUS_OK;
+    }
+    int status = fail(FLX_E_USAGE, "--with %s: there is no such function", name);
+    hint("grad, or train: with an optimiser, as in train:adamw");
+    return status;
+}
+
+static int read_additions(request *q, const args *a)
+{
+    const char *at = args_value(a, "--with");
+    while (at && *at) {
+        size_t n = strcspn(at, ",");
+        int status = read_addition(q, at, n);
+        if (status)
+            return status;
+        at += n + (at[n] == ',');
+    }
+    double rate = 0;
+    const char *given = args_value(a, "--rate");
+    if (given && (!read_number(given, &rate) || !(rate > 0)))
+        return fail(FLX_E_USAGE, "--rate %s: a number above 0 is needed", given);
+    q->train.rate = rate;
+    return STATUS_OK;
+}
+
+static int read_request(request *q, const args *a)
+{
+    q->o.struct_size = sizeof q->o;
+    q->o.name = args_value(a, "--name");
+    q->out = args_value(a, "-o");
+    q->header = args_value(a, "--header");
+    if (!q->out)
+        return fail(FLX_E_USAGE, "-o is missing: where does the C file go?");
+    if (q->header) {
+        const char *slash = strrchr(q->header, '/');
+        snprintf(q->header_name, sizeof q->header_name, "%s", slash ? slash + 1 : q->header);
+        q->o.header = q->header_name;
+    }
+    int status = read_params(q, a);
+    if (!status)
+        status = read_target(q, a);
+    return status ? status : read_additions(q, a);
+}
+
+/* ---- Values of parameters ---- */
+
+/* From the file of --values, or beside the model; without one, initialised with the seed 0 where that was asked for. */
+static int read_values(request *q, const flx_graph *g, const model *m, const args *a, flx_params **set)
+{
+    flx_error err = {0};
+    char *beside = weights_path(m->path);
+    const char *named = args_value(a, "--values"), *seed = args_value(a, "--init"), *path = named ? named : beside ? beside : "";
+    int64_t number = 0;
+    int status = STATUS_OK;
+    if (seed && !read_i64(seed, &number))
+        status = fail(FLX_E_USAGE, "--init %s: an integer is needed", seed);
+    *set = status ? NULL : flx_params_of(g, (uint64_t)number, &err);
+    if (!status && !*set)
+        status = report(&err, m->name);
+    if (!status && !seed && flx_params_count(*set) && flx_params_load(*set, path, FLX_PARAMS_SURPLUS, &err)) {
+        status = report(&err, path);
+        hint("--values names a file of parameters; --init SEED makes new ones");
+    }
+    free(beside);
+    q->o.values = *set;
+    return status;
+}
+
+/* ---- Results ---- */
+
+static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json)
+{
+    if (as_json) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "file", q->out);
+        json_integer(&j, "text_bytes", s->text_bytes);
+        json_unsigned(&j, "functions", s->num_functions);
+        json_integer(&j, "constant_bytes", s->constant_bytes);
+        json_integer(&j, "arena_bytes", s->arena_bytes);
+        json_integer(&j, "memory_bytes", s->memory_bytes);
+        json_integer(&j, "flops", s->flops);
+        json_object_end(&j);
+        return;
+    }
+    if (strcmp(q->out, "-") == 0)
+        return;
+    printf("%s: %lld bytes of text, %u functions\n", q->out, (long long)s->text_bytes, s->num_functions);
+    printf("constants %lld bytes, arena %lld bytes, memory %lld bytes, %lld flops\n", (long long)s->constant_bytes,
+           (long long)s->arena_bytes, (long long)s->memory_bytes, (long long)s->flops);
+}
+
+static int write_files(const request *q, const flx_buffer *source, const flx_buffer *header)
+{
+    if (strcmp(q->out, "-") == 0) {
+        fwrite(source->data, 1, source->size, stdout);
+        return STATUS_OK;
+    }
+    int status = output_write(q->out, source);
+    return status || !q->header ? status : output_write(q->header, header);
+}
+
+static int build_graph(request *q, const flx_graph *g, const model *m, const args *a)
+{
+    flx_error err = {0};
+    flx_buffer source = {0}, header = {0};
+    flx_build_sizes sizes = {.struct_size = sizeof sizes};
+    flx_params *set = NULL;
+    int status = q->o.params == FLX_BUILD_EMBED ? read_values(q, g, m, a, &set) : STATUS_OK;
+    if (!status && flx_build_c(g, &q->o, &source, &header, &sizes, &err))
+        status = report(&err, m->name);
+    if (!status)
+        status = write_files(q, &source, &header);
+    if (!status)
+        print_sizes(q, &sizes, args_has(a, "--json"));
+    flx_buffer_free(&source);
+    flx_buffer_free(&header);
+    flx_params_release(set);
+    return status;
+}
+
+static int run_build(const args *a)
+{
+    request q = {0};
+    inputs in = {0};
+    model m;
+    flx_error err = {0};
+    int status = read_request(&q, a);
+    if (status)
+        return status;
+    status = model_open(&m, a->operand);
+    if (!status)
+        status = inputs_read_dims(&in, &m, a);
+    if (!status) {
+        flx_graph *g = flx_specialise(m.graph, in.dims, in.num_dims, &err);
+        status = g ? build_graph(&q, g, &m, a) : report(&err, m.name);
+        flx_graph_release(g);
+    }
+    inputs_free(&in);
+    model_close(&m);
+    return status;
+}
+
+static const option options[] = {
+    {"-o", "OUT.c", "where the C file goes; - is standard output", MUST_BE_GIVEN},
+    {"--header", "OUT.h", "write the declarations there, and include them", MAY_BE_GIVEN},
+    {"--name", "NAME", "prefix of all names; that of the graph unless given", MAY_BE_GIVEN},
+    {"--with", "LIST", "more functions: grad, train:OPTIMISER", MAY_BE_GIVEN},
+    {"--params", "WAY", "where parameters come from: caller (the default), embed or file", MAY_BE_GIVEN},
+    {"--values", "FILE", "parameters to embed; m.safetensors beside m.flx unless given", MAY_BE_GIVEN},
+    {"--init", "SEED", "embed parameters that are initialised with this seed instead", MAY_BE_GIVEN},
+    {"--rate", "NUMBER", "of train; that of the optimiser unless given", MAY_BE_GIVEN},
+    {"--target", "NAME", "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512",
+     MAY_BE_GIVEN},
+    OPTION_SET,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx build examples/mlp.flx --set N=4 -o mlp.c --header mlp.h",
+    "flx build examples/mlp.flx --set N=4 -o mlp.c --params embed --init 1 --with grad,train:adamw",
+    NULL,
+};
+
+const command command_build = {
+    .name = "build",
+    .operand = "FILE",
+    .summary = "a graph as a C file that needs nothing but a C compiler",
+    .about = "Writes the main graph as C99: a struct, NAME_init() and NAME_run(); with grad also NAME_grad(), and with\n"
+             "train:OPTIMISER NAME_step(), which takes the steps of a trainer. The file allocates nothing, has no\n"
+             "globals but constants and calls nothing but memcpy, memset and <math.h>. Extents must be numbers: --set\n"
+             "gives those of symbolic dimensions. A node that such a file cannot have is an error that names it.",
+    .options = options,
+    .examples = examples,
+    .run = run_build,
+};

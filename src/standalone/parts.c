@@ -11,8 +11,10 @@
 static const flxi_sa_part parts[] = {
 #undef PART
 #undef PLAIN_PART
-#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write},
-#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write},
+#undef FAILING_PART
+#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false},
+#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false},
+#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true},
 #include "standalone/parts.def"
 };
 
@@ -26,6 +28,12 @@ const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **wh
             return &parts[i];
     }
     return NULL;
+}
+
+size_t flxi_sa_no_scratch(const flxi_device_node *n)
+{
+    (void)n;
+    return 0;
 }
 
 const char *flxi_sa_always(const flxi_device_node *n)

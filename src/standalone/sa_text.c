@@ -59,7 +59,7 @@ static bool is_letter(char c)
 /* Keywords of C and C++, and what the headers that a file includes define. */
 static const char *const reserved[] = {
     "alignas",  "alignof",   "and",       "arena",    "asm",      "at",       "auto",     "bool",     "break",
-    "case",     "catch",     "char",      "class",    "const",    "continue", "default",  "delete",   "do",
+    "case",     "code",     "catch",     "char",      "class",    "const",    "continue", "default",  "delete",   "do",
     "double",   "else",      "enum",      "explicit", "export",   "extern",   "false",    "float",    "for",
     "friend",   "goto",      "if",        "inline",   "int",      "long",     "m",        "memory",   "mutable",
     "new",      "not",       "operator",  "or",       "private",  "protected", "public",  "register", "restrict",

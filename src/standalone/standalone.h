@@ -106,7 +106,11 @@ typedef struct {
     const char *(*applies)(const flxi_device_node *n); /* NULL: it does; else why not */
     size_t (*scratch)(const flxi_device_node *n);
     void (*write)(flxi_sa_writer *w); /* the statements of the function */
+    bool can_fail; /* the function returns a code: 0, or a flxi_sa_code */
 } flxi_sa_part;
+
+/* What parts return when they fail; the header of a file has the same numbers. */
+typedef enum { SA_BAD_INDEX = 5, SA_SINGULAR = 6, SA_CHECK_FAILED = 7 } flxi_sa_code;
 
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why);
 
@@ -132,6 +136,8 @@ typedef struct {
     bool *is_declared;    /* by slot: its variable exists, or it needs none */
     flxi_strings names;   /* taken in this function */
     const char **bodies;  /* by number of the routine: the name of its function; NULL before it is written */
+    bool *body_fails;     /* likewise: it returns a code */
+    bool can_fail;        /* some statement so far returns a code */
     flx_error *err;
 } flxi_sa_routine;
 
@@ -141,6 +147,9 @@ flx_code flxi_sa_steps(flxi_sa_routine *r);
 flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
 /* The function of a body of the step. */
 flx_code flxi_sa_body(flxi_sa_routine *r, const flxi_routine *body, const char **name);
+/* A call: what is between is its arguments. The call of a function that fails ends this one. */
+void flxi_sa_begin_call(flxi_sa_routine *r, const char *name, bool can_fail);
+void flxi_sa_end_call(flxi_sa_routine *r, bool can_fail);
 /* The address of an operand or result of a step, with its variable declared if need be. */
 const char *flxi_sa_slot(flxi_sa_routine *r, const flxi_step *s, uint32_t k);
 /* A name for a variable of this function. */

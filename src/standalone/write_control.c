@@ -37,26 +37,28 @@ static void declare_slots(flxi_sa_routine *r, const flxi_step *s)
         flxi_sa_slot(r, s, k);
 }
 
-static void begin_call(flxi_sa_routine *r, const flxi_step *s, const char *name)
+/* A call of body k of the step, and its first argument. */
+static void begin_call(flxi_sa_routine *r, const flxi_step *s, uint32_t k, const char *name)
 {
-    flxi_addf(r->w.out, "%*s%s(arena + %zu", 4 * r->w.depth, "", name, s->scratch_offset);
+    flxi_sa_begin_call(r, name, r->body_fails[s->bodies[k]->number]);
+    flxi_addf(r->w.out, "arena + %zu", s->scratch_offset);
 }
 
-static void end_call(flxi_sa_routine *r)
+static void end_call(flxi_sa_routine *r, const flxi_step *s, uint32_t k)
 {
-    flxi_add_text(r->w.out, ");\n");
+    flxi_sa_end_call(r, r->body_fails[s->bodies[k]->number]);
 }
 
 /* ---- Calls and branches ---- */
 
-static flx_code write_call_of(flxi_sa_routine *r, const flxi_step *s, const flxi_routine *body, uint32_t first)
+static flx_code write_call_of(flxi_sa_routine *r, const flxi_step *s, uint32_t body, uint32_t first)
 {
     const char *name;
-    FLXI_TRY(flxi_sa_body(r, body, &name));
-    begin_call(r, s, name);
+    FLXI_TRY(flxi_sa_body(r, s->bodies[body], &name));
+    begin_call(r, s, body, name);
     for (uint32_t k = first; k < s->num_slots; k++)
         flxi_addf(r->w.out, ", %s", flxi_sa_slot(r, s, k));
-    end_call(r);
+    end_call(r, s, body);
     return FLX_OK;
 }
 
@@ -78,10 +80,10 @@ static const char *truth(flxi_sa_routine *r, int32_t dtype, const char *at)
 static flx_code write_if(flxi_sa_routine *r, const flxi_step *s)
 {
     flxi_sa_open(&r->w, "if (%s)", truth(r, slot_type(r, s, 0)->dtype, flxi_sa_slot(r, s, 0)));
-    FLXI_TRY(write_call_of(r, s, s->bodies[0], 1));
+    FLXI_TRY(write_call_of(r, s, 0, 1));
     r->w.depth--;
     flxi_sa_open(&r->w, "} else");
-    FLXI_TRY(write_call_of(r, s, s->bodies[1], 1));
+    FLXI_TRY(write_call_of(r, s, 1, 1));
     flxi_sa_close(&r->w);
     return FLX_OK;
 }
@@ -100,7 +102,7 @@ static flx_code write_case(flxi_sa_routine *r, const flxi_step *s)
         else
             flxi_sa_line(&r->w, "default:");
         r->w.depth++;
-        FLXI_TRY(write_call_of(r, s, s->bodies[k], 1));
+        FLXI_TRY(write_call_of(r, s, k, 1));
         flxi_sa_line(&r->w, "break;");
         r->w.depth--;
     }
@@ -128,11 +130,11 @@ static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
         flxi_sa_open(w, "for (int64_t step = 0; step < INT64_C(%lld); step++)", (long long)a->max_iterations);
     else
         flxi_sa_open(w, "for (uint32_t step = 0;; step++)");
-    begin_call(r, s, test);
+    begin_call(r, s, 0, test);
     for (uint32_t k = 0; k < s->num_reads; k++)
         flxi_addf(w->out, ", now%u", k);
     flxi_add_text(w->out, ", answer");
-    end_call(r);
+    end_call(r, s, 0);
     flxi_sa_line(w, "if (!(%s))", truth(r, dtype, "answer"));
     flxi_sa_line(w, "    break;");
     for (uint32_t k = 0; k < s->num_reads; k++) {
@@ -140,12 +142,12 @@ static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
         flxi_sa_line(w, "%s *const next%u = (%s *)(arena + %zu + (size_t)(step & 1) * %zu);", type, k, type,
                      carry_offset(r, s, k), rounded(slot_bytes(r, s, k)));
     }
-    begin_call(r, s, body);
+    begin_call(r, s, 1, body);
     for (uint32_t k = 0; k < s->num_reads; k++)
         flxi_addf(w->out, ", now%u", k);
     for (uint32_t k = 0; k < s->num_reads; k++)
         flxi_addf(w->out, ", next%u", k);
-    end_call(r);
+    end_call(r, s, 1);
     for (uint32_t k = 0; k < s->num_reads; k++)
         flxi_sa_line(w, "now%u = next%u;", k, k);
     flxi_sa_close(w);
@@ -202,7 +204,7 @@ static void write_scan_call(flxi_sa_routine *r, const flxi_step *s, const scan *
 {
     const flx_graph *g = s->bodies[0]->g;
     flxi_strbuf *out = r->w.out;
-    begin_call(r, s, body);
+    begin_call(r, s, 0, body);
     for (uint32_t k = 0; k < s->num_reads; k++) {
         if (k < c->carries)
             flxi_addf(out, ", now%u", k);
@@ -218,7 +220,7 @@ static void write_scan_call(flxi_sa_routine *r, const flxi_step *s, const scan *
             flxi_addf(out, ", %s + at * %zu", flxi_sa_slot(r, s, s->num_reads + k),
                       row_count(flxi_type_at(g, g->outputs.at[k].val)));
     }
-    end_call(r);
+    end_call(r, s, 0);
 }
 
 static void copy_carries(flxi_sa_routine *r, const flxi_step *s, const scan *c)
@@ -271,7 +273,7 @@ flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s)
     if (s->kind != STEP_SCAN)
         declare_slots(r, s);
     switch (s->kind) {
-    case STEP_CALL: return write_call_of(r, s, s->bodies[0], 0);
+    case STEP_CALL: return write_call_of(r, s, 0, 0);
     case STEP_WHILE: return write_while(r, s);
     case STEP_SCAN: return write_scan(r, s);
     default: return flxi_if_attrs(flxi_node_at(r->l->g, s->node)) ? write_if(r, s) : write_case(r, s);

@@ -274,6 +274,8 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
     flxi_add_char(x->out, '\n');
     add_signature(x, fn, a);
     flxi_add_text(x->out, "\n{\n");
+    if (r->can_fail)
+        flxi_add_text(x->out, "    int code;\n");
     bool uses_arena = flxi_sa_mentions(&body, "arena") || fn->num_updated;
     if (uses_arena)
         flxi_add_text(x->out, "    unsigned char *const arena = m->arena;\n");
@@ -311,8 +313,9 @@ static flx_code add_function(interface *x, flxi_sa_function *fn, flxi_strbuf *de
                          .is_declared = flxi_new(&f->arena, bool, l->num_slots),
                          .names = {.arena = &f->arena},
                          .bodies = flxi_new(&f->arena, const char *, fn->program.num_routines),
+                         .body_fails = flxi_new(&f->arena, bool, fn->program.num_routines),
                          .err = x->s->err};
-    if (!r.slots || !r.is_declared || !r.bodies)
+    if (!r.slots || !r.is_declared || !r.bodies || !r.body_fails)
         return flxi_oom(x->s->err, "C text");
     arguments a = name_arguments(x->s, fn, &r);
     flx_code code = a.leaves ? write_function(x, fn, &r, &a) : flxi_oom(x->s->err, "C text");
@@ -329,12 +332,26 @@ static flx_code add_function(interface *x, flxi_sa_function *fn, flxi_strbuf *de
 
 static void declare_codes(interface *x)
 {
+    static const struct {
+        const char *name;
+        int value;
+        const char *about;
+    } codes[] = {
+        {"BAD_MEMORY", 1, "the memory of init is NULL or not aligned"},
+        {"NO_PARAMETER", 2, "the pointer of a parameter was not set"},
+        {"NOT_FINITE", 3, "a step was not taken: the loss or a gradient is not finite"},
+        {"BAD_FILE", 4, "the file of parameters is not what the model needs"},
+        {"BAD_INDEX", SA_BAD_INDEX, "an index is out of range"},
+        {"SINGULAR", SA_SINGULAR, "a matrix cannot be inverted or factored"},
+        {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
+    };
     flxi_addf(x->out, "#define %s_ARENA_BYTES %zu\n#define %s_MEMORY_BYTES %zu\n\n", x->upper, x->s->arena_bytes,
               x->upper, x->s->memory_bytes);
-    flxi_addf(x->out,
-              "/* What functions return: 0, or one of these. */\n"
-              "enum { %s_BAD_MEMORY = 1, %s_NO_PARAMETER = 2, %s_NOT_FINITE = 3, %s_BAD_FILE = 4 };\n\n",
-              x->upper, x->upper, x->upper, x->upper);
+    flxi_add_text(x->out, "/* What functions return: 0, or one of these. */\nenum {\n");
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        flxi_addf(x->out, "    %s_%s = %d%s /* %s */\n", x->upper, codes[i].name, codes[i].value,
+                  i + 1 < sizeof codes / sizeof *codes ? "," : "", codes[i].about);
+    flxi_add_text(x->out, "};\n\n");
 }
 
 flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)

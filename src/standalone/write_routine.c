@@ -42,19 +42,32 @@ const char *flxi_sa_slot(flxi_sa_routine *r, const flxi_step *s, uint32_t k)
 
 /* ---- Steps ---- */
 
-static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, bool has_scratch)
+void flxi_sa_begin_call(flxi_sa_routine *r, const char *name, bool can_fail)
+{
+    flxi_addf(r->w.out, "%*s%s%s(", 4 * r->w.depth, "", can_fail ? "if ((code = " : "", name);
+    r->can_fail |= can_fail;
+}
+
+void flxi_sa_end_call(flxi_sa_routine *r, bool can_fail)
+{
+    flxi_add_text(r->w.out, can_fail ? ")) != 0)\n" : ");\n");
+    if (can_fail)
+        flxi_sa_line(&r->w, "    return code;");
+}
+
+static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, bool has_scratch, bool can_fail)
 {
     flxi_sa_writer *w = &r->w;
     for (uint32_t k = 0; k < s->num_slots; k++)
         flxi_sa_slot(r, s, k); /* variables come first */
-    flxi_addf(w->out, "%*s%s(", 4 * w->depth, "", name);
+    flxi_sa_begin_call(r, name, can_fail);
     for (uint32_t k = 0; k < s->num_slots; k++) {
         flxi_add_text(w->out, k ? ", " : "");
         flxi_add_text(w->out, flxi_sa_slot(r, s, k));
     }
     if (has_scratch)
         flxi_addf(w->out, "%sarena + %zu", s->num_slots ? ", " : "", s->scratch_offset);
-    flxi_add_text(w->out, ");\n");
+    flxi_sa_end_call(r, can_fail);
 }
 
 static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
@@ -64,15 +77,15 @@ static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
     if (!s->grid[0] || !s->grid[1] || !s->grid[2])
         return FLX_OK; /* there is nothing to compute */
     FLXI_TRY(flxi_sa_kernel(r->w.f, r->m, r->l, s, &name, &has_scratch, r->err));
-    add_call(r, s, name, has_scratch);
+    add_call(r, s, name, has_scratch, false);
     return FLX_OK;
 }
 
 /* static void NAME_(const float *x0, float *y0, unsigned char *scratch) { … } */
-static void add_head(const flxi_step *s, const flxi_strbuf *body, flxi_strbuf *out)
+static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body, flxi_strbuf *out)
 {
     const flxi_device_node *n = s->described;
-    flxi_add_text(out, "static void NAME_(");
+    flxi_addf(out, "static %s NAME_(", can_fail ? "int" : "void");
     for (uint32_t k = 0; k < n->nin; k++)
         flxi_addf(out, "%sconst %s *x%u", k ? ", " : "", flxi_sa_type(n->in_types[k]->dtype), k);
     for (uint32_t k = 0; k < n->nout; k++)
@@ -87,6 +100,8 @@ static void add_head(const flxi_step *s, const flxi_strbuf *body, flxi_strbuf *o
             flxi_addf(out, "    (void)%s;\n", text.at);
         flxi_strbuf_free(&text);
     }
+    if (s->scratch && !flxi_sa_mentions(body, "scratch"))
+        flxi_add_text(out, "    (void)scratch;\n");
 }
 
 static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
@@ -97,13 +112,13 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     flxi_strbuf_init(&text, r->w.f->mem);
     flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1};
     part->write(&w);
-    add_head(s, &body, &text);
+    add_head(s, part->can_fail, &body, &text);
     if (body.at)
         flxi_add_bytes(&text, body.at, body.n);
-    flxi_add_text(&text, "}\n");
+    flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
     r->w.f->failed |= body.failed;
     const char *name = flxi_sa_static_of(r->w.f, &text, flxi_ops[s->described->op].name, s->computes);
-    add_call(r, s, name, s->scratch > 0);
+    add_call(r, s, name, s->scratch > 0, part->can_fail);
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);
     return FLX_OK;
@@ -158,7 +173,7 @@ flx_code flxi_sa_steps(flxi_sa_routine *r)
 static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, bool uses_arena)
 {
     const flx_graph *g = r->l->g;
-    flxi_add_text(out, "static void NAME_(unsigned char *arena");
+    flxi_addf(out, "static %s NAME_(unsigned char *arena", r->can_fail ? "int" : "void");
     for (size_t k = 0; k < g->leaves.n; k++)
         flxi_addf(out, ", const %s *in%zu", flxi_sa_type(flxi_type_at(g, g->leaves.at[k])->dtype), k);
     for (size_t k = 0; k < g->outputs.n; k++)
@@ -166,6 +181,8 @@ static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, bool uses_
     flxi_add_text(out, ")\n{\n");
     if (!uses_arena)
         flxi_add_text(out, "    (void)arena;\n");
+    if (r->can_fail)
+        flxi_add_text(out, "    int code;\n");
 }
 
 static void add_unused(const flxi_strbuf *body, flxi_strbuf *out, const char *form, size_t n)
@@ -214,7 +231,7 @@ static flx_code write_body(flxi_sa_routine *r, const char **name)
         add_unused(&body, &text, "out", r->l->g->outputs.n);
         if (body.at)
             flxi_add_bytes(&text, body.at, body.n);
-        flxi_add_text(&text, "}\n");
+        flxi_add_text(&text, r->can_fail ? "    return 0;\n}\n" : "}\n");
         f->failed |= body.failed;
         const char *wanted = r->l->g->name && *r->l->g->name ? r->l->g->name : "body";
         *name = flxi_sa_static_of(f, &text, wanted, flxi_sa_text(f, "graph %s", wanted));
@@ -235,11 +252,13 @@ flx_code flxi_sa_body(flxi_sa_routine *r, const flxi_routine *body, const char *
                                  .is_declared = flxi_new(&f->arena, bool, body->num_slots),
                                  .names = {.arena = &f->arena},
                                  .bodies = r->bodies,
+                                 .body_fails = r->body_fails,
                                  .err = r->err};
         if (!inner.slots || !inner.is_declared)
             return flxi_oom(r->err, "C text");
         flx_code code = write_body(&inner, &r->bodies[body->number]);
         flxi_strings_free(&inner.names);
+        r->body_fails[body->number] = inner.can_fail;
         if (code != FLX_OK)
             return code;
     }

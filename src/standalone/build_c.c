@@ -73,10 +73,15 @@ static flx_code add_fields(flxi_sa_model *s, const flx_graph *g, size_t first_st
 /* ---- Functions ---- */
 
 static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind kind, const char *suffix,
-                             size_t first_state)
+                             size_t first_state, const flx_compile_options *given)
 {
     flxi_sa_function *fn = &s->functions[s->num_functions++];
     flx_compile_options o = {.struct_size = sizeof o, .threads = 1};
+    if (given) {
+        o.flags = given->flags;
+        o.shares = given->shares;
+        o.num_shares = given->num_shares;
+    }
     fn->kind = kind;
     fn->name = flxi_sa_text(&s->f, "%s_%s", s->f.prefix, suffix);
     fn->num_results = g->outputs.n;
@@ -106,22 +111,32 @@ static flx_code add_gradient(flxi_sa_model *s)
     flx_graph *d = flx_grad(g, wrt, n, &o, s->err);
     if (!d)
         return (flx_code)s->err->code;
-    flx_code code = add_function(s, d, SA_GRAD, "grad", SIZE_MAX);
+    flx_code code = add_function(s, d, SA_GRAD, "grad", SIZE_MAX, NULL);
     flx_graph_release(d);
     return code;
 }
 
-static size_t hidden_bytes(const flxi_sa_function *fn)
+/* Parameters and states are updated in place where the order of the steps permits it. */
+static flx_code compile_step(flxi_sa_model *s, const flxi_sa_step *step)
 {
-    const flx_graph *g = fn->program.main->g;
-    size_t sum = 0;
-    for (size_t k = 0; k < g->outputs.n; k++) {
-        size_t bytes = 0;
-        if (k >= fn->num_results || k + 1 == fn->guard)
-            flxi_static_bytes(flxi_type_at(g, g->outputs.at[k].val), &bytes);
-        sum += rounded(bytes);
-    }
-    return sum;
+    flx_share *shares = flxi_new(&s->f.arena, flx_share, step->num_updated);
+    bool *is_in_place = flxi_new(&s->f.arena, bool, step->num_updated);
+    if (!shares || !is_in_place)
+        return flxi_oom(s->err, "C text");
+    for (size_t j = 0; j < step->num_updated; j++)
+        shares[j] = (flx_share){step->updated[j], step->num_results + j};
+    const flx_compile_options o = {.flags = FLX_COMPILE_ATOMIC, .shares = shares, .num_shares = step->num_updated};
+    FLXI_TRY(add_function(s, step->g, SA_STEP, "step", step->first_state, &o));
+    flxi_sa_function *fn = &s->functions[s->num_functions - 1];
+    for (size_t j = 0; j < step->num_updated; j++)
+        is_in_place[j] =
+            flxi_routine_may_share(&fn->program, fn->program.main, step->updated[j], step->num_results + j);
+    fn->num_results = step->num_results;
+    fn->num_updated = step->num_updated;
+    fn->guard = step->guard;
+    fn->updated = step->updated;
+    fn->is_in_place = is_in_place;
+    return FLX_OK;
 }
 
 static flx_code add_step(flxi_sa_model *s)
@@ -129,22 +144,15 @@ static flx_code add_step(flxi_sa_model *s)
     flxi_sa_step step;
     flx_code code = flxi_sa_step_graph(s->g, s->o->train, &s->f.arena, &step, s->err);
     if (code == FLX_OK)
-        code = add_function(s, step.g, SA_STEP, "step", step.first_state);
+        code = compile_step(s, &step);
     flx_graph_release(step.g);
-    if (code != FLX_OK)
-        return code;
-    flxi_sa_function *fn = &s->functions[s->num_functions - 1];
-    fn->num_results = step.num_results;
-    fn->num_updated = step.num_updated;
-    fn->guard = step.guard;
-    fn->updated = step.updated;
-    return FLX_OK;
+    return code;
 }
 
 static flx_code add_functions(flxi_sa_model *s)
 {
     s->trains = s->o->train != NULL;
-    FLXI_TRY(add_function(s, s->g, SA_RUN, "run", SIZE_MAX));
+    FLXI_TRY(add_function(s, s->g, SA_RUN, "run", SIZE_MAX, NULL));
     if (s->o->flags & FLX_BUILD_GRAD)
         FLXI_TRY(add_gradient(s));
     if (s->trains)
@@ -152,7 +160,7 @@ static flx_code add_functions(flxi_sa_model *s)
     for (size_t i = 0; i < s->num_functions; i++) {
         flxi_sa_function *fn = &s->functions[i];
         fn->updates_at = rounded(fn->program.main->arena_bytes);
-        size_t bytes = fn->updates_at + hidden_bytes(fn);
+        size_t bytes = fn->updates_at + flxi_sa_hidden_bytes(fn);
         s->arena_bytes = bytes > s->arena_bytes ? bytes : s->arena_bytes;
     }
     s->memory_bytes = s->arena_bytes;
@@ -181,7 +189,7 @@ static const char *plain_types(const void *user, const char *name, size_t n)
 /* Declarations with the guards of a header. */
 static void write_header(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
 {
-    const char *guard = flxi_sa_text(&s->f, "%s_STANDALONE_H", s->f.prefix);
+    const char *guard = flxi_sa_text(&s->f, "%s_STANDALONE_H", flxi_sa_capitals(&s->f));
     flxi_addf(out, "/* %s: the interface of a model that Fluxion wrote as C. */\n#ifndef %s\n#define %s\n\n", s->f.prefix,
               guard, guard);
     flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");

@@ -222,9 +222,10 @@ static const char *give_name(const void *user, const char *name, size_t n)
     return n == 5 && memcmp(name, "NAME_", 5) == 0 ? (const char *)user : NULL;
 }
 
-const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const char *wanted, const char *comment)
+const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const flxi_strbuf *shown, const char *wanted,
+                              const char *comment)
 {
-    if (text->failed || !text->at) {
+    if (text->failed || !text->at || shown->failed || !shown->at) {
         f->failed = true;
         return "";
     }
@@ -240,7 +241,7 @@ const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const ch
     flxi_add_text(&f->code, "\n/* ");
     flxi_sa_add_comment(&f->code, comment);
     flxi_add_text(&f->code, " */\n");
-    flxi_sa_rewrite(&f->code, text->at, text->n, give_name, s.name);
+    flxi_sa_rewrite(&f->code, shown->at, shown->n, give_name, s.name);
     return s.name;
 }
 

@@ -64,10 +64,13 @@ const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...) FLX_PRINTF(2, 3)
 /* A name of the file that nothing has yet: this one as a C identifier after the prefix, perhaps with a number. */
 const char *flxi_sa_name(flxi_sa_file *f, const char *wanted);
 /* The name of the static function with this text, in which NAME_ stands for it. A function that is new is added to the
-   code under a name made from `wanted`, after a comment. */
-const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const char *wanted, const char *comment);
+   code as it is `shown`, under a name made from `wanted`, after a comment. */
+const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const flxi_strbuf *shown, const char *wanted,
+                              const char *comment);
 
 /* ---- Names and types ---- */
+
+const char *flxi_sa_capitals(flxi_sa_file *f); /* the prefix in capitals */
 
 /* The C type of elements in memory: of complex numbers, that of their parts. */
 const char *flxi_sa_type(int32_t dtype);
@@ -141,8 +144,8 @@ typedef struct {
     flx_error *err;
 } flxi_sa_routine;
 
-/* All steps of a routine. The addresses of inputs and outputs are set in r->slots; those of others are made here. */
-flx_code flxi_sa_steps(flxi_sa_routine *r);
+/* Steps of a routine. The addresses of inputs and outputs are set in r->slots; those of others are made here. */
+flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to);
 /* A step that runs bodies. */
 flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
 /* The function of a body of the step. */
@@ -174,8 +177,9 @@ typedef struct {
     const char *name;
     size_t num_results;     /* outputs before those that are next values of fields */
     const size_t *updated;  /* by such an output: the leaf */
+    bool *is_in_place;      /* likewise: it is written where the leaf is */
     size_t num_updated, guard;
-    size_t updates_at;      /* in the arena: where next values go */
+    size_t updates_at;      /* in the arena: where other next values go */
 } flxi_sa_function;
 
 typedef struct {
@@ -192,5 +196,7 @@ typedef struct {
 
 /* The parts of the file around its static functions (write_interface.c). */
 flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations);
+/* Bytes of the outputs that a function keeps to itself, after those of the program's arena. */
+size_t flxi_sa_hidden_bytes(const flxi_sa_function *fn);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
 
 /* ---- Declarations ---- */
 
-static const char *in_capitals(flxi_sa_file *f)
+const char *flxi_sa_capitals(flxi_sa_file *f)
 {
     char *text = flxi_arena_text(&f->arena, f->prefix, strlen(f->prefix));
     f->failed |= !text;
@@ -170,17 +170,31 @@ static const flxi_sa_field *field_of(const flxi_sa_model *s, const char *name)
     return NULL;
 }
 
-/* In the arena: where output k goes that the caller does not get. */
+/* Whether an output goes to the arena: next values that are not written in place, and what comes after them, such as
+   the guard. */
+static bool is_hidden(const flxi_sa_function *fn, size_t k)
+{
+    if (is_result(fn, k))
+        return false;
+    size_t j = k - fn->num_results;
+    return k < fn->num_results || j >= fn->num_updated || !fn->is_in_place[j];
+}
+
 static size_t hidden_offset(const flxi_sa_function *fn, size_t output)
 {
     const flx_graph *g = fn->program.main->g;
     size_t at = fn->updates_at;
     for (size_t k = 0; k < output; k++) {
         size_t bytes = 0;
-        if (!is_result(fn, k) && flxi_static_bytes(flxi_type_at(g, g->outputs.at[k].val), &bytes))
+        if (is_hidden(fn, k) && flxi_static_bytes(flxi_type_at(g, g->outputs.at[k].val), &bytes))
             at += (bytes + 63) / 64 * 64;
     }
     return at;
+}
+
+size_t flxi_sa_hidden_bytes(const flxi_sa_function *fn)
+{
+    return hidden_offset(fn, fn->program.main->g->outputs.n) - fn->updates_at;
 }
 
 static const char *input_text(interface *x, const flxi_sa_function *fn, const arguments *a, size_t leaf, size_t place)
@@ -201,8 +215,10 @@ static const char *output_text(interface *x, const flxi_sa_function *fn, const a
     const flx_graph *g = fn->program.main->g;
     flxi_sa_file *f = &x->s->f;
     const char *type = flxi_sa_type(flxi_type_at(g, g->outputs.at[output].val)->dtype);
-    if (!a->outputs[output])
+    if (is_hidden(fn, output))
         return flxi_sa_text(f, "((%s *)(arena + %zu))", type, hidden_offset(fn, output));
+    if (!a->outputs[output])
+        return flxi_sa_text(f, "m->%s", field_of(x->s, leaf_name(g, fn->updated[output - fn->num_results]))->field);
     if (x->s->o->flags & FLX_BUILD_TABLES)
         return flxi_sa_text(f, "((%s *)out[%zu])", type, place);
     return a->outputs[output];
@@ -245,18 +261,25 @@ static void write_checks(interface *x, const flxi_sa_function *fn)
         flxi_addf(x->out, ")\n        return %s_NO_PARAMETER;\n", x->upper);
 }
 
-/* Next values take effect at the end, unless the guard says that the step must not. */
+/* Before parameters change: whether the step may be taken. */
+static void write_guard(interface *x, const flxi_sa_function *fn, flxi_sa_writer *w)
+{
+    const flx_graph *g = fn->program.main->g;
+    if (!fn->guard)
+        return;
+    flxi_sa_line(w, "if (!isfinite(*(const %s *)(arena + %zu)))",
+                 flxi_sa_type(flxi_type_at(g, g->outputs.at[fn->guard - 1].val)->dtype),
+                 hidden_offset(fn, fn->guard - 1));
+    flxi_sa_line(w, "    return %s_NOT_FINITE;", x->upper);
+}
+
+/* Next values that are not written in place take effect at the end. */
 static void write_updates(interface *x, const flxi_sa_function *fn)
 {
     const flx_graph *g = fn->program.main->g;
-    if (fn->guard) {
-        const char *type = flxi_sa_type(flxi_type_at(g, g->outputs.at[fn->guard - 1].val)->dtype);
-        flxi_addf(x->out, "    if (!isfinite(*(const %s *)(arena + %zu)))\n        return %s_NOT_FINITE;\n", type,
-                  hidden_offset(fn, fn->guard - 1), x->upper);
-    }
     for (size_t j = 0; j < fn->num_updated; j++) {
         const flxi_sa_field *p = field_of(x->s, leaf_name(g, fn->updated[j]));
-        if (p && p->nbytes)
+        if (p && p->nbytes && !fn->is_in_place[j])
             flxi_addf(x->out, "    memcpy(m->%s, arena + %zu, %zu);\n", p->field,
                       hidden_offset(fn, fn->num_results + j), p->nbytes);
     }
@@ -270,7 +293,11 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
     r->w.out = &body;
     r->w.depth = 1;
     bind_slots(x, fn, a, r);
-    flx_code code = flxi_sa_steps(r);
+    uint32_t commit = fn->kind == SA_STEP ? r->l->commit : r->l->num_steps;
+    flx_code code = flxi_sa_steps(r, 0, commit);
+    write_guard(x, fn, &r->w);
+    if (code == FLX_OK)
+        code = flxi_sa_steps(r, commit, r->l->num_steps);
     flxi_add_char(x->out, '\n');
     add_signature(x, fn, a);
     flxi_add_text(x->out, "\n{\n");
@@ -356,7 +383,7 @@ static void declare_codes(interface *x)
 
 flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
 {
-    interface x = {s, declarations, in_capitals(&s->f)};
+    interface x = {s, declarations, flxi_sa_capitals(&s->f)};
     const char *name = s->f.prefix;
     declare_codes(&x);
     declare_struct(&x);

@@ -159,7 +159,7 @@ flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routi
     f->failed |= marked.failed || plain_text.failed;
     if (names.buffers && marked.at)
         flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, &names);
-    *name = flxi_sa_static_of(f, &named, flxi_ops[n->op].name, s->computes ? s->computes : "");
+    *name = flxi_sa_static_of(f, &marked, &named, flxi_ops[n->op].name, s->computes ? s->computes : "");
     flxi_strbuf_free(&plain_text);
     flxi_strbuf_free(&marked);
     flxi_strbuf_free(&named);

@@ -117,7 +117,7 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
         flxi_add_bytes(&text, body.at, body.n);
     flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
     r->w.f->failed |= body.failed;
-    const char *name = flxi_sa_static_of(r->w.f, &text, flxi_ops[s->described->op].name, s->computes);
+    const char *name = flxi_sa_static_of(r->w.f, &text, &text, flxi_ops[s->described->op].name, s->computes);
     add_call(r, s, name, s->scratch > 0, part->can_fail);
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);
@@ -160,9 +160,9 @@ static flx_code write_step(flxi_sa_routine *r, const flxi_step *s)
     return refuse(r, s);
 }
 
-flx_code flxi_sa_steps(flxi_sa_routine *r)
+flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = 0; i < r->l->num_steps; i++)
+    for (uint32_t i = from; i < to; i++)
         FLXI_TRY(write_step(r, &r->l->steps[i]));
     return FLX_OK;
 }
@@ -224,7 +224,7 @@ static flx_code write_body(flxi_sa_routine *r, const char **name)
     r->w.depth = 1;
     flx_code code = bind_body(r);
     if (code == FLX_OK)
-        code = flxi_sa_steps(r);
+        code = flxi_sa_steps(r, 0, r->l->num_steps);
     if (code == FLX_OK) {
         add_body_head(r, &text, flxi_sa_mentions(&body, "arena"));
         add_unused(&body, &text, "in", r->l->g->leaves.n);
@@ -234,7 +234,7 @@ static flx_code write_body(flxi_sa_routine *r, const char **name)
         flxi_add_text(&text, r->can_fail ? "    return 0;\n}\n" : "}\n");
         f->failed |= body.failed;
         const char *wanted = r->l->g->name && *r->l->g->name ? r->l->g->name : "body";
-        *name = flxi_sa_static_of(f, &text, wanted, flxi_sa_text(f, "graph %s", wanted));
+        *name = flxi_sa_static_of(f, &text, &text, wanted, flxi_sa_text(f, "graph %s", wanted));
     }
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);

@@ -206,6 +206,8 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
               s->f.prefix, s->f.prefix);
     if (s->o->header)
         flxi_addf(out, "#include \"%s\"\n\n", s->o->header);
+    if (flxi_sa_mentions(&s->f.code, "_Complex"))
+        flxi_add_text(out, "#include <complex.h>\n");
     flxi_add_text(out, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
     if (!s->o->header)
         add_buffer(out, declarations);

@@ -137,6 +137,12 @@ static const char *times(product *p, const char *x, int64_t step)
     return step == 0 ? "0" : step == 1 ? x : flxi_sa_print(p->w, "(%s) * %lld", x, (long long)step);
 }
 
+/* An element in the type of the sums. */
+static const char *value_of(product *p, int32_t dtype, const char *element)
+{
+    return flxi_is_int(dtype) ? flxi_sa_print(p->w, "(%s)%s", p->sum, element) : flxi_sa_load(p->w, dtype, element);
+}
+
 /* sum[i][j] += a b for one position of the depth. */
 static void write_terms(product *p, int rows, int columns)
 {
@@ -146,12 +152,12 @@ static void write_terms(product *p, int rows, int columns)
     const char *b =
         flxi_sa_print(w, "b[%s]", offset(p, times(p, "j + c", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
     flxi_sa_open(w, "for (int r = 0; r < %d; r++)", rows);
-    flxi_sa_line(w, "const %s left = %s;", p->sum, flxi_sa_load(w, p->a, a));
+    flxi_sa_line(w, "const %s left = %s;", p->sum, value_of(p, p->a, a));
     flxi_sa_line(w, "for (int c = 0; c < %d; c++)", columns);
     if (p->y == FLX_BOOL)
         flxi_sa_line(w, "    sum[r][c] |= left & %s;", b);
     else
-        flxi_sa_line(w, "    sum[r][c] += left * %s;", flxi_sa_load(w, p->b, b));
+        flxi_sa_line(w, "    sum[r][c] += left * %s;", value_of(p, p->b, b));
     flxi_sa_close(w);
 }
 
@@ -221,6 +227,19 @@ static const char *pointer(product *p, const char *base, char which)
     if (at[1] == 0)
         return base;
     return flxi_sa_print(p->w, p->is_complex ? "%s + 2 * (%s)" : "%s + %s", base, at + 4);
+}
+
+/* Whether casting both operands to the result's dtype loses nothing. */
+const char *flxi_sa_widening_applies(const flxi_device_node *n)
+{
+    int32_t y = n->out_types[0]->dtype;
+    for (uint32_t k = 0; k < 2; k++) {
+        int32_t x = n->in_types[k]->dtype;
+        bool widens = flxi_is_float(x) && flxi_is_float(y) && flxi_mantissa_bits(x) < flxi_mantissa_bits(y);
+        if (x != y && !(flxi_is_int(x) && flxi_is_int(y)) && !(widens && x != FLX_BF16 && y != FLX_F16))
+            return "casts and a product are computed one by one";
+    }
+    return NULL;
 }
 
 /* Columns that do not follow each other are first put side by side, in the scratch memory, where that pays. */

@@ -127,9 +127,10 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
 static void write_copy(flxi_sa_routine *r, const flxi_step *s)
 {
     const flxi_slot *from = &r->l->slots[s->slots[0]];
+    if (!from->nbytes)
+        return;
     const char *source = flxi_sa_slot(r, s, 0), *target = flxi_sa_slot(r, s, 1);
-    if (from->nbytes)
-        flxi_sa_line(&r->w, "memcpy(%s, %s, %zu);", target, source, from->nbytes);
+    flxi_sa_line(&r->w, "memcpy(%s, %s, %zu);", target, source, from->nbytes);
 }
 
 /* What only the reference evaluator computes cannot be in the file. */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* part_plain.c: nodes that copy their operands, checks, and functions of complex numbers that <complex.h> has. */
+#include "graph/op/eval.h"
+#include "ops/opcode.h"
+#include "standalone/parts.h"
+
+static size_t bytes_of(const flx_type *t)
+{
+    size_t bytes = 0;
+    flxi_static_bytes(t, &bytes);
+    return bytes;
+}
+
+/* ---- Copies ---- */
+
+const char *flxi_sa_copy_applies(const flxi_device_node *n)
+{
+    for (uint32_t k = 0; k < n->nout; k++)
+        if (k >= n->nin || bytes_of(n->in_types[k]) != bytes_of(n->out_types[k]))
+            return "operands and results have other sizes";
+    return NULL;
+}
+
+void flxi_sa_copy(flxi_sa_writer *w)
+{
+    for (uint32_t k = 0; k < w->n->nout; k++)
+        if (bytes_of(w->n->out_types[k]))
+            flxi_sa_line(w, "memcpy(y%u, x%u, %zu);", k, k, bytes_of(w->n->out_types[k]));
+}
+
+/* ---- Checks ---- */
+
+/* x where everything in ok is true; NaN is not. */
+void flxi_sa_check(flxi_sa_writer *w)
+{
+    const flx_type *ok = w->n->in_types[1];
+    int32_t dtype = ok->dtype;
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)flxi_sa_count(ok));
+    if (flxi_is_complex(dtype))
+        flxi_sa_line(w, "    if ((x1[2 * i] == 0 && x1[2 * i + 1] == 0) || x1[2 * i] != x1[2 * i] || "
+                        "x1[2 * i + 1] != x1[2 * i + 1])");
+    else if (flxi_is_float(dtype))
+        flxi_sa_line(w, "    if (!(%s < 0 || %s > 0))", flxi_sa_load(w, dtype, "x1[i]"), flxi_sa_load(w, dtype, "x1[i]"));
+    else
+        flxi_sa_line(w, "    if (x1[i] == 0)");
+    flxi_sa_line(w, "        return %d; /* the check failed */", SA_CHECK_FAILED);
+    if (bytes_of(w->n->out_types[0]))
+        flxi_sa_line(w, "memcpy(y0, x0, %zu);", bytes_of(w->n->out_types[0]));
+}
+
+/* ---- Complex functions ---- */
+
+const char *flxi_sa_complex_applies(const flxi_device_node *n)
+{
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (!flxi_is_complex(n->in_types[k]->dtype))
+            return "real numbers have kernels";
+    return NULL;
+}
+
+static const char *library_name(flxi_opcode op)
+{
+    switch (op) {
+    case OP_sin: return "csin";
+    case OP_cos: return "ccos";
+    case OP_tan: return "ctan";
+    case OP_asin: return "casin";
+    case OP_acos: return "cacos";
+    case OP_atan: return "catan";
+    case OP_sinh: return "csinh";
+    case OP_cosh: return "ccosh";
+    case OP_tanh: return "ctanh";
+    case OP_asinh: return "casinh";
+    case OP_acosh: return "cacosh";
+    default: return "catanh";
+    }
+}
+
+/* A complex number is an array of its parts: C99, 6.2.5. */
+void flxi_sa_complex(flxi_sa_writer *w)
+{
+    const char *part = flxi_sa_type(w->n->out_types[0]->dtype);
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)flxi_sa_count(w->n->out_types[0]));
+    flxi_sa_line(w, "double _Complex z;");
+    flxi_sa_line(w, "double parts[2];");
+    flxi_sa_line(w, "parts[0] = x0[2 * i];");
+    flxi_sa_line(w, "parts[1] = x0[2 * i + 1];");
+    flxi_sa_line(w, "memcpy(&z, parts, sizeof z);");
+    flxi_sa_line(w, "z = %s(z);", library_name(w->n->op));
+    flxi_sa_line(w, "memcpy(parts, &z, sizeof z);");
+    flxi_sa_line(w, "y0[2 * i] = (%s)parts[0];", part);
+    flxi_sa_line(w, "y0[2 * i + 1] = (%s)parts[1];", part);
+    flxi_sa_close(w);
+}

@@ -10,7 +10,7 @@
    Files: build_c.c         the public function: which functions a file has, and its text as a whole
           write_interface.c the struct of a model, its header, init, and the functions of the user
           write_routine.c   routines: steps in order; write_control.c: loops, branches and calls
-          write_kernel.c    kernels in plain C;  write_data.c: constants
+          write_kernel.c    kernels in plain C;  write_data.c: constants;  write_loader.c: parameters of a file
           part_….c          parts by family, with the table parts.def */
 #ifndef FLXI_STANDALONE_H
 #define FLXI_STANDALONE_H
@@ -196,6 +196,8 @@ typedef struct {
 
 /* The parts of the file around its static functions (write_interface.c). */
 flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations);
+/* NAME_load() for parameters of a file. */
+flx_code flxi_sa_loader(flxi_sa_model *s, flxi_strbuf *declarations, flxi_strbuf *out);
 /* Bytes of the outputs that a function keeps to itself, after those of the program's arena. */
 size_t flxi_sa_hidden_bytes(const flxi_sa_function *fn);
 

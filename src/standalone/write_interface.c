@@ -396,6 +396,8 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
               name, name);
     x.out = &s->f.entries;
     write_init(&x);
+    if (s->o->params == FLX_BUILD_FILE && s->fields.n)
+        FLXI_TRY(flxi_sa_loader(s, declarations, &s->f.entries));
     for (size_t i = 0; i < s->num_functions; i++)
         FLXI_TRY(add_function(&x, &s->functions[i], declarations));
     return FLX_OK;

@@ -84,7 +84,7 @@ static void check_training(const training_case *c)
     *(void **)&step = c_file_symbol(f, "model_step");
     trained_model m;
     void *memory = aligned_alloc(64, ((size_t)sizes.memory_bytes + 64) / 64 * 64);
-    CHECK(memory && init(&m, memory) == 0);
+    CHECK(memory && init(&m, NULL) == 1 && init(&m, (char *)memory + 1) == 1 && init(&m, memory) == 0);
     flx_tensor *in[8];
     flx_feed feeds[8];
     const void *at[8];

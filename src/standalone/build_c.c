@@ -72,6 +72,16 @@ static flx_code add_fields(flxi_sa_model *s, const flx_graph *g, size_t first_st
 
 /* ---- Functions ---- */
 
+/* Whether a node is computed alone only because its group could not be compiled: then each node is a kernel of its
+   own. */
+static bool has_defect(const flxi_program *m)
+{
+    for (size_t i = 0; i < m->all_steps.n; i++)
+        if (m->all_steps.at[i].block->steps[m->all_steps.at[i].step].is_defect)
+            return true;
+    return false;
+}
+
 static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind kind, const char *suffix,
                              size_t first_state, const flx_compile_options *given)
 {
@@ -87,6 +97,11 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
     fn->num_results = g->outputs.n;
     FLXI_TRY(add_fields(s, g, first_state));
     FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
+    if (has_defect(&fn->program)) {
+        flxi_program_free(&fn->program);
+        o.flags |= FLX_COMPILE_UNGROUPED;
+        FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
+    }
     if (fn->program.note[0])
         return flxi_fail(s->err, FLX_E_INTERNAL, "C text: %.200s", fn->program.note);
     return FLX_OK;

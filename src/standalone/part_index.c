@@ -16,12 +16,22 @@ static bool is_half(int32_t dtype)
 
 /* ---- Indices ---- */
 
+/* Which operand has the indices. */
+static int index_operand(const flxi_device_node *n)
+{
+    return n->op == OP_grouped_matmul || n->op == OP_grouped_matmul_input_backward ||
+                   n->op == OP_grouped_matmul_weight_backward
+               ? 2
+               : 1;
+}
+
 /* const int64_t NAME = the index at this position; one that cannot be a position is negative. */
 static void write_read(flxi_sa_writer *w, const char *name, const char *at, flxi_oob policy)
 {
-    int32_t dtype = w->n->in_types[1]->dtype;
+    int operand = index_operand(w->n);
+    int32_t dtype = w->n->in_types[operand]->dtype;
     if (flxi_is_float(dtype)) {
-        const char *element = flxi_sa_print(w, "x1[%s]", at);
+        const char *element = flxi_sa_print(w, "x%d[%s]", operand, at);
         flxi_sa_line(w, "const double %s_value = %s;", name, flxi_sa_load(w, dtype, element));
         if (policy == OOB_CLAMP)
             flxi_sa_line(w, "const int64_t %s = !(%s_value > 0) ? 0 : %s_value > 4e18 ? INT64_MAX / 2 : (int64_t)%s_value;",
@@ -30,9 +40,10 @@ static void write_read(flxi_sa_writer *w, const char *name, const char *at, flxi
             flxi_sa_line(w, "const int64_t %s = %s_value == trunc(%s_value) && fabs(%s_value) < 4e18 ? (int64_t)%s_value : -1;",
                          name, name, name, name, name);
     } else if (dtype == FLX_U64) {
-        flxi_sa_line(w, "const int64_t %s = x1[%s] > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)x1[%s];", name, at, at);
+        flxi_sa_line(w, "const int64_t %s = x%d[%s] > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)x%d[%s];", name, operand, at,
+                     operand, at);
     } else {
-        flxi_sa_line(w, "const int64_t %s = (int64_t)x1[%s];", name, at);
+        flxi_sa_line(w, "const int64_t %s = (int64_t)x%d[%s];", name, operand, at);
     }
 }
 
@@ -243,6 +254,92 @@ void flxi_sa_scatter_add(flxi_sa_writer *w)
         flxi_sa_close(w);
     }
     end_scatter(w);
+}
+
+/* ---- Products with the matrix that an index selects ---- */
+
+/* sum += a b, for elements of the operands at these positions. */
+static void write_product(flxi_sa_writer *w, const char *left, const char *right)
+{
+    int32_t dtype = w->n->out_types[0]->dtype;
+    if (flxi_is_complex(dtype)) {
+        flxi_sa_line(w, "const %s *a = x0 + 2 * (%s);", flxi_sa_type(dtype), left);
+        flxi_sa_line(w, "const %s *b = x1 + 2 * (%s);", flxi_sa_type(dtype), right);
+        flxi_sa_line(w, "sum += a[0] * b[0] - a[1] * b[1];");
+        flxi_sa_line(w, "imaginary += a[0] * b[1] + a[1] * b[0];");
+    } else if (dtype == FLX_BOOL) {
+        flxi_sa_line(w, "sum |= x0[%s] & x1[%s];", left, right);
+    } else {
+        flxi_sa_line(w, "sum += %s * %s;", flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[%s]", left)),
+                     flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", right)));
+    }
+}
+
+static void begin_sum(flxi_sa_writer *w)
+{
+    int32_t dtype = w->n->out_types[0]->dtype;
+    flxi_sa_line(w, "%s sum = 0%s;", flxi_sa_arithmetic(dtype), flxi_is_complex(dtype) ? ", imaginary = 0" : "");
+}
+
+static void end_sum(flxi_sa_writer *w, const char *at)
+{
+    int32_t dtype = w->n->out_types[0]->dtype;
+    if (flxi_is_complex(dtype)) {
+        flxi_sa_line(w, "y0[2 * (%s)] = sum;", at);
+        flxi_sa_line(w, "y0[2 * (%s) + 1] = imaginary;", at);
+    } else {
+        flxi_sa_line(w, "y0[%s] = %s;", at, flxi_sa_store(w, dtype, "sum"));
+    }
+}
+
+/* Rows times their matrices, or the transposes of these. */
+void flxi_sa_grouped(flxi_sa_writer *w)
+{
+    const flx_dim *d = w->n->in_types[1]->dims;
+    bool turned = w->n->op == OP_grouped_matmul_input_backward;
+    long long depth = (long long)(turned ? d[2] : d[1]), columns = (long long)(turned ? d[1] : d[2]);
+    if (flxi_sa_count(w->n->out_types[0]) == 0 && flxi_sa_count(w->n->in_types[2]) == 0)
+        return;
+    if (flxi_sa_count(w->n->out_types[0]))
+        flxi_sa_line(w, "memset(y0, 0, %zu);", result_bytes(w->n));
+    if (d[0] == 0 && policy_of(w->n) == OOB_CLAMP)
+        return;
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)flxi_sa_count(w->n->in_types[2]));
+    write_index(w, "e", "i", d[0] - 1, policy_of(w->n), "continue");
+    flxi_sa_open(w, "for (int64_t j = 0; j < %lld; j++)", columns);
+    begin_sum(w);
+    flxi_sa_open(w, "for (int64_t k = 0; k < %lld; k++)", depth);
+    write_product(w, flxi_sa_print(w, "i * %lld + k", depth),
+                  turned ? flxi_sa_print(w, "(e * %lld + j) * %lld + k", columns, depth)
+                         : flxi_sa_print(w, "(e * %lld + k) * %lld + j", depth, columns));
+    flxi_sa_close(w);
+    end_sum(w, flxi_sa_print(w, "i * %lld + j", columns));
+    flxi_sa_close(w);
+    flxi_sa_close(w);
+}
+
+/* For each matrix the sum over its rows. */
+void flxi_sa_grouped_weight(flxi_sa_writer *w)
+{
+    const flx_dim *d = w->n->out_types[0]->dims;
+    long long depth = (long long)d[1], columns = (long long)d[2];
+    if (flxi_sa_count(w->n->out_types[0]) == 0)
+        return;
+    flxi_sa_line(w, "for (int64_t m = 0; m < %lld; m++)", (long long)d[0]);
+    w->depth++;
+    flxi_sa_line(w, "for (int64_t k = 0; k < %lld; k++)", depth);
+    w->depth++;
+    flxi_sa_open(w, "for (int64_t j = 0; j < %lld; j++)", columns);
+    begin_sum(w);
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)flxi_sa_count(w->n->in_types[2]));
+    write_index(w, "e", "i", d[0] - 1, policy_of(w->n), "continue");
+    flxi_sa_line(w, "if (e != m)");
+    flxi_sa_line(w, "    continue;");
+    write_product(w, flxi_sa_print(w, "i * %lld + k", depth), flxi_sa_print(w, "i * %lld + j", columns));
+    flxi_sa_close(w);
+    end_sum(w, flxi_sa_print(w, "(m * %lld + k) * %lld + j", depth, columns));
+    flxi_sa_close(w);
+    w->depth -= 2;
 }
 
 /* ---- Windows ---- */

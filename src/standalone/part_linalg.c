@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* part_linalg.c: linear systems and factorisations of dense matrices, in double or double _Complex whatever the dtype,
+   as the reference evaluator computes them. Matrices are copied to scratch memory; the algorithms are functions of the
+   file, in the text below, in which NUM is the type of numbers. A singular matrix gives infinities and NaNs. */
+#include "ops/linalg/linear_system.h"
+#include "ops/opcode.h"
+#include "standalone/parts.h"
+
+/* ---- Functions of the file ---- */
+
+static const char make_number[] = "static double _Complex NAME_(double re, double im)\n"
+                                  "{\n"
+                                  "    double parts[2];\n"
+                                  "    double _Complex z;\n"
+                                  "    parts[0] = re;\n"
+                                  "    parts[1] = im;\n"
+                                  "    memcpy(&z, parts, sizeof z);\n"
+                                  "    return z;\n"
+                                  "}\n";
+
+static const char size_of_number[] = "static double NAME_(double _Complex z)\n"
+                                     "{\n"
+                                     "    return fabs(creal(z)) + fabs(cimag(z));\n"
+                                     "}\n";
+
+static const char factor_rows[] = "static void NAME_(NUM *a, int64_t m, int64_t n, int64_t *pivots)\n"
+                                  "{\n"
+                                  "    for (int64_t k = 0; k < m && k < n; k++) {\n"
+                                  "        int64_t p = k;\n"
+                                  "        for (int64_t i = k + 1; i < m; i++)\n"
+                                  "            p = SIZE(a[i * n + k]) > SIZE(a[p * n + k]) ? i : p;\n"
+                                  "        pivots[k] = p;\n"
+                                  "        for (int64_t j = 0; p != k && j < n; j++) {\n"
+                                  "            const NUM t = a[p * n + j];\n"
+                                  "            a[p * n + j] = a[k * n + j];\n"
+                                  "            a[k * n + j] = t;\n"
+                                  "        }\n"
+                                  "        if (a[k * n + k] == 0)\n"
+                                  "            continue; /* and so is everything below */\n"
+                                  "        for (int64_t i = k + 1; i < m; i++) {\n"
+                                  "            const NUM f = a[i * n + k] / a[k * n + k];\n"
+                                  "            a[i * n + k] = f;\n"
+                                  "            for (int64_t j = k + 1; j < n; j++)\n"
+                                  "                a[i * n + j] -= f * a[k * n + j];\n"
+                                  "        }\n"
+                                  "    }\n"
+                                  "}\n";
+
+static const char exchange_rows[] = "static void NAME_(NUM *b, int64_t columns, const int64_t *pivots, int64_t n)\n"
+                                    "{\n"
+                                    "    for (int64_t i = 0; i < n; i++)\n"
+                                    "        for (int64_t j = 0; pivots[i] != i && j < columns; j++) {\n"
+                                    "            const NUM t = b[i * columns + j];\n"
+                                    "            b[i * columns + j] = b[pivots[i] * columns + j];\n"
+                                    "            b[pivots[i] * columns + j] = t;\n"
+                                    "        }\n"
+                                    "}\n";
+
+static const char solve_triangle[] =
+    "static void NAME_(const NUM *t, int64_t n, int64_t row, int64_t column, int lower, int unit, NUM *b,\n"
+    "                  int64_t columns)\n"
+    "{\n"
+    "    for (int64_t step = 0; step < n; step++) {\n"
+    "        const int64_t i = lower ? step : n - 1 - step;\n"
+    "        for (int64_t before = 0; before < step; before++) {\n"
+    "            const int64_t j = lower ? before : n - 1 - before;\n"
+    "            for (int64_t c = 0; c < columns; c++)\n"
+    "                b[i * columns + c] -= t[i * row + j * column] * b[j * columns + c];\n"
+    "        }\n"
+    "        for (int64_t c = 0; !unit && c < columns; c++)\n"
+    "            b[i * columns + c] /= t[i * (row + column)];\n"
+    "    }\n"
+    "}\n";
+
+static const char cholesky_factor[] = "static int NAME_(NUM *a, int64_t n)\n"
+                                      "{\n"
+                                      "    for (int64_t i = 0; i < n; i++)\n"
+                                      "        for (int64_t j = 0; j <= i; j++)\n"
+                                      "            a[i * n + j] = (a[i * n + j] + CONJ(a[j * n + i])) * 0.5;\n"
+                                      "    for (int64_t j = 0; j < n; j++) {\n"
+                                      "        for (int64_t i = j; i < n; i++)\n"
+                                      "            for (int64_t k = 0; k < j; k++)\n"
+                                      "                a[i * n + j] -= a[i * n + k] * CONJ(a[j * n + k]);\n"
+                                      "        const double pivot = REAL(a[j * n + j]);\n"
+                                      "        if (!(pivot > 0) || pivot == INFINITY)\n"
+                                      "            return 0;\n"
+                                      "        a[j * n + j] = sqrt(pivot);\n"
+                                      "        for (int64_t i = j + 1; i < n; i++)\n"
+                                      "            a[i * n + j] /= a[j * n + j];\n"
+                                      "    }\n"
+                                      "    for (int64_t i = 0; i < n; i++)\n"
+                                      "        for (int64_t j = i + 1; j < n; j++)\n"
+                                      "            a[i * n + j] = 0;\n"
+                                      "    return 1;\n"
+                                      "}\n";
+
+typedef struct {
+    flxi_sa_writer *w;
+    bool is_complex;
+    const char *num;    /* the type of numbers */
+    const char *number; /* the function that makes one of two parts */
+    int64_t n, k;       /* of a matrix of a system, and columns of its right-hand side */
+} algebra;
+
+/* Replaces NUM, SIZE(x) … by what they are for the numbers. */
+static void expand(const algebra *g, const char *text, const char *size, flxi_strbuf *out)
+{
+    const struct {
+        const char *word, *real, *complex;
+    } words[] = {{"NUM", "double", "double _Complex"},
+                 {"SIZE", "fabs", size},
+                 {"CONJ", "", "conj"},
+                 {"REAL", "", "creal"}};
+    while (*text) {
+        size_t i = 0, count = sizeof words / sizeof *words;
+        while (i < count && strncmp(text, words[i].word, strlen(words[i].word)) != 0)
+            i++;
+        bool is_word = i < count && (text[strlen(words[i].word)] < 'A' || text[strlen(words[i].word)] > 'Z') &&
+                       text[strlen(words[i].word)] != '_';
+        if (is_word) {
+            flxi_add_text(out, g->is_complex ? words[i].complex : words[i].real);
+            text += strlen(words[i].word);
+        } else {
+            flxi_add_char(out, *text++);
+        }
+    }
+}
+
+static const char *function_of(const algebra *g, const char *text, const char *name)
+{
+    flxi_sa_file *f = g->w->f;
+    flxi_strbuf whole;
+    const char *size = g->is_complex && strstr(text, "SIZE(") ? function_of(g, size_of_number, "size_of") : "";
+    flxi_strbuf_init(&whole, f->mem);
+    expand(g, text, size, &whole);
+    const char *made = flxi_sa_static_of(f, &whole, &whole, name, name);
+    flxi_strbuf_free(&whole);
+    return made;
+}
+
+static algebra algebra_of(flxi_sa_writer *w)
+{
+    algebra g = {.w = w, .is_complex = flxi_is_complex(w->n->out_types[0]->dtype), .number = ""};
+    g.num = g.is_complex ? "double _Complex" : "double";
+    if (g.is_complex)
+        g.number = function_of(&g, make_number, "make_complex");
+    return g;
+}
+
+/* ---- Matrices ---- */
+
+/* Copies a matrix: element (i, j) of `to` [rows, columns] from element i row + j column of `from`. */
+static void write_load(const algebra *g, const char *to, const char *from, int64_t rows, int64_t columns, int64_t row,
+                       int64_t column)
+{
+    flxi_sa_writer *w = g->w;
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)rows);
+    flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", (long long)columns);
+    const char *at = flxi_sa_print(w, "i * %lld + j * %lld", (long long)row, (long long)column);
+    if (g->is_complex)
+        flxi_sa_line(w, "        %s[i * %lld + j] = %s(%s[2 * (%s)], %s[2 * (%s) + 1]);", to, (long long)columns, g->number,
+                     from, at, from, at);
+    else
+        flxi_sa_line(w, "        %s[i * %lld + j] = %s[%s];", to, (long long)columns, from, at);
+}
+
+static void write_store(const algebra *g, const char *to, const char *from, int64_t rows, int64_t columns, int64_t row,
+                        int64_t column)
+{
+    flxi_sa_writer *w = g->w;
+    const char *type = flxi_sa_type(w->n->out_types[0]->dtype);
+    const char *at = flxi_sa_print(w, "i * %lld + j * %lld", (long long)row, (long long)column);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)rows);
+    flxi_sa_open(w, "    for (int64_t j = 0; j < %lld; j++)", (long long)columns);
+    if (g->is_complex) {
+        flxi_sa_line(w, "%s[2 * (%s)] = (%s)creal(%s[i * %lld + j]);", to, at, type, from, (long long)columns);
+        flxi_sa_line(w, "%s[2 * (%s) + 1] = (%s)cimag(%s[i * %lld + j]);", to, at, type, from, (long long)columns);
+    } else {
+        flxi_sa_line(w, "%s[%s] = (%s)%s[i * %lld + j];", to, at, type, from, (long long)columns);
+    }
+    flxi_sa_close(w);
+}
+
+/* ---- Systems ---- */
+
+typedef struct {
+    const flx_type *a, *b, *y;
+    bool is_vector, is_left;
+    int lead; /* axes of y before those of a system */
+} systems;
+
+static bool on_left(const flxi_device_node *n)
+{
+    return n->op != OP_solve_triangular || flxi_sa_int(n, "left_side");
+}
+
+static systems systems_of(const flxi_device_node *n)
+{
+    systems s = {.a = n->in_types[0], .b = n->in_types[1], .y = n->out_types[0], .is_left = on_left(n)};
+    s.is_vector = flxi_is_vector_system(s.a, s.b);
+    s.lead = s.y->rank - (s.is_vector ? 1 : 2);
+    return s;
+}
+
+static int64_t columns_of(const systems *s)
+{
+    return s->is_vector ? 1 : s->is_left ? s->y->dims[s->y->rank - 1] : s->y->dims[s->y->rank - 2];
+}
+
+/* The position of the system's part of a tensor whose last `own` axes belong to one system. */
+static const char *part_at(flxi_sa_writer *w, const systems *s, const char *name, const flx_type *t, int own)
+{
+    int64_t strides[FLX_MAX_RANK];
+    const char *at = name;
+    const char *times = flxi_is_complex(t->dtype) ? "2 * " : "";
+    flxi_strides(t, strides);
+    for (int k = 0; k < s->lead; k++) {
+        int mine = k - (s->lead - (t->rank - own));
+        if (mine >= 0 && t->dims[mine] > 1)
+            at = flxi_sa_print(w, "%s + %sn%d * %lld", at, times, k, (long long)strides[mine]);
+    }
+    return at;
+}
+
+static void open_systems(flxi_sa_writer *w, const systems *s)
+{
+    for (int k = 0; k < s->lead; k++)
+        flxi_sa_open(w, "for (int64_t n%d = 0; n%d < %lld; n%d++)", k, k, (long long)s->y->dims[k], k);
+    flxi_sa_line(w, "const %s *from = %s;", flxi_sa_type(s->a->dtype), part_at(w, s, "x0", s->a, 2));
+    flxi_sa_line(w, "const %s *side = %s;", flxi_sa_type(s->b->dtype), part_at(w, s, "x1", s->b, s->is_vector ? 1 : 2));
+    flxi_sa_line(w, "%s *to = %s;", flxi_sa_type(s->y->dtype), part_at(w, s, "y0", s->y, s->is_vector ? 1 : 2));
+}
+
+size_t flxi_sa_systems_scratch(const flxi_device_node *n)
+{
+    systems s = systems_of(n);
+    if (flxi_sa_count(s.y) == 0)
+        return 0;
+    size_t size = flxi_is_complex(s.y->dtype) ? 16 : 8, order = (size_t)s.a->dims[s.a->rank - 1];
+    return size * order * (order + (size_t)columns_of(&s)) + 8 * order + 64;
+}
+
+static void declare_scratch(const algebra *g)
+{
+    flxi_sa_writer *w = g->w;
+    flxi_sa_line(w, "%s *const a = (%s *)scratch, *const b = a + %lld;", g->num, g->num, (long long)(g->n * g->n));
+}
+
+void flxi_sa_solve(flxi_sa_writer *w)
+{
+    systems s = systems_of(w->n);
+    if (flxi_sa_count(s.y) == 0)
+        return;
+    algebra g = algebra_of(w);
+    g.n = s.a->dims[s.a->rank - 1];
+    g.k = columns_of(&s);
+    declare_scratch(&g);
+    flxi_sa_line(w, "int64_t *const pivots = (int64_t *)(b + %lld);", (long long)(g.n * g.k));
+    open_systems(w, &s);
+    write_load(&g, "a", "from", g.n, g.n, g.n, 1);
+    write_load(&g, "b", "side", g.n, g.k, g.k, 1);
+    const char *triangle = function_of(&g, solve_triangle, "solve_triangle");
+    flxi_sa_line(w, "%s(a, %lld, %lld, pivots);", function_of(&g, factor_rows, "factor_rows"), (long long)g.n,
+                 (long long)g.n);
+    flxi_sa_line(w, "%s(b, %lld, pivots, %lld);", function_of(&g, exchange_rows, "exchange_rows"), (long long)g.k,
+                 (long long)g.n);
+    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 1, 1, b, %lld);", triangle, (long long)g.n, (long long)g.n, (long long)g.k);
+    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 0, 0, b, %lld);", triangle, (long long)g.n, (long long)g.n, (long long)g.k);
+    write_store(&g, "to", "b", g.n, g.k, g.k, 1);
+    for (int k = 0; k < s.lead; k++)
+        flxi_sa_close(w);
+}
+
+void flxi_sa_triangular(flxi_sa_writer *w)
+{
+    systems s = systems_of(w->n);
+    if (flxi_sa_count(s.y) == 0)
+        return;
+    algebra g = algebra_of(w);
+    g.n = s.a->dims[s.a->rank - 1];
+    g.k = columns_of(&s);
+    flxi_triangle t =
+        flxi_system_triangle(flxi_sa_int(w->n, "lower"), (flxi_trans)flxi_sa_int(w->n, "trans"),
+                             flxi_sa_int(w->n, "unit_diagonal"), s.is_left, g.n);
+    int64_t row = s.is_left ? g.k : 1, column = s.is_left ? 1 : g.n;
+    declare_scratch(&g);
+    open_systems(w, &s);
+    write_load(&g, "a", "from", g.n, g.n, g.n, 1);
+    if (t.conjugated && g.is_complex) {
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)(g.n * g.n));
+        flxi_sa_line(w, "    a[i] = conj(a[i]);");
+    }
+    write_load(&g, "b", "side", g.n, g.k, s.is_vector ? 1 : row, s.is_vector ? 0 : column);
+    flxi_sa_line(w, "%s(a, %lld, %lld, %lld, %d, %d, b, %lld);", function_of(&g, solve_triangle, "solve_triangle"),
+                 (long long)g.n, (long long)t.row, (long long)t.col, t.lower, t.unit, (long long)g.k);
+    write_store(&g, "to", "b", g.n, g.k, s.is_vector ? 1 : row, s.is_vector ? 0 : column);
+    for (int k = 0; k < s.lead; k++)
+        flxi_sa_close(w);
+}
+
+/* ---- Factors ---- */
+
+static int64_t matrices(const flx_type *t)
+{
+    int64_t own = t->dims[t->rank - 1] * t->dims[t->rank - 2];
+    return own ? flxi_sa_count(t) / own : 0;
+}
+
+size_t flxi_sa_factor_scratch(const flxi_device_node *n)
+{
+    const flx_type *t = n->in_types[0];
+    if (flxi_sa_count(t) == 0)
+        return 0;
+    size_t size = flxi_is_complex(t->dtype) ? 16 : 8, rows = (size_t)t->dims[t->rank - 2],
+           columns = (size_t)t->dims[t->rank - 1], most = rows > columns ? rows : columns;
+    return 2 * size * most * most + 16 * most + 64;
+}
+
+/* for each matrix of x0: a, and room after it */
+static void open_matrices(const algebra *g, const flx_type *t, int64_t result)
+{
+    flxi_sa_writer *w = g->w;
+    int64_t count = t->dims[t->rank - 1] * t->dims[t->rank - 2];
+    const char *times = g->is_complex ? "2 * " : "";
+    flxi_sa_line(w, "%s *const a = (%s *)scratch;", g->num, g->num);
+    flxi_sa_open(w, "for (int64_t n = 0; n < %lld; n++)", (long long)matrices(t));
+    flxi_sa_line(w, "const %s *from = x0 + %sn * %lld;", flxi_sa_type(t->dtype), times, (long long)count);
+    flxi_sa_line(w, "%s *to = y0 + %sn * %lld;", flxi_sa_type(t->dtype), times, (long long)result);
+    write_load(g, "a", "from", t->dims[t->rank - 2], t->dims[t->rank - 1], t->dims[t->rank - 1], 1);
+}
+
+static void write_pivots(const algebra *g, int64_t m, int64_t n, int64_t after)
+{
+    flxi_sa_line(g->w, "int64_t *const pivots = (int64_t *)(a + %lld);", (long long)after);
+    flxi_sa_line(g->w, "%s(a, %lld, %lld, pivots);", function_of(g, factor_rows, "factor_rows"), (long long)m,
+                 (long long)n);
+}
+
+void flxi_sa_lu(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    int64_t m = t->dims[t->rank - 2], n = t->dims[t->rank - 1], steps = m < n ? m : n;
+    if (flxi_sa_count(w->n->out_types[2]) == 0)
+        return;
+    if (n == 0) { /* nothing is exchanged */
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)flxi_sa_count(w->n->out_types[2]));
+        flxi_sa_line(w, "    y2[i] = (int32_t)(i %% %lld);", (long long)m);
+        return;
+    }
+    algebra g = algebra_of(w);
+    open_matrices(&g, t, m * n);
+    write_pivots(&g, m, n, m * n);
+    write_store(&g, "to", "a", m, n, n, 1);
+    flxi_sa_line(w, "int32_t *const order = y2 + n * %lld;", (long long)m);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)m);
+    flxi_sa_line(w, "    order[i] = (int32_t)i;");
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)steps);
+    flxi_sa_line(w, "const int32_t row = order[i];");
+    flxi_sa_line(w, "y1[n * %lld + i] = (int32_t)pivots[i];", (long long)steps);
+    flxi_sa_line(w, "order[i] = order[pivots[i]];");
+    flxi_sa_line(w, "order[pivots[i]] = row;");
+    flxi_sa_close(w);
+    flxi_sa_close(w);
+}
+
+void flxi_sa_cholesky(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    int64_t n = t->dims[t->rank - 1];
+    bool lower = flxi_sa_int(w->n, "lower");
+    if (flxi_sa_count(t) == 0)
+        return;
+    algebra g = algebra_of(w);
+    open_matrices(&g, t, n * n);
+    flxi_sa_line(w, "if (!%s(a, %lld))", function_of(&g, cholesky_factor, "cholesky_factor"), (long long)n);
+    flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", (long long)(n * n));
+    flxi_sa_line(w, "        a[i] = NAN; /* not positive definite */");
+    if (!lower && g.is_complex) {
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)(n * n));
+        flxi_sa_line(w, "    a[i] = conj(a[i]);");
+    }
+    write_store(&g, "to", "a", n, n, lower ? n : 1, lower ? 1 : n);
+    flxi_sa_close(w);
+}
+
+void flxi_sa_inverse(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    long long n = (long long)t->dims[t->rank - 1];
+    if (flxi_sa_count(t) == 0)
+        return;
+    algebra g = algebra_of(w);
+    const char *triangle = function_of(&g, solve_triangle, "solve_triangle");
+    open_matrices(&g, t, n * n);
+    write_pivots(&g, n, n, 2 * n * n);
+    flxi_sa_line(w, "%s *const b = a + %lld;", g.num, n * n);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", n * n);
+    flxi_sa_line(w, "    b[i] = i %% %lld == 0;", n + 1);
+    flxi_sa_line(w, "%s(b, %lld, pivots, %lld);", function_of(&g, exchange_rows, "exchange_rows"), n, n);
+    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 1, 1, b, %lld);", triangle, n, n, n);
+    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 0, 0, b, %lld);", triangle, n, n, n);
+    write_store(&g, "to", "b", n, n, n, 1);
+    flxi_sa_close(w);
+}
+
+void flxi_sa_determinant(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    long long n = (long long)t->dims[t->rank - 1];
+    if (flxi_sa_count(w->n->out_types[0]) == 0)
+        return;
+    algebra g = algebra_of(w);
+    if (n == 0) {
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)",
+                     (long long)flxi_sa_count(w->n->out_types[0]) * (g.is_complex ? 2 : 1));
+        flxi_sa_line(w, g.is_complex ? "    y0[i] = i %% 2 == 0;" : "    y0[i] = 1;");
+        return;
+    }
+    open_matrices(&g, t, 1);
+    write_pivots(&g, n, n, n * n);
+    flxi_sa_line(w, "%s product[1] = {1};", g.num);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", n);
+    flxi_sa_line(w, "    product[0] *= pivots[i] == i ? a[i * %lld] : -a[i * %lld];", n + 1, n + 1);
+    write_store(&g, "to", "product", 1, 1, 1, 1);
+    flxi_sa_close(w);
+}

@@ -4,6 +4,7 @@
 #define FLXI_STABLEHLO_IMPORT_SCOPE_H
 
 #include "stablehlo/import/check/hlo_checks.h"
+#include "ops/rule/known.h"
 #include "stablehlo/import/import_site.h"
 
 /* What a value of the program stands for: as many values of the graph as it has parts. */
@@ -48,7 +49,7 @@ struct hlo_import {
     FLXI_VEC(hlo_called) called;
     int64_t *function_sizes; /* by position: operations with those of calls, each as often as it runs; 0: not known */
     uint32_t *function_uses; /* by position: operations that call it */
-    FLXI_VEC(uint32_t) map;  /* scratch of flxi_hlo_known: by id; zero between calls */
+    flxi_known known;        /* scratch of flxi_hlo_known */
     FLXI_VEC(flx_dim_binding) assumed;  /* extents of @main's arguments that the program needs to be equal to others */
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
     bool restarts;                      /* another one was found: the import starts again with it */

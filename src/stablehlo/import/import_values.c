@@ -3,13 +3,9 @@
 #include "stablehlo/import/import_scope.h"
 
 #include "graph/op/eval.h"
-#include "graph/op/site.h"
 #include "graph/type/dim.h"
-#include "ops/opcode.h"
 
-#include <fluxion/run.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size)
 {
@@ -242,101 +238,10 @@ flx_val flxi_hlo_append(hlo_site *s, const char *op, const flx_val *x, size_t n)
 
 /* ---- Known values ---- */
 
-typedef FLXI_VEC(uint32_t) id_list;
-
-enum { MAX_SLICE = 1 << 16 }; /* nodes that may be evaluated to know one value */
-
-/* A loop may take long or not end at all: it is left to a run. */
-static bool is_evaluable(const flxi_node *n)
-{
-    bool is_loop = n->op == OP_while || n->op == OP_scan;
-    return !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_OPAQUE)) && !flxi_has_effect(n) && !is_loop;
-}
-
-/* What cannot be computed for lack of memory must not count as unknown. */
-static void note_no_memory(hlo_site *s)
-{
-    flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);
-}
-
-/* Adds a node to the list, marked in the map; false when memory is exhausted. */
-static bool list_node(hlo_site *s, uint32_t node, id_list *nodes)
-{
-    uint32_t *mark = &s->im->map.at[flxi_node_at(s->g, node)->first];
-    if (*mark)
-        return true;
-    if (!flxi_push(s->im->arena.mem, nodes, node)) {
-        flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory to work out a value");
-        return false;
-    }
-    *mark = UINT32_MAX;
-    return true;
-}
-
-/* Lists the nodes that value `id` follows from; false when one of them is an input. */
-static bool list_slice(hlo_site *s, uint32_t id, id_list *nodes)
-{
-    const flx_graph *g = s->g;
-    bool ok = list_node(s, flxi_value_at(g, id)->node, nodes);
-    for (size_t i = 0; i < nodes->n && ok; i++) {
-        const flxi_node *n = flxi_node_at(g, nodes->at[i]);
-        ok = is_evaluable(n) && nodes->n <= MAX_SLICE;
-        for (uint32_t k = 0; k < n->nin && ok; k++)
-            ok = list_node(s, flxi_value_at(g, n->in[k])->node, nodes);
-    }
-    return ok;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static flx_tensor *run_slice(hlo_site *s, const id_list *nodes, uint32_t id)
-{
-    flx_graph *g = flx_graph_new(s->im->ctx, "known");
-    flx_error err = {0};
-    flx_tensor *value = NULL;
-    flx_code code = g ? FLX_OK : FLX_E_OOM;
-    for (size_t i = 0; i < nodes->n && code == FLX_OK; i++)
-        code = flxi_graft(g, s->g, nodes->at[i], s->im->map.at, &err);
-    if (code == FLX_OK)
-        code = flx_output(g, (flx_val){s->im->map.at[id], g->serial}, NULL);
-    if (code == FLX_OK)
-        code = flx_run(g, &(flx_run_options){.device = "ref"}, NULL, 0, &value, &err);
-    flx_graph_release(g);
-    if (code == FLX_E_OOM)
-        note_no_memory(s);
-    return value;
-}
-
-static bool reserve_map(hlo_site *s)
-{
-    while (s->im->map.n <= s->g->value_count)
-        if (!flxi_push(s->im->arena.mem, &s->im->map, 0)) {
-            note_no_memory(s);
-            return false;
-        }
-    return true;
-}
-
 flx_tensor *flxi_hlo_known(hlo_site *s, flx_val v)
 {
-    id_list nodes = {0};
     flx_tensor *value = NULL;
-    if (flxi_hlo_failed(s) || v.id == 0 || !reserve_map(s))
-        return NULL;
-    if (list_slice(s, v.id, &nodes)) {
-        qsort(nodes.at, nodes.n, sizeof *nodes.at, by_id);
-        value = run_slice(s, &nodes, v.id);
-    }
-    for (size_t i = 0; i < nodes.n; i++) {
-        const flxi_node *n = flxi_node_at(s->g, nodes.at[i]);
-        for (uint32_t k = 0; k < n->nout; k++)
-            s->im->map.at[n->first + k] = 0;
-    }
-    flxi_vec_free(s->im->arena.mem, &nodes);
+    if (!flxi_hlo_failed(s) && flxi_known_value(&s->im->known, s->g, v.id, &value, NULL) != FLX_OK)
+        flxi_graph_failf(s->g, FLX_E_OOM, NULL, "no memory for %s", s->op->name);
     return value;
 }

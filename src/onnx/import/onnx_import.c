@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onnx_import.c: flx_onnx_read and its relatives: parse, then import the graph of the model. */
+#include "base/context.h"
+#include "base/options.h"
+#include "format/file.h"
+#include "onnx/import/onnx_scope.h"
+
+#include <stdio.h>
+
+static const int64_t max_nodes = 2000000; /* once functions and loops are expanded */
+
+/* ---- Inputs ---- */
+
+static bool is_initialiser(const onnx_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->num_initialisers; i++)
+        if (strcmp(g->initialisers[i].name, name) == 0)
+            return true;
+    for (size_t i = 0; i < g->num_sparse; i++)
+        if (strcmp(g->sparse[i].values.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The value that the caller has fixed for an input; NULL: none. */
+static const flx_tensor *fixed_input(const onnx_import *im, const char *name, const char *ours)
+{
+    for (size_t i = 0; i < im->options.num_inputs; i++)
+        if (strcmp(im->options.inputs[i].name, name) == 0 || strcmp(im->options.inputs[i].name, ours) == 0)
+            return im->options.inputs[i].value;
+    return NULL;
+}
+
+static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name, onnx_value *out)
+{
+    onnx_import *im = sc->im;
+    const char *ours = flxi_onnx_leaf_name(im, name);
+    flx_type type;
+    if (!ours) {
+        flxi_graph_failf(sc->g, FLX_E_OOM, NULL, "no memory for an ONNX model");
+        return false;
+    }
+    const flx_tensor *fixed = fixed_input(im, name, ours);
+    *out = (onnx_value){.kind = ONNX_T_TENSOR, .element = t->element, .is_const = fixed != NULL};
+    if (fixed) {
+        out->v = flx_const(sc->g, .type = flx_tensor_type(fixed), .data = fixed);
+    } else {
+        flx_error err = {0};
+        if (!flxi_onnx_our_type(im, t, ours, &type, &err)) {
+            flxi_graph_fail(sc->g, &err);
+            return false;
+        }
+        out->v = flx_input(sc->g, ours, &type);
+    }
+    return flx_graph_error(sc->g, NULL) == FLX_OK;
+}
+
+static bool declare_input(onnx_scope *sc, const onnx_value_info *info)
+{
+    onnx_value v = {0};
+    if (info->type.kind == ONNX_T_OPTIONAL && info->type.item && info->type.item->kind == ONNX_T_TENSOR) {
+        if (!declare_tensor(sc, info->type.item, info->name, &v))
+            return false;
+        v.is_optional = true;
+    } else if (info->type.kind != ONNX_T_TENSOR) {
+        flxi_graph_failf(sc->g, FLX_E_UNSUPPORTED, NULL, "unsupported: input '%.60s' is not a tensor", info->name);
+        return false;
+    } else if (!declare_tensor(sc, &info->type, info->name, &v)) {
+        return false;
+    }
+    return flxi_onnx_bind(sc, info->name, &v);
+}
+
+static bool declare_inputs(onnx_scope *sc, const onnx_graph *g)
+{
+    for (size_t i = 0; i < g->num_inputs; i++)
+        if (!is_initialiser(g, g->inputs[i].name) && !declare_input(sc, &g->inputs[i]))
+            return false;
+    return true;
+}
+
+/* ---- Outputs ---- */
+
+/* A sequence has an output for each item. */
+static void declare_output(onnx_scope *sc, const onnx_value *v, const char *name)
+{
+    char ours[100];
+    size_t n = flxi_onnx_plain_name(name, ours, sizeof ours - 20);
+    if (v->kind == ONNX_T_TENSOR) {
+        flx_output(sc->g, v->v, ours);
+        return;
+    }
+    for (size_t i = 0; i < v->num_items; i++) {
+        snprintf(ours + n, sizeof ours - n, "_%zu", i);
+        declare_output(sc, &v->items[i], ours);
+        ours[n] = 0;
+    }
+}
+
+static bool import_main(onnx_import *im, flx_graph *g)
+{
+    const onnx_graph *main_graph = im->model->graph;
+    onnx_scope sc;
+    flxi_onnx_scope_init(&sc, im, NULL);
+    sc.g = g;
+    sc.opsets = im->model->opsets;
+    sc.num_opsets = im->model->num_opsets;
+    onnx_value *out = flxi_new(&im->arena, onnx_value, main_graph->num_outputs + 1);
+    bool ok = out && declare_inputs(&sc, main_graph) && flxi_onnx_declare_initialisers(&sc, main_graph, true) &&
+              flxi_onnx_import_nodes(&sc, main_graph->nodes, main_graph->num_nodes) &&
+              flxi_onnx_take_outputs(&sc, main_graph, out);
+    for (size_t i = 0; i < main_graph->num_outputs && ok; i++)
+        declare_output(&sc, &out[i], main_graph->outputs[i].name);
+    if (ok && main_graph->num_outputs == 0)
+        flxi_graph_failf(g, FLX_E_SYNTAX, NULL, "the model has no outputs");
+    flxi_onnx_note_error(&sc, 0);
+    flxi_onnx_scope_free(&sc);
+    return ok && im->error.code == FLX_OK;
+}
+
+/* ---- The model ---- */
+
+/* Parameters that no node uses stay: they are part of the file. */
+static const flx_tensor *param_value(void *user, uint32_t id)
+{
+    const flx_onnx *m = user;
+    for (size_t i = 0; i < m->params.n; i++)
+        if (m->params.at[i].id == id)
+            return m->params.at[i].value;
+    return NULL;
+}
+
+static void import_free(onnx_import *im)
+{
+    for (size_t i = im->kept.n; i-- > 0;)
+        flx_graph_release(im->kept.at[i]);
+    flxi_vec_free(&im->ctx->mem, &im->kept);
+    flxi_known_free(&im->known);
+    flxi_names_free(&im->leaves);
+    flxi_arena_free(&im->arena);
+}
+
+static flx_code import_model(flx_onnx *m, const onnx_model *model, const onnx_place *place,
+                             const flx_onnx_options *options, flx_error *err)
+{
+    onnx_import im = {.ctx = m->ctx, .model = model, .place = *place, .options = *options, .result = m};
+    im.budget = max_nodes;
+    im.known = (flxi_known){.mem = &m->ctx->mem, .leaf = param_value, .user = m};
+    flxi_arena_init(&im.arena, &m->ctx->mem);
+    flxi_names_init(&im.leaves, &im.arena);
+    m->graph = flx_graph_new(m->ctx, "main");
+    if (!m->graph)
+        flxi_oom(&im.error, "an ONNX model");
+    else if (!import_main(&im, m->graph) && im.error.code == FLX_OK)
+        flxi_oom(&im.error, "an ONNX model");
+    import_free(&im);
+    if (im.error.code != FLX_OK && err)
+        *err = im.error;
+    return (flx_code)im.error.code;
+}
+
+static flx_onnx *decode_at(flx_context *ctx, const void *bytes, size_t size, const onnx_place *place,
+                           const flx_onnx_options *options, flx_error *err)
+{
+    onnx_model model = {0};
+    flx_onnx *m = flxi_alloc(&ctx->mem, 1, sizeof *m);
+    if (!m) {
+        flxi_oom(err, "an ONNX model");
+        return NULL;
+    }
+    *m = (flx_onnx){.ctx = ctx};
+    flxi_arena_init(&m->arena, &ctx->mem);
+    flx_code code = flxi_onnx_parse(&ctx->mem, bytes, size, place->file, &model, err);
+    if (code == FLX_OK)
+        code = import_model(m, &model, place, options, err);
+    flxi_onnx_model_free(&model);
+    if (code == FLX_OK)
+        return m;
+    flx_onnx_free(m);
+    return NULL;
+}
+
+static flx_code read_options(const flx_onnx_options *given, flx_onnx_options *out, flx_error *err)
+{
+    FLXI_TRY(FLXI_READ_OPTIONS(flx_onnx_options, out, given, err));
+    if (out->flags & ~(uint32_t)FLX_ONNX_CONSTANTS)
+        return flxi_fail(err, FLX_E_USAGE, "flx_onnx_options: unknown flags");
+    if ((out->num_inputs && !out->inputs) || (out->num_dims && !out->dims))
+        return flxi_fail(err, FLX_E_USAGE, "flx_onnx_options: a list is missing");
+    for (size_t i = 0; i < out->num_inputs; i++)
+        if (!out->inputs[i].name || !out->inputs[i].value)
+            return flxi_fail(err, FLX_E_USAGE, "flx_onnx_options: input %zu has no name or value", i);
+    for (size_t i = 0; i < out->num_dims; i++)
+        if (!out->dims[i].name || out->dims[i].extent < 0)
+            return flxi_fail(err, FLX_E_USAGE, "flx_onnx_options: dimension %zu has no name or a negative extent", i);
+    return FLX_OK;
+}
+
+flx_onnx *flx_onnx_decode(flx_context *ctx, const void *bytes, size_t size, const char *file,
+                          const flx_onnx_options *options, flx_error *err)
+{
+    flx_onnx_options o;
+    if (!ctx || (!bytes && size)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_onnx_decode: context and bytes must be given");
+        return NULL;
+    }
+    if (read_options(options, &o, err) != FLX_OK)
+        return NULL;
+    return decode_at(ctx, bytes, size, &(onnx_place){o.folder, file ? file : "model"}, &o, err);
+}
+
+flx_onnx *flx_onnx_read(flx_context *ctx, const char *path, const flx_onnx_options *options, flx_error *err)
+{
+    flx_onnx_options o;
+    flxi_file_bytes f;
+    char folder[FLXI_PATH_MAX];
+    if (!ctx || !path || strlen(path) >= sizeof folder) {
+        flxi_fail(err, FLX_E_USAGE, "flx_onnx_read: context and path must be given");
+        return NULL;
+    }
+    if (read_options(options, &o, err) != FLX_OK ||
+        flxi_file_read(&f, &ctx->mem, path, ctx->memory_limit, err) != FLX_OK)
+        return NULL;
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    flx_onnx *m = decode_at(ctx, f.bytes, f.size, &(onnx_place){o.folder ? o.folder : folder, path}, &o, err);
+    flxi_file_free(&f);
+    return m;
+}
+
+void flx_onnx_free(flx_onnx *m)
+{
+    if (!m)
+        return;
+    flx_context *ctx = m->ctx;
+    for (size_t i = 0; i < m->params.n; i++)
+        flx_tensor_release(m->params.at[i].value);
+    flxi_vec_free(&ctx->mem, &m->params);
+    flx_graph_release(m->graph);
+    flxi_arena_free(&m->arena);
+    flxi_free(&ctx->mem, m, 1, sizeof *m);
+}
+
+flx_graph *flx_onnx_graph(const flx_onnx *m)
+{
+    return m ? m->graph : NULL;
+}
+
+size_t flx_onnx_param_count(const flx_onnx *m)
+{
+    return m ? m->params.n : 0;
+}
+
+const char *flx_onnx_param_name(const flx_onnx *m, size_t i)
+{
+    return m && i < m->params.n ? m->params.at[i].name : NULL;
+}
+
+flx_tensor *flx_onnx_param_value(const flx_onnx *m, size_t i)
+{
+    return m && i < m->params.n ? m->params.at[i].value : NULL;
+}
+
+flx_tensor *flx_onnx_tensor_decode(flx_context *ctx, const void *bytes, size_t size, const char *file, flx_error *err)
+{
+    onnx_datum datum;
+    flxi_arena arena;
+    if (!ctx || (!bytes && size)) {
+        flxi_fail(err, FLX_E_USAGE, "flx_onnx_tensor_decode: context and bytes must be given");
+        return NULL;
+    }
+    file = file ? file : "tensor";
+    flxi_arena_init(&arena, &ctx->mem);
+    flx_tensor *t = NULL;
+    if (flxi_onnx_parse_datum(&arena, bytes, size, file, &(onnx_type){.kind = ONNX_T_TENSOR}, &datum, err) == FLX_OK)
+        t = flxi_onnx_tensor(ctx, &datum.tensor, &(onnx_place){NULL, file}, err);
+    flxi_arena_free(&arena);
+    return t;
+}

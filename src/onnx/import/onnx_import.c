@@ -55,13 +55,56 @@ static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name,
     return flx_graph_error(sc->g, NULL) == FLX_OK;
 }
 
+/* A sequence must be fixed: its items are the fixed inputs NAME_0, NAME_1 … */
+static bool declare_sequence(onnx_scope *sc, const onnx_type *t, const char *name, onnx_value *out)
+{
+    onnx_import *im = sc->im;
+    size_t n = 0;
+    char item[160];
+    *out = (onnx_value){.kind = ONNX_T_SEQUENCE};
+    do
+        snprintf(item, sizeof item, "%.120s_%zu", name, n);
+    while (fixed_input(im, item, item) && ++n);
+    onnx_value *items = flxi_new(&im->arena, onnx_value, n + 1);
+    for (size_t i = 0; items && i < n; i++) {
+        snprintf(item, sizeof item, "%.120s_%zu", name, i);
+        if (!declare_tensor(sc, t->item, item, &items[i]))
+            return false;
+    }
+    out->items = items;
+    out->num_items = n;
+    return items != NULL;
+}
+
+/* With inputs fixed, an optional is one of them, or it has no value. */
+static bool declare_optional(onnx_scope *sc, const onnx_type *t, const char *name, onnx_value *out)
+{
+    bool is_sequence = t->item->kind == ONNX_T_SEQUENCE && t->item->item;
+    if (is_sequence && !sc->im->options.num_inputs) {
+        flxi_graph_failf(sc->g, FLX_E_UNSUPPORTED, NULL, "unsupported: input '%.60s' is not a tensor", name);
+        return false;
+    }
+    if (is_sequence && !declare_sequence(sc, t->item, name, out))
+        return false;
+    if (!is_sequence && sc->im->options.num_inputs && !fixed_input(sc->im, name, name))
+        *out = (onnx_value){.kind = ONNX_T_OPTIONAL};
+    else if (!is_sequence && !declare_tensor(sc, t->item, name, out))
+        return false;
+    out->is_optional = out->kind != ONNX_T_OPTIONAL;
+    return true;
+}
+
 static bool declare_input(onnx_scope *sc, const onnx_value_info *info)
 {
     onnx_value v = {0};
-    if (info->type.kind == ONNX_T_OPTIONAL && info->type.item && info->type.item->kind == ONNX_T_TENSOR) {
-        if (!declare_tensor(sc, info->type.item, info->name, &v))
+    const onnx_type *t = &info->type;
+    if (t->kind == ONNX_T_OPTIONAL && t->item && t->item->kind != ONNX_T_OTHER) {
+        if (!declare_optional(sc, t, info->name, &v))
             return false;
-        v.is_optional = true;
+    } else if (t->kind == ONNX_T_SEQUENCE && t->item && t->item->kind == ONNX_T_TENSOR &&
+               sc->im->options.num_inputs) {
+        if (!declare_sequence(sc, t, info->name, &v))
+            return false;
     } else if (info->type.kind != ONNX_T_TENSOR) {
         flxi_graph_failf(sc->g, FLX_E_UNSUPPORTED, NULL, "unsupported: input '%.60s' is not a tensor", info->name);
         return false;

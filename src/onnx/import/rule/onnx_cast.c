@@ -66,7 +66,7 @@ static flx_val narrow_float(onnx_site *s, flx_val x, const onnx_float_format *f,
                                                : flx_mul(s->g, sign, flx_scalar(s->g, FLX_F32, over));
     y = flx_where(s->g, is_large, instead, y);
     if (!f->has_nan)
-        return flx_where(s->g, flx_is_nan(s->g, w), largest, y);
+        return flx_where(s->g, flx_is_nan(s->g, w), flx_scalar(s->g, FLX_F32, 0), y);
     return flx_where(s->g, flx_is_nan(s->g, w), flx_scalar(s->g, FLX_F32, NAN), y);
 }
 

@@ -54,7 +54,8 @@ static bool transposed_pads(onnx_site *s, onnx_window *w, const int64_t *output_
         int64_t wanted = shape.n ? shape.v[skip + (size_t)i] : n * w->stride[i];
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         int64_t total = w->stride[i] * (n - 1) + output_padding[i] + reach - wanted;
-        w->low[i] = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
+        int64_t half = total >= 0 ? total / 2 : -((1 - total) / 2); /* rounded down */
+        w->low[i] = strcmp(auto_pad, "SAME_UPPER") == 0 ? half : total - half;
         w->high[i] = total - w->low[i];
     }
     return true;

@@ -74,8 +74,9 @@ void flxi_onnx_import_mod(onnx_site *s)
 
 void flxi_onnx_import_bit_shift(onnx_site *s)
 {
-    const char *direction = flxi_onnx_word(s, "direction", "LEFT");
-    s->y[0] = flxi_onnx_binary(s, strcmp(direction, "LEFT") == 0 ? "shl" : "shr_logical", s->x[0], s->x[1]);
+    bool left = strcmp(flxi_onnx_word(s, "direction", "LEFT"), "LEFT") == 0;
+    bool is_signed = flxi_is_signed((int32_t)flxi_onnx_dtype(s, s->x[0]));
+    s->y[0] = flxi_onnx_binary(s, left ? "shl" : is_signed ? "shr_arith" : "shr_logical", s->x[0], s->x[1]);
 }
 
 void flxi_onnx_import_is_inf(onnx_site *s)

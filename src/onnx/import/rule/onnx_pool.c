@@ -176,17 +176,15 @@ void flxi_onnx_import_max_unpool(onnx_site *s)
                         : (t->dims[i] - 1) * w.stride[i - 2] + w.kernel[i - 2] - w.low[i - 2] - w.high[i - 2];
         count *= dims[i];
     }
-    flx_ints shape;
-    if (flxi_onnx_given(s->x[2])) {
-        if (!flxi_onnx_extents(s, 2, &shape) || (int)shape.n != t->rank)
-            return;
-        count = 1;
-        for (int i = 0; i < t->rank; i++) {
-            dims[i] = shape.v[i];
-            count *= dims[i];
-        }
-    }
     flx_val at = flx_reshape(s->g, s->x[1], .shape = FLX_INTS(-1));
     flx_val y = flx_scatter_add(s->g, flx_reshape(s->g, x, .shape = FLX_INTS(-1)), at, .R = count);
-    s->y[0] = flx_reshape(s->g, y, .shape = {dims, (size_t)t->rank});
+    y = flx_reshape(s->g, y, .shape = {dims, (size_t)t->rank});
+    flx_ints shape;
+    int64_t high[FLX_MAX_RANK] = {0};
+    if (flxi_onnx_given(s->x[2]) && flxi_onnx_extents(s, 2, &shape) && (int)shape.n == t->rank) {
+        for (int i = 0; i < t->rank; i++)
+            high[i] = shape.v[i] - dims[i];
+        y = flx_pad(s->g, y, flxi_onnx_number(s, y, 0), .high = {high, (size_t)t->rank});
+    }
+    s->y[0] = y;
 }

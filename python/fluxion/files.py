@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs as objects: of traced functions, from files and from other frameworks. A graph is called like a function, also
+inside of traced functions, so it can be differentiated and batched."""
+
+import os
+
+from . import _core, dtypes, tracing
+from .errors import UnsupportedError
+from .tree import count_leaves, flatten, unflatten
+
+_FORMS = {".flx": "flx", ".mlir": "mlir", ".flxb": "flxb"}
+
+
+class ShapeDtype:
+    """A type without a value, for trace(): ShapeDtype(("B", 784), "float32"). Texts in a shape are symbolic extents."""
+
+    __slots__ = ("shape", "dtype")
+
+    def __init__(self, shape, dtype=dtypes.float32):
+        from .dims import symbol
+        self.shape = tuple(symbol(n) if isinstance(n, str) else n for n in shape)
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __repr__(self):
+        return f"ShapeDtype({self.dtype.text}[{', '.join(map(str, self.shape))}])"
+
+    @property
+    def _weak(self):
+        return False
+
+
+class Graph:
+    """A graph with the trees of its arguments and results."""
+
+    def __init__(self, graph, structure=None, out_structure=None, captures=()):
+        self.graph, self._captures = graph, tuple(captures)
+        count = len(graph.inputs) - len(self._captures)
+        self._structure = structure or (tuple, None, *["*"] * count)
+        outputs = len(graph.outputs)
+        self._out = out_structure or ("*" if outputs == 1 else (tuple, None, *["*"] * outputs))
+        self._exec = None
+
+    # ---- Facts ----
+
+    @property
+    def name(self):
+        """The name of the graph."""
+        return self.graph.name
+
+    @property
+    def inputs(self):
+        """(name, dtype, shape, whether a parameter) of each input."""
+        return self.graph.inputs
+
+    @property
+    def outputs(self):
+        """(name, dtype, shape) of each output."""
+        return [o[:3] for o in self.graph.outputs]
+
+    @property
+    def symbols(self):
+        """The names of symbolic dimensions."""
+        return self.graph.symbols
+
+    def text(self, form="flx"):
+        """The graph as text: flx, mlir (StableHLO), dot, svg, or a stage of compiling: mir, lir, c."""
+        return _core.show(self.graph, form)
+
+    def __str__(self):
+        return self.text()
+
+    def __repr__(self):
+        types = ", ".join(f"{n}: {d.text}[{', '.join(map(str, s))}]" for n, d, s, _ in self.inputs)
+        return f"<graph {self.name}({types}), {self.graph.node_count} nodes>"
+
+    def _repr_svg_(self):
+        return self.text("svg")
+
+    # ---- Use ----
+
+    def __call__(self, *args, **named):
+        """The outputs for these inputs, by position or by name."""
+        arrays = self._arguments(args, named)
+        if tracing.current() is None:
+            if self._exec is None:
+                self._exec = _core.compile(self.graph)
+            outputs = self._exec.run(arrays)
+        else:
+            outputs = tracing.run_graph(self.graph, arrays)
+        return unflatten(self._out, outputs)
+
+    def _arguments(self, args, named):
+        leaves, structure = flatten(tuple(args))
+        inputs = self.graph.inputs
+        free = inputs[len(leaves):len(inputs) - len(self._captures)]
+        for name, *_ in free:
+            if name not in named:
+                raise TypeError(f"{self.name}: the input '{name}' is missing")
+            leaves.append(named.pop(name))
+        if named:
+            raise TypeError(f"{self.name} has no input '{next(iter(named))}'")
+        if len(leaves) != len(inputs) - len(self._captures):
+            raise TypeError(f"{self.name} has {len(inputs) - len(self._captures)} inputs, got {len(leaves)}")
+        arrays = [tracing.cast(tracing.to_array(x), i[1]) for x, i in zip(leaves, inputs)]
+        return [*arrays, *self._captures]
+
+    def specialise(self, **extents):
+        """The graph with numbers for symbolic dimensions."""
+        return Graph(_core.specialise(self.graph, extents), self._structure, self._out, self._captures)
+
+    def report(self):
+        """What computes each op, as text."""
+        if self._exec is None:
+            self._exec = _core.compile(self.graph)
+        return self._exec.report()
+
+    def save(self, path):
+        """Writes .flx, .mlir or .flxb."""
+        if self._captures:
+            raise UnsupportedError("UNSUPPORTED", f"'{self.name}' uses arrays from outside of the function, which the "
+                                   "file would not have", "", "make them arguments")
+        form = _form(path)
+        content = _core.show(self.graph, form)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def _form(path):
+    extension = os.path.splitext(os.fspath(path))[1]
+    if extension not in _FORMS:
+        raise UnsupportedError("UNSUPPORTED", f"{os.fspath(path)}: the extension must be one of {', '.join(_FORMS)}")
+    return _FORMS[extension]
+
+
+def trace(function, *specs, name=None):
+    """The graph of a function for arguments of these types: trees of ShapeDtype, arrays or numbers."""
+    leaves, structure = flatten(tuple(specs))
+    leaves = [x if isinstance(x, ShapeDtype) or dtypes.number_kind(x) else tracing.to_array(x) for x in leaves]
+    kinds = [tracing.leaf_type(x) for x in leaves]
+    names = tracing.argument_names(function, structure, len(leaves))
+    staged = tracing.stage(function, kinds, structure, names, name or tracing.function_name(function))
+    return Graph(staged.graph, structure, staged.out_structure, staged.captures)
+
+
+def from_text(text, name="text", graph=None):
+    """The main graph of .flx text, or that of a name."""
+    main, graphs = _core.read(text.encode(), "flx", name)
+    return Graph(graphs[graph] if graph else main)
+
+
+def load(path, graph=None):
+    """The main graph of a .flx, .mlir or .flxb file, or that of a name."""
+    with open(path, "rb") as file:
+        content = file.read()
+    main, graphs = _core.read(content, _form(path), os.fspath(path))
+    if graph is not None and graph not in graphs:
+        raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {', '.join(graphs)}")
+    return Graph(graphs[graph] if graph else main)
+
+
+def save(path, function, *specs):
+    """Writes a Graph, or a function traced for arguments of these types, to .flx, .mlir or .flxb."""
+    (function if isinstance(function, Graph) else trace(function, *specs)).save(path)
+
+
+def from_jax(function, *args):
+    """A function of JAX, lowered for these arguments, as a graph that takes and returns the same trees. JAX must be
+    installed; it is not needed to run the result."""
+    import jax
+    lowered = jax.jit(function, keep_unused=True).lower(*args)
+    main, _ = _core.read(lowered.as_text().encode(), "mlir", tracing.function_name(function))
+    example = jax.tree_util.tree_map(lambda _: 0, args)
+    result = jax.tree_util.tree_map(lambda _: 0, lowered.out_info)
+    structure, out = flatten(tuple(example))[1], flatten(result)[1]
+    if count_leaves(structure) != len(main.inputs) or count_leaves(out) != len(main.outputs):
+        structure = out = None
+    return Graph(main, structure, out)

@@ -69,6 +69,15 @@ typedef struct {
     const char *scalar; /* why it computes one invocation at a time; NULL: it does not */
 } flxi_kernel_code;
 
+/* The form of kernels that are made of groups of nodes, where it is not the one for the vectors of a CPU. */
+typedef struct {
+    uint32_t lanes;     /* of a subgroup: they fold rows of at least as many elements together */
+    uint32_t rows;      /* that a workgroup has at most, a subgroup for each: a power of two */
+    uint32_t width;     /* of maps, and of the workgroups that have a long row alone */
+    int64_t long_row;   /* elements of such a row … */
+    int64_t fewer_rows; /* … or a quarter of that, where there are fewer rows than this */
+} flxi_kernel_form;
+
 /* ---- Chains ---- */
 
 /* CHAIN_FOREIGN: control flow, or a node that the host computes. No device accepts a chain with one. */
@@ -210,6 +219,9 @@ struct flxi_device {
     const char *name;
     const char *about; /* one line for people */
 
+    /* Why nothing can run there on this machine; NULL: it can. Not there: it always can. */
+    const char *(*why_missing)(void);
+
     /* For `flx devices`. */
     const char *no_graphs;         /* why it runs no graphs; NULL: it does, by run_graph or by compile */
     const flxi_device_fact *facts; /* ended by {0}; NULL: none */
@@ -226,6 +238,8 @@ struct flxi_device {
                           flx_tensor **out, flx_error *err);
 
     /* Everything below is there if `compile` is; members that may be NULL say so. */
+
+    const flxi_kernel_form *form; /* NULL: vectors of a CPU */
 
     /* Accepting. A reason means no. */
     const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */

@@ -6,18 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct {
-    const char *name;
-    const flxi_device *device; /* NULL: known, but … */
-    const char *reason;        /* … this is why nothing can run there */
-} row;
-
 #define DEVICE(name, variable) extern const flxi_device variable;
 #include "backend/devices.def"
 
-static const row rows[] = {
-#define DEVICE(name, variable) {#name, &variable, NULL},
-#define NO_DEVICE(name, reason) {#name, NULL, reason},
+static const flxi_device *const rows[] = {
+#define DEVICE(name, variable) &variable,
 #include "backend/devices.def"
 };
 
@@ -25,16 +18,16 @@ enum { NUM_ROWS = sizeof rows / sizeof *rows, MAX_ADDED = 4 };
 
 static const flxi_device *added[MAX_ADDED];
 
-/* Row i, added ones last; false when there are fewer. */
-static bool row_at(size_t i, row *out)
+/* Device i, added ones last; NULL when there are fewer. */
+static const flxi_device *device_at(size_t i)
 {
-    if (i < NUM_ROWS)
-        *out = rows[i];
-    else if (i - NUM_ROWS < MAX_ADDED && added[i - NUM_ROWS])
-        *out = (row){added[i - NUM_ROWS]->name, added[i - NUM_ROWS], NULL};
-    else
-        return false;
-    return true;
+    return i < NUM_ROWS ? rows[i] : i - NUM_ROWS < MAX_ADDED ? added[i - NUM_ROWS] : NULL;
+}
+
+/* Why nothing can run there, or NULL. */
+static const char *why_missing(const flxi_device *d)
+{
+    return d->why_missing ? d->why_missing() : NULL;
 }
 
 bool flxi_device_add(const flxi_device *d)
@@ -88,12 +81,13 @@ static shown_name show_name(const char *given)
 static void hint_devices(flx_error *err)
 {
     char usable[sizeof err->hint] = "", missing[sizeof err->hint] = "";
-    row r;
-    for (size_t i = 0; row_at(i, &r); i++) {
-        char *list = r.device ? usable : missing;
+    const flxi_device *d;
+    for (size_t i = 0; (d = device_at(i)); i++) {
+        bool is_missing = why_missing(d);
+        char *list = is_missing ? missing : usable;
         size_t n = strlen(list);
-        snprintf(list + n, sizeof usable - n, "%s%s%s", n ? ", " : "", r.name,
-                 r.device && r.device->no_graphs ? " (kernels only)" : "");
+        snprintf(list + n, sizeof usable - n, "%s%s%s", n ? ", " : "", d->name,
+                 !is_missing && d->no_graphs ? " (kernels only)" : "");
     }
     flxi_hint(err, "devices: %s%s%s", usable, missing[0] ? "; not available: " : "", missing);
 }
@@ -115,11 +109,12 @@ static flx_code fail_unusable(const char *given, const char *why, flx_error *err
 flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *err)
 {
     const char *wanted = name ? name : flx_device_default();
-    row r;
-    for (size_t i = 0; row_at(i, &r); i++)
-        if (strcmp(r.name, wanted) == 0) {
-            *out = r.device;
-            return r.device ? FLX_OK : fail_unusable(name, r.reason, err);
+    const flxi_device *d;
+    for (size_t i = 0; (d = device_at(i)); i++)
+        if (strcmp(d->name, wanted) == 0) {
+            const char *why = why_missing(d);
+            *out = why ? NULL : d;
+            return why ? fail_unusable(name, why, err) : FLX_OK;
         }
     return fail_unknown(name, err);
 }
@@ -170,21 +165,21 @@ flx_code flx_device_check(const char *name, flx_error *err)
 
 flx_code flx_device(size_t i, const char **name, char *detail, size_t size)
 {
-    row r;
-    if (!row_at(i, &r))
+    const flxi_device *d = device_at(i);
+    if (!d)
         return FLX_E_NAME;
-    const char *why = r.device ? r.device->no_graphs : r.reason;
+    const char *missing = why_missing(d), *why = missing ? missing : d->no_graphs;
     if (name)
-        *name = r.name;
+        *name = d->name;
     if (detail && size)
-        snprintf(detail, size, "%s", why ? why : r.device->about);
+        snprintf(detail, size, "%s", why ? why : d->about);
     return why ? FLX_E_DEVICE : FLX_OK;
 }
 
 flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size_t size)
 {
-    row r;
-    const flxi_device_fact *f = row_at(i, &r) && r.device ? r.device->facts : NULL;
+    const flxi_device *d = device_at(i);
+    const flxi_device_fact *f = d ? d->facts : NULL;
     for (; f && f->name && k > 0; k--)
         f++;
     if (!f || !f->name)
@@ -198,9 +193,9 @@ flx_code flx_device_fact(size_t i, size_t k, const char **name, char *text, size
 
 flx_code flx_device_route(size_t i, size_t k, const char **op, const char **route)
 {
-    row r;
+    const flxi_device *d = device_at(i);
     const char *names[2];
-    if (!row_at(i, &r) || !r.device || !r.device->route || !r.device->route(k, &names[0], &names[1]))
+    if (!d || !d->route || !d->route(k, &names[0], &names[1]))
         return FLX_E_NAME;
     if (op)
         *op = names[0];

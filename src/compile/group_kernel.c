@@ -10,6 +10,9 @@
               elements to sums in memory;
      serial   all other folds: an invocation for each row, which walks along the row.
 
+   A device may want other forms (flxi_kernel_form): workgroups along one axis, a subgroup for each of several rows, and
+   for long rows several subgroups, which fold through memory of the workgroup.
+
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
    the folds of that phase want, and stores the elements that are known by then. Elements are computed again in each
    phase rather than kept, since their operands are in the nearest cache by then; except those of expensive functions,
@@ -50,7 +53,9 @@ typedef struct {
     uint32_t number; /* of the group, + 1 */
     flxi_kb *k;
     const flxi_allocator *mem;
-    uint32_t lanes;
+    uint32_t lanes;                /* of a row; 0: an invocation has rows of its own */
+    uint32_t rows;                 /* of a workgroup, at the same time */
+    const flx_kernel *declared;    /* the same kernel before: its buffers come first, in their order; or NULL */
     flxi_group_kernel *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
     flxi_kindex element, row;    /* the current ones */
@@ -323,7 +328,7 @@ static int line_axis(const writer *w)
     int last = t->rank - 1;
     while (last >= 0 && t->dims[last] == 1)
         last--;
-    return w->group->needs_axes && last >= 0 && t->dims[last] >= MAX_LANES ? last : -1;
+    return w->group->needs_axes && !w->f->form && last >= 0 && t->dims[last] >= MAX_LANES ? last : -1;
 }
 
 /* Invocation i of line o. */
@@ -609,19 +614,62 @@ static void visit_element(writer *w, int phase)
     w->known.n = outside;
 }
 
+static flxi_kval named(writer *w, flxi_kval x)
+{
+    x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.re));
+    x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.im)) : 0;
+    return x;
+}
+
+static uint32_t subgroup_lanes(const writer *w)
+{
+    return w->f->form && w->lanes > w->f->form->lanes ? w->f->form->lanes : w->lanes;
+}
+
+/* Memory of the workgroup: one element for each of its subgroups. */
+static uint32_t shared_buffer(writer *w, uint32_t like, uint32_t count)
+{
+    flxi_kbuffer b = {.name = flxi_kb_fresh_name(w->k, "parts"),
+                      .access = FLX_KERNEL_WORKGROUP,
+                      .element = flxi_kb_expr(w->k, like)->type,
+                      .count = count};
+    return flxi_kb_buffer(w->k, &b);
+}
+
+/* Each subgroup leaves what it has in the workgroup's memory; then all fold these parts in order. */
+static flxi_kval fold_subgroups(writer *w, const running_fold *f, flxi_kval x, uint32_t lane)
+{
+    flxi_express e = emitter(w);
+    uint32_t width = subgroup_lanes(w), count = w->lanes / width;
+    uint32_t re = shared_buffer(w, x.re, count), im = x.im ? shared_buffer(w, x.im, count) : 0;
+    uint32_t own = flxi_ku_div(&e, lane, width);
+    open_guarded(w, flxi_ku_mod(&e, lane, width), 1);
+    flxi_kb_store(w->k, re, own, x.re);
+    if (im)
+        flxi_kb_store(w->k, im, own, x.im);
+    flxi_kb_end(w->k);
+    flxi_kb_barrier(w->k, FLX_KERNEL_ACQ_REL);
+    for (uint32_t i = 0; i < count; i++) {
+        flxi_kval part = {flxi_kb_load(w->k, re, u32(w, i)), im ? flxi_kb_load(w->k, im, u32(w, i)) : 0};
+        part = named(w, part);
+        x = i == 0 ? part : named(w, flxi_express_join(w->g, w->k, f->node, x, part));
+    }
+    return x;
+}
+
 /* Lane l and lane l ^ d exchange what they have, for d = half of the lanes down to 1: all end with the same. */
 static flxi_kval fold_lanes(writer *w, const running_fold *f, uint32_t lane)
 {
+    flxi_express e = emitter(w);
     flxi_kval x = accumulator(w, f);
-    for (uint32_t d = w->lanes / 2; d > 0; d /= 2) {
-        uint32_t from = flxi_kb_binary(w->k, KBIN_bit_xor, lane, u32(w, d));
+    uint32_t width = subgroup_lanes(w), own = width < w->lanes ? flxi_ku_mod(&e, lane, width) : lane;
+    for (uint32_t d = width / 2; d > 0; d /= 2) {
+        uint32_t from = flxi_kb_binary(w->k, KBIN_bit_xor, own, u32(w, d));
         flxi_kval other = {flxi_kb_subgroup_shuffle(w->k, x.re, from),
                            x.im ? flxi_kb_subgroup_shuffle(w->k, x.im, from) : 0};
-        x = flxi_express_join(w->g, w->k, f->node, x, other);
-        x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.re));
-        x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.im)) : 0;
+        x = named(w, flxi_express_join(w->g, w->k, f->node, x, other));
     }
-    return x;
+    return width < w->lanes ? fold_subgroups(w, f, x, lane) : x;
 }
 
 static void end_folds(writer *w, uint32_t lane)
@@ -765,8 +813,13 @@ static void write_lanes(writer *w)
     w->part = parts == 1 ? u32(w, 0) : bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
     r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 0);
     r.inner = u32(w, 0);
-    w->out->grid[0] = (uint32_t)parts;
-    open_guarded(w, w->part, parts);
+    w->out->grid[0] = (uint32_t)(parts / w->rows);
+    open_guarded(w, w->part, parts / w->rows); /* always true; it bounds the indices */
+    if (w->rows > 1) {
+        uint32_t own = flxi_kb_binary(w->k, KBIN_min, flxi_kb_id(w->k, FLX_KERNEL_LOCAL_ID, 1), u32(w, w->rows - 1));
+        w->part = flxi_ku_add(&e, flxi_ku_mul(&e, w->part, w->rows), own);
+        w->part = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "row"), w->part));
+    }
     r.outer = w->part;
     if (w->group->column_rows) {
         w->row_of_part = flxi_kb_var(w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "r"), u32(w, 0), u32(w, rows)));
@@ -785,7 +838,7 @@ static void write_serial(writer *w)
     const flxi_space *s = &w->group->space;
     row_frame r = find_frame(w);
     uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
-    bool is_wide = s->inner >= MAX_LANES;
+    bool is_wide = s->inner >= MAX_LANES && !w->f->form;
     open_guarded(w, i, is_wide ? s->inner : flxi_space_rows(s));
     w->out->grid[0] = blocks(is_wide ? s->inner : flxi_space_rows(s), w->k->k->size[0]);
     r.outer = is_wide ? bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 1) : flxi_ku_div(&e, i, s->inner ? s->inner : 1);
@@ -805,13 +858,16 @@ static void write_serial(writer *w)
 
 /* ---- The whole ---- */
 
-static bool runs_along_lanes(const flxi_group *g)
+static bool runs_along_lanes(const writer *w)
 {
-    return g->space.inner == 1 && g->space.extent >= 2 * MAX_LANES;
+    int64_t least = w->f->form ? w->f->form->lanes : 2 * MAX_LANES;
+    return w->group->space.inner == 1 && w->group->space.extent >= least;
 }
 
 static uint32_t width_of(const writer *w)
 {
+    if (w->f->form)
+        return w->group->has_rows ? 128 : w->f->form->width;
     if (w->group->has_rows)
         return 64;
     int axis = line_axis(w);
@@ -838,6 +894,15 @@ static void write_group(writer *w)
         write_serial(w);
 }
 
+/* Buffers of values come before those of the workgroup, which no value is in: all values are known from before. */
+static void declare_again(writer *w)
+{
+    for (size_t i = 0; w->declared && i < w->values.n; i++) {
+        const flxi_kbuffer *b = &w->declared->buffers[i + 1];
+        flxi_kb_buffer(w->k, b);
+    }
+}
+
 static flx_code lower(writer *w, flx_error *err)
 {
     char name[64];
@@ -845,12 +910,13 @@ static flx_code lower(writer *w, flx_error *err)
     snprintf(name, sizeof name, "%.40s_%u", flxi_ops[last->op].name, w->group->num_nodes);
     if (!w->group->has_rows)
         w->anchor = *find_anchor(w);
-    const uint32_t size[3] = {w->lanes ? w->lanes : width_of(w), 1, 1};
+    const uint32_t size[3] = {w->lanes ? w->lanes : width_of(w), w->rows, 1};
     w->k = flxi_kb_new(w->g->ctx, name, size, err);
     if (!w->k)
         return FLX_E_OOM;
     w->out->grid[0] = w->out->grid[1] = w->out->grid[2] = 1;
-    w->out->lanes = w->lanes;
+    w->out->lanes = subgroup_lanes(w);
+    declare_again(w);
     write_group(w);
     w->out->kernel = flxi_kb_finish(w->k, err);
     return w->out->kernel ? FLX_OK : err && err->code ? (flx_code)err->code : FLX_E_OOM;
@@ -858,23 +924,69 @@ static flx_code lower(writer *w, flx_error *err)
 
 static void forget(writer *w)
 {
-    w->known.n = w->values.n = w->in_place.n = w->folds.n = w->num_kept = 0;
+    w->known.n = w->folds.n = w->num_kept = 0;
     w->element = w->row = (flxi_kindex){0};
     memset(w->phase, 0, w->group->num_nodes);
 }
 
 /* The number of lanes follows from the widest value, which is known when the kernel is there. */
-static flx_code lower_with_lanes(writer *w, flx_error *err)
+static flx_code lower_for_vectors(writer *w, flx_error *err)
 {
-    bool has_lanes = w->group->has_rows && runs_along_lanes(w->group);
+    bool has_lanes = w->group->has_rows && runs_along_lanes(w);
     w->lanes = has_lanes ? MAX_LANES : 0;
+    w->rows = 1;
     FLXI_TRY(lower(w, err));
     if (!has_lanes || !has_wide_values(w->out->kernel))
         return FLX_OK;
     flx_kernel_release(w->out->kernel);
     forget(w);
+    w->values.n = w->in_place.n = 0;
     w->lanes = MIN_LANES;
     return lower(w, err);
+}
+
+/* Whether the folds of the kernel can go through memory of the workgroup, which holds no truth values. */
+static bool has_plain_folds(const writer *w)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        if (is_fold(w, j) && (flxi_type_at(w->g, n->first)->dtype == FLX_BOOL || flxi_ops[n->op].rules->fold->value_op))
+            return false;
+    }
+    return true;
+}
+
+static bool is_long(const writer *w)
+{
+    const flxi_kernel_form *form = w->f->form;
+    int64_t least = w->group->space.outer < form->fewer_rows ? form->long_row / 4 : form->long_row;
+    return w->group->space.extent >= least && has_plain_folds(w);
+}
+
+/* Subgroups have rows of their own, or a workgroup has a long one; its memory is declared after that of values. */
+static flx_code lower_for_form(writer *w, flx_error *err)
+{
+    const flxi_kernel_form *form = w->f->form;
+    bool has_lanes = w->group->has_rows && runs_along_lanes(w);
+    w->lanes = has_lanes ? form->lanes : 0;
+    w->rows = has_lanes && !is_long(w) ? form->rows : 1;
+    while (w->group->space.outer % w->rows)
+        w->rows /= 2;
+    FLXI_TRY(lower(w, err));
+    if (!has_lanes || !is_long(w))
+        return FLX_OK;
+    flx_kernel *before = w->out->kernel;
+    forget(w);
+    w->declared = before;
+    w->lanes = form->width;
+    flx_code code = lower(w, err);
+    flx_kernel_release(before);
+    return code;
+}
+
+static flx_code lower_with_lanes(writer *w, flx_error *err)
+{
+    return w->f->form ? lower_for_form(w, err) : lower_for_vectors(w, err);
 }
 
 flx_code flxi_group_to_kernel(const flxi_grouping *f, const flxi_group *group, flxi_arena *out, flxi_group_kernel *r,

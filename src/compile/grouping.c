@@ -654,7 +654,8 @@ static flx_code form_groups(maker *m)
     if (!m->o->keep_apart) {
         join_producers(m);
         join_siblings(m);
-        join_columns(m);
+        if (!m->o->form)
+            join_columns(m);
     }
     find_stored(m);
     return emit_groups(m);
@@ -668,6 +669,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     flxi_arena_init(&scratch, &g->ctx->mem);
     *out = (flxi_grouping){.g = g};
     flxi_arena_init(&out->arena, &g->ctx->mem);
+    out->form = o ? o->form : NULL;
     maker m = {.f = out, .g = g, .o = o ? o : &usual, .mem = &g->ctx->mem, .scratch = &scratch, .err = err};
     size_t nodes = (size_t)g->node_count + 1, values = (size_t)g->value_count + 2;
     out->kind = flxi_new(&out->arena, uint8_t, nodes);

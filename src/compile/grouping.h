@@ -21,6 +21,7 @@
 #ifndef FLXI_GROUPING_H
 #define FLXI_GROUPING_H
 
+#include "backend/backend.h"
 #include "graph/graph.h"
 
 typedef enum { NODE_HELD, NODE_VIEW, NODE_POINTWISE, NODE_FOLDED, NODE_CALLED } flxi_node_kind;
@@ -47,6 +48,7 @@ typedef struct {
 
 typedef struct {
     const flx_graph *g;
+    const flxi_kernel_form *form; /* of the device, or NULL */
     flxi_arena arena;
     uint8_t *kind;      /* by node */
     uint8_t *level;     /* by node, of those in groups */
@@ -70,6 +72,7 @@ typedef struct {
     uint32_t max_nodes;             /* of a group; 0: the usual limit */
     const char *const *refused;     /* by node: not NULL for those that may be in no group; or NULL */
     const flxi_position *positions; /* by node; or NULL */
+    const flxi_kernel_form *form;   /* of the device, or NULL: rows are folded by columns only without one */
 } flxi_grouping_options;
 
 /* All types must be static. When a node's own rule fails, for which memory is not the reason, *failed receives the

@@ -154,6 +154,7 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
     *m = (flxi_program){.ctx = ctx, .mem = flxi_context_mem(ctx), .device = device, .options = *o};
     m->grouping.keep_apart = o->flags & FLX_COMPILE_UNGROUPED;
     m->grouping.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
+    m->grouping.form = device->form;
     m->threads = device->count_threads(ctx, o->threads);
     flxi_arena_init(&m->arena, m->mem);
 }

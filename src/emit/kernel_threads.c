@@ -11,12 +11,14 @@ static void write_parameters(flxi_kwriter *w)
 {
     const flxi_kthreads *t = w->target->threads;
     const char *separator = "";
+    /* Invocations of subgroups read elements that others write, so nothing of theirs shares memory. */
+    bool may_alias = w->file->may_alias && !w->uses_lanes;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
         if (!flxi_kw_is_bound(w, i))
             continue;
         flxi_kw_addf(w, "%s\n    %s%s%s *%s b%u, k_u32 n%u", separator, w->is_written[i] ? "" : "const ",
                      w->target->space[KADDRESS_STORAGE], flxi_ktext_element(w->target, w->k->buffers[i].element),
-                     t->restricts, i, i);
+                     may_alias ? "" : t->restricts, i, i);
         separator = ",";
     }
     if (w->has_traps || w->has_indirect) {

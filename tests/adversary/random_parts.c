@@ -55,6 +55,6 @@ void attack_emitted(uint64_t seed)
 void attack_compiled(uint64_t seed)
 {
     enum { GRAPHS = 4 };
-    random_compiled_try(seed * GRAPHS, GRAPHS, (size_t)(seed % WAY_COUNT));
+    random_compiled_try(seed * GRAPHS, GRAPHS, (size_t)(seed % way_count()));
     case_accepted();
 }

@@ -72,7 +72,7 @@ TEST(backend_interface_refusals_have_reasons)
         {"ref", FLX_OK, FLX_E_UNSUPPORTED, "cannot be compiled for the device 'ref'"},
         {"cpu", FLX_OK, FLX_OK, ""},
         {"opencl", FLX_E_DEVICE, FLX_E_DEVICE, "it runs kernels only, no graphs"},
-        {"cuda", FLX_E_DEVICE, FLX_E_DEVICE, "not part of this version"},
+        {"cuda", FLX_E_DEVICE, FLX_E_DEVICE, "there is no NVIDIA card with a driver for CUDA 12 or later here"},
         {"abacus", FLX_E_NAME, FLX_E_NAME, "unknown device 'abacus'"},
     };
     session_case c;

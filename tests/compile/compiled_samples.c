@@ -129,12 +129,12 @@ static bool transforms_reals(const flx_graph *g)
 }
 
 /* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z +
-   y z only while all are finite. The toy renders splats by the op's decomposition, where those that are not
+   y z only while all are finite. The toy and a card render splats by the op's decomposition, where those that are not
    seen count with the factor 0, which does not hide what is not finite. */
 static bool takes_special_values(const sample_case *c, const flx_graph *g)
 {
     bool is_rendering = c->op == OP_gaussian_splat_render || c->op == OP_gaussian_splat_render_backward;
-    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum && !(is_rendering && now_way == WAY_toy) &&
+    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum && !(is_rendering && (now_way == WAY_toy || now_way == WAY_cuda)) &&
            !transforms_reals(g);
 }
 
@@ -202,13 +202,15 @@ static bool is_rare_turn(const sample_case *c)
 
 static case_filter filter_of(size_t way)
 {
-    if (way == WAY_without_optimisation || way == WAY_toy)
+    if (way == WAY_without_optimisation || way == WAY_toy || way == WAY_cuda)
         return is_first_or_turn;
     return way == WAY_grouped ? is_usual_turn : is_rare_turn;
 }
 
 static void check_way(size_t way)
 {
+    if (way >= way_count())
+        return;
     now_way = way;
     now_filter = filter_of(way);
     sample_each(add_case);

@@ -56,7 +56,7 @@ static void check_cases(const shape_case *cases, size_t n)
     bundle *b = bundle_new(ctx);
     for (size_t i = 0; i < n; i++)
         add_case(b, ctx, &cases[i]);
-    for (size_t way = 0; way < WAY_COUNT; way++)
+    for (size_t way = 0; way < way_count(); way++)
         bundle_check(b, way);
     bundle_free(b);
     flx_context_free(ctx);

@@ -56,12 +56,20 @@ const char *way_name(size_t way)
     return ways[way].name;
 }
 
+size_t way_count(void)
+{
+    return flx_device_check("cuda", NULL) == FLX_OK ? WAY_COUNT : WAY_cuda;
+}
+
 bool way_takes(size_t way, const char *case_name)
 {
     int64_t only = effort(EFFORT_compiled_way);
+    size_t count = way_count();
+    if (way >= count)
+        return false;
     if (only > 0)
         return (size_t)only == way + 1;
-    return effort(EFFORT_compiled_all) || (flxi_hash_text(test_seed(), case_name) >> 32) % WAY_COUNT == way;
+    return effort(EFFORT_compiled_all) || (flxi_hash_text(test_seed(), case_name) >> 32) % count == way;
 }
 
 bool case_turn(unsigned share)

@@ -25,7 +25,8 @@
     X(ungrouped_scalar, 2, FLX_COMPILE_UNGROUPED | FLX_COMPILE_SCALAR, 4, NULL, "cpu") \
     X(clang, 1, 0, 1, "clang", "cpu")                                                  \
     X(clang_ungrouped, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
-    X(toy, 1, 0, 0, NULL, "toy")
+    X(toy, 1, 0, 0, NULL, "toy")                                                       \
+    X(cuda, 1, 0, 0, NULL, "cuda")
 
 enum {
 #define WAY_ID(name, threads, flags, level, compiler, device) WAY_##name,
@@ -39,6 +40,9 @@ enum {
 flx_compile_options way_begin(size_t way);
 void way_end(void);
 const char *way_name(size_t way);
+
+/* How many there are here: the last needs a card. */
+size_t way_count(void);
 
 /* Whether a case of this name is compiled in this way. */
 bool way_takes(size_t way, const char *case_name);

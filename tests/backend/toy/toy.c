@@ -156,6 +156,9 @@ static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_
 
 /* ---- Kernels and nodes ---- */
 
+/* The forms of a card, small enough that the samples of ops have all of them. */
+static const flxi_kernel_form form = {.lanes = 4, .rows = 2, .width = 8, .long_row = 24, .fewer_rows = 2};
+
 static const char *refuse_kernel(const flx_kernel *k)
 {
     return k->num_buffers > TOY_BUFFERS ? "the toy takes no more than six buffers" : NULL;
@@ -199,6 +202,7 @@ const flxi_device toy_device = {
     .about = "kernels on the interpreter, everything else on the host",
     .run_dispatch = flxi_kernel_interpret,
     .checks_kernels = true,
+    .form = &form,
     .refuse_kernel = refuse_kernel,
     .accept_node = accept_node,
     .compile = compile,

@@ -3,7 +3,7 @@
 #ifndef FLXI_C_COMPILER_H
 #define FLXI_C_COMPILER_H
 
-#include "backend/cpu/jit/object_cache.h"
+#include "backend/object_cache.h"
 #include "base/error.h"
 #include "base/host/process.h"
 

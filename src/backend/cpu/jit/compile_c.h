@@ -8,7 +8,7 @@
 #define FLXI_COMPILE_C_H
 
 #include "backend/cpu/jit/c_compiler.h"
-#include "backend/cpu/jit/object_cache.h"
+#include "backend/object_cache.h"
 #include "backend/cpu/jit/shared_object.h"
 
 typedef struct {

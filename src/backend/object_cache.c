@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* object_cache.c: see object_cache.h. The directory is looked up again for each use, and everything in it is reached
    through one descriptor of the directory that was checked, so that no one can replace it meanwhile. */
-#include "backend/cpu/jit/object_cache.h"
+#include "backend/object_cache.h"
 
 #include "base/error.h"
 #include "base/host/system.h"

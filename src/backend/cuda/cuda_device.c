@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue is
+   a stream. What the card does not compute itself, the host does, on copies. */
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/cuda_product.h"
+#include "ops/opcode.h"
+
+/* `flx devices` tells what exactly is missing. */
+static const char *why_missing(void)
+{
+    return flxi_cuda_driver(NULL) ? NULL : "there is no NVIDIA card with a driver for CUDA 12 or later here";
+}
+
+/* A warp for a row; a block for a long one. Measured on an H200: rows of 1024 elements are as fast either way. */
+static const flxi_kernel_form form = {.lanes = 32, .rows = 8, .width = 256, .long_row = 4096, .fewer_rows = 4096};
+
+/* ---- Nodes ---- */
+
+static const char product_name[] = "product";
+
+static bool route_at(size_t i, const char **op, const char **name)
+{
+    static const flxi_opcode ops[] = {OP_matmul, OP_dot_general};
+    if (i >= sizeof ops / sizeof *ops)
+        return false;
+    *op = flxi_ops[ops[i]].name;
+    *name = product_name;
+    return true;
+}
+
+static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
+{
+    (void)threads;
+    *way = (flxi_node_way){0};
+    if (n->op != OP_matmul && n->op != OP_dot_general)
+        return;
+    const char *why = flxi_cuda_refuse_product(n);
+    if (why) {
+        way->refused[way->num_refused].name = product_name;
+        way->refused[way->num_refused++].why = why;
+        return;
+    }
+    way->code = product_name;
+    way->name = product_name;
+    way->table_bytes = sizeof(flxi_cuda_product_plan);
+    way->scratch = flxi_cuda_plan_product(n).workspace;
+}
+
+static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
+                             const flxi_allocator *mem, flx_error *err)
+{
+    (void)way;
+    (void)mem;
+    (void)err;
+    *(flxi_cuda_product_plan *)table = flxi_cuda_plan_product(n);
+    return FLX_OK;
+}
+
+/* ---- Streams ---- */
+
+static int count_threads(flx_context *ctx, int threads)
+{
+    (void)ctx;
+    (void)threads;
+    return 1;
+}
+
+static flx_code open_queue(flx_context *ctx, int threads, flxi_queue **out, flx_error *err)
+{
+    flxi_card *card;
+    (void)threads;
+    *out = NULL;
+    FLXI_TRY(flxi_card_of(ctx, &card, err));
+    flxi_queue *q = flxi_alloc(card->mem, 1, sizeof *q);
+    if (!q)
+        return flxi_oom(err, "a stream");
+    q->card = card;
+    flxi_cu_result result = card->cu->StreamCreate(&q->stream, FLXI_CU_STREAM_NON_BLOCKING);
+    if (result != FLXI_CU_SUCCESS) {
+        flxi_free(card->mem, q, 1, sizeof *q);
+        return flxi_cuda_fail(card->cu, "cuStreamCreate", result, err);
+    }
+    *out = q;
+    return FLX_OK;
+}
+
+static void close_queue(flxi_queue *q)
+{
+    if (!q)
+        return;
+    if (q->card->cu->CtxSetCurrent(q->card->context) == FLXI_CU_SUCCESS)
+        q->card->cu->StreamDestroy(q->stream);
+    flxi_free(q->card->mem, q, 1, sizeof *q);
+}
+
+static flx_code finish(const flxi_device_run *r)
+{
+    flxi_card *card;
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, flxi_card_stream(card, r));
+    return FLX_OK;
+}
+
+/* ---- Memory ---- */
+
+static flx_code clear(flxi_card *card, flxi_cu_address at, size_t nbytes, flx_error *err)
+{
+    FLXI_CU_TRY(card->cu, err, MemsetD8Async, at, 0, nbytes, card->stream);
+    FLXI_CU_TRY(card->cu, err, StreamSynchronize, card->stream);
+    return FLX_OK;
+}
+
+/* 16 bytes more than wanted: reads of whole words and vectors stay inside. */
+static flx_code allocate(flx_context *ctx, size_t nbytes, flxi_device_memory *out, flx_error *err)
+{
+    flxi_card *card;
+    flxi_cu_address at = 0;
+    *out = (flxi_device_memory){0};
+    if (nbytes > SIZE_MAX - 16)
+        return flxi_oom(err, "memory of the card");
+    FLXI_TRY(flxi_card_of(ctx, &card, err));
+    FLXI_CU_TRY(card->cu, err, MemAlloc, &at, nbytes + 16);
+    flx_code code = clear(card, at, nbytes + 16, err);
+    if (code != FLX_OK) {
+        card->cu->MemFree(at);
+        return code;
+    }
+    *out = (flxi_device_memory){(void *)(uintptr_t)at, (void *)(uintptr_t)at, nbytes};
+    return FLX_OK;
+}
+
+static void release(flx_context *ctx, flxi_device_memory *m)
+{
+    flxi_card *card;
+    if (m->handle && flxi_card_of(ctx, &card, NULL) == FLX_OK)
+        card->cu->MemFree((flxi_cu_address)(uintptr_t)m->handle);
+    *m = (flxi_device_memory){0};
+}
+
+static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind)
+{
+    flxi_card *card;
+    flxi_cu_address at = (flxi_cu_address)(uintptr_t)to, source = (flxi_cu_address)(uintptr_t)from;
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    flxi_cu_stream stream = flxi_card_stream(card, r);
+    if (kind == COPY_WITHIN) {
+        FLXI_CU_TRY(card->cu, r->err, MemcpyDtoDAsync, at, source, nbytes, stream);
+        return FLX_OK;
+    }
+    if (kind == COPY_TO_DEVICE)
+        FLXI_CU_TRY(card->cu, r->err, MemcpyHtoDAsync, at, from, nbytes, stream);
+    else
+        FLXI_CU_TRY(card->cu, r->err, MemcpyDtoHAsync, to, source, nbytes, stream);
+    FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, stream);
+    return FLX_OK;
+}
+
+/* ---- Steps ---- */
+
+static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
+{
+    flxi_card *card;
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    flxi_cuda_launch l = {.data = s->data, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
+    return flxi_cuda_run(card, flxi_card_stream(card, r), s->code, &l, r->err);
+}
+
+static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
+{
+    flxi_card *card;
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    return flxi_cuda_run_product(card, flxi_card_stream(card, r), s->way->table, s->in, s->out[0], s->scratch, r->err);
+}
+
+extern const flxi_device flxi_device_cuda; /* devices.def */
+
+const flxi_device flxi_device_cuda = {
+    .name = "cuda",
+    .about = "compiled code for an NVIDIA card",
+    .why_missing = why_missing,
+    .facts = flxi_cuda_facts,
+    .route = route_at,
+    .run_dispatch = flxi_kernel_run_cuda,
+    .form = &form,
+    .refuse_kernel = flxi_cuda_refuse_kernel,
+    .check_kernel = flxi_cuda_check_kernel,
+    .accept_node = accept_node,
+    .prepare_node = prepare_node,
+    .compile = flxi_cuda_compile_program,
+    .free_code = flxi_cuda_free_code,
+    .write_source = flxi_cuda_write_source,
+    .count_threads = count_threads,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .min_parallel = INT64_MAX,
+    .allocate = allocate,
+    .release = release,
+    .copy = copy,
+    .finish = finish,
+    .run_kernel = run_kernel,
+    .run_node = run_node,
+};

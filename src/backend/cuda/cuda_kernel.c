@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_kernel.c: the kernels of a program as functions of the card. They are shared out among a few texts of about the
+   same length, which are compiled at the same time: a text costs NVRTC some tens of milliseconds, however short. */
+#include "backend/cuda/cuda_kernel.h"
+
+#include <stdio.h>
+
+enum { MOST_TEXTS = 8 };
+
+struct flxi_device_code {
+    flxi_arena arena;
+    flxi_card *card;
+    flxi_cuda_kernel *kernels;
+    flxi_cu_module modules[MOST_TEXTS];
+    size_t num_modules;
+};
+
+const char *flxi_cuda_refuse_kernel(const flx_kernel *k)
+{
+    return k->num_buffers > FLXI_CUDA_MOST_BUFFERS ? "the card takes no more than 240 buffers in a launch" : NULL;
+}
+
+/* ---- Launching ---- */
+
+static bool is_bound(const flxi_kbuffer *b)
+{
+    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
+}
+
+static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_error *err)
+{
+    const uint32_t most = 65535; /* along the second and the third axis; the first has room for all */
+    if (grid[0] <= INT32_MAX && grid[1] <= most && grid[2] <= most)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_SIZE, "make the first axis the longest, or make it several dispatches",
+                          "kernel '%.60s': a card takes no grid of [%u, %u, %u] workgroups", k->name, grid[0], grid[1],
+                          grid[2]);
+}
+
+flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_cuda_kernel *k,
+                       const flxi_cuda_launch *l, flx_error *err)
+{
+    void *parameters[2 * FLXI_CUDA_MOST_BUFFERS + 2];
+    uint32_t lengths[FLXI_CUDA_MOST_BUFFERS];
+    flxi_cuda_launch own = *l;
+    size_t n = 0;
+    const uint32_t *grid = l->grid, *size = k->kernel->size;
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
+        return FLX_OK;
+    FLXI_TRY(check_grid(k->kernel, grid, err));
+    for (uint32_t i = 0; i < k->kernel->num_buffers; i++) {
+        if (!is_bound(&k->kernel->buffers[i + 1]))
+            continue;
+        uint64_t count = l->count ? l->count[i] : k->kernel->buffers[i + 1].count;
+        lengths[i] = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+        parameters[n++] = (void *)(uintptr_t)&l->data[i];
+        parameters[n++] = &lengths[i];
+    }
+    if (k->entry.has_status)
+        parameters[n++] = &own.status;
+    if (k->entry.has_grid_barrier) {
+        parameters[n++] = &own.arrivals;
+        FLXI_CU_TRY(card->cu, err, LaunchCooperativeKernel, k->function, grid[0], grid[1], grid[2], size[0], size[1],
+                    size[2], 0, stream, parameters);
+        return FLX_OK;
+    }
+    FLXI_CU_TRY(card->cu, err, LaunchKernel, k->function, grid[0], grid[1], grid[2], size[0], size[1], size[2], 0,
+                stream, parameters, NULL);
+    return FLX_OK;
+}
+
+/* ---- Texts ---- */
+
+/* Which kernels are in which text: text_of by kernel. */
+typedef struct {
+    size_t n;
+    uint8_t *text_of;
+} division;
+
+static flx_code divide(const flxi_compile_request *q, flxi_arena *arena, division *out, flx_error *err)
+{
+    uint64_t load[MOST_TEXTS] = {0};
+    out->n = q->num_kernels < MOST_TEXTS ? q->num_kernels : MOST_TEXTS;
+    out->text_of = flxi_new(arena, uint8_t, q->num_kernels);
+    if (!out->text_of)
+        return flxi_oom(err, "kernels");
+    for (size_t i = 0; i < q->num_kernels; i++) {
+        uint8_t least = 0;
+        for (uint8_t t = 1; t < out->n; t++)
+            least = load[t] < load[least] ? t : least;
+        out->text_of[i] = least;
+        load[least] += q->kernels[i]->num_exprs + 16;
+    }
+    return FLX_OK;
+}
+
+/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand. */
+static flx_code write_kernel(flxi_kfile *file, const flxi_compile_request *q, size_t i, flxi_kentry *entry,
+                             flx_error *err)
+{
+    FLXI_TRY(flxi_kernel_check_target(q->kernels[i], &flxi_target_cuda, err));
+    file->may_alias = !q->is_call[i];
+    return flxi_kernel_write(file, q->kernels[i], entry, err);
+}
+
+static flx_code write_text(const flxi_compile_request *q, const division *d, size_t text, flxi_kentry *entries,
+                           flxi_strbuf *out, flx_error *err)
+{
+    flxi_kfile file;
+    flx_code code = FLX_OK;
+    flxi_kfile_init(&file, &flxi_target_cuda, out->mem);
+    for (size_t i = 0; code == FLX_OK && i < q->num_kernels; i++)
+        if (d->text_of[i] == text)
+            code = write_kernel(&file, q, i, &entries[i], err);
+    if (code == FLX_OK)
+        code = flxi_kfile_text(&file, out, err);
+    flxi_kfile_free(&file);
+    return code;
+}
+
+flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err)
+{
+    flxi_kfile file;
+    flxi_kentry entry;
+    FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_cuda, err));
+    flxi_kfile_init(&file, &flxi_target_cuda, flxi_kernel_mem(k));
+    flx_code code = flxi_kernel_write(&file, k, &entry, err);
+    flxi_kfile_free(&file);
+    return code;
+}
+
+flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(q->ctx);
+    flxi_arena arena;
+    flxi_arena_init(&arena, mem);
+    flxi_kentry *entries = flxi_new(&arena, flxi_kentry, q->num_kernels);
+    division whole = {1, flxi_new(&arena, uint8_t, q->num_kernels)};
+    flx_code code =
+        entries && whole.text_of ? write_text(q, &whole, 0, entries, out, err) : flxi_oom(err, "text");
+    flxi_arena_free(&arena);
+    return code;
+}
+
+/* ---- Programs ---- */
+
+void flxi_cuda_free_code(flxi_device_code *c)
+{
+    if (!c)
+        return;
+    const flxi_allocator *mem = c->arena.mem;
+    if (c->num_modules && c->card->cu->CtxSetCurrent(c->card->context) == FLXI_CU_SUCCESS)
+        flxi_cuda_unload(c->card, c->modules, c->num_modules);
+    flxi_arena_free(&c->arena);
+    flxi_free(mem, c, 1, sizeof *c);
+}
+
+static void log_cache(const flxi_compile_request *q, const flxi_cuda_compile_stats *s)
+{
+    if (s->hits)
+        flxi_log(q->ctx, FLX_LOG_CACHE_HIT, "cuda", "object cache: %llu object%s found", (unsigned long long)s->hits,
+                 s->hits == 1 ? "" : "s");
+    if (s->misses)
+        flxi_log(q->ctx, FLX_LOG_CACHE_MISS, "cuda", "object cache: %llu object%s compiled",
+                 (unsigned long long)s->misses, s->misses == 1 ? "" : "s");
+    if (s->cache.note[0]) {
+        flxi_log(q->ctx, FLX_LOG_FALLBACK, "cuda", "object cache: %.200s", s->cache.note);
+        *q->is_slow = true;
+    }
+}
+
+/* Emitted text for people: a failure to write it is none of compiling. */
+static void dump(const char *dir, size_t i, const flxi_strbuf *text)
+{
+    char path[600];
+    int n = snprintf(path, sizeof path, "%s/kernels_%zu.cu", dir, i);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "w") : NULL;
+    if (!f)
+        return;
+    fwrite(text->at, 1, text->n, f);
+    fclose(f);
+}
+
+static flx_code find_functions(flxi_device_code *c, const flxi_compile_request *q, const division *d,
+                               const flxi_kentry *entries, flx_error *err)
+{
+    for (size_t i = 0; i < q->num_kernels; i++) {
+        c->kernels[i].entry = entries[i];
+        c->kernels[i].kernel = q->kernels[i];
+        FLXI_CU_TRY(c->card->cu, err, ModuleGetFunction, &c->kernels[i].function, c->modules[d->text_of[i]],
+                    entries[i].name);
+    }
+    return FLX_OK;
+}
+
+static flx_code build_texts(flxi_device_code *c, const flxi_compile_request *q, const division *d, flxi_strbuf *texts,
+                            flx_error *err)
+{
+    static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
+    const flxi_cache_options cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir};
+    flxi_cuda_compile_stats stats = {0};
+    flxi_kentry *entries = flxi_new(&c->arena, flxi_kentry, q->num_kernels);
+    if (!entries)
+        return flxi_oom(err, "kernels");
+    for (size_t t = 0; t < d->n; t++) {
+        FLXI_TRY(write_text(q, d, t, entries, &texts[t], err));
+        if (q->options->dump_dir)
+            dump(q->options->dump_dir, t, &texts[t]);
+    }
+    FLXI_TRY(flxi_cuda_compile(c->card, &cache, texts, d->n, c->modules, &stats, err));
+    c->num_modules = d->n;
+    log_cache(q, &stats);
+    return find_functions(c, q, d, entries, err);
+}
+
+static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
+{
+    division d;
+    flxi_strbuf texts[MOST_TEXTS];
+    FLXI_TRY(flxi_card_of(q->ctx, &c->card, err));
+    c->kernels = flxi_new(&c->arena, flxi_cuda_kernel, q->num_kernels);
+    if (!c->kernels)
+        return flxi_oom(err, "kernels");
+    FLXI_TRY(divide(q, &c->arena, &d, err));
+    if (d.n == 0)
+        return FLX_OK;
+    for (size_t t = 0; t < d.n; t++)
+        flxi_strbuf_init(&texts[t], c->arena.mem);
+    flx_code code = build_texts(c, q, &d, texts, err);
+    for (size_t t = 0; t < d.n; t++)
+        flxi_strbuf_free(&texts[t]);
+    return code;
+}
+
+flx_code flxi_cuda_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
+                                   flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(q->ctx);
+    flxi_device_code *c = flxi_alloc(mem, 1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return flxi_oom(err, "kernels");
+    flxi_arena_init(&c->arena, mem);
+    flx_code code = build(c, q, err);
+    if (code != FLX_OK) {
+        flxi_cuda_free_code(c);
+        return code;
+    }
+    for (size_t i = 0; i < q->num_kernels; i++)
+        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i]};
+    *out = c;
+    return FLX_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_kernel.h: kernels as functions of the card: those of programs, and those of the user. */
+#ifndef FLXI_CUDA_KERNEL_H
+#define FLXI_CUDA_KERNEL_H
+
+#include "backend/cuda/cuda_compile.h"
+#include "emit/kernel_emit.h"
+
+/* More would not fit the parameters of a launch, which are 4096 bytes. */
+enum { FLXI_CUDA_MOST_BUFFERS = 240 };
+
+typedef struct {
+    flxi_cu_function function;
+    flxi_kentry entry;
+    const flx_kernel *kernel;
+} flxi_cuda_kernel;
+
+typedef struct {
+    void *const *data;     /* by buffer - 1; of those that have memory */
+    const uint32_t *count; /* likewise, elements; NULL: as the kernel declares */
+    uint32_t grid[3];
+    flxi_cu_address status, arrivals; /* for kernels that need them */
+} flxi_cuda_launch;
+
+/* NULL, or why the card does not take the kernel. */
+const char *flxi_cuda_refuse_kernel(const flx_kernel *k);
+flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err);
+
+flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_cuda_kernel *k,
+                       const flxi_cuda_launch *l, flx_error *err);
+
+/* What a program's kernels are compiled to; `kernels` has room for them all. */
+flx_code flxi_cuda_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
+                                   flx_error *err);
+void flxi_cuda_free_code(flxi_device_code *c); /* NULL is fine */
+flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err);
+
+/* A flxi_kernel_runner: a dispatch of the user's. */
+flx_code flxi_kernel_run_cuda(const flxi_kdispatch *d, flx_error *err);
+
+#endif

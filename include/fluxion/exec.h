@@ -102,6 +102,9 @@ FLX_API flx_code flx_exec_run_at(flx_exec *e, const void *const *inputs, void *c
 FLX_API flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const void *const *inputs,
                                       void *const *outputs, flx_error *err);
 
+/** Copies the outputs that the last run left on the device (flx_run_options.left_outputs) to the addresses that it was
+    given. No run may be active. */
+FLX_API flx_code flx_exec_fetch(flx_exec *e, flx_error *err);
 /** 1 if flx_exec_run_at() may be given the same memory for this input and this output, by position: the output then
     overwrites the input. 0 when it may not, or types are not static. Any number of pairs may share at once. Listing the
     pairs in flx_compile_options.shares makes sharing possible more often. */

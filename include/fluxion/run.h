@@ -43,6 +43,10 @@ typedef struct flx_run_options {
     double time_limit;    /* seconds after which the run ends with TIMEOUT; 0: none */
     int64_t memory_limit; /* bytes that the run may allocate, results included, else it fails with SIZE; 0: that of the
                              context */
+    /* For flx_exec_run_at_with() on devices with memory of their own; others ignore them. By position, or NULL: */
+    const uint8_t *kept_inputs;  /* not 0: at this address is what the last run of the executable read or, where an
+                                    output has the address too, wrote there: it is on the device already */
+    const uint8_t *left_outputs; /* not 0: stays on the device until flx_exec_fetch(), or until the next run */
 } flx_run_options;
 
 /** Runs `g` on the values given for its inputs and parameters, in any order. Symbolic dimensions take their extents

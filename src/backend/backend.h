@@ -30,6 +30,7 @@
 typedef struct flxi_device flxi_device;
 typedef struct flxi_queue flxi_queue;             /* the device's own; NULL: it needs none */
 typedef struct flxi_device_code flxi_device_code; /* the device's own: what it compiled for a program */
+typedef struct flxi_sequence flxi_sequence;       /* the device's own: steps that were noted to be run again */
 
 /* ---- Nodes that are computed one by one ---- */
 
@@ -272,7 +273,8 @@ struct flxi_device {
     bool uses_host_memory;
     flx_code (*allocate)(flx_context *ctx, size_t nbytes, flxi_device_memory *out, flx_error *err);
     void (*release)(flx_context *ctx, flxi_device_memory *m); /* zeroes are fine */
-    /* To and from the host it returns when the bytes have arrived. */
+    /* It returns when the bytes have arrived in the host's memory, or have been taken from there: they arrive before the
+       next step. */
     flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
 
     /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step has ended when
@@ -287,6 +289,13 @@ struct flxi_device {
     /* All steps of a loop for all parts. A cancelled run may return before the end. */
     flx_code (*run_loop)(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
                          int64_t length);
+    /* Steps that are noted and run again as one. note() gives a queue whose steps are noted instead of run, with their
+       addresses; copies to and from the host are not among them. end_note() closes that queue in any case, and gives the
+       sequence unless `out` is NULL. They have run before, so nothing has to be prepared. NULL: never. */
+    flx_code (*note)(const flxi_device_run *r, flxi_queue **out);
+    flx_code (*end_note)(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out);
+    flx_code (*run_sequence)(const flxi_device_run *r, flxi_sequence *s);
+    void (*free_sequence)(flxi_sequence *s); /* NULL is fine */
     /* Calls fn for 0 … count - 1, in any order, at the same time where the queue has threads, and returns when all have
        returned. Steps that fn runs use no queue. NULL: never. */
     void (*run_apart)(const flxi_device_run *r, int64_t count, void (*fn)(void *user, int64_t i), void *user);

@@ -9,6 +9,7 @@
    mirrors there, and what the host computes or looks at is copied. */
 #include "runtime/run_steps.h"
 
+#include "runtime/mirrors.h"
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
 #include "base/host/stop.h"
@@ -60,15 +61,16 @@ struct flxi_state {
     block **blocks; /* by the number of the routine; NULL before it is met */
     block *main;
     /* If the device has memory of its own: */
-    FLXI_VEC(flxi_device_memory) mirrors;
-    const void **in; /* mirrors of inputs, by leaf; NULL for those that no step reads */
-    void **out;      /* mirrors of outputs */
-    size_t most;     /* bytes of the largest slot … */
-    void *view;      /* … and host memory for it */
+    flxi_mirrors mirrors;
+    size_t most; /* bytes of the largest slot … */
+    void *view;  /* … and host memory for it */
+    /* If the steps can be run again as one: those before the commit, and those from there on. */
+    bool is_notable, has_run;
+    flxi_sequence *sequence[2];
 };
 
 typedef struct {
-    const flxi_state *s;
+    flxi_state *s;
     const flxi_device *device;
     const flxi_run_setup *setup;
     flx_error *err;
@@ -79,18 +81,10 @@ typedef struct {
 
 static flx_code make_block(flxi_state *s, const flxi_routine *l, block **out, flx_error *err);
 
-/* Device memory that lives as long as the state, with these bytes of the host (or NULL). */
-static flx_code make_mirror(flxi_state *s, const void *data, size_t nbytes, void **at, flx_error *err)
+static int64_t scan_length(const flx_graph *g, const flxi_node *n)
 {
-    const flxi_device *device = s->m->device;
-    flxi_device_run run = {.ctx = s->m->ctx, .err = err};
-    flxi_device_memory m;
-    if (!flxi_reserve(s->m->mem, &s->mirrors))
-        return flxi_oom(err, "the state of a run");
-    FLXI_TRY(device->allocate(s->m->ctx, nbytes, &m, err));
-    s->mirrors.at[s->mirrors.n++] = m;
-    *at = m.at;
-    return data && nbytes ? device->copy(&run, m.at, data, nbytes, COPY_TO_DEVICE) : FLX_OK;
+    const scan_attrs *a = flxi_scan_attrs(n);
+    return a->length != FLXI_ABSENT ? a->length : flxi_type_at(g, n->in[a->num_carry + a->num_bcast])->dims[0];
 }
 
 /* Operands and results of an evaluated node, as tensors over slots, or over memory of their own. */
@@ -205,7 +199,7 @@ static flx_code make_block(flxi_state *s, const flxi_routine *l, block **out, fl
         if (slot->segment == SEGMENT_CONST && s->m->device->uses_host_memory)
             b->at[i] = (void *)(uintptr_t)slot->data; /* only ever read */
         else if (slot->segment == SEGMENT_CONST)
-            FLXI_TRY(make_mirror(s, slot->data, slot->nbytes, &b->at[i], err));
+            FLXI_TRY(flxi_mirrors_add(&s->mirrors, s->m->mem, slot->data, slot->nbytes, &b->at[i], err));
     }
     for (uint32_t i = 0; i < l->num_steps; i++)
         FLXI_TRY(make_step(s, l, &l->steps[i], &b->steps[i], err));
@@ -239,26 +233,33 @@ static flx_code make_memory(flxi_state *s, flx_error *err)
 /* Mirrors of the caller's memory, and what the host needs to look at the device's. */
 static flx_code make_mirrors(flxi_state *s, flx_error *err)
 {
-    const flxi_routine *l = s->m->main;
     if (s->m->device->uses_host_memory)
         return FLX_OK;
-    s->in = flxi_new(&s->arena, const void *, l->g->leaves.n);
-    s->out = flxi_new(&s->arena, void *, l->g->outputs.n);
     s->view = flxi_arena_alloc(&s->arena, s->most + 1, 1, 64);
-    if (!s->in || !s->out || !s->view)
-        return flxi_oom(err, "the state of a run");
-    for (uint32_t i = 0; i < l->num_slots; i++) {
-        const flxi_slot *slot = &l->slots[i];
-        void *at;
-        if (slot->segment != SEGMENT_INPUT && slot->segment != SEGMENT_OUTPUT)
-            continue;
-        FLXI_TRY(make_mirror(s, NULL, slot->nbytes, &at, err));
-        if (slot->segment == SEGMENT_INPUT)
-            s->in[slot->index] = at;
-        else
-            s->out[slot->index] = at;
+    return s->view ? flxi_mirrors_bind(&s->mirrors, s->m->main, &s->arena, err) : flxi_oom(err, "the state of a run");
+}
+
+/* Noted steps are kept in memory; longer loops are run step by step. */
+static const int64_t most_noted = 20000;
+
+/* Steps of the device that a run of the routine has, or -1 where the host has a part in it or decides what runs. */
+static int64_t count_noted(const flxi_routine *l)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->num_steps && sum >= 0; i++) {
+        const flxi_step *s = &l->steps[i];
+        const flxi_node *n = flxi_node_at(l->g, s->node);
+        int64_t times = 1, own = 1;
+        bool is_loop = s->kind == STEP_SCAN, is_call = s->kind == STEP_CALL;
+        if (is_loop || is_call)
+            own = s->workers || s->parts > 1 ? -1 : count_noted(s->bodies[0]);
+        else if (s->kind != STEP_KERNEL && s->kind != STEP_ROUTE && s->kind != STEP_COPY)
+            own = -1;
+        if (is_loop)
+            times = scan_length(l->g, n);
+        sum = own < 0 || (own && times > most_noted / own) ? -1 : sum + own * times;
     }
-    return FLX_OK;
+    return sum > most_noted ? -1 : sum;
 }
 
 flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err)
@@ -269,6 +270,8 @@ flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err)
         return flxi_oom(err, "the state of a run");
     s->m = m;
     flxi_arena_init(&s->arena, m->mem);
+    flxi_mirrors_init(&s->mirrors, m->device, m->ctx);
+    s->is_notable = m->device->note && count_noted(m->main) > 0;
     flx_code code = make_memory(s, err);
     s->blocks = flxi_new(&s->arena, block *, m->num_routines);
     if (code == FLX_OK)
@@ -282,15 +285,23 @@ flx_code flxi_state_new(const flxi_program *m, flxi_state **out, flx_error *err)
     return code;
 }
 
+static void free_sequences(flxi_state *s)
+{
+    for (int i = 0; i < 2; i++) {
+        if (s->sequence[i])
+            s->m->device->free_sequence(s->sequence[i]);
+        s->sequence[i] = NULL;
+    }
+}
+
 void flxi_state_free(flxi_state *s)
 {
     if (!s)
         return;
     const flxi_allocator *mem = s->arena.mem;
     const flxi_device *device = s->m->device;
-    for (size_t i = 0; i < s->mirrors.n; i++)
-        device->release(s->m->ctx, &s->mirrors.at[i]);
-    flxi_vec_free(mem, &s->mirrors);
+    free_sequences(s);
+    flxi_mirrors_free(&s->mirrors, mem);
     device->release(s->m->ctx, &s->memory);
     flxi_arena_free(&s->arena);
     flxi_free(mem, s, 1, sizeof *s);
@@ -688,7 +699,7 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
     scan_shape c = {.a = flxi_scan_attrs(n), .results = n->nout, .parts = s->parts ? s->parts : 1};
     c.carries = (uint32_t)c.a->num_carry;
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
-    c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(b->l->g, n->in[c.shared])->dims[0];
+    c.length = scan_length(b->l->g, n);
     for (uint32_t k = 0; c.length == 0 && !c.a->save_trajectory && k < c.carries; k++)
         FLXI_TRY(copy(r, result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k)));
     if (is_chain(r, t, &c))
@@ -828,21 +839,62 @@ static flx_code check_guard(running *r, const block *b)
     return flxi_fail(r->err, FLX_E_NUMERIC, "'%.60s' is not finite", l->g->outputs.at[r->setup->guard - 1].name);
 }
 
-/* The steps that overwrite inputs: nothing stops them, and nothing of them can fail. */
-static flx_code run_commit(running *r, block *b)
+/* Steps [from, to), each watched where that is wanted. */
+static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
 {
     const flxi_routine *l = b->l;
-    FLXI_TRY(flxi_stop_check(r->err));
-    flx_stop *stop = flxi_stop_swap(NULL);
-    flx_code code = FLX_OK;
-    for (uint32_t i = l->commit; code == FLX_OK && i < l->num_steps; i++) {
+    for (uint32_t i = from; i < to; i++) {
         int64_t begin = r->setup->observe ? now_ns() : 0;
-        code = run_step(r, b, i);
+        flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
+        if (code == FLX_OK && r->setup->checks_finite)
+            code = check_finite(r, b, &l->steps[i]);
         if (code == FLX_OK && r->setup->observe)
             code = finish(r);
+        if (code != FLX_OK)
+            return name_step(r, b, i, code);
         if (r->setup->observe)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
+    return FLX_OK;
+}
+
+/* The same, noted as they run for the second time, and as one from then on. What cannot be noted is run. */
+static flx_code run_noted(running *r, block *b, uint32_t from, uint32_t to, flxi_sequence **sequence)
+{
+    if (!r->s->has_run || to - from == 0)
+        return run_range(r, b, from, to);
+    if (!*sequence) {
+        running noting = *r;
+        flx_error why = {0};
+        noting.err = noting.run.err = &why;
+        flx_code code = r->device->note(&noting.run, &noting.run.queue);
+        if (code == FLX_OK) {
+            flxi_queue *queue = noting.run.queue;
+            code = run_range(&noting, b, from, to);
+            noting.run.queue = r->run.queue;
+            flx_code end = r->device->end_note(&noting.run, queue, code == FLX_OK ? sequence : NULL);
+            code = code == FLX_OK ? end : code;
+        }
+        FLXI_TRY(flxi_stop_check(r->err));
+        r->s->is_notable = code == FLX_OK;
+    }
+    return *sequence ? r->device->run_sequence(&r->run, *sequence) : run_range(r, b, from, to);
+}
+
+static flx_code run_main_range(running *r, block *b, uint32_t from, uint32_t to, bool is_commit)
+{
+    bool is_watched = r->setup->observe || r->setup->checks_finite;
+    if (b != r->s->main || !r->s->is_notable || is_watched)
+        return run_range(r, b, from, to);
+    return run_noted(r, b, from, to, &r->s->sequence[is_commit]);
+}
+
+/* The steps that overwrite inputs: nothing stops them, and nothing of them can fail. */
+static flx_code run_commit(running *r, block *b)
+{
+    FLXI_TRY(flxi_stop_check(r->err));
+    flx_stop *stop = flxi_stop_swap(NULL);
+    flx_code code = run_main_range(r, b, b->l->commit, b->l->num_steps, true);
     flxi_stop_swap(stop);
     return code;
 }
@@ -862,18 +914,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         return check_guard(r, b);
     }
     uint32_t end = b == r->s->main ? l->commit : l->num_steps;
-    for (uint32_t i = 0; i < end; i++) {
-        int64_t begin = r->setup->observe ? now_ns() : 0;
-        flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
-        if (code == FLX_OK && r->setup->checks_finite)
-            code = check_finite(r, b, &l->steps[i]);
-        if (code == FLX_OK && r->setup->observe)
-            code = finish(r);
-        if (code != FLX_OK)
-            return name_step(r, b, i, code);
-        if (r->setup->observe)
-            r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
-    }
+    FLXI_TRY(run_main_range(r, b, 0, end, false));
     FLXI_TRY(check_guard(r, b));
     return end < l->num_steps ? run_commit(r, b) : FLX_OK;
 }
@@ -883,20 +924,20 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
 /* On mirrors of the caller's memory. */
 static flx_code run_mirrored(running *r, flxi_state *s, const void *const *inputs, void *const *outputs)
 {
-    const flxi_routine *l = s->main->l;
-    for (uint32_t i = 0; i < l->num_slots; i++) {
-        const flxi_slot *slot = &l->slots[i];
-        if (slot->segment == SEGMENT_INPUT && slot->nbytes)
-            FLXI_TRY(r->device->copy(&r->run, (void *)(uintptr_t)s->in[slot->index], inputs[slot->index], slot->nbytes,
-                                     COPY_TO_DEVICE));
-    }
-    FLXI_TRY(run_block(r, s->main, s->in, s->out));
-    for (uint32_t i = 0; i < l->num_slots; i++) {
-        const flxi_slot *slot = &l->slots[i];
-        if (slot->segment == SEGMENT_OUTPUT && slot->nbytes)
-            FLXI_TRY(r->device->copy(&r->run, outputs[slot->index], s->out[slot->index], slot->nbytes, COPY_TO_HOST));
-    }
-    return FLX_OK;
+    const flx_run_options *o = r->setup->options;
+    bool moved;
+    FLXI_TRY(flxi_mirrors_send(&s->mirrors, &r->run, o ? o->kept_inputs : NULL, inputs, outputs, &moved));
+    if (moved)
+        free_sequences(s);
+    FLXI_TRY(run_block(r, s->main, s->mirrors.in, s->mirrors.out));
+    s->has_run = true;
+    return flxi_mirrors_receive(&s->mirrors, &r->run, o ? o->left_outputs : NULL, outputs);
+}
+
+flx_code flxi_state_fetch(flxi_state *s, flxi_queue *queue, flx_error *err)
+{
+    flxi_device_run run = {.ctx = s->m->ctx, .queue = queue, .err = err};
+    return s->m->device->uses_host_memory ? FLX_OK : flxi_mirrors_fetch(&s->mirrors, &run);
 }
 
 flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *const *inputs, void *const *outputs,
@@ -921,6 +962,8 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
     flx_code code =
         device->uses_host_memory ? run_block(&r, s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
     flx_code last = finish(&r); /* in any case: no step may continue after the run */
+    if (code != FLX_OK || last != FLX_OK)
+        flxi_mirrors_forget(&s->mirrors);
     if (device->end)
         device->end(&r.run);
     if (setup->flushes)

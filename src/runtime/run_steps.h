@@ -30,4 +30,7 @@ typedef struct {
 flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *const *inputs, void *const *outputs,
                         flx_error *err);
 
+/* Copies what runs left on the device (flx_run_options.left_outputs) to where they were to write it. */
+flx_code flxi_state_fetch(flxi_state *s, flxi_queue *queue, flx_error *err);
+
 #endif

@@ -356,6 +356,21 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     return code;
 }
 
+flx_code flx_exec_fetch(flx_exec *e, flx_error *err)
+{
+    if (!e)
+        return flxi_fail(err, FLX_E_USAGE, "flx_exec_fetch: the executable must be given");
+    flx_code code = FLX_OK;
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; i < e->variants.n && code == FLX_OK; i++) {
+        const flxi_tier *t = e->variants.at[i]->on;
+        for (size_t k = 0; k < t->states.n && code == FLX_OK; k++)
+            code = flxi_state_fetch(t->states.at[k], e->queue, err);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return code;
+}
+
 const flxi_program *flxi_exec_program(const flx_exec *e)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&e->lock;

@@ -101,6 +101,72 @@ static flx_code finish(const flxi_device_run *r)
     return FLX_OK;
 }
 
+/* ---- Sequences: graphs of the driver ---- */
+
+struct flxi_sequence {
+    flxi_card *card;
+    flxi_cu_graph_exec graph;
+};
+
+/* A stream of its own: other runs may use the queue meanwhile. */
+static flx_code note(const flxi_device_run *r, flxi_queue **out)
+{
+    FLXI_TRY(open_queue(r->ctx, 1, out, r->err));
+    const flxi_cuda *cu = (*out)->card->cu;
+    flxi_cu_result result = cu->StreamBeginCapture((*out)->stream, FLXI_CU_CAPTURE_THREAD_LOCAL);
+    if (result == FLXI_CU_SUCCESS)
+        return FLX_OK;
+    close_queue(*out);
+    *out = NULL;
+    return flxi_cuda_fail(cu, "cuStreamBeginCapture", result, r->err);
+}
+
+static void free_sequence(flxi_sequence *s)
+{
+    if (!s)
+        return;
+    if (s->graph && s->card->cu->CtxSetCurrent(s->card->context) == FLXI_CU_SUCCESS)
+        s->card->cu->GraphExecDestroy(s->graph);
+    flxi_free(s->card->mem, s, 1, sizeof *s);
+}
+
+static flx_code make_sequence(flxi_card *card, flxi_cu_graph graph, flxi_sequence **out, flx_error *err)
+{
+    flxi_sequence *s = flxi_alloc(card->mem, 1, sizeof *s);
+    if (!s)
+        return flxi_oom(err, "a sequence of steps");
+    s->card = card;
+    flxi_cu_result result = card->cu->GraphInstantiate(&s->graph, graph, 0);
+    if (result != FLXI_CU_SUCCESS) {
+        free_sequence(s);
+        return flxi_cuda_fail(card->cu, "cuGraphInstantiate", result, err);
+    }
+    *out = s;
+    return FLX_OK;
+}
+
+static flx_code end_note(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out)
+{
+    flxi_card *card = queue->card;
+    flxi_cu_graph graph = NULL;
+    flx_code code = FLX_OK;
+    flxi_cu_result result = card->cu->StreamEndCapture(queue->stream, &graph);
+    if (out)
+        code = result == FLXI_CU_SUCCESS && graph ? make_sequence(card, graph, out, r->err)
+                                                  : flxi_cuda_fail(card->cu, "cuStreamEndCapture", result, r->err);
+    if (graph)
+        card->cu->GraphDestroy(graph);
+    close_queue(queue);
+    return code;
+}
+
+static flx_code run_sequence(const flxi_device_run *r, flxi_sequence *s)
+{
+    FLXI_CU_TRY(s->card->cu, r->err, CtxSetCurrent, s->card->context);
+    FLXI_CU_TRY(s->card->cu, r->err, GraphLaunch, s->graph, flxi_card_stream(s->card, r));
+    return FLX_OK;
+}
+
 /* ---- Memory ---- */
 
 static flx_code clear(flxi_card *card, flxi_cu_address at, size_t nbytes, flx_error *err)
@@ -147,9 +213,11 @@ static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_
         FLXI_CU_TRY(card->cu, r->err, MemcpyDtoDAsync, at, source, nbytes, stream);
         return FLX_OK;
     }
-    if (kind == COPY_TO_DEVICE)
+    if (kind == COPY_TO_DEVICE) { /* the driver takes the bytes before it returns, unless the caller pinned them */
         FLXI_CU_TRY(card->cu, r->err, MemcpyHtoDAsync, at, from, nbytes, stream);
-    else
+        if (r->queue)
+            return FLX_OK;
+    } else
         FLXI_CU_TRY(card->cu, r->err, MemcpyDtoHAsync, to, source, nbytes, stream);
     FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, stream);
     return FLX_OK;
@@ -199,4 +267,8 @@ const flxi_device flxi_device_cuda = {
     .finish = finish,
     .run_kernel = run_kernel,
     .run_node = run_node,
+    .note = note,
+    .end_note = end_note,
+    .run_sequence = run_sequence,
+    .free_sequence = free_sequence,
 };

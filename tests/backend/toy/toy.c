@@ -4,11 +4,12 @@
 
 #include <pthread.h>
 
-static atomic_uint_least64_t kernels_run, copies_run, steps_late;
+static atomic_uint_least64_t kernels_run, copies_run, steps_late, sequences_run, sent, received;
 
 toy_counts toy_count(void)
 {
-    return (toy_counts){atomic_load(&kernels_run), atomic_load(&copies_run), atomic_load(&steps_late)};
+    return (toy_counts){atomic_load(&kernels_run),   atomic_load(&copies_run), atomic_load(&steps_late),
+                        atomic_load(&sequences_run), atomic_load(&sent),       atomic_load(&received)};
 }
 
 /* ---- Memory: no address that is given out is one of the host's ---- */
@@ -53,12 +54,18 @@ typedef struct {
 
 enum { MAX_WAITING = 100 };
 
+struct flxi_sequence {
+    const flxi_allocator *mem;
+    FLXI_VEC(waiting) steps;
+};
+
 /* Runs of several threads may share a queue. */
 struct flxi_queue {
     const flxi_allocator *mem;
     pthread_mutex_t lock;
     waiting steps[MAX_WAITING];
     size_t n;
+    flxi_sequence *noted; /* steps go there; or NULL */
 };
 
 static flx_code run_now(const waiting *w, flx_error *err)
@@ -106,6 +113,8 @@ static flx_code enqueue(const flxi_device_run *r, const waiting *w)
     flxi_queue *q = r->queue;
     if (!q)
         return run_now(w, r->err);
+    if (q->noted)
+        return flxi_push(q->mem, &q->noted->steps, *w) ? FLX_OK : flxi_oom(r->err, "the toy's sequence");
     pthread_mutex_lock(&q->lock);
     if (q->n == MAX_WAITING)
         code = run_all(q, r->err);
@@ -142,11 +151,56 @@ static void close_queue(flxi_queue *q)
     flxi_free(q->mem, q, 1, sizeof *q);
 }
 
+static void free_sequence(flxi_sequence *s)
+{
+    if (!s)
+        return;
+    flxi_vec_free(s->mem, &s->steps);
+    flxi_free(s->mem, s, 1, sizeof *s);
+}
+
+static flx_code note(const flxi_device_run *r, flxi_queue **out)
+{
+    const flxi_allocator *mem = flxi_context_mem(r->ctx);
+    flx_code code = open_queue(r->ctx, 1, out, r->err);
+    if (code != FLX_OK)
+        return code;
+    (*out)->noted = flxi_alloc(mem, 1, sizeof *(*out)->noted);
+    if ((*out)->noted) {
+        (*out)->noted->mem = mem;
+        return FLX_OK;
+    }
+    close_queue(*out);
+    *out = NULL;
+    return flxi_oom(r->err, "the toy's sequence");
+}
+
+static flx_code end_note(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out)
+{
+    (void)r;
+    if (out)
+        *out = queue->noted;
+    else
+        free_sequence(queue->noted);
+    close_queue(queue);
+    return FLX_OK;
+}
+
+static flx_code run_sequence(const flxi_device_run *r, flxi_sequence *s)
+{
+    flx_code code = FLX_OK;
+    for (size_t i = 0; code == FLX_OK && i < s->steps.n; i++)
+        code = enqueue(r, &s->steps.at[i]);
+    atomic_fetch_add(&sequences_run, 1);
+    return code;
+}
+
 static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind)
 {
     if (kind == COPY_WITHIN)
         return enqueue(r, &(waiting){.nbytes = nbytes, .data = {(void *)(uintptr_t)from, to}});
     flx_code code = finish(r);
+    atomic_fetch_add(kind == COPY_TO_DEVICE ? &sent : &received, 1);
     if (code == FLX_OK && kind == COPY_TO_DEVICE)
         memcpy(real(to), from, nbytes);
     else if (code == FLX_OK)
@@ -216,4 +270,8 @@ const flxi_device toy_device = {
     .copy = copy,
     .finish = finish,
     .run_kernel = run_kernel,
+    .note = note,
+    .end_note = end_note,
+    .run_sequence = run_sequence,
+    .free_sequence = free_sequence,
 };

@@ -12,9 +12,10 @@ extern const flxi_device toy_device;
 
 enum { TOY_BUFFERS = 6 };
 
-/* Steps that all queues ran so far, and how many of them waited for a while. */
+/* Steps that all queues ran so far, and how many of them waited for a while; sequences; copies from and to the
+   host. */
 typedef struct {
-    uint64_t kernels, copies, late;
+    uint64_t kernels, copies, late, sequences, sent, received;
 } toy_counts;
 
 toy_counts toy_count(void);

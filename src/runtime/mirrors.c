@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mirrors.c: see mirrors.h. */
+#include "runtime/mirrors.h"
+
+void flxi_mirrors_init(flxi_mirrors *m, const flxi_device *device, flx_context *ctx)
+{
+    *m = (flxi_mirrors){.device = device, .ctx = ctx};
+}
+
+void flxi_mirrors_free(flxi_mirrors *m, const flxi_allocator *mem)
+{
+    for (size_t i = 0; i < m->memory.n; i++)
+        m->device->release(m->ctx, &m->memory.at[i]);
+    flxi_vec_free(mem, &m->memory);
+}
+
+flx_code flxi_mirrors_add(flxi_mirrors *m, const flxi_allocator *mem, const void *data, size_t nbytes, void **at,
+                          flx_error *err)
+{
+    flxi_device_run run = {.ctx = m->ctx, .err = err};
+    flxi_device_memory made;
+    if (!flxi_reserve(mem, &m->memory))
+        return flxi_oom(err, "the state of a run");
+    FLXI_TRY(m->device->allocate(m->ctx, nbytes, &made, err));
+    m->memory.at[m->memory.n++] = made;
+    *at = made.at;
+    return data && nbytes ? m->device->copy(&run, made.at, data, nbytes, COPY_TO_DEVICE) : FLX_OK;
+}
+
+static bool make_tables(flxi_mirrors *m, const flxi_routine *l, flxi_arena *arena)
+{
+    size_t in = m->num_in = l->g->leaves.n, out = m->num_out = l->g->outputs.n;
+    m->in = flxi_new(arena, const void *, in);
+    m->in_bytes = flxi_new(arena, size_t, in);
+    m->held = flxi_new(arena, const void *, in);
+    m->last_in = flxi_new(arena, const void *, in);
+    m->out = flxi_new(arena, void *, out);
+    m->own = flxi_new(arena, void *, out);
+    m->out_bytes = flxi_new(arena, size_t, out);
+    m->left = flxi_new(arena, void *, out);
+    m->last_out = flxi_new(arena, void *, out);
+    return m->in && m->in_bytes && m->held && m->last_in && m->out && m->own && m->out_bytes && m->left && m->last_out;
+}
+
+flx_code flxi_mirrors_bind(flxi_mirrors *m, const flxi_routine *l, flxi_arena *arena, flx_error *err)
+{
+    if (!make_tables(m, l, arena))
+        return flxi_oom(err, "the state of a run");
+    for (uint32_t i = 0; i < l->num_slots; i++) {
+        const flxi_slot *slot = &l->slots[i];
+        void *at;
+        if (slot->segment != SEGMENT_INPUT && slot->segment != SEGMENT_OUTPUT)
+            continue;
+        FLXI_TRY(flxi_mirrors_add(m, arena->mem, NULL, slot->nbytes, &at, err));
+        if (slot->segment == SEGMENT_INPUT) {
+            m->in[slot->index] = at;
+            m->in_bytes[slot->index] = slot->nbytes;
+        } else {
+            m->out[slot->index] = m->own[slot->index] = at;
+            m->out_bytes[slot->index] = slot->nbytes;
+        }
+    }
+    return FLX_OK;
+}
+
+/* An output that the caller puts where an input is has the input's memory here too. */
+static bool place_outputs(flxi_mirrors *m, const void *const *inputs, void *const *outputs)
+{
+    bool moved = false;
+    size_t in = m->num_in * sizeof *inputs, out = m->num_out * sizeof *outputs;
+    if ((!in || memcmp(m->last_in, inputs, in) == 0) && (!out || memcmp(m->last_out, outputs, out) == 0))
+        return false;
+    for (size_t k = 0; k < m->num_out; k++) {
+        void *at = m->own[k];
+        for (size_t i = 0; i < m->num_in && m->out_bytes[k]; i++)
+            if (inputs[i] == outputs[k] && m->in[i] && m->in_bytes[i] == m->out_bytes[k])
+                at = (void *)(uintptr_t)m->in[i];
+        moved |= at != m->out[k];
+        m->out[k] = at;
+        m->last_out[k] = outputs[k];
+    }
+    if (in)
+        memcpy(m->last_in, inputs, in);
+    return moved;
+}
+
+flx_code flxi_mirrors_send(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *kept, const void *const *inputs,
+                           void *const *outputs, bool *moved)
+{
+    *moved = place_outputs(m, inputs, outputs);
+    for (size_t i = 0; i < m->num_in; i++) {
+        if (!m->in_bytes[i] || (kept && kept[i] && m->held[i] == inputs[i]))
+            continue;
+        m->held[i] = NULL;
+        FLXI_TRY(m->device->copy(r, (void *)(uintptr_t)m->in[i], inputs[i], m->in_bytes[i], COPY_TO_DEVICE));
+        m->held[i] = inputs[i];
+    }
+    return FLX_OK;
+}
+
+flx_code flxi_mirrors_receive(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *left, void *const *outputs)
+{
+    for (size_t k = 0; k < m->num_out; k++) {
+        m->left[k] = left && left[k] ? outputs[k] : NULL;
+        if (!m->left[k] && m->out_bytes[k])
+            FLXI_TRY(m->device->copy(r, outputs[k], m->out[k], m->out_bytes[k], COPY_TO_HOST));
+    }
+    return FLX_OK;
+}
+
+void flxi_mirrors_forget(flxi_mirrors *m)
+{
+    for (size_t i = 0; i < m->num_in; i++)
+        m->held[i] = NULL;
+    for (size_t k = 0; k < m->num_out; k++)
+        m->left[k] = NULL;
+}
+
+flx_code flxi_mirrors_fetch(flxi_mirrors *m, const flxi_device_run *r)
+{
+    for (size_t k = 0; k < m->num_out; k++) {
+        if (m->left[k] && m->out_bytes[k])
+            FLXI_TRY(m->device->copy(r, m->left[k], m->out[k], m->out_bytes[k], COPY_TO_HOST));
+        m->left[k] = NULL;
+    }
+    return FLX_OK;
+}

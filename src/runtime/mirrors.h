@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mirrors.h: memory of a device for what is in memory of the host: constants, inputs and outputs of a program. It is
+   allocated once. What a caller says has not changed is not sent again, and what it does not want yet stays. */
+#ifndef FLXI_MIRRORS_H
+#define FLXI_MIRRORS_H
+
+#include "compile/program.h"
+
+typedef struct {
+    const flxi_device *device;
+    flx_context *ctx;
+    FLXI_VEC(flxi_device_memory) memory;
+    size_t num_in, num_out;
+    const void **in;      /* by leaf; NULL for those that no step reads */
+    void **out;           /* by output: its own memory, or that of an input with which it shares */
+    void **own;           /* by output: its own memory */
+    size_t *in_bytes;     /* by leaf … */
+    size_t *out_bytes;    /* … and by output */
+    const void **held;    /* by leaf: the address of the host whose elements are here; NULL: none are */
+    void **left;          /* by output: the address of the host that it has yet to be copied to; NULL: none */
+    const void **last_in; /* of the last run … */
+    void **last_out;
+} flxi_mirrors;
+
+void flxi_mirrors_init(flxi_mirrors *m, const flxi_device *device, flx_context *ctx);
+void flxi_mirrors_free(flxi_mirrors *m, const flxi_allocator *mem);
+
+/* Device memory that lives as long as the mirrors, with these bytes of the host (or NULL). */
+flx_code flxi_mirrors_add(flxi_mirrors *m, const flxi_allocator *mem, const void *data, size_t nbytes, void **at,
+                          flx_error *err);
+/* For the inputs and outputs of a routine; tables are in `arena`. */
+flx_code flxi_mirrors_bind(flxi_mirrors *m, const flxi_routine *l, flxi_arena *arena, flx_error *err);
+
+/* Before a run; *moved: addresses differ from those of the run before. `kept` by leaf, or NULL: elements that are here
+   already need not be sent. */
+flx_code flxi_mirrors_send(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *kept, const void *const *inputs,
+                           void *const *outputs, bool *moved);
+/* After it. `left` by output, or NULL: what stays here until flxi_mirrors_fetch(). */
+flx_code flxi_mirrors_receive(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *left, void *const *outputs);
+/* After a run that failed: what is here means nothing. */
+void flxi_mirrors_forget(flxi_mirrors *m);
+flx_code flxi_mirrors_fetch(flxi_mirrors *m, const flxi_device_run *r);
+
+#endif

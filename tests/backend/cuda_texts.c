@@ -78,6 +78,14 @@ static void flush(void)
     free(is_call);
 }
 
+/* Which ops the host computes, with the effort "report". */
+static void report_host_steps(const flxi_program *m)
+{
+    for (uint32_t i = 0; effort(EFFORT_report) && i < m->main->num_steps; i++)
+        if (m->main->steps[i].kind == STEP_EVALUATE)
+            printf("on the host: %s\n", flxi_ops[flxi_node_at(m->main->g, m->main->steps[i].node)->op].name);
+}
+
 static void make_program(const flx_graph *g, const char *about)
 {
     flx_error err = {0};
@@ -85,6 +93,7 @@ static void make_program(const flx_graph *g, const char *about)
     flxi_program *m = &now.programs[now.num_programs++];
     flxi_program_init(m, now.ctx, &flxi_device_cuda, &o);
     CHECK_MSG(flxi_routine_compile(m, g, &m->main, &err) == FLX_OK, "%s: %s", about, err.message);
+    report_host_steps(m);
     for (size_t k = 0; k < m->kernels.n; k++)
         CHECK_MSG(flxi_cuda_check_kernel(m->kernels.at[k].kernel, &err) == FLX_OK, "%s: %s", about, err.message);
     now.num_kernels += m->kernels.n;

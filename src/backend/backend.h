@@ -77,6 +77,9 @@ typedef struct {
     uint32_t width;     /* of maps, and of the workgroups that have a long row alone */
     int64_t long_row;   /* elements of such a row … */
     int64_t fewer_rows; /* … or a quarter of that, where there are fewer rows than this */
+    int64_t across;     /* rows that are not contiguous, where there are fewer, have several invocations each */
+    uint32_t times;     /* elements of an invocation … */
+    int64_t large_map;  /* … of maps with at least as many elements */
 } flxi_kernel_form;
 
 /* ---- Chains ---- */

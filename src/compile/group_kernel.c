@@ -10,8 +10,9 @@
               elements to sums in memory;
      serial   all other folds: an invocation for each row, which walks along the row.
 
-   A device may want other forms (flxi_kernel_form): workgroups along one axis, a subgroup for each of several rows, and
-   for long rows several subgroups, which fold through memory of the workgroup.
+   A device may want other forms (flxi_kernel_form): workgroups along one axis; several elements for each invocation of a
+   map; a subgroup for each of several rows; and for long rows, and for those that are not contiguous, several
+   invocations that fold through memory of the workgroup.
 
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
    the folds of that phase want, and stores the elements that are known by then. Elements are computed again in each
@@ -25,7 +26,7 @@
 #include <stdio.h>
 
 /* Workgroups of maps; the emitter makes one loop of a line of them. */
-enum { MAP_WIDTH = 256, MIN_LANES = 8, MAX_LANES = 16 };
+enum { MAP_WIDTH = 256, MIN_LANES = 8, MAX_LANES = 16, MOST_TIMES = 8 };
 
 typedef struct {
     uint32_t value;
@@ -55,6 +56,8 @@ typedef struct {
     const flxi_allocator *mem;
     uint32_t lanes;                /* of a row; 0: an invocation has rows of its own */
     uint32_t rows;                 /* of a workgroup, at the same time */
+    bool is_across;                /* neighbouring invocations have neighbouring rows; their lanes are the second axis */
+    uint32_t place;                /* … and this is their place in the workgroup: an expression */
     const flx_kernel *declared;    /* the same kernel before: its buffers come first, in their order; or NULL */
     flxi_group_kernel *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
@@ -259,18 +262,28 @@ static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
 
 /* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is
    written: a result may take the memory of another's operand. */
+static void visit_stored(writer *w, flxi_level level, int phase, bool writes)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
+        if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
+            continue;
+        flxi_kindex at = index_for(w, value, level);
+        flxi_kval x = element_of(w, value, &at);
+        if (writes)
+            store(w, value, at.flat, x);
+    }
+}
+
+static void compute_stored(writer *w, flxi_level level, int phase)
+{
+    visit_stored(w, level, phase, false);
+}
+
 static void store_all(writer *w, flxi_level level, int phase)
 {
-    for (int writes = 0; writes < 2; writes++)
-        for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-            uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
-            if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
-                continue;
-            flxi_kindex at = index_for(w, value, level);
-            flxi_kval x = element_of(w, value, &at);
-            if (writes)
-                store(w, value, at.flat, x);
-        }
+    compute_stored(w, level, phase);
+    visit_stored(w, level, phase, true);
 }
 
 /* ---- Indices ---- */
@@ -342,10 +355,59 @@ static void set_line_index(writer *w, int axis, uint32_t o, uint32_t i)
         w->element.dim[k] = u32(w, 0);
 }
 
+/* Elements base, base + width …: all are computed before the first is stored, so that all are read at once. */
+static void write_elements(writer *w, uint32_t base, uint32_t width, uint32_t times)
+{
+    flxi_express e = emitter(w);
+    uint32_t at[MOST_TIMES];
+    for (uint32_t j = 0; j < times; j++) {
+        at[j] = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), flxi_ku_add(&e, base, u32(w, (int64_t)j * width)));
+        at[j] = flxi_kb_var(w->k, at[j]);
+    }
+    for (uint32_t j = 0; j < times; j++) {
+        w->element = (flxi_kindex){.flat = at[j]};
+        compute_stored(w, LEVEL_ELEMENT, -1);
+    }
+    for (uint32_t j = 0; j < times; j++) {
+        w->element = (flxi_kindex){.flat = at[j]};
+        store_all(w, LEVEL_ELEMENT, -1);
+    }
+}
+
+/* A workgroup has `times` lines of its width; the last one may have fewer elements, one at a time. */
+static void write_large_map(writer *w, int64_t count)
+{
+    flxi_express e = emitter(w);
+    uint32_t width = w->k->k->size[0], times = w->f->form->times;
+    int64_t each = (int64_t)width * times, full = count / each;
+    uint32_t group = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 0), own = bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
+    w->out->grid[0] = (uint32_t)((count + each - 1) / each);
+    open_guarded(w, group, full);
+    write_elements(w, flxi_ku_add(&e, flxi_ku_mul(&e, group, each), own), width, times);
+    flxi_kb_end(w->k);
+    w->known.n = 0;
+    if (count % each == 0)
+        return;
+    flxi_kb_if(w->k, flxi_kb_binary(w->k, KBIN_eq, group, u32(w, full)));
+    uint32_t line = flxi_kb_var(w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "j"), u32(w, 0), u32(w, times)));
+    uint32_t at = flxi_ku_add(&e, flxi_ku_add(&e, flxi_ku_mul(&e, line, width), own), u32(w, full * each));
+    at = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), at));
+    open_guarded(w, at, count);
+    w->element = (flxi_kindex){.flat = at};
+    store_all(w, LEVEL_ELEMENT, -1);
+    flxi_kb_end(w->k);
+    flxi_kb_end(w->k);
+    flxi_kb_end(w->k);
+}
+
 static void write_map(writer *w)
 {
     int axis = line_axis(w);
     int64_t count = flxi_static_extent(&w->anchor, 0, w->anchor.rank), line = axis >= 0 ? w->anchor.dims[axis] : count;
+    if (w->f->form && count >= w->f->form->large_map) {
+        write_large_map(w, count);
+        return;
+    }
     uint32_t i = bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
     w->element.flat = i;
     w->out->grid[0] = blocks(line, w->k->k->size[0]);
@@ -636,6 +698,27 @@ static uint32_t shared_buffer(writer *w, uint32_t like, uint32_t count)
     return flxi_kb_buffer(w->k, &b);
 }
 
+/* Neighbouring rows are in neighbouring invocations: the lanes of a row are ACROSS elements apart. */
+enum { ACROSS = 32 };
+
+/* Each lane leaves what it has in the workgroup's memory; then all lanes of the row fold these parts in order. */
+static flxi_kval fold_across(writer *w, const running_fold *f, flxi_kval x, uint32_t lane)
+{
+    flxi_express e = emitter(w);
+    uint32_t re = shared_buffer(w, x.re, w->lanes * ACROSS), im = x.im ? shared_buffer(w, x.im, w->lanes * ACROSS) : 0;
+    uint32_t own = flxi_ku_add(&e, flxi_ku_mul(&e, lane, ACROSS), w->place);
+    flxi_kb_store(w->k, re, own, x.re);
+    if (im)
+        flxi_kb_store(w->k, im, own, x.im);
+    flxi_kb_barrier(w->k, FLX_KERNEL_ACQ_REL);
+    for (uint32_t i = 0; i < w->lanes; i++) {
+        uint32_t at = flxi_ku_add(&e, w->place, u32(w, (int64_t)i * ACROSS));
+        flxi_kval part = named(w, (flxi_kval){flxi_kb_load(w->k, re, at), im ? flxi_kb_load(w->k, im, at) : 0});
+        x = i == 0 ? part : named(w, flxi_express_join(w->g, w->k, f->node, x, part));
+    }
+    return x;
+}
+
 /* Each subgroup leaves what it has in the workgroup's memory; then all fold these parts in order. */
 static flxi_kval fold_subgroups(writer *w, const running_fold *f, flxi_kval x, uint32_t lane)
 {
@@ -662,6 +745,8 @@ static flxi_kval fold_lanes(writer *w, const running_fold *f, uint32_t lane)
 {
     flxi_express e = emitter(w);
     flxi_kval x = accumulator(w, f);
+    if (w->is_across)
+        return w->declared ? fold_across(w, f, x, lane) : x;
     uint32_t width = subgroup_lanes(w), own = width < w->lanes ? flxi_ku_mod(&e, lane, width) : lane;
     for (uint32_t d = width / 2; d > 0; d /= 2) {
         uint32_t from = flxi_kb_binary(w->k, KBIN_bit_xor, own, u32(w, d));
@@ -750,7 +835,7 @@ static void loop_over_row(writer *w, const row_frame *r, int phase)
 static void write_phases(writer *w, const row_frame *r)
 {
     int last = find_phases(w);
-    if (w->lanes && w->group->space.extent <= most_kept_extent)
+    if (w->lanes && !w->is_across && w->group->space.extent <= most_kept_extent)
         find_kept(w, last);
     for (int phase = 0; phase <= last; phase++) {
         compute_rows(w, phase);
@@ -832,6 +917,29 @@ static void write_lanes(writer *w)
     flxi_kb_end(w->k);
 }
 
+/* Rows past the last one are the last one again, so that all invocations reach the barriers. */
+static void write_across(writer *w)
+{
+    flxi_express e = emitter(w);
+    const flxi_space *s = &w->group->space;
+    row_frame r = find_frame(w);
+    int64_t rows = flxi_space_rows(s);
+    w->place = bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
+    r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 1);
+    uint32_t group = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 0);
+    w->out->grid[0] = blocks(rows, ACROSS);
+    open_guarded(w, group, w->out->grid[0]); /* always true; it bounds the indices */
+    uint32_t i = flxi_ku_add(&e, flxi_ku_mul(&e, group, ACROSS), w->place);
+    if (rows % ACROSS)
+        i = flxi_kb_binary(w->k, KBIN_min, i, u32(w, rows - 1));
+    i = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), i));
+    r.outer = s->outer == 1 ? u32(w, 0) : flxi_ku_div(&e, i, s->inner);
+    r.inner = s->outer == 1 ? i : flxi_ku_mod(&e, i, s->inner);
+    set_row(w, &r);
+    write_phases(w, &r);
+    flxi_kb_end(w->k);
+}
+
 static void write_serial(writer *w)
 {
     flxi_express e = emitter(w);
@@ -888,6 +996,8 @@ static void write_group(writer *w)
 {
     if (!w->group->has_rows)
         write_map(w);
+    else if (w->is_across)
+        write_across(w);
     else if (w->lanes)
         write_lanes(w);
     else
@@ -910,12 +1020,13 @@ static flx_code lower(writer *w, flx_error *err)
     snprintf(name, sizeof name, "%.40s_%u", flxi_ops[last->op].name, w->group->num_nodes);
     if (!w->group->has_rows)
         w->anchor = *find_anchor(w);
-    const uint32_t size[3] = {w->lanes ? w->lanes : width_of(w), w->rows, 1};
+    const uint32_t along[3] = {w->lanes ? w->lanes : width_of(w), w->rows, 1}, across[3] = {ACROSS, w->lanes, 1};
+    const uint32_t *size = w->is_across ? across : along;
     w->k = flxi_kb_new(w->g->ctx, name, size, err);
     if (!w->k)
         return FLX_E_OOM;
     w->out->grid[0] = w->out->grid[1] = w->out->grid[2] = 1;
-    w->out->lanes = subgroup_lanes(w);
+    w->out->lanes = w->is_across ? 0 : subgroup_lanes(w);
     declare_again(w);
     write_group(w);
     w->out->kernel = flxi_kb_finish(w->k, err);
@@ -963,22 +1074,37 @@ static bool is_long(const writer *w)
     return w->group->space.extent >= least && has_plain_folds(w);
 }
 
-/* Subgroups have rows of their own, or a workgroup has a long one; its memory is declared after that of values. */
+/* How many lanes a row that is not contiguous has, so that there are about as many invocations as wanted; 0: it is
+   walked by one. */
+static uint32_t lanes_across(const writer *w)
+{
+    const flxi_space *s = &w->group->space;
+    uint32_t lanes = 1;
+    if (!w->group->has_rows || s->outer == 0 || s->inner < 2 || !has_plain_folds(w))
+        return 0;
+    while (lanes < 32 && s->extent >= 4 * (int64_t)lanes && flxi_space_rows(s) * lanes < w->f->form->across)
+        lanes *= 2;
+    return lanes > 1 ? lanes : 0;
+}
+
+/* Subgroups have rows of their own, or a workgroup has some; its memory is declared after that of values. */
 static flx_code lower_for_form(writer *w, flx_error *err)
 {
     const flxi_kernel_form *form = w->f->form;
     bool has_lanes = w->group->has_rows && runs_along_lanes(w);
-    w->lanes = has_lanes ? form->lanes : 0;
+    uint32_t across = has_lanes ? 0 : lanes_across(w);
+    w->is_across = across > 0;
+    w->lanes = has_lanes ? form->lanes : across;
     w->rows = has_lanes && !is_long(w) ? form->rows : 1;
     while (w->group->space.outer % w->rows)
         w->rows /= 2;
     FLXI_TRY(lower(w, err));
-    if (!has_lanes || !is_long(w))
+    if (!across && (!has_lanes || !is_long(w)))
         return FLX_OK;
     flx_kernel *before = w->out->kernel;
     forget(w);
     w->declared = before;
-    w->lanes = form->width;
+    w->lanes = across ? across : form->width;
     flx_code code = lower(w, err);
     flx_kernel_release(before);
     return code;

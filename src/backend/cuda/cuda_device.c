@@ -11,8 +11,16 @@ static const char *why_missing(void)
     return flxi_cuda_driver(NULL) ? NULL : "there is no NVIDIA card with a driver for CUDA 12 or later here";
 }
 
-/* A warp for a row; a block for a long one. Measured on an H200: rows of 1024 elements are as fast either way. */
-static const flxi_kernel_form form = {.lanes = 32, .rows = 8, .width = 256, .long_row = 4096, .fewer_rows = 4096};
+/* A warp for a row; a block for a long one; 32 columns for a block. Measured on an H200: rows of 1024 elements are as
+   fast by warps as by blocks, and four elements of a large map in flight make up for loads that are not vectors. */
+static const flxi_kernel_form form = {.lanes = 32,
+                                      .rows = 8,
+                                      .width = 256,
+                                      .long_row = 4096,
+                                      .fewer_rows = 4096,
+                                      .across = 1 << 17,
+                                      .times = 4,
+                                      .large_map = 1 << 20};
 
 /* ---- Nodes ---- */
 

@@ -211,7 +211,14 @@ static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_
 /* ---- Kernels and nodes ---- */
 
 /* The forms of a card, small enough that the samples of ops have all of them. */
-static const flxi_kernel_form form = {.lanes = 4, .rows = 2, .width = 8, .long_row = 24, .fewer_rows = 2};
+static const flxi_kernel_form form = {.lanes = 4,
+                                      .rows = 2,
+                                      .width = 8,
+                                      .long_row = 24,
+                                      .fewer_rows = 2,
+                                      .across = 64,
+                                      .times = 2,
+                                      .large_map = 40};
 
 static const char *refuse_kernel(const flx_kernel *k)
 {

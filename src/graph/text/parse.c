@@ -123,14 +123,26 @@ uint32_t flxi_find_value(const flxi_reader *r, const char *s, size_t n)
     return 0;
 }
 
+/* A parameter that is declared in the body, as in other languages, is the usual reason. */
+static flx_code fail_reserved(flxi_reader *r, const flxi_token *t)
+{
+    bool is_param = t->n == 5 && memcmp(t->s, "param", 5) == 0;
+    char text[60];
+    flxi_printable(text, sizeof text, t->s, t->n);
+    return flxi_fail_at(r, t->s, FLX_E_SYNTAX,
+                        is_param ? "parameters are declared with the inputs: graph f(x: f32[3], param w: f32[3]) { … }"
+                                 : "choose another name",
+                        "'%s' is a reserved word", text);
+}
+
 static flx_code check_new_name(flxi_reader *r, const flxi_token *t)
 {
     char text[60];
     if (t->kind != TOKEN_NAME)
         return flxi_expected(r, "a name");
-    flxi_printable(text, sizeof text, t->s, t->n);
     if (!flxi_is_name(t->s, t->n))
-        return flxi_fail_at(r, t->s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
+        return fail_reserved(r, t);
+    flxi_printable(text, sizeof text, t->s, t->n);
     if (flxi_find_value(r, t->s, t->n))
         return flxi_fail_at(r, t->s, FLX_E_DUP_NAME, "each name is defined once: give the new value a name of its own",
                             "the name '%s' is defined twice", text);
@@ -464,9 +476,9 @@ static flx_code add_entry(flxi_parser *p, flxi_reader *r, entry *e)
     const flxi_allocator *mem = &p->ctx->mem;
     char text[60];
     const char *what = e->kernel ? "kernel" : "graph";
-    flxi_printable(text, sizeof text, e->name.s, e->name.n);
     if (!flxi_is_name(e->name.s, e->name.n))
-        return flxi_fail_at(r, e->name.s, FLX_E_SYNTAX, NULL, "'%s' is a reserved word", text);
+        return fail_reserved(r, &e->name);
+    flxi_printable(text, sizeof text, e->name.s, e->name.n);
     const entry *other = find_entry(p, &e->name);
     if (other)
         return flxi_fail_at(r, e->name.s, FLX_E_DUP_NAME,

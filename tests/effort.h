@@ -18,8 +18,8 @@
     X(random_kernels, 100, 600, 100000, 150, "random kernels that must obey all laws")                           \
     X(optimised_kernels, 50, 150, 1500, 60, "random kernels that go through each optimisation")                  \
     X(emitted_kernels, 20, 60, 400, 20, "random kernels compiled as scalar C and as vectors")                    \
-    X(compiled_graphs, 12, 36, 60, 8, "random graphs that are compiled")                                         \
-    X(compiled_share, 8, 3, 1, 16, "of samples and oracle cases that are compiled, times the share of the test") \
+    X(compiled_graphs, 12, 24, 60, 8, "random graphs that are compiled")                                         \
+    X(compiled_share, 8, 5, 1, 16, "of samples and oracle cases that are compiled, times the share of the test") \
     X(compiled_all, 0, 0, 1, 0, "1: every case is compiled, in every way")                                       \
     X(compiled_way, 0, 0, 0, 0, "1 and up: only the way of that position in runtime/compiled_ways.h")            \
     X(laws_share, 8, 1, 1, 28, "of the samples of every op that must obey the laws of derivatives and batches")  \

@@ -29,8 +29,11 @@ enum {
                                    a run that fails leaves them as they were */
     FLX_COMPILE_SPECIALISE = 64, /* extents that are found when running are compiled separately at once, instead of
                                     sharing their machine code: the compiler runs for each */
-    FLX_COMPILE_GENERAL = 128    /* the machine code for the extents of `dims` serves others too: for a program that
+    FLX_COMPILE_GENERAL = 128,   /* the machine code for the extents of `dims` serves others too: for a program that
                                     runs few times, whose extents are different the next time */
+    FLX_COMPILE_LAZY = 256       /* a small graph begins as with FLX_COMPILE_INTERPRET, ready in milliseconds; once its
+                                    runs have taken longer than a compiler would, one starts in the background.
+                                    Others are compiled at once */
 };
 
 typedef enum flx_cache_mode {

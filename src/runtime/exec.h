@@ -37,6 +37,7 @@ typedef struct {
     flxi_tier later;  /* what `thread` compiles meanwhile: FLX_COMPILE_BACKGROUND, or code for these extents alone */
     pthread_t thread;
     bool has_thread;
+    bool is_lazy;    /* the first tier is without machine code, until its runs have taken long */
     bool is_general; /* the first tier has code for all extents, and a later one may have code for these alone */
     flx_stop stop;   /* of the thread */
     /* Guarded by the executable's lock: */
@@ -44,7 +45,7 @@ typedef struct {
     bool is_compiling; /* the thread is at work */
     flx_error failure; /* why there is no later tier although one was wanted */
     bool is_specialising;
-    int64_t run_ns; /* that runs of general code took, until it is specialised */
+    int64_t run_ns; /* that runs of the first tier took, where a later one may follow */
     uint32_t users; /* runs in progress */
     bool is_pinned; /* the caller has texts of its steps, which live as long as the executable */
     uint64_t last_use;
@@ -92,7 +93,8 @@ size_t flxi_exec_held_bytes(const flx_exec *e);
 /* All flags of flx_compile_options. */
 enum {
     FLXI_COMPILE_FLAGS = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
-                         FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL
+                         FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL |
+                         FLX_COMPILE_LAZY
 };
 
 /* Reads and checks the options of compiling `g` that a user gave to `function`. */

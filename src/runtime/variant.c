@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "compile/budget/fit_memory.h"
 #include "compile/log_program.h"
+#include "graph/op/work.h"
 #include "runtime/caller_memory.h"
 #include "runtime/exec.h"
 
@@ -107,17 +108,37 @@ static flx_code check_memory(const flxi_program *p, const flx_compile_options *o
                           "a run needs %zu bytes, more than the limit of %lld", need, (long long)o->memory_limit);
 }
 
+/* Whether the reference evaluator computes the graph sooner than a compiler starts: few ops without bodies, on little
+   data. Decided by the graph alone. */
+static bool is_small(const flx_graph *g)
+{
+    enum { MOST_NODES = 64, MOST_BYTES = 1 << 18, MOST_FLOPS = 1 << 20 };
+    flxi_work sum = {0};
+    for (uint32_t i = 0; i < g->node_count && g->node_count <= MOST_NODES; i++) {
+        const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
+        flxi_work one = flxi_node_work(g, i);
+        if (op->rules->bodies || op->op_class == CLASS_CONTROL || !flxi_has_work(op))
+            return false;
+        sum.flops = flxi_plus(sum.flops, one.flops);
+        sum.bytes = flxi_plus(sum.bytes, one.bytes);
+    }
+    return g->node_count <= MOST_NODES && sum.bytes <= MOST_BYTES && sum.flops <= MOST_FLOPS;
+}
+
 static flx_code make_tiers(flxi_variant *v, flx_error *err)
 {
     const flx_compile_options *o = &v->exec->options;
     flx_compile_options plain = *o;
     plain.flags |= FLX_COMPILE_INTERPRET;
-    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && !(o->flags & FLX_COMPILE_INTERPRET) && !o->memory_budget;
+    bool has_tiers = !(o->flags & FLX_COMPILE_INTERPRET) && !o->memory_budget;
+    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && has_tiers;
+    v->is_lazy = (o->flags & FLX_COMPILE_LAZY) && has_tiers && !is_later && !o->dump_dir && is_small(v->g);
     v->on = &v->first;
     v->is_general = v->exec->g->symbols.n && !o->dump_dir && !o->memory_budget &&
                     !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE)) &&
                     (!v->exec->is_fixing || (o->flags & FLX_COMPILE_GENERAL));
-    FLXI_TRY(compile_program(v, v->is_general && !is_later, is_later ? &plain : o, &v->first.program, err));
+    bool is_plain = is_later || v->is_lazy;
+    FLXI_TRY(compile_program(v, v->is_general && !is_plain, is_plain ? &plain : o, &v->first.program, err));
     FLXI_TRY(check_memory(&v->first.program, o, err));
     FLXI_TRY(flxi_stop_check(err));
     if (!is_later)
@@ -298,12 +319,20 @@ static flx_code take_state(flxi_variant *v, flxi_tier **tier, flxi_state **s, fl
 
 /* A compiler needs some tens of milliseconds for each kernel. */
 static const int64_t specialise_after_ns = 200000000; /* of runs, for each kernel */
+static const int64_t compile_after_ns = 50000000;     /* of runs of a small graph */
 
 /* With the lock held. */
 static void count_run(flxi_variant *v, int64_t time_ns)
 {
     const flxi_program *m = &v->first.program;
     v->run_ns += time_ns;
+    if (v->is_lazy) {
+        if (v->run_ns < compile_after_ns || v->has_thread)
+            return;
+        v->is_compiling = true; /* before the thread ends */
+        v->has_thread = v->is_compiling = flxi_thread_start(&v->thread, compile_later, v);
+        return;
+    }
     if (!m->lacks_chains || v->run_ns < specialise_after_ns * (int64_t)m->kernels.n || v->has_thread)
         return;
     v->is_specialising = true; /* before the thread looks */
@@ -334,7 +363,7 @@ static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s, int64_t tim
 {
     flx_exec *e = v->exec;
     pthread_mutex_lock(&e->lock);
-    if (v->is_general)
+    if (v->is_general || v->is_lazy)
         count_run(v, time_ns);
     if (e->variants.n > 1)
         trim_states(e, v);
@@ -350,9 +379,10 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     flxi_state *s;
     flxi_tier *tier;
     FLXI_TRY(take_state(v, &tier, &s, err));
-    int64_t begin = v->is_general ? flxi_log_clock() : 0;
+    bool is_timed = v->is_general || v->is_lazy;
+    int64_t begin = is_timed ? flxi_log_clock() : 0;
     flx_code code = flxi_state_run(s, setup, in, out, err);
-    give_state(v, tier, s, v->is_general ? flxi_log_clock() - begin : 0);
+    give_state(v, tier, s, is_timed ? flxi_log_clock() - begin : 0);
     return code;
 }
 

@@ -115,3 +115,55 @@ TEST(background_tier_changes_while_threads_run)
     keep_running(&c);
     session_end(&c);
 }
+
+/* ---- Small graphs ---- */
+
+static const char *first_kind(const flx_exec *e)
+{
+    flx_step step;
+    CHECK_OK(flx_exec_step(e, 0, &step), NULL);
+    return step.kind;
+}
+
+TEST(lazy_tier_compiles_a_small_graph_after_many_runs)
+{
+    session_case c;
+    session_begin(&c, text, 0);
+    flx_dim_binding dim = {"N", 64};
+    flx_compile_options o = {.struct_size = sizeof o,
+                             .flags = FLX_COMPILE_LAZY,
+                             .threads = 1,
+                             .optimisation = 1,
+                             .dims = &dim,
+                             .num_dims = 1};
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
+    CHECK_EQ_STR(first_kind(c.exec), "evaluate");
+    session_f32(&c, 64, 2);
+    CHECK_OK(flx_exec_set_param(c.exec, "w", session_f32(&c, 64, 3), &c.err), &c.err);
+    for (int i = 0; i < 1000000 && flx_exec_is_ready(c.exec) && strcmp(first_kind(c.exec), "kernel") != 0; i++)
+        run_and_check(&c, 64);
+    CHECK_OK(flx_exec_wait_ready(c.exec, &c.err), &c.err);
+    CHECK_EQ_STR(first_kind(c.exec), "kernel");
+    run_and_check(&c, 64);
+    session_end(&c);
+}
+
+/* Much data, and loops, are compiled at once. */
+TEST(lazy_tier_is_for_small_graphs_alone)
+{
+    static const char *const texts[] = {
+        "graph f(x: f32[100000]) { return exp(x) }",
+        "graph step(h: f32[4]) { return sin(h) }\ngraph f(x: f32[4]) { return exp(scan(x, body=@step, length=9)) }"};
+    for (int i = 0; i < 2; i++) {
+        session_case c;
+        flx_step step;
+        session_begin(&c, texts[i], 0);
+        session_compile(&c, FLX_COMPILE_LAZY, 1);
+        bool has_kernel = false;
+        for (size_t k = 0; flx_exec_step(c.exec, k, &step) == FLX_OK; k++)
+            has_kernel |= strcmp(step.kind, "kernel") == 0;
+        CHECK(has_kernel);
+        session_end(&c);
+    }
+}

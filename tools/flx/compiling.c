@@ -70,6 +70,14 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
     return status;
 }
 
+bool compiling_is_chosen(const args *a)
+{
+    for (const char *const *name = option_names; *name; name++)
+        if (args_has(a, *name))
+            return true;
+    return false;
+}
+
 int compiling_failed(const flx_error *err)
 {
     int status = report(err, NULL);

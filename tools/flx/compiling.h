@@ -47,6 +47,9 @@
    usage to give any of them. */
 int compiling_read(const args *a, const char *device, flx_compile_options *o);
 
+/* Whether any of them was given. */
+bool compiling_is_chosen(const args *a);
+
 /* What flx_compile() or a run reports: a file that cannot be written is the system's failure. */
 int compiling_failed(const flx_error *err);
 

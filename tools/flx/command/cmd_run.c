@@ -26,6 +26,7 @@ typedef struct {
     flx_tensor **outputs;
     flx_exec *exec; /* NULL: the device compiles nothing */
     uint32_t flags; /* of the run */
+    bool is_lazy;   /* nothing was said about how to run: a small graph needs no compiler */
     int64_t memory_limit;
     const char *record; /* file, or NULL */
     double compile_seconds, seconds;
@@ -54,7 +55,7 @@ static int compile(results *r, const inputs *in, const flx_compile_options *give
     flx_compile_options options = *given;
     options.dims = in->dims;
     options.num_dims = in->num_dims;
-    options.flags |= FLX_COMPILE_GENERAL;
+    options.flags |= FLX_COMPILE_GENERAL | (r->is_lazy ? FLX_COMPILE_LAZY : 0u);
     flx_error err = {0};
     double start = clock_seconds();
     r->exec = flx_compile(r->model->graph, &options, &err);
@@ -258,11 +259,22 @@ static int limit_time(const args *a)
     return interrupt_limit(seconds);
 }
 
+static bool is_usual(const args *a)
+{
+    static const char *const about_code[] = {"--device", "--profile", "--trace", "--html", "--check-finite", NULL};
+    const char *device = getenv("FLX_DEVICE");
+    bool is = !compiling_is_chosen(a) && !(device && device[0]);
+    for (size_t i = 0; about_code[i]; i++)
+        is &= !args_has(a, about_code[i]);
+    return is;
+}
+
 static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
 {
     results r = {.model = m,
                  .num_outputs = flx_graph_output_count(m->graph),
                  .flags = args_has(a, "--check-finite") ? FLX_RUN_CHECK_FINITE : 0,
+                 .is_lazy = is_usual(a),
                  .record = args_value(a, "--record")};
     inputs in;
     int status = read_memory_limit(a, &r.memory_limit);
@@ -358,6 +370,9 @@ const command command_run = {
              "--profile prints for each step of the run how often it ran, its time, its share, the bytes that it\n"
              "reads and writes at least, and its floating point operations where they are known. Steps inside\n"
              "a loop or branch are indented below it.\n"
+             "\n"
+             "A small graph runs at once, by the reference evaluator, unless an option about the device, the\n"
+             "compiler or the steps is given; its last bits are those of --device ref.\n"
              "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,

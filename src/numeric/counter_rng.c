@@ -76,22 +76,35 @@ int flxi_rng_block_words(const flxi_rng *g)
     return g->algorithm == FLXI_PHILOX ? 4 : 2;
 }
 
-uint32_t flxi_rng_word(const flxi_rng *g, uint64_t i)
+/* The block that has word i. */
+static void block_of(const flxi_rng *g, uint64_t i, uint32_t out[4])
 {
-    uint32_t out[4];
-    uint64_t words = (uint64_t)flxi_rng_block_words(g);
-    uint64_t low = g->low + i / words;
+    uint64_t low = g->low + i / (uint64_t)flxi_rng_block_words(g);
     uint64_t high = g->high + (low < g->low); /* the counter is one number of 128 bits */
     if (g->algorithm == FLXI_PHILOX)
         flxi_philox4x32((const uint32_t[4]){low32(low), high32(low), low32(high), high32(high)}, g->key, out);
     else
         flxi_threefry2x32((const uint32_t[2]){low32(low), high32(low)}, g->key, out);
-    return out[i % words];
 }
 
+uint32_t flxi_rng_word(const flxi_rng *g, uint64_t i)
+{
+    uint32_t out[4];
+    block_of(g, i, out);
+    return out[i % (uint64_t)flxi_rng_block_words(g)];
+}
+
+static uint64_t wide_in(const uint32_t block[4], uint64_t at)
+{
+    return block[at] | (uint64_t)block[at + 1] << 32;
+}
+
+/* Both words are in one block: blocks have an even number of them. */
 uint64_t flxi_rng_wide(const flxi_rng *g, uint64_t i)
 {
-    return flxi_rng_word(g, 2 * i) | (uint64_t)flxi_rng_word(g, 2 * i + 1) << 32;
+    uint32_t out[4];
+    block_of(g, 2 * i, out);
+    return wide_in(out, 2 * i % (uint64_t)flxi_rng_block_words(g));
 }
 
 /* ---- Draws ---- */
@@ -125,10 +138,19 @@ double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
 double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
 {
     static const double tau = 6.283185307179586476925286766559;
-    double step;
+    double step = 0x1p-53, k1, k2;
     uint64_t first = i - i % 2;
-    double u1 = (steps(g, bits, first, &step) + 1) * step; /* in (0, 1]: its logarithm is finite */
-    double u2 = flxi_rng_uniform(g, bits, first + 1);
+    if (bits == FLXI_RNG_53 && flxi_rng_block_words(g) == 4) { /* both draws are of one block */
+        uint32_t block[4];
+        block_of(g, 2 * first, block);
+        k1 = (double)(wide_in(block, 0) >> 11);
+        k2 = (double)(wide_in(block, 2) >> 11);
+    } else {
+        k1 = steps(g, bits, first, &step);
+        k2 = steps(g, bits, first + 1, &step);
+    }
+    double u1 = (k1 + 1) * step; /* in (0, 1]: its logarithm is finite */
+    double u2 = k2 * step;
     double radius = sqrt(-2 * log(u1));
     return radius * (i % 2 == 0 ? cos(tau * u2) : sin(tau * u2));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposition_route.c: qr, eigh, svd, pinv and expm by their routes, judged by what they promise: products that give
+/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm by their routes, judged by what they promise: products that give
    the matrix back, orthonormal vectors, order and signs; for all extents up to 70 and some larger ones, and matrices
    that are ill-conditioned, of missing rank, zero, huge, tiny or not finite. */
 #include "backend/cpu/linalg/row_kernels.h"
@@ -59,6 +59,8 @@ static node_case case_of(flxi_opcode op, int32_t dtype, kind which, int64_t batc
     } else if (op == OP_eigh) {
         y[0] = type_of(dtype, 2, (int64_t[]){batch, n});
         y[1] = type_of(dtype, 3, (int64_t[]){batch, n, n});
+    } else if (op == OP_cond) {
+        y[0] = type_of(dtype, 1, (int64_t[]){batch});
     } else {
         y[0] = type_of(dtype, 3, (int64_t[]){batch, n, m});
     }
@@ -252,6 +254,39 @@ static void svd_extents(int32_t dtype, kind which, int64_t n)
     check_svd(dtype, which, n % 4 + 1, n, n);
     check_svd(dtype, which, 1, 2 * n + 3, n);
     check_svd(dtype, which, 1, n, n + n / 2 + 1);
+}
+
+/* The quotient of the first and the last singular value, to the bit. */
+static void check_cond(int32_t dtype, kind which, int64_t batch, int64_t m, int64_t n)
+{
+    int64_t k = m < n ? m : n;
+    node_case c = case_of(OP_cond, dtype, which, batch, m, n), d = case_of(OP_svd, dtype, which, batch, m, n);
+    node_case_run(&c, "reflections");
+    node_case_run(&d, "reflections");
+    for (int64_t b = 0; b < batch; b++) {
+        double most = at(&d, 2, b * k), least = at(&d, 2, b * k + k - 1), got = at(&c, 1, b);
+        double expected = dtype == FLX_F64 ? most / least : (double)((float)most / (float)least);
+        CHECK_MSG(got == expected || (isnan(got) && isnan(expected)), "%g, not %g", got, expected);
+    }
+    node_case_free(&c);
+    node_case_free(&d);
+}
+
+static void cond_extents(int32_t dtype, kind which, int64_t n)
+{
+    check_cond(dtype, which, 2, n, n);
+    check_cond(dtype, which, 1, n + 5, n);
+    check_cond(dtype, which, 1, n, n + 9);
+}
+
+TEST(decomposition_route_cond_is_that_of_svd)
+{
+    static const int64_t few[] = {4, 7, 16, 33, 70};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        for (int which = 0; which < KINDS; which++) {
+            cond_extents(FLX_F64, (kind)which, few[i]);
+            cond_extents(FLX_F32, (kind)which, few[i]);
+        }
 }
 
 TEST(decomposition_route_svd_gives_the_matrix_back)

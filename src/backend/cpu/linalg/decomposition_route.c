@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposition_route.c: qr, eigh, svd, pinv and expm of real matrices by dense_work.h, in f64: elements are widened
-   when they are loaded and rounded once when they are stored, as in the definitions. cond, polar and lstsq consist of
+/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm of real matrices by dense_work.h, in f64: elements are widened
+   when they are loaded and rounded once when they are stored, as in the definitions. polar and lstsq consist of
    these.
 
    Matrices are scaled by a power of two, so that squares neither overflow nor underflow. As long as there are fewer
@@ -263,7 +263,7 @@ typedef struct {
 
 /* A tall matrix is Q R, and what is decomposed is R. */
 static void reduce_tall(const decomposing *s, flxi_workspace *w, int64_t which, int exponent, double *square,
-                        int64_t step, double *q, int64_t q_step)
+                        int64_t step, bool wants_q, double *q, int64_t q_step)
 {
     size_t used = w->used;
     int64_t k = s->least, tall = s->rows > s->cols ? s->rows : s->cols;
@@ -277,7 +277,8 @@ static void reduce_tall(const decomposing *s, flxi_workspace *w, int64_t which, 
     for (int64_t j = 0; j < k && !flxi_space_counts(w) && !flxi_stopped(); j++)
         for (int64_t i = 0; i < k; i++)
             square[i * step + j] = i <= j ? a[j * q_step + i] : 0;
-    flxi_reflections_product(w, &r, q, q_step, k);
+    if (wants_q)
+        flxi_reflections_product(w, &r, q, q_step, k);
     w->used = used;
 }
 
@@ -301,7 +302,7 @@ static singular find_singular(const decomposing *s, flxi_workspace *w, int64_t w
     if (!y.is_found)
         return y;
     if (!is_square)
-        reduce_tall(s, w, which, y.exponent, a, step, q, tall_step);
+        reduce_tall(s, w, which, y.exponent, a, step, true, q, tall_step);
     else if (!flxi_space_counts(w))
         load_matrix(s, which, y.exponent, a, step, false);
     y.is_found = flxi_square_singular(w, a, step, k, u, y.d, v);
@@ -367,6 +368,38 @@ static void pinv_slice(const decomposing *s, flxi_workspace *w, int64_t which)
     power p = power_of(-y.exponent);
     for (int64_t i = 0; i < n * m && is_computed && !flxi_stopped_by_now(); i++)
         store(s, 0, which * n * m + i, times(inverse[i], p));
+}
+
+/* ---- cond ---- */
+
+/* The number as the op's dtype has it. */
+static double rounded(const decomposing *s, double x)
+{
+    return s->dtype == FLX_F64 ? x : (double)(float)x;
+}
+
+/* The quotient of the largest and the smallest singular value; no vectors. */
+static void cond_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+{
+    int64_t k = s->least, step = flxi_row_step(k), tall = s->rows > s->cols ? s->rows : s->cols;
+    double *a = flxi_take_numbers(w, k * step);
+    double *d = flxi_take_numbers(w, k);
+    double most = 0, least = INFINITY;
+    int exponent = 0;
+    bool is_found = flxi_space_counts(w) || find_scale(s, which, &exponent);
+    if (is_found && s->rows != s->cols)
+        reduce_tall(s, w, which, exponent, a, step, false, NULL, flxi_row_step(tall));
+    else if (is_found && !flxi_space_counts(w))
+        load_matrix(s, which, exponent, a, step, false);
+    is_found = is_found && flxi_square_singular_values(w, a, step, k, d);
+    if (flxi_space_counts(w) || flxi_stopped())
+        return;
+    for (int64_t j = 0; j < k && is_found; j++) {
+        most = d[j] > most ? d[j] : most;
+        least = d[j] < least ? d[j] : least;
+    }
+    power p = power_of(exponent);
+    store(s, 0, which, is_found ? rounded(s, times(most, p)) / rounded(s, times(least, p)) : NAN);
 }
 
 /* ---- expm ---- */
@@ -448,7 +481,8 @@ static void expm_slice(const decomposing *s, flxi_workspace *w, int64_t which)
 /* ---- The route ---- */
 
 static const method methods[] = {
-    {OP_qr, qr_slice}, {OP_eigh, eigh_slice}, {OP_svd, svd_slice}, {OP_pinv, pinv_slice}, {OP_expm, expm_slice},
+    {OP_qr, qr_slice},     {OP_eigh, eigh_slice}, {OP_svd, svd_slice},
+    {OP_pinv, pinv_slice}, {OP_cond, cond_slice}, {OP_expm, expm_slice},
 };
 
 static decomposing make(const flxi_route_node *n, int threads)

@@ -137,7 +137,8 @@ static void rotate_chunk(void *user, int64_t begin, int64_t end)
 void flxi_rotations_apply(flxi_workspace *w, flxi_rotations *r)
 {
     int64_t work = r->turn_count * r->step;
-    flxi_pool_run(work < WORTH_THREADS ? NULL : w->pool, r->step / 8, CHUNK_VECTORS, rotate_chunk, r);
+    if (r->z)
+        flxi_pool_run(work < WORTH_THREADS ? NULL : w->pool, r->step / 8, CHUNK_VECTORS, rotate_chunk, r);
     r->sweep_count = r->turn_count = 0;
 }
 

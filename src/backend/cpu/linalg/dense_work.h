@@ -85,7 +85,7 @@ void flxi_reflect_columns(flxi_workspace *w, double *a, int64_t step, int64_t m,
 
 /* Sweeps that are kept until there are many, and then applied to z [rows, step] by all threads. */
 typedef struct {
-    double *z;
+    double *z; /* NULL: nothing is rotated */
     int64_t step, rows;
     flxi_sweep *sweeps;
     int64_t sweep_count, most_sweeps;
@@ -110,6 +110,8 @@ bool flxi_symmetric_eigen(flxi_workspace *w, double *a, int64_t step, int64_t n,
 /* The matrix a [n, step] = u^T diag(d) v, where rows of u and v are singular vectors and d is not negative, in no
    order. a is destroyed. False: no convergence. */
 bool flxi_square_singular(flxi_workspace *w, double *a, int64_t step, int64_t n, double *u, double *d, double *v);
+/* d alone, with the same bits. */
+bool flxi_square_singular_values(flxi_workspace *w, double *a, int64_t step, int64_t n, double *d);
 
 /* a [n, n] becomes its exponential and, with parts 2, the a [n, n] after it the derivative along the second one. Dense
    rows. False: a result is not finite, and a is destroyed. */

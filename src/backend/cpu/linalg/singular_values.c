@@ -333,18 +333,38 @@ static flxi_reflections reflections_for(flxi_workspace *w, int64_t step, int64_t
     return r;
 }
 
+/* Makes the matrix bidiagonal: d and the e of t. */
+static void begin(bidiagonal *t, int64_t size)
+{
+    flxi_workspace *w = t->w;
+    t->e = flxi_take_numbers(w, t->n);
+    t->c = flxi_take_numbers(w, 2 * PANEL);
+    t->left = reflections_for(w, t->step, t->n, 0);
+    t->right = reflections_for(w, t->step, t->n, 1);
+    t->xs = flxi_take_numbers(w, size * t->step);
+    t->ys = flxi_take_numbers(w, size * t->step);
+    reduce(t, size);
+}
+
+bool flxi_square_singular_values(flxi_workspace *w, double *a, int64_t step, int64_t n, double *d)
+{
+    size_t used = w->used;
+    bidiagonal t = {.w = w, .a = a, .step = step, .n = n, .d = d};
+    begin(&t, n <= SMALL ? 1 : PANEL);
+    flxi_rotations on_u = flxi_rotations_for(w, NULL, step, n);
+    flxi_rotations on_v = flxi_rotations_for(w, NULL, step, n);
+    bool is_done = flxi_space_counts(w) || iterate(w, d, t.e, n, &on_u, &on_v);
+    for (int64_t i = 0; i < n && !flxi_space_counts(w); i++)
+        d[i] = fabs(d[i]);
+    w->used = used;
+    return is_done;
+}
+
 bool flxi_square_singular(flxi_workspace *w, double *a, int64_t step, int64_t n, double *u, double *d, double *v)
 {
     size_t used = w->used;
-    int64_t size = n <= SMALL ? 1 : PANEL;
     bidiagonal t = {.w = w, .a = a, .step = step, .n = n, .d = d};
-    t.e = flxi_take_numbers(w, n);
-    t.c = flxi_take_numbers(w, 2 * PANEL);
-    t.left = reflections_for(w, step, n, 0);
-    t.right = reflections_for(w, step, n, 1);
-    t.xs = flxi_take_numbers(w, size * step);
-    t.ys = flxi_take_numbers(w, size * step);
-    reduce(&t, size);
+    begin(&t, n <= SMALL ? 1 : PANEL);
     flxi_reflections_product(w, &t.left, u, step, n);
     flxi_reflections_product(w, &t.right, v, step, n);
     flxi_rotations on_u = flxi_rotations_for(w, u, step, n);

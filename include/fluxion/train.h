@@ -102,9 +102,10 @@ enum {
     FLX_TRAIN_NESTEROV = 1,   /* with FLX_MOMENTUM only */
     FLX_TRAIN_RATE_INPUT = 2, /* the rate is a scalar input `lr`, given in each step */
     FLX_TRAIN_MISSING_ZERO =
-        4,                    /* a parameter that the loss does not depend on has the gradient zero, not NO_GRAD_PATH */
-    FLX_TRAIN_UNGUARDED = 8,  /* a trainer takes steps with a loss or gradients that are not finite */
-    FLX_TRAIN_LOSS_SCALE = 16 /* gradients are computed of the loss times a power of two, which adapts: for f16 */
+        4,                   /* a parameter that the loss does not depend on has the gradient zero, not NO_GRAD_PATH */
+    FLX_TRAIN_UNGUARDED = 8, /* a trainer takes steps with a loss or gradients that are not finite */
+    FLX_TRAIN_LOSS_SCALE = 16, /* gradients are computed of the loss times a power of two, which adapts: for f16 */
+    FLX_TRAIN_NORMS = 32       /* a trainer keeps the norm of the gradient of each parameter: flx_trainer_norm_of() */
 };
 
 /* Flags of flx_train_group. */
@@ -240,6 +241,9 @@ FLX_API const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *n
     before the first step, and for the norm where it is not needed (FLX_TRAIN_UNGUARDED without clip_norm). */
 FLX_API double flx_trainer_rate(const flx_trainer *t);
 FLX_API double flx_trainer_norm(const flx_trainer *t);
+/** Of the last step: the norm of the gradients of the trained parameters whose names match the pattern, before clipping.
+    NaN before the first step, without FLX_TRAIN_NORMS, and when none matches. */
+FLX_API double flx_trainer_norm_of(const flx_trainer *t, const char *pattern);
 /** 1 if the last step was left out because of gradients that are not finite (FLX_TRAIN_LOSS_SCALE). */
 FLX_API int flx_trainer_skipped(const flx_trainer *t);
 

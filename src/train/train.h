@@ -14,6 +14,7 @@ typedef struct {
     size_t num_updated, num_trained;
     size_t num_results; /* the loss and other outputs: output num_results + j is the next value of updated[j] */
     size_t guard;       /* 1 + the output that is the norm of all gradients; 0: none */
+    size_t norms;       /* 1 + the output that has the sums of squares of the gradients; 0: none */
     size_t rate;        /* 1 + the output that is the rate; 0: none, the rate is fixed or an input */
     size_t first_state; /* leaves of g from this position on are states, and the learning rate */
     size_t first_ema;   /* updated[first_ema + i] is the average of trained parameter i; 0: none */

@@ -88,8 +88,8 @@ static flx_code check_groups(const flx_train_options *o, flx_error *err)
 
 static flx_code check_flags(const flx_train_options *o, const flxi_optimiser *row, flx_error *err)
 {
-    const uint32_t known =
-        FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT | FLX_TRAIN_MISSING_ZERO | FLX_TRAIN_UNGUARDED | FLX_TRAIN_LOSS_SCALE;
+    const uint32_t known = FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT | FLX_TRAIN_MISSING_ZERO | FLX_TRAIN_UNGUARDED |
+                           FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_NORMS;
     if (o->flags & ~known)
         return flxi_fail(err, FLX_E_USAGE, "training: unknown flags 0x%x", (unsigned)o->flags);
     if ((o->flags & FLX_TRAIN_NESTEROV) && o->optimiser != FLX_MOMENTUM)
@@ -97,7 +97,8 @@ static flx_code check_flags(const flx_train_options *o, const flxi_optimiser *ro
     if ((o->flags & FLX_TRAIN_LOSS_SCALE) && o->flags & FLX_TRAIN_UNGUARDED)
         return flxi_fail(err, FLX_E_USAGE, "training: FLX_TRAIN_LOSS_SCALE does not work with FLX_TRAIN_UNGUARDED");
     if ((o->flags & FLX_TRAIN_LOSS_SCALE) && o->clip_example > 0)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "training: clip_example does not work with FLX_TRAIN_LOSS_SCALE");
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "use bf16, which needs no scale",
+                              "training: clip_example does not work with a scaled loss, as f16 needs it");
     if (o->noise > 0 && !(o->clip_example > 0))
         return flxi_fail_hint(err, FLX_E_USAGE, "noise is relative to clip_example",
                               "training: noise without clip_example");

@@ -31,6 +31,7 @@ struct flx_trainer {
     flx_tensor **results; /* the loss and other outputs */
     flx_tensor *norm;     /* of the gradients, if steps are guarded by it */
     flx_tensor *rate;     /* if the step computes it */
+    flx_tensor *squares;  /* of the gradient of each trained parameter, if the step computes them */
     double last_rate, last_norm;
     bool is_skipped;
     size_t rate_leaf; /* 1 + the input that is the rate; 0: none */
@@ -148,7 +149,7 @@ static flx_code make_sets(flx_trainer *t, flx_error *err)
     return FLX_OK;
 }
 
-/* Memory of a scalar that the step computes, `output` - 1; 0: none. */
+/* Memory of a number, or of several, that the step computes, `output` - 1; 0: none. */
 static flx_code make_scalar(flx_trainer *t, size_t output, flx_tensor **out, flx_error *err)
 {
     if (!output)
@@ -170,6 +171,7 @@ static flx_code make_memory(flx_trainer *t, flx_error *err)
         }
     FLXI_TRY(make_scalar(t, t->training.guard, &t->norm, err));
     FLXI_TRY(make_scalar(t, t->training.rate, &t->rate, err));
+    FLXI_TRY(make_scalar(t, t->training.norms, &t->squares, err));
     FLXI_TRY(make_sets(t, err));
     t->is_prepared = g->symbols.n == 0;
     return t->is_prepared ? make_second_buffers(t, NULL, err) : FLX_OK;
@@ -243,6 +245,7 @@ void flx_trainer_free(flx_trainer *t)
         flx_tensor_release(t->results[i]);
     flx_tensor_release(t->norm);
     flx_tensor_release(t->rate);
+    flx_tensor_release(t->squares);
     flx_params_release(t->params);
     flx_params_release(t->state);
     flx_params_release(t->averages);
@@ -566,6 +569,18 @@ flx_params *flx_trainer_averages(const flx_trainer *t)
 double flx_trainer_rate(const flx_trainer *t)
 {
     return t ? t->last_rate : NAN;
+}
+
+double flx_trainer_norm_of(const flx_trainer *t, const char *pattern)
+{
+    double sum = 0;
+    bool is_found = false;
+    for (size_t i = 0; t && t->squares && isfinite(t->last_rate) && i < t->training.num_trained; i++)
+        if (!pattern || flx_name_matches(pattern, t->leaves[t->training.updated[i]].param->name)) {
+            sum += flx_tensor_get(t->squares, (int64_t)i);
+            is_found = true;
+        }
+    return is_found ? sqrt(sum) : NAN;
 }
 
 double flx_trainer_norm(const flx_trainer *t)

@@ -349,6 +349,8 @@ static flx_val norm_of_totals(training_work *w)
     for (size_t i = 0; i < w->num_trained; i++) {
         flx_val d = as(w, w->total[i], w->widest);
         flx_val squares = flx_reduce_sum(w->g, flx_mul(w->g, d, d), FLX_ALL, 0);
+        if (w->squares && !w->squares[i].id) /* before clipping */
+            w->squares[i] = squares;
         sum = i ? flx_add(w->g, sum, squares) : squares;
     }
     return flx_sqrt(w->g, sum);
@@ -406,7 +408,7 @@ static void wait_for_norm(training_work *w)
 static void guard_and_clip(training_work *w)
 {
     bool scales = w->loss_scale.id, is_guarded = w->for_trainer && !(w->o.flags & FLX_TRAIN_UNGUARDED);
-    if (w->o.clip_norm > 0 || is_guarded || scales)
+    if (w->o.clip_norm > 0 || is_guarded || scales || w->squares)
         w->norm = norm_of_totals(w);
     flx_val norm = w->norm;
     if (is_guarded || scales)
@@ -572,7 +574,7 @@ static flx_code choose_outputs(training_work *w)
 {
     flxi_training *t = w->t;
     size_t n = 0, first_state = w->num_trained + w->num_kept;
-    flxi_choice *choices = flxi_new(&w->arena, flxi_choice, t->num_results + t->num_updated + 2);
+    flxi_choice *choices = flxi_new(&w->arena, flxi_choice, t->num_results + t->num_updated + 3);
     if (!choices)
         return flxi_oom(w->err, "a training step");
     for (size_t i = 0; i < w->loss->outputs.n; i++)
@@ -590,6 +592,10 @@ static flx_code choose_outputs(training_work *w)
     if (t->guard) {
         t->guard = n + 1;
         choose_new(w, choices, &n, w->norm, "loss_or_gradient_norm");
+    }
+    if (w->squares) {
+        t->norms = n + 1;
+        choose_new(w, choices, &n, flx_stack(w->g, w->squares, w->num_trained, 0), "gradient_squares");
     }
     if (w->for_trainer && w->o.schedule) {
         t->rate = n + 1;
@@ -623,6 +629,8 @@ static flx_code make(training_work *w)
     for (size_t k = 0; k < w->num_kept; k++)
         w->next[w->num_trained + k] = flx_graph_output(w->g, w->kept_outputs[k]);
     find_totals(w, first_sum);
+    if (w->for_trainer && w->o.flags & FLX_TRAIN_NORMS && !(w->squares = flxi_new(&w->arena, flx_val, w->num_trained)))
+        return flxi_oom(w->err, "a training step");
     guard_and_clip(w);
     add_noise(w);
     size_t state = first_state;

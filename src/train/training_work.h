@@ -24,6 +24,7 @@ typedef struct {
     size_t scale_at;      /* … and the position of its state in t->updated, after which is the count of good steps */
     flx_val examples;     /* how many examples the step has, with clip_example */
     flx_val *total;       /* by trained parameter: the gradient that the update uses */
+    flx_val *squares;     /* by trained parameter: the sum of the squares of its gradient; or NULL */
     flx_val norm;         /* of all gradients, or a loss that is not finite; or none */
     flx_val factor;       /* of the gradients, from clipping; or none */
     flx_val takes;        /* whether gradients are finite and used; or none: always */

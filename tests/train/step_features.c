@@ -693,3 +693,41 @@ TEST(training_within_a_budget_has_the_same_bits)
     flx_graph_release(g);
     flx_context_free(ctx);
 }
+
+/* The norms of the parts, of all together, and of none. */
+TEST(training_keeps_the_norm_of_each_gradient)
+{
+    static const char text[] = "graph f(x: %s[2], param a.w: %s[2], param a.b: %s[], param c: %s[]) {\n"
+                               "  return add(add(reduce_sum(mul(x, a.w)), mul(5, a.b)), mul(2, c))\n"
+                               "}\n";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_module *m = NULL;
+    char full[300];
+    snprintf(full, sizeof full, text, "f32", "f32", "f32", "f32");
+    m = flx_parse(ctx, full, strlen(full), NULL, &err);
+    CHECK_MADE(m, &err);
+    const flx_type pair = flx_type_make(FLX_F32, 1, (flx_dim[]){2});
+    flx_tensor *x = flx_tensor_new(ctx, &pair, (const float[]){3, 4}, &err);
+    const flx_feed feed = {"x", x};
+    for (int clips = 0; clips < 2; clips++) {
+        const flx_train_options o = {SIZED, .flags = FLX_TRAIN_NORMS, .clip_norm = clips, .clip_value = clips};
+        flx_trainer *t = flx_compile_training(flx_module_main(m), &o, NULL, &err);
+        CHECK_MADE(t, &err);
+        CHECK(isnan(flx_trainer_norm_of(t, NULL)));
+        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
+        CHECK_NEAR(flx_trainer_norm_of(t, "a.w"), 5, 1e-6);
+        CHECK_NEAR(flx_trainer_norm_of(t, "a.*"), sqrt(50), 1e-6);
+        CHECK_NEAR(flx_trainer_norm_of(t, "c"), 2, 1e-6);
+        CHECK_NEAR(flx_trainer_norm_of(t, NULL), flx_trainer_norm(t), 1e-6);
+        CHECK(isnan(flx_trainer_norm_of(t, "b")));
+        flx_trainer_free(t);
+    }
+    flx_trainer *plain = flx_compile_training(flx_module_main(m), NULL, NULL, &err);
+    CHECK_OK(flx_trainer_step(plain, &feed, 1, NULL, &err), &err);
+    CHECK(isnan(flx_trainer_norm_of(plain, "c")));
+    flx_trainer_free(plain);
+    flx_tensor_release(x);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}

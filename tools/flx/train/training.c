@@ -8,6 +8,7 @@
 #include "io/profile_table.h"
 #include "report.h"
 #include "train/data_check.h"
+#include "train/layer_norms.h"
 #include "train/outcome.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
@@ -117,7 +118,8 @@ static void after_step(training *t, const flx_progress *state)
     if (t->at.step % t->every == 0) {
         point(t, "loss/step", state->loss);
         point(t, "rate", state->rate);
-        point(t, "gradient norm", state->norm);
+        point(t, "gradient norm/all", state->norm);
+        t->status = t->status ? t->status : layer_norms_add(t->trainer, t->at.step, t->report);
         if (state->speed > 0)
             point(t, state->tokens ? "tokens per second" : "examples per second", state->speed);
     }
@@ -216,7 +218,9 @@ static int compile(training *t)
                              .flags = FLX_COMPILE_FLUSH,
                              .threads = (int32_t)t->p->threads,
                              .memory_budget = t->p->memory};
-    t->trainer = flx_compile_training(t->p->loss, &t->p->options, &o, &err);
+    flx_train_options options = t->p->options;
+    options.flags |= FLX_TRAIN_NORMS;
+    t->trainer = flx_compile_training(t->p->loss, &options, &o, &err);
     if (t->trainer)
         return STATUS_OK;
     say_as_setting(&err);

@@ -216,9 +216,18 @@ void flxi_ktext_unary(flxi_kfile *f, flxi_strbuf *out, flxi_kunary op, uint32_t 
         flxi_add_char(out, ')');
 }
 
-/* No unsigned number is below 0: compilers warn of the question. */
-static bool is_settled(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *y)
+/* What compilers warn of is written in another way: whether an unsigned number is below 0, and | of truths. */
+static bool write_plainly(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *x,
+                          const char *y)
 {
+    if (f->plain && (op == KBIN_logical_and || op == KBIN_logical_or)) {
+        flxi_addf(out, "(");
+        flxi_add_text(out, x);
+        flxi_add_text(out, op == KBIN_logical_and ? " && " : " || ");
+        flxi_add_text(out, y);
+        flxi_addf(out, ")");
+        return true;
+    }
     bool is_zero = strcmp(y, "0u") == 0 || strcmp(y, "0ull") == 0 || strcmp(y, "((k_u8)0u)") == 0 ||
                    strcmp(y, "((k_u16)0u)") == 0;
     if (!f->plain || flxi_ktype_of(type)->kind != TAKES_UNSIGNED || !is_zero || (op != KBIN_lt && op != KBIN_ge))
@@ -229,7 +238,7 @@ static bool is_settled(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, u
 
 void flxi_ktext_binary(flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *x, const char *y)
 {
-    if (is_settled(f, out, op, type, y))
+    if (write_plainly(f, out, op, type, x, y))
         return;
     bool rounds = is_half(type) && !binaries[op].is_exact && flxi_kbinaries[op].result != KRESULT_BOOL;
     flxi_ksubject s = {.x = {x, y}, .type = begin_half(f, out, type, rounds)};

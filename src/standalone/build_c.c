@@ -212,6 +212,26 @@ static void write_header(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
     flxi_add_text(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
+/* The functions that kernels and parts call. */
+static void write_functions(flxi_sa_model *s, flxi_strbuf *out)
+{
+    const flxi_strbuf *functions = &s->f.kernels.functions;
+    flxi_strbuf used;
+    if (!functions->n)
+        return;
+    flxi_strbuf_init(&used, s->f.mem);
+    if (s->f.vector_bytes)
+        add_buffer(&used, functions);
+    else
+        flxi_sa_keep_used(&s->f, functions, &s->f.code, &used);
+    if (used.at) {
+        flxi_add_text(out, "\n");
+        flxi_sa_rewrite(out, used.at, used.n, plain_types, NULL);
+    }
+    out->failed |= used.failed;
+    flxi_strbuf_free(&used);
+}
+
 static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
 {
     flxi_addf(out,
@@ -219,6 +239,13 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
               "   state but that of a `%s`: any number of them may be used, each by one thread at a time.\n"
               "   Compile with -O2 -ffp-contract=off (and -lm): products and sums must not be contracted. */\n",
               s->f.prefix, s->f.prefix);
+    if (s->f.vector_bytes)
+        flxi_add_text(out, "#if defined(__GNUC__)\n"
+                           "#pragma GCC diagnostic ignored \"-Wparentheses\"\n"
+                           "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
+                           "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
+                           "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
+                           "#endif\n");
     if (s->o->header)
         flxi_addf(out, "#include \"%s\"\n\n", s->o->header);
     if (flxi_sa_mentions(&s->f.code, "_Complex"))
@@ -227,10 +254,7 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
     if (!s->o->header)
         add_buffer(out, declarations);
     add_buffer(out, &s->f.data);
-    if (s->f.kernels.functions.n) {
-        flxi_add_text(out, "\n");
-        flxi_sa_rewrite(out, s->f.kernels.functions.at, s->f.kernels.functions.n, plain_types, NULL);
-    }
+    write_functions(s, out);
     add_buffer(out, &s->f.code);
     add_buffer(out, &s->f.entries);
 }

@@ -88,3 +88,51 @@ void flxi_sa_drop_unused(flxi_sa_file *f, flxi_strbuf *text)
     flxi_vec_free(f->mem, &c.uses);
     flxi_strings_free(&c.names);
 }
+
+/* ---- Functions ---- */
+
+/* The name of the function whose definition begins here. */
+static const char *function_name(flxi_sa_file *f, const char *text)
+{
+    const char *end = strchr(text, '('), *begin = end;
+    while (begin && begin > text && begin[-1] != ' ' && begin[-1] != '*')
+        begin--;
+    return begin ? flxi_sa_text(f, "%.*s", (int)(end - begin), begin) : "";
+}
+
+/* The definition before `end`, which begins a line with `static`. */
+static size_t definition_before(const char *text, size_t end)
+{
+    size_t at = end;
+    while (at > 0) {
+        for (at--; at > 0 && text[at - 1] != '\n'; at--)
+            continue;
+        if (strncmp(text + at, "static ", 7) == 0)
+            return at;
+    }
+    return 0;
+}
+
+void flxi_sa_keep_used(flxi_sa_file *f, const flxi_strbuf *functions, const flxi_strbuf *code, flxi_strbuf *out)
+{
+    flxi_strbuf kept; /* definitions so far, last first */
+    flxi_strbuf_init(&kept, f->mem);
+    for (size_t end = functions->n; end > 0;) {
+        size_t begin = definition_before(functions->at, end);
+        const char *name = function_name(f, functions->at + begin);
+        if (flxi_sa_mentions(code, name) || flxi_sa_mentions(&kept, name)) {
+            flxi_strbuf all;
+            flxi_strbuf_init(&all, f->mem);
+            flxi_add_bytes(&all, functions->at + begin, end - begin);
+            if (kept.at)
+                flxi_add_bytes(&all, kept.at, kept.n);
+            f->failed |= kept.failed || all.failed;
+            flxi_strbuf_free(&kept);
+            kept = all;
+        }
+        end = begin;
+    }
+    if (kept.at)
+        flxi_add_bytes(out, kept.at, kept.n);
+    flxi_strbuf_free(&kept);
+}

@@ -143,6 +143,12 @@ static const char *value_of(product *p, int32_t dtype, const char *element)
     return flxi_is_int(dtype) ? flxi_sa_print(p->w, "(%s)%s", p->sum, element) : flxi_sa_load(p->w, dtype, element);
 }
 
+/* Targets with vectors of 32 bytes and more have fused multiply-adds, which sessions use too. */
+static bool has_fma(const product *p)
+{
+    return p->w->f->vector_bytes >= 32 && flxi_is_float(p->y);
+}
+
 /* sum[i][j] += a b for one position of the depth. */
 static void write_terms(product *p, int rows, int columns)
 {
@@ -156,6 +162,9 @@ static void write_terms(product *p, int rows, int columns)
     flxi_sa_line(w, "for (int c = 0; c < %d; c++)", columns);
     if (p->y == FLX_BOOL)
         flxi_sa_line(w, "    sum[r][c] |= left & %s;", b);
+    else if (has_fma(p))
+        flxi_sa_line(w, "    sum[r][c] = fma%s(left, %s, sum[r][c]);", p->sum[0] == 'f' ? "f" : "",
+                     value_of(p, p->b, b));
     else
         flxi_sa_line(w, "    sum[r][c] += left * %s;", value_of(p, p->b, b));
     flxi_sa_close(w);
@@ -186,7 +195,9 @@ static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t 
 static void write_real(product *p)
 {
     int64_t lines = inner(&p->c.lines).count, width = inner(&p->c.columns).count;
-    int columns = p->sum[0] == 'd' || p->sum[4] == '6' ? 8 : 16, rows = 4;
+    unsigned bytes = p->w->f->vector_bytes;
+    int columns = (p->sum[0] == 'd' || p->sum[4] == '6' ? 8 : 16) * (bytes == 64 ? 2 : 1);
+    int rows = bytes == 64 ? 8 : bytes == 32 ? 6 : 4; /* sums fill most of the registers */
     int64_t whole_lines = lines / rows * rows, whole_width = width / columns * columns;
     write_tiles(p, 0, whole_lines, rows, 0, whole_width, columns);
     write_tiles(p, 0, whole_lines, rows, whole_width, width - whole_width, (int)(width - whole_width));

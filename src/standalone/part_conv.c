@@ -98,7 +98,10 @@ static void write_meeting(form *f, int k)
         flxi_sa_line(w, "const int64_t i%d = spread%d %% %lld == 0 ? spread%d / %lld : -1;", k, k,
                      (long long)s->base_dilation, k, (long long)s->base_dilation);
     }
-    flxi_sa_line(w, "if (i%d < 0 || i%d >= %lld)", k, k, (long long)f->x.dims[k + 2]);
+    if (f->x.dims[k + 2])
+        flxi_sa_line(w, "if (i%d < 0 || i%d >= %lld)", k, k, (long long)f->x.dims[k + 2]);
+    else
+        flxi_sa_line(w, "if (i%d <= INT64_MAX - 1) /* x is empty */", k);
     flxi_sa_line(w, "    continue;");
 }
 
@@ -116,7 +119,6 @@ static void write_outer(form *f)
     } else {
         flxi_sa_line(w, "const int64_t feature = %s, channel = %s;", feature[f->to], channel[f->to]);
     }
-    (void)w;
 }
 
 static const char *x_at(form *f)

@@ -59,7 +59,10 @@ static void write_index(flxi_sa_writer *w, const char *name, const char *at, int
         return;
     }
     write_read(w, name, at, policy);
-    flxi_sa_line(w, "if (%s < 0 || %s > %lld)", name, name, (long long)last);
+    if (last < 0)
+        flxi_sa_line(w, "if (%s <= INT64_MAX - 1) /* nothing is in range */", name);
+    else
+        flxi_sa_line(w, "if (%s < 0 || %s > %lld)", name, name, (long long)last);
     if (policy == OOB_ERROR)
         flxi_sa_line(w, "    return %d; /* an index is out of range */", SA_BAD_INDEX);
     else

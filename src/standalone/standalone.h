@@ -81,6 +81,8 @@ typedef const char *(*flxi_sa_rename)(const void *user, const char *name, size_t
 void flxi_sa_rewrite(flxi_strbuf *out, const char *text, size_t n, flxi_sa_rename rename, const void *user);
 /* Removes lines that only compute a constant that nothing uses: compilers complain about them. */
 void flxi_sa_drop_unused(flxi_sa_file *f, flxi_strbuf *text);
+/* Adds those of the functions that the code or one that is kept calls; each is defined before its callers. */
+void flxi_sa_keep_used(flxi_sa_file *f, const flxi_strbuf *functions, const flxi_strbuf *code, flxi_strbuf *out);
 /* What a name of the kernel writer is in plain C; NULL: the same. */
 const char *flxi_sa_word(const char *name, size_t n);
 /* Whether the identifier is in the text. */

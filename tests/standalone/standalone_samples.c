@@ -108,6 +108,6 @@ static void check_all(const char *compiler, const char *flags, int vector_bytes,
 
 TEST(standalone_samples_agree_with_reference)
 {
-    check_all("gcc", "-O0", 0, getenv("FLX_SHARE") ? (uint64_t)atoi(getenv("FLX_SHARE")) : 29);
+    check_all(getenv("FLX_CCX") ? getenv("FLX_CCX") : "gcc", getenv("FLX_FLAGS") ? getenv("FLX_FLAGS") : "-O0", getenv("FLX_VB") ? atoi(getenv("FLX_VB")) : 0, getenv("FLX_SHARE") ? (uint64_t)atoi(getenv("FLX_SHARE")) : 29);
     fprintf(stderr, "built %zu, refused %zu\n", now.built, now.refused);
 }

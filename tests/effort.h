@@ -20,6 +20,8 @@
     X(emitted_kernels, 20, 60, 400, 20, "random kernels compiled as scalar C and as vectors")                    \
     X(compiled_graphs, 12, 24, 60, 8, "random graphs that are compiled")                                         \
     X(compiled_share, 8, 5, 1, 16, "of samples and oracle cases that are compiled, times the share of the test") \
+    X(standalone_share, 199, 67, 1, 401, "of samples that are compiled as C files, for each compiler")           \
+    X(standalone_graphs, 3, 9, 500, 2, "random graphs that are compiled as C files")                             \
     X(compiled_all, 0, 0, 1, 0, "1: every case is compiled, in every way")                                       \
     X(compiled_way, 0, 0, 0, 0, "1 and up: only the way of that position in runtime/compiled_ways.h")            \
     X(laws_share, 8, 1, 1, 28, "of the samples of every op that must obey the laws of derivatives and batches")  \

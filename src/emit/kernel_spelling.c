@@ -220,6 +220,15 @@ void flxi_ktext_unary(flxi_kfile *f, flxi_strbuf *out, flxi_kunary op, uint32_t 
 static bool write_plainly(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op, uint32_t type, const char *x,
                           const char *y)
 {
+    bool divides = (op == KBIN_div || op == KBIN_mod) && type == FLX_U32 && y[0] >= '1' && y[0] <= '9';
+    if (f->plain && divides && y[strspn(y, "0123456789")] == 'u') { /* by a literal, which is not 0 */
+        flxi_addf(out, "(");
+        flxi_add_text(out, x);
+        flxi_add_text(out, op == KBIN_div ? " / " : " % ");
+        flxi_add_text(out, y);
+        flxi_addf(out, ")");
+        return true;
+    }
     if (f->plain && (op == KBIN_logical_and || op == KBIN_logical_or)) {
         flxi_addf(out, "(");
         flxi_add_text(out, x);
@@ -228,8 +237,8 @@ static bool write_plainly(const flxi_kfile *f, flxi_strbuf *out, flxi_kbinary op
         flxi_addf(out, ")");
         return true;
     }
-    bool is_zero = strcmp(y, "0u") == 0 || strcmp(y, "0ull") == 0 || strcmp(y, "((k_u8)0u)") == 0 ||
-                   strcmp(y, "((k_u16)0u)") == 0;
+    bool is_zero =
+        strcmp(y, "0u") == 0 || strcmp(y, "0ull") == 0 || strcmp(y, "((k_u8)0u)") == 0 || strcmp(y, "((k_u16)0u)") == 0;
     if (!f->plain || flxi_ktype_of(type)->kind != TAKES_UNSIGNED || !is_zero || (op != KBIN_lt && op != KBIN_ge))
         return false;
     flxi_add_text(out, op == KBIN_lt ? "((k_bool)0)" : "((k_bool)1)");

@@ -106,9 +106,9 @@ typedef struct {
     const flxi_kvector_spelling *vector_spelling; /* of functions on vectors; NULL in a file without vectors */
     unsigned vector_bytes;                        /* of a vector; the same for all kernels of a file */
     bool uses_f64, uses_wide_atomics;
-    bool may_alias; /* set by the caller: buffers may share memory, element by element */
+    bool may_alias;           /* set by the caller: buffers may share memory, element by element */
     const flxi_kplain *plain; /* set by the caller: C alone: the kernel is a function for one dispatch; or NULL */
-    bool failed;    /* memory is exhausted, or a template is wrong */
+    bool failed;              /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
 
 void flxi_kfile_init(flxi_kfile *f, const flxi_ktarget *target, const flxi_allocator *mem);

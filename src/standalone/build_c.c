@@ -31,8 +31,7 @@ static flx_code check_value(const flxi_sa_model *s, const flxi_sa_field *p)
                               "parameter '%.60s' has no value to embed", p->name);
     if (!flxi_type_equal(&p->value->type, p->type))
         return flxi_fail(s->err, FLX_E_SHAPE, "parameter '%.60s' is %s, but its value is %s", p->name,
-                         flxi_type_str(s->f.ctx, p->type, &wants),
-                         flxi_type_str(s->f.ctx, &p->value->type, &has));
+                         flxi_type_str(s->f.ctx, p->type, &wants), flxi_type_str(s->f.ctx, &p->value->type, &has));
     return FLX_OK;
 }
 
@@ -205,8 +204,8 @@ static const char *plain_types(const void *user, const char *name, size_t n)
 static void write_header(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
 {
     const char *guard = flxi_sa_text(&s->f, "%s_STANDALONE_H", flxi_sa_capitals(&s->f));
-    flxi_addf(out, "/* %s: the interface of a model that Fluxion wrote as C. */\n#ifndef %s\n#define %s\n\n", s->f.prefix,
-              guard, guard);
+    flxi_addf(out, "/* %s: the interface of a model that Fluxion wrote as C. */\n#ifndef %s\n#define %s\n\n",
+              s->f.prefix, guard, guard);
     flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     add_buffer(out, declarations);
     flxi_add_text(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -235,7 +234,8 @@ static void write_functions(flxi_sa_model *s, flxi_strbuf *out)
 static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
 {
     flxi_addf(out,
-              "/* %s: a model that Fluxion wrote as C99. It needs memcpy, memset and <math.h>, allocates nothing, and has no\n"
+              "/* %s: a model that Fluxion wrote as C99. It needs memcpy, memset and <math.h>, allocates nothing, and "
+              "has no\n"
               "   state but that of a `%s`: any number of them may be used, each by one thread at a time.\n"
               "   Compile with -O2 -ffp-contract=off (and -lm): products and sums must not be contracted. */\n",
               s->f.prefix, s->f.prefix);
@@ -312,7 +312,8 @@ static flx_code check_options(const flx_build_options *o, flx_error *err)
     if (o->params < FLX_BUILD_CALLER || o->params > FLX_BUILD_FILE)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %d is no way to get parameters", o->params);
     if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)
-        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: vectors of %d bytes; there are 16, 32 and 64", o->vector_bytes);
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: vectors of %d bytes; there are 16, 32 and 64",
+                         o->vector_bytes);
     return FLX_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drop_unused.c: lines of a function that compute a constant for nobody. The text is read from its end, so that what
+/* drop_unused.c: lines of a function that compute a constant that nothing uses. The text is read from its end, so that what
    only such lines use is found unused too. */
 #include "standalone/standalone.h"
 

@@ -51,8 +51,8 @@ static contraction of_matmul(const flxi_device_node *n)
     flxi_strides(y, sy);
     for (int k = 0; k < y->rank - 2; k++) {
         int ka = k - (y->rank - a->rank), kb = k - (y->rank - b->rank);
-        push(&c.batch, (axis){y->dims[k], ka < 0 || a->dims[ka] == 1 ? 0 : sa[ka], kb < 0 || b->dims[kb] == 1 ? 0 : sb[kb],
-                              sy[k]});
+        push(&c.batch, (axis){y->dims[k], ka < 0 || a->dims[ka] == 1 ? 0 : sa[ka],
+                              kb < 0 || b->dims[kb] == 1 ? 0 : sb[kb], sy[k]});
     }
     push(&c.lines, (axis){a->dims[a->rank - 2], sa[a->rank - 2], 0, sy[y->rank - 2]});
     push(&c.columns, (axis){b->dims[b->rank - 1], 0, sb[b->rank - 1], sy[y->rank - 1]});
@@ -116,8 +116,8 @@ static const char *offset(product *p, const char *base, char letter, const axes 
 static void open_axes(product *p, char letter, const axes *x, int from, int to)
 {
     for (int k = from; k < to; k++)
-        flxi_sa_open(p->w, "for (int64_t %c%d = 0; %c%d < %lld; %c%d++)", letter, k, letter, k, (long long)x->at[k].count,
-                     letter, k);
+        flxi_sa_open(p->w, "for (int64_t %c%d = 0; %c%d < %lld; %c%d++)", letter, k, letter, k,
+                     (long long)x->at[k].count, letter, k);
 }
 
 static void close_axes(product *p, int n)
@@ -154,7 +154,8 @@ static void write_terms(product *p, int rows, int columns)
 {
     flxi_sa_writer *w = p->w;
     axis line = inner(&p->c.lines), column = inner(&p->c.columns);
-    const char *a = flxi_sa_print(w, "a[%s]", offset(p, times(p, "i + r", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
+    const char *a =
+        flxi_sa_print(w, "a[%s]", offset(p, times(p, "i + r", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
     const char *b =
         flxi_sa_print(w, "b[%s]", offset(p, times(p, "j + c", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
     flxi_sa_open(w, "for (int r = 0; r < %d; r++)", rows);
@@ -170,7 +171,7 @@ static void write_terms(product *p, int rows, int columns)
     flxi_sa_close(w);
 }
 
-/* The part of the result with `lines` rows from `i` and so many columns from `j`, in tiles of rows x columns. */
+/* The part of the result with `lines` rows from `i` and that many columns from `j`, in tiles of rows x columns. */
 static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t j, int64_t width, int columns)
 {
     flxi_sa_writer *w = p->w;
@@ -240,7 +241,7 @@ static const char *pointer(product *p, const char *base, char which)
     return flxi_sa_print(p->w, p->is_complex ? "%s + 2 * (%s)" : "%s + %s", base, at + 4);
 }
 
-/* Whether casting both operands to the result's dtype loses nothing. */
+/* Whether casting both operands to the result's dtype is lossless. */
 const char *flxi_sa_widening_applies(const flxi_device_node *n)
 {
     int32_t y = n->out_types[0]->dtype;

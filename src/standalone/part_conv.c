@@ -126,13 +126,13 @@ static const char *x_at(form *f)
     flxi_sa_writer *w = f->w;
     long long per_group = (long long)(f->z.dims[1] / f->groups), channels = (long long)f->k.dims[1];
     const char *group = f->groups == 1 ? "0" : flxi_sa_print(w, "feature / %lld", per_group);
-    const char *batch = f->batch_groups == 1 ? "image"
-                                             : flxi_sa_print(w, "(feature / %lld * %lld + image)",
-                                                             (long long)(f->z.dims[1] / f->batch_groups),
-                                                             (long long)f->z.dims[0]);
+    const char *batch = f->batch_groups == 1
+                            ? "image"
+                            : flxi_sa_print(w, "(feature / %lld * %lld + image)",
+                                            (long long)(f->z.dims[1] / f->batch_groups), (long long)f->z.dims[0]);
     const char *channel = f->groups == 1 ? "channel" : flxi_sa_print(w, "(%s * %lld + channel)", group, channels);
-    const char *at = flxi_sa_print(w, "%s * %lld + %s * %lld", batch, (long long)f->x.steps[0], channel,
-                                   (long long)f->x.steps[1]);
+    const char *at =
+        flxi_sa_print(w, "%s * %lld + %s * %lld", batch, (long long)f->x.steps[0], channel, (long long)f->x.steps[1]);
     for (int k = 0; k < f->spatial; k++)
         at = flxi_sa_print(w, "%s + i%d * %lld", at, k, (long long)f->x.steps[k + 2]);
     return at;
@@ -153,8 +153,8 @@ static const char *k_at(form *f)
 
 static const char *z_at(form *f)
 {
-    const char *at = flxi_sa_print(f->w, "image * %lld + feature * %lld", (long long)f->z.steps[0],
-                                   (long long)f->z.steps[1]);
+    const char *at =
+        flxi_sa_print(f->w, "image * %lld + feature * %lld", (long long)f->z.steps[0], (long long)f->z.steps[1]);
     for (int k = 0; k < f->spatial; k++)
         at = flxi_sa_print(f->w, "%s + o%d * %lld", at, k, (long long)f->z.steps[k + 2]);
     return at;

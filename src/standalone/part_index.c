@@ -34,14 +34,16 @@ static void write_read(flxi_sa_writer *w, const char *name, const char *at, flxi
         const char *element = flxi_sa_print(w, "x%d[%s]", operand, at);
         flxi_sa_line(w, "const double %s_value = %s;", name, flxi_sa_load(w, dtype, element));
         if (policy == OOB_CLAMP)
-            flxi_sa_line(w, "const int64_t %s = !(%s_value > 0) ? 0 : %s_value > 4e18 ? INT64_MAX / 2 : (int64_t)%s_value;",
-                         name, name, name, name);
+            flxi_sa_line(
+                w, "const int64_t %s = !(%s_value > 0) ? 0 : %s_value > 4e18 ? INT64_MAX / 2 : (int64_t)%s_value;",
+                name, name, name, name);
         else
-            flxi_sa_line(w, "const int64_t %s = %s_value == trunc(%s_value) && fabs(%s_value) < 4e18 ? (int64_t)%s_value : -1;",
-                         name, name, name, name, name);
+            flxi_sa_line(
+                w, "const int64_t %s = %s_value == trunc(%s_value) && fabs(%s_value) < 4e18 ? (int64_t)%s_value : -1;",
+                name, name, name, name, name);
     } else if (dtype == FLX_U64) {
-        flxi_sa_line(w, "const int64_t %s = x%d[%s] > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)x%d[%s];", name, operand, at,
-                     operand, at);
+        flxi_sa_line(w, "const int64_t %s = x%d[%s] > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)x%d[%s];", name, operand,
+                     at, operand, at);
     } else {
         flxi_sa_line(w, "const int64_t %s = (int64_t)x%d[%s];", name, operand, at);
     }
@@ -217,7 +219,8 @@ static const char *combined(flxi_sa_writer *w, flxi_scatter_word word, int32_t d
 }
 
 /* y[to] = combine(y[to], x[from]) */
-static void write_update(flxi_sa_writer *w, flxi_scatter_word word, const char *updates, const char *to, const char *from)
+static void write_update(flxi_sa_writer *w, flxi_scatter_word word, const char *updates, const char *to,
+                         const char *from)
 {
     int32_t dtype = w->n->out_types[0]->dtype;
     const char *b = flxi_sa_print(w, "%s[%s]", updates, from);
@@ -247,7 +250,8 @@ void flxi_sa_scatter_add(flxi_sa_writer *w)
         return;
     begin_scatter(w);
     if (!is_empty(w)) {
-        long long inner = (long long)(flxi_sa_count(y) / y->dims[0]), count = (long long)flxi_sa_count(w->n->in_types[1]);
+        long long inner = (long long)(flxi_sa_count(y) / y->dims[0]),
+                  count = (long long)flxi_sa_count(w->n->in_types[1]);
         flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", count);
         write_index(w, "k", "i", y->dims[0] - 1, policy_of(w->n), "continue");
         flxi_sa_open(w, "for (int64_t q = 0; q < %lld; q++)", inner);

@@ -107,10 +107,8 @@ static void expand(const algebra *g, const char *text, const char *size, flxi_st
 {
     const struct {
         const char *word, *real, *complex;
-    } words[] = {{"NUM", "double", "double _Complex"},
-                 {"SIZE", "fabs", size},
-                 {"CONJ", "", "conj"},
-                 {"REAL", "", "creal"}};
+    } words[] = {
+        {"NUM", "double", "double _Complex"}, {"SIZE", "fabs", size}, {"CONJ", "", "conj"}, {"REAL", "", "creal"}};
     while (*text) {
         size_t i = 0, count = sizeof words / sizeof *words;
         while (i < count && strncmp(text, words[i].word, strlen(words[i].word)) != 0)
@@ -158,8 +156,8 @@ static void write_load(const algebra *g, const char *to, const char *from, int64
     flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", (long long)columns);
     const char *at = flxi_sa_print(w, "i * %lld + j * %lld", (long long)row, (long long)column);
     if (g->is_complex)
-        flxi_sa_line(w, "        %s[i * %lld + j] = %s(%s[2 * (%s)], %s[2 * (%s) + 1]);", to, (long long)columns, g->number,
-                     from, at, from, at);
+        flxi_sa_line(w, "        %s[i * %lld + j] = %s(%s[2 * (%s)], %s[2 * (%s) + 1]);", to, (long long)columns,
+                     g->number, from, at, from, at);
     else
         flxi_sa_line(w, "        %s[i * %lld + j] = %s[%s];", to, (long long)columns, from, at);
 }
@@ -279,9 +277,8 @@ void flxi_sa_triangular(flxi_sa_writer *w)
     algebra g = algebra_of(w);
     g.n = s.a->dims[s.a->rank - 1];
     g.k = columns_of(&s);
-    flxi_triangle t =
-        flxi_system_triangle(flxi_sa_int(w->n, "lower"), (flxi_trans)flxi_sa_int(w->n, "trans"),
-                             flxi_sa_int(w->n, "unit_diagonal"), s.is_left, g.n);
+    flxi_triangle t = flxi_system_triangle(flxi_sa_int(w->n, "lower"), (flxi_trans)flxi_sa_int(w->n, "trans"),
+                                           flxi_sa_int(w->n, "unit_diagonal"), s.is_left, g.n);
     int64_t row = s.is_left ? g.k : 1, column = s.is_left ? 1 : g.n;
     declare_scratch(&g);
     open_systems(w, &s);

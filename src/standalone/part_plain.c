@@ -40,7 +40,8 @@ void flxi_sa_check(flxi_sa_writer *w)
         flxi_sa_line(w, "    if ((x1[2 * i] == 0 && x1[2 * i + 1] == 0) || x1[2 * i] != x1[2 * i] || "
                         "x1[2 * i + 1] != x1[2 * i + 1])");
     else if (flxi_is_float(dtype))
-        flxi_sa_line(w, "    if (!(%s < 0 || %s > 0))", flxi_sa_load(w, dtype, "x1[i]"), flxi_sa_load(w, dtype, "x1[i]"));
+        flxi_sa_line(w, "    if (!(%s < 0 || %s > 0))", flxi_sa_load(w, dtype, "x1[i]"),
+                     flxi_sa_load(w, dtype, "x1[i]"));
     else
         flxi_sa_line(w, "    if (x1[i] == 0)");
     flxi_sa_line(w, "        return %d; /* the check failed */", SA_CHECK_FAILED);

@@ -33,8 +33,9 @@ static running extremum(flxi_sa_writer *w, int32_t dtype, bool is_max)
     running r = {.type = flxi_is_float(dtype) ? (dtype == FLX_F64 ? "double" : "float") : flxi_sa_type(dtype),
                  .start = bound_of(w, dtype, is_max)};
     if (flxi_is_float(dtype))
-        r.next = flxi_sa_print(w, "%s(acc, x)",
-                               flxi_sa_function_of(w, is_max ? "max_nan" : "min_nan", dtype == FLX_F64 ? FLX_F64 : FLX_F32));
+        r.next =
+            flxi_sa_print(w, "%s(acc, x)",
+                          flxi_sa_function_of(w, is_max ? "max_nan" : "min_nan", dtype == FLX_F64 ? FLX_F64 : FLX_F32));
     else
         r.next = is_max ? "acc > x ? acc : x" : "acc < x ? acc : x";
     return r;
@@ -130,7 +131,8 @@ void flxi_sa_running_log(flxi_sa_writer *w)
     open_positions(w, flxi_split_at(x, flxi_sa_int(w->n, "axis")));
     flxi_sa_line(w, "const double x = %s;", flxi_sa_load(w, x->dtype, "x0[at]"));
     if (exclusive)
-        flxi_sa_line(w, "y0[at] = %s;", rounded(w, x->dtype, "(most == -INFINITY || sum != sum ? most + log(sum) : most + log(sum))"));
+        flxi_sa_line(w, "y0[at] = %s;",
+                     rounded(w, x->dtype, "(most == -INFINITY || sum != sum ? most + log(sum) : most + log(sum))"));
     flxi_sa_line(w, "if (x == most && x - x == 0) {");
     flxi_sa_line(w, "    sum += 1;");
     flxi_sa_line(w, "} else if (x > most || x != x) {");

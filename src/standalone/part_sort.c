@@ -69,7 +69,8 @@ static void write_merge(flxi_sa_writer *w, const order *o, int64_t n)
     flxi_sa_open(w, "for (int64_t width = 1; width < %lld; width *= 2)", (long long)n);
     flxi_sa_open(w, "for (int64_t begin = 0; begin < %lld; begin += 2 * width)", (long long)n);
     flxi_sa_line(w, "const int64_t middle = begin + width < %lld ? begin + width : %lld;", (long long)n, (long long)n);
-    flxi_sa_line(w, "const int64_t end = begin + 2 * width < %lld ? begin + 2 * width : %lld;", (long long)n, (long long)n);
+    flxi_sa_line(w, "const int64_t end = begin + 2 * width < %lld ? begin + 2 * width : %lld;", (long long)n,
+                 (long long)n);
     flxi_sa_line(w, "int64_t left = begin, right = middle;");
     flxi_sa_open(w, "for (int64_t k = begin; k < end; k++)");
     flxi_sa_open(w, "if (left == middle || right == end)");

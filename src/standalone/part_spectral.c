@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_spectral.c: Fourier transforms of the last axis, for any length: one pass for each prime factor, each from one
-   array to another so that results come out in order (Stockham). Everything is in double; the roots of unity are a table
+   array to another so that results come out in order (Stockham). Everything is in double; roots of unity are a table
    that a call makes once. */
 #include "numeric/fourier.h"
 #include "standalone/parts.h"
@@ -17,38 +17,37 @@ size_t flxi_sa_fft_scratch(const flxi_device_node *n)
     return flxi_sa_count(n->in_types[0]) ? 6 * sizeof(double) * (size_t)length_of(n->in_types[0]) : 0;
 }
 
-static const char transform[] =
-    "static double *NAME_(double *x, double *y, const double *root, int64_t length)\n"
-    "{\n"
-    "    int64_t step = 1;\n"
-    "    for (int64_t n = length; n > 1;) {\n"
-    "        int64_t p = 2;\n"
-    "        while (n % p != 0)\n"
-    "            p += p * p > n ? n - p : 1;\n"
-    "        const int64_t m = n / p;\n"
-    "        for (int64_t k = 0; k < m; k++)\n"
-    "            for (int64_t c = 0; c < p; c++)\n"
-    "                for (int64_t q = 0; q < step; q++) {\n"
-    "                    double re = 0, im = 0;\n"
-    "                    for (int64_t r = 0; r < p; r++) {\n"
-    "                        const double *a = x + 2 * (q + step * (k + m * r));\n"
-    "                        const double *w = root + 2 * (r * c % p * (length / p));\n"
-    "                        re += a[0] * w[0] - a[1] * w[1];\n"
-    "                        im += a[0] * w[1] + a[1] * w[0];\n"
-    "                    }\n"
-    "                    const double *w = root + 2 * (k * c * (length / n) % length);\n"
-    "                    double *b = y + 2 * (q + step * (p * k + c));\n"
-    "                    b[0] = re * w[0] - im * w[1];\n"
-    "                    b[1] = re * w[1] + im * w[0];\n"
-    "                }\n"
-    "        double *const other = x;\n"
-    "        x = y;\n"
-    "        y = other;\n"
-    "        step *= p;\n"
-    "        n = m;\n"
-    "    }\n"
-    "    return x;\n"
-    "}\n";
+static const char transform[] = "static double *NAME_(double *x, double *y, const double *root, int64_t length)\n"
+                                "{\n"
+                                "    int64_t step = 1;\n"
+                                "    for (int64_t n = length; n > 1;) {\n"
+                                "        int64_t p = 2;\n"
+                                "        while (n % p != 0)\n"
+                                "            p += p * p > n ? n - p : 1;\n"
+                                "        const int64_t m = n / p;\n"
+                                "        for (int64_t k = 0; k < m; k++)\n"
+                                "            for (int64_t c = 0; c < p; c++)\n"
+                                "                for (int64_t q = 0; q < step; q++) {\n"
+                                "                    double re = 0, im = 0;\n"
+                                "                    for (int64_t r = 0; r < p; r++) {\n"
+                                "                        const double *a = x + 2 * (q + step * (k + m * r));\n"
+                                "                        const double *w = root + 2 * (r * c % p * (length / p));\n"
+                                "                        re += a[0] * w[0] - a[1] * w[1];\n"
+                                "                        im += a[0] * w[1] + a[1] * w[0];\n"
+                                "                    }\n"
+                                "                    const double *w = root + 2 * (k * c * (length / n) % length);\n"
+                                "                    double *b = y + 2 * (q + step * (p * k + c));\n"
+                                "                    b[0] = re * w[0] - im * w[1];\n"
+                                "                    b[1] = re * w[1] + im * w[0];\n"
+                                "                }\n"
+                                "        double *const other = x;\n"
+                                "        x = y;\n"
+                                "        y = other;\n"
+                                "        step *= p;\n"
+                                "        n = m;\n"
+                                "    }\n"
+                                "    return x;\n"
+                                "}\n";
 
 static const char *transform_function(flxi_sa_writer *w)
 {

@@ -8,9 +8,9 @@
 
 const char *flxi_sa_always(const flxi_device_node *n);
 
-#define PART(op, name, applies, scratch, write)            \
-    const char *applies(const flxi_device_node *n);        \
-    size_t scratch(const flxi_device_node *n);             \
+#define PART(op, name, applies, scratch, write)     \
+    const char *applies(const flxi_device_node *n); \
+    size_t scratch(const flxi_device_node *n);      \
     void write(flxi_sa_writer *w);
 #define FAILING_PART PART
 #define PLAIN_PART(op, name, applies, write)        \

@@ -58,17 +58,18 @@ static bool is_letter(char c)
 
 /* Keywords of C and C++, and what the headers that a file includes define. */
 static const char *const reserved[] = {
-    "alignas",  "alignof",   "and",       "arena",    "asm",      "at",       "auto",     "bool",     "break",
-    "case",     "code",     "catch",     "char",      "class",    "const",    "continue", "default",  "delete",   "do",
-    "double",   "else",      "enum",      "explicit", "export",   "extern",   "false",    "float",    "for",
-    "friend",   "goto",      "if",        "inline",   "int",      "long",     "m",        "memory",   "mutable",
-    "new",      "not",       "operator",  "or",       "private",  "protected", "public",  "register", "restrict",
-    "return",   "scratch",   "short",     "signed",   "sizeof",   "static",   "step",     "struct",   "switch",
-    "template", "this",      "throw",     "true",     "try",      "typedef",  "typename", "union",    "unsigned",
-    "using",    "virtual",   "void",      "volatile", "while",    "xor",      "memcpy",   "memset",   "exp",
-    "log",      "sin",       "cos",       "tan",      "sqrt",     "pow",      "tanh",     "fabs",     "floor",
-    "ceil",     "round",     "trunc",     "erf",      "gamma",    "y0",       "y1",       "yn",       "j0",
-    "j1",       "jn",        "in",        "out",      "file",     "bytes",    "NULL",     "INFINITY", "NAN",
+    "alignas",  "alignof",  "and",     "arena",    "asm",      "at",      "auto",      "bool",     "break",
+    "case",     "code",     "catch",   "char",     "class",    "const",   "continue",  "default",  "delete",
+    "do",       "double",   "else",    "enum",     "explicit", "export",  "extern",    "false",    "float",
+    "for",      "friend",   "goto",    "if",       "inline",   "int",     "long",      "m",        "memory",
+    "mutable",  "new",      "not",     "operator", "or",       "private", "protected", "public",   "register",
+    "restrict", "return",   "scratch", "short",    "signed",   "sizeof",  "static",    "step",     "struct",
+    "switch",   "template", "this",    "throw",    "true",     "try",     "typedef",   "typename", "union",
+    "unsigned", "using",    "virtual", "void",     "volatile", "while",   "xor",       "memcpy",   "memset",
+    "exp",      "log",      "sin",     "cos",      "tan",      "sqrt",    "pow",       "tanh",     "fabs",
+    "floor",    "ceil",     "round",   "trunc",    "erf",      "gamma",   "y0",        "y1",       "yn",
+    "j0",       "j1",       "jn",      "in",       "out",      "file",    "bytes",     "NULL",     "INFINITY",
+    "NAN",
 };
 
 static bool is_reserved(const char *name)

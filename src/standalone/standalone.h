@@ -81,6 +81,8 @@ typedef const char *(*flxi_sa_rename)(const void *user, const char *name, size_t
 void flxi_sa_rewrite(flxi_strbuf *out, const char *text, size_t n, flxi_sa_rename rename, const void *user);
 /* Removes lines that only compute a constant that nothing uses: compilers complain about them. */
 void flxi_sa_drop_unused(flxi_sa_file *f, flxi_strbuf *text);
+/* Makes the text of a kernel plainer (tidy_text.c). */
+void flxi_sa_tidy(flxi_sa_file *f, flxi_strbuf *text);
 /* Adds those of the functions that the code or one that is kept calls; each is defined before its callers. */
 void flxi_sa_keep_used(flxi_sa_file *f, const flxi_strbuf *functions, const flxi_strbuf *code, flxi_strbuf *out);
 /* What a name of the kernel writer is in plain C; NULL: the same. */
@@ -95,7 +97,7 @@ void flxi_sa_add_comment(flxi_strbuf *out, const char *text);
 /* The name of the array with these elements. */
 const char *flxi_sa_constant_of(flxi_sa_file *f, const void *data, const flx_type *type, const char *wanted);
 
-/* ---- Parts: nodes that are no kernels ---- */
+/* ---- Parts: nodes that are not kernels ---- */
 
 typedef struct {
     flxi_sa_file *f;
@@ -111,7 +113,7 @@ typedef struct {
     const char *(*applies)(const flxi_device_node *n); /* NULL: it does; else why not */
     size_t (*scratch)(const flxi_device_node *n);
     void (*write)(flxi_sa_writer *w); /* the statements of the function */
-    bool can_fail; /* the function returns a code: 0, or a flxi_sa_code */
+    bool can_fail;                    /* the function returns a code: 0, or a flxi_sa_code */
 } flxi_sa_part;
 
 /* What parts return when they fail; the header of a file has the same numbers. */
@@ -137,12 +139,12 @@ typedef struct {
     flxi_sa_writer w;
     const flxi_program *m;
     const flxi_routine *l;
-    const char **slots;   /* the text of the address of each */
-    bool *is_declared;    /* by slot: its variable exists, or it needs none */
-    flxi_strings names;   /* taken in this function */
-    const char **bodies;  /* by number of the routine: the name of its function; NULL before it is written */
-    bool *body_fails;     /* likewise: it returns a code */
-    bool can_fail;        /* some statement so far returns a code */
+    const char **slots;  /* the text of the address of each */
+    bool *is_declared;   /* by slot: its variable exists, or it needs none */
+    flxi_strings names;  /* taken in this function */
+    const char **bodies; /* by number of the routine: the name of its function; NULL before it is written */
+    bool *body_fails;    /* likewise: it returns a code */
+    bool can_fail;       /* some statement so far returns a code */
     flx_error *err;
 } flxi_sa_routine;
 
@@ -177,11 +179,11 @@ typedef struct {
     flxi_sa_kind kind;
     flxi_program program;
     const char *name;
-    size_t num_results;     /* outputs before those that are next values of fields */
-    const size_t *updated;  /* by such an output: the leaf */
-    bool *is_in_place;      /* likewise: it is written where the leaf is */
+    size_t num_results;    /* outputs before those that are next values of fields */
+    const size_t *updated; /* by such an output: the leaf */
+    bool *is_in_place;     /* likewise: it is written where the leaf is */
     size_t num_updated, guard;
-    size_t updates_at;      /* in the arena: where other next values go */
+    size_t updates_at; /* in the arena: where other next values go */
 } flxi_sa_function;
 
 typedef struct {

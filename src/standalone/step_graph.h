@@ -8,10 +8,10 @@
 #include <fluxion/train.h>
 
 typedef struct {
-    flx_graph *g;        /* released by the caller */
-    size_t first_state;  /* leaves from here on are states */
-    size_t num_results;  /* outputs before the next values */
-    size_t guard;        /* 1 + the output that must be finite; 0: none */
+    flx_graph *g;       /* released by the caller */
+    size_t first_state; /* leaves from here on are states */
+    size_t num_results; /* outputs before the next values */
+    size_t guard;       /* 1 + the output that must be finite; 0: none */
     size_t num_updated;
     const size_t *updated; /* leaves, in the order of their next values; in the arena */
 } flxi_sa_step;

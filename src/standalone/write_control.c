@@ -189,8 +189,9 @@ static void write_row(flxi_sa_routine *r, const scan *c)
 {
     long long k = (long long)c->a->num_checkpoints, n = (long long)c->length;
     flxi_sa_line(&r->w, "const int64_t nearest = (step + 1) * %lld / %lld - 1;", k, n);
-    flxi_sa_line(&r->w, "const int64_t row = nearest >= 0 && ((nearest + 1) * %lld + %lld) / %lld - 1 == step ? %s : -1;",
-                 n, k - 1, k, c->a->reverse ? flxi_sa_text(r->w.f, "%lld - nearest", k - 1) : "nearest");
+    flxi_sa_line(&r->w,
+                 "const int64_t row = nearest >= 0 && ((nearest + 1) * %lld + %lld) / %lld - 1 == step ? %s : -1;", n,
+                 k - 1, k, c->a->reverse ? flxi_sa_text(r->w.f, "%lld - nearest", k - 1) : "nearest");
 }
 
 static size_t row_count(const flx_type *t)

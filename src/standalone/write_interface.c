@@ -33,8 +33,8 @@ static void add_type_comment(interface *x, const flx_type *t)
 static void declare_struct(interface *x)
 {
     const char *name = x->s->f.prefix;
-    flxi_addf(x->out, "typedef struct %s {\n    unsigned char *arena; /* memory of %s_init(): runs work here */\n", name,
-              name);
+    flxi_addf(x->out, "typedef struct %s {\n    unsigned char *arena; /* memory of %s_init(): runs work here */\n",
+              name, name);
     for (size_t i = 0; i < x->s->fields.n; i++) {
         const flxi_sa_field *p = &x->s->fields.at[i];
         flxi_addf(x->out, "    %s%s *%s;", x->s->trains ? "" : "const ", flxi_sa_type(p->type->dtype), p->field);
@@ -153,7 +153,8 @@ static void write_init(interface *x)
     const char *name = x->s->f.prefix;
     flxi_addf(x->out, "\nint %s_init(%s *m, void *memory)\n{\n", name, name);
     if (x->s->memory_bytes)
-        flxi_addf(x->out, "    if (!memory || (uintptr_t)memory %% 16 != 0)\n        return %s_BAD_MEMORY;\n", x->upper);
+        flxi_addf(x->out, "    if (!memory || (uintptr_t)memory %% 16 != 0)\n        return %s_BAD_MEMORY;\n",
+                  x->upper);
     flxi_add_text(x->out, "    m->arena = (unsigned char *)memory;\n");
     for (size_t i = 0; i < x->s->fields.n; i++)
         add_field_init(x, &x->s->fields.at[i]);
@@ -170,7 +171,7 @@ static const flxi_sa_field *field_of(const flxi_sa_model *s, const char *name)
     return NULL;
 }
 
-/* Whether an output goes to the arena: next values that are not written in place, and what comes after them, such as
+/* Whether an output goes to the arena: next values that are not written in number, and what comes after them, such as
    the guard. */
 static bool is_hidden(const flxi_sa_function *fn, size_t k)
 {
@@ -197,7 +198,7 @@ size_t flxi_sa_hidden_bytes(const flxi_sa_function *fn)
     return hidden_offset(fn, fn->program.main->g->outputs.n) - fn->updates_at;
 }
 
-static const char *input_text(interface *x, const flxi_sa_function *fn, const arguments *a, size_t leaf, size_t place)
+static const char *input_text(interface *x, const flxi_sa_function *fn, const arguments *a, size_t leaf, size_t number)
 {
     const flx_graph *g = fn->program.main->g;
     flxi_sa_file *f = &x->s->f;
@@ -205,12 +206,13 @@ static const char *input_text(interface *x, const flxi_sa_function *fn, const ar
     if (p)
         return flxi_sa_text(f, "m->%s", p->field);
     if (x->s->o->flags & FLX_BUILD_TABLES)
-        return flxi_sa_text(f, "((const %s *)in[%zu])", flxi_sa_type(flxi_type_at(g, g->leaves.at[leaf])->dtype), place);
+        return flxi_sa_text(f, "((const %s *)in[%zu])", flxi_sa_type(flxi_type_at(g, g->leaves.at[leaf])->dtype),
+                            number);
     return a->leaves[leaf];
 }
 
 static const char *output_text(interface *x, const flxi_sa_function *fn, const arguments *a, size_t output,
-                               size_t place)
+                               size_t number)
 {
     const flx_graph *g = fn->program.main->g;
     flxi_sa_file *f = &x->s->f;
@@ -220,7 +222,7 @@ static const char *output_text(interface *x, const flxi_sa_function *fn, const a
     if (!a->outputs[output])
         return flxi_sa_text(f, "m->%s", field_of(x->s, leaf_name(g, fn->updated[output - fn->num_results]))->field);
     if (x->s->o->flags & FLX_BUILD_TABLES)
-        return flxi_sa_text(f, "((%s *)out[%zu])", type, place);
+        return flxi_sa_text(f, "((%s *)out[%zu])", type, number);
     return a->outputs[output];
 }
 
@@ -229,15 +231,15 @@ static void bind_slots(interface *x, const flxi_sa_function *fn, const arguments
     const flx_graph *g = r->l->g;
     for (uint32_t i = 0; i < r->l->num_slots; i++) {
         const flxi_slot *slot = &r->l->slots[i];
-        size_t place = 0;
+        size_t number = 0;
         if (slot->segment == SEGMENT_INPUT) {
             for (size_t k = 0; k < slot->index; k++)
-                place += !is_field(g, k);
-            r->slots[i] = input_text(x, fn, a, slot->index, place);
+                number += !is_field(g, k);
+            r->slots[i] = input_text(x, fn, a, slot->index, number);
         } else if (slot->segment == SEGMENT_OUTPUT) {
             for (size_t k = 0; k < slot->index; k++)
-                place += is_result(fn, k);
-            r->slots[i] = output_text(x, fn, a, slot->index, place);
+                number += is_result(fn, k);
+            r->slots[i] = output_text(x, fn, a, slot->index, number);
         }
         r->is_declared[i] = r->slots[i] != NULL;
     }
@@ -273,7 +275,7 @@ static void write_guard(interface *x, const flxi_sa_function *fn, flxi_sa_writer
     flxi_sa_line(w, "    return %s_NOT_FINITE;", x->upper);
 }
 
-/* Next values that are not written in place take effect at the end. */
+/* Next values that are not written in number take effect at the end. */
 static void write_updates(interface *x, const flxi_sa_function *fn)
 {
     const flx_graph *g = fn->program.main->g;
@@ -387,13 +389,14 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
     const char *name = s->f.prefix;
     declare_codes(&x);
     declare_struct(&x);
-    flxi_addf(declarations,
-              "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes, aligned to 16, and is the model's from now on.%s */\n"
-              "int %s_init(%s *m, void *memory);\n",
-              x.upper, s->fields.n && s->o->params == FLX_BUILD_CALLER && !s->trains
-                           ? "\n   Then set the pointers of the parameters."
-                           : "",
-              name, name);
+    flxi_addf(
+        declarations,
+        "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes, aligned to 16, and is the model's from now on.%s */\n"
+        "int %s_init(%s *m, void *memory);\n",
+        x.upper,
+        s->fields.n && s->o->params == FLX_BUILD_CALLER && !s->trains ? "\n   Then set the pointers of the parameters."
+                                                                      : "",
+        name, name);
     x.out = &s->f.entries;
     write_init(&x);
     if (s->o->params == FLX_BUILD_FILE && s->fields.n)

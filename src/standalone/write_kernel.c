@@ -15,15 +15,15 @@ typedef struct {
 } word;
 
 static const word words[] = {
-    {"k_u8", "uint8_t"},   {"k_u16", "uint16_t"}, {"k_u32", "uint32_t"}, {"k_u64", "uint64_t"}, {"k_i8", "int8_t"},
-    {"k_i16", "int16_t"},  {"k_i32", "int32_t"},  {"k_i64", "int64_t"},  {"k_f32", "float"},    {"k_f64", "double"},
-    {"k_f16", "float"},    {"k_bf16", "float"},   {"k_bool", "_Bool"},
+    {"k_u8", "uint8_t"},  {"k_u16", "uint16_t"}, {"k_u32", "uint32_t"}, {"k_u64", "uint64_t"}, {"k_i8", "int8_t"},
+    {"k_i16", "int16_t"}, {"k_i32", "int32_t"},  {"k_i64", "int64_t"},  {"k_f32", "float"},    {"k_f64", "double"},
+    {"k_f16", "float"},   {"k_bf16", "float"},   {"k_bool", "_Bool"},
 };
 
 /* Functions of the C library that gcc knows under another name as well. */
-static const char *const plain[] = {"fabs",  "floor", "ceil",  "trunc",  "round",  "rint",  "sqrt",   "fma",
-                                    "fabsf", "floorf", "ceilf", "truncf", "roundf", "rintf", "sqrtf", "fmaf",
-                                    "copysign", "copysignf", "memset", "memcpy"};
+static const char *const plain[] = {"fabs",  "floor", "ceil",     "trunc",     "round",  "rint",   "sqrt",
+                                    "fma",   "fabsf", "floorf",   "ceilf",     "truncf", "roundf", "rintf",
+                                    "sqrtf", "fmaf",  "copysign", "copysignf", "memset", "memcpy"};
 
 const char *flxi_sa_word(const char *name, size_t n)
 {
@@ -63,8 +63,8 @@ static const char *rename_buffers(const void *user, const char *name, size_t n)
    of these. */
 static bool is_free_name(const char *name)
 {
-    static const char *const taken[] = {"l",    "g",      "j",      "d",     "lane", "lanes", "live",
-                                        "run",  "begin",  "status", "order", "end",  "k",     "i"};
+    static const char *const taken[] = {"l",   "g",     "j",      "d",     "lane", "lanes", "live",
+                                        "run", "begin", "status", "order", "end",  "k",     "i"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strcmp(taken[i], name) == 0)
             return false;
@@ -103,8 +103,8 @@ static flx_code write_text(flxi_kfile *f, const flx_kernel *k, const flxi_kplain
     f->may_alias = true; /* a result may take the place of an operand that is read for the last time */
     f->kernels.n = 0;
     const flxi_vector_options vectors = {.bytes = vector_bytes};
-    flx_code code = vector_bytes ? flxi_vector_write(f, k, &vectors, entry, NULL, err)
-                                 : flxi_kernel_write(f, k, entry, err);
+    flx_code code =
+        vector_bytes ? flxi_vector_write(f, k, &vectors, entry, NULL, err) : flxi_kernel_write(f, k, entry, err);
     return code;
 }
 
@@ -154,6 +154,8 @@ flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routi
     flxi_strbuf_init(&marked, f->mem);
     flxi_sa_rewrite(&plain_text, f->kernels.kernels.at, f->kernels.kernels.n, rename_types, NULL);
     flxi_sa_drop_unused(f, &plain_text);
+    if (!f->vector_bytes)
+        flxi_sa_tidy(f, &plain_text);
     buffer_names names = {name_buffers(f, l, s), s->num_slots};
     mark_unused(&plain_text, s->num_slots, &marked);
     f->failed |= marked.failed || plain_text.failed;

@@ -137,10 +137,10 @@ static void write_copy(flxi_sa_routine *r, const flxi_step *s)
 static flx_code refuse(flxi_sa_routine *r, const flxi_step *s)
 {
     const flxi_node *n = flxi_node_at(r->l->g, s->node);
-    flx_code code =
-        flxi_fail_hint(r->err, FLX_E_UNSUPPORTED, "flx_run() and flx_compile() have it; docs/standalone.md lists what C files have",
-                       "%s cannot be part of a C file%s%.160s", flxi_ops[n->op].name, s->why && *s->why ? ": " : "",
-                       s->why ? s->why : "");
+    const char *why = s->why ? s->why : "";
+    flx_code code = flxi_fail_hint(r->err, FLX_E_UNSUPPORTED, "docs/standalone.md lists what a C file can have",
+                                   "%.80s cannot be part of a C file%s%.130s",
+                                   s->computes ? s->computes : flxi_ops[n->op].name, *why ? ": " : "", why);
     flxi_at_node(r->err, r->l->g, n);
     return code;
 }

@@ -41,8 +41,8 @@ static void add(const flx_graph *g, bundle_find find, const void *user, const ch
     CHECK_MSG(code == FLX_OK || code == FLX_E_UNSUPPORTED, "%s: %s", about, err.message);
     now.built += code == FLX_OK;
     now.refused += code != FLX_OK;
-    if (code != FLX_OK && getenv("FLX_TEST_LIST"))
-        fprintf(stderr, "REFUSED %s | %s\n", about, err.message);
+    if (code != FLX_OK && effort(EFFORT_report))
+        printf("refused: %s: %s\n", about, err.message);
     if (code == FLX_OK)
         bundle_add_copy(now.b, g, find, user, about);
 }
@@ -93,7 +93,7 @@ static void add_random(uint64_t seed)
 
 TEST(standalone_random_graphs_agree_with_reference)
 {
-    uint64_t n = getenv("FLX_COUNT") ? (uint64_t)atoi(getenv("FLX_COUNT")) : 60, first = test_seed() * 1000003;
+    uint64_t n = (uint64_t)effort(EFFORT_standalone_graphs), first = test_seed() * 1000003;
     now.built = now.refused = 0;
     begin_file();
     for (uint64_t i = 0; i < n; i++) {
@@ -104,7 +104,8 @@ TEST(standalone_random_graphs_agree_with_reference)
         }
     }
     end_file();
-    CHECK_MSG(now.refused * 5 <= now.built, "%zu of %zu random graphs are refused", now.refused, now.built + now.refused);
+    CHECK_MSG(now.refused <= now.built / 5 + 1, "%zu of %zu random graphs are refused", now.refused,
+              now.built + now.refused);
 }
 
 /* ---- Gradients of samples ---- */
@@ -141,9 +142,10 @@ static void add_gradient(const sample_case *sample)
 TEST(standalone_gradients_of_samples_agree_with_reference)
 {
     now.built = now.refused = 0;
-    now.share = getenv("FLX_SHARE") ? (uint64_t)atoi(getenv("FLX_SHARE")) : 31;
+    now.share = 2 * (uint64_t)effort(EFFORT_standalone_share);
     begin_file();
     sample_each(add_gradient);
     end_file();
-    CHECK_MSG(now.refused * 5 <= now.built, "%zu of %zu gradients are refused", now.refused, now.built + now.refused);
+    CHECK_MSG(now.refused <= now.built / 5 + 1, "%zu of %zu gradients are refused", now.refused,
+              now.built + now.refused);
 }

@@ -108,8 +108,8 @@ static void check_training(const training_case *c)
         CHECK_OK(flx_trainer_step(t, feeds, nin, &wanted, &err), &err);
         void *out[] = {&loss};
         CHECK(step(&m, at, out) == 0);
-        EXPECT_MSG(fabs((double)loss - wanted) <= c->bound * (1 + fabs(wanted)), "step %d: loss %.9g instead of %.9g", k,
-                   (double)loss, wanted);
+        EXPECT_MSG(fabs((double)loss - wanted) <= c->bound * (1 + fabs(wanted)), "step %d: loss %.9g instead of %.9g",
+                   k, (double)loss, wanted);
     }
     const flx_params *trained = flx_trainer_params(t);
     for (size_t i = 0; i < flx_params_count(start); i++) {

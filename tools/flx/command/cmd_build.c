@@ -118,7 +118,10 @@ static int read_values(request *q, const flx_graph *g, const model *m, const arg
 {
     flx_error err = {0};
     char *beside = weights_path(m->path);
-    const char *named = args_value(a, "--values"), *seed = args_value(a, "--init"), *path = named ? named : beside ? beside : "";
+    const char *named = args_value(a, "--values"), *seed = args_value(a, "--init"),
+               *path = named    ? named
+                       : beside ? beside
+                                : "";
     int64_t number = 0;
     int status = STATUS_OK;
     if (seed && !read_i64(seed, &number))
@@ -236,10 +239,11 @@ const command command_build = {
     .name = "build",
     .operand = "FILE",
     .summary = "a graph as a C file that needs nothing but a C compiler",
-    .about = "Writes the main graph as C99: a struct, NAME_init() and NAME_run(); with grad also NAME_grad(), and with\n"
-             "train:OPTIMISER NAME_step(), which takes the steps of a trainer. The file allocates nothing, has no\n"
-             "globals but constants and calls nothing but memcpy, memset and <math.h>. Extents must be numbers: --set\n"
-             "gives those of symbolic dimensions. A node that such a file cannot have is an error that names it.",
+    .about =
+        "Writes the main graph as C99: a struct, NAME_init() and NAME_run(); with grad also NAME_grad(), and with\n"
+        "train:OPTIMISER NAME_step(), which takes the steps of a trainer. The file allocates nothing, has no\n"
+        "globals but constants and calls nothing but memcpy, memset and <math.h>. Extents must be numbers: --set\n"
+        "gives those of symbolic dimensions. A node that such a file cannot have is an error that names it.",
     .options = options,
     .examples = examples,
     .run = run_build,

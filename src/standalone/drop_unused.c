@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drop_unused.c: lines of a function that compute a constant that nothing uses. The text is read from its end, so that what
-   only such lines use is found unused too. */
+/* drop_unused.c: lines of a function that compute a constant that nothing uses, and functions that nothing calls. The
+   text is read from its end, so that what only such lines use is found unused too. */
 #include "standalone/standalone.h"
 
 typedef struct {

@@ -21,9 +21,9 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     }
 }
 
-static const char *refuse_kernel(const flx_kernel *k)
+static flx_code check_kernel(const flx_kernel *k, flx_error *err)
 {
-    return flxi_kernel_check_target(k, &flxi_target_c, NULL) == FLX_OK ? NULL : "the kernel is not valid in C";
+    return flxi_kernel_check_target(k, &flxi_target_c, err);
 }
 
 static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **code,
@@ -32,6 +32,7 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     *code = NULL;
     for (size_t i = 0; i < q->num_kernels; i++) {
         kernels[i] = (flxi_kernel_code){.code = q->kernels[i]};
+        FLXI_TRY(check_kernel(q->kernels[i], err));
         FLXI_TRY(flxi_sa_kernel_scratch(q->kernels[i], flxi_context_mem(q->ctx), &kernels[i].scratch, err));
     }
     return FLX_OK;
@@ -53,7 +54,7 @@ const flxi_device flxi_device_standalone = {
     .name = "standalone",
     .about = "C text",
     .accept_node = accept_node,
-    .refuse_kernel = refuse_kernel,
+    .check_kernel = check_kernel,
     .compile = compile,
     .free_code = free_code,
     .count_threads = count_threads,

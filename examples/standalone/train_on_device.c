@@ -2,7 +2,8 @@
 /* train_on_device.c: a classifier that learns where it runs, without a library and without an operating system's help:
    the model and its training step are a C file. To build and run:
 
-       flx build examples/mlp.flx --set N=4 --params embed --init 1 --with train:adamw --rate 0.01 -o mlp.c --header mlp.h
+       flx build examples/mlp.flx --set N=4 --params embed --init 1 --with train:adamw --rate 0.01 \
+           -o mlp.c --header mlp.h
        cc -std=c99 -O2 -ffp-contract=off -I. examples/standalone/train_on_device.c mlp.c -lm -o train_on_device
        ./train_on_device
 
@@ -52,6 +53,7 @@ int main(void)
             best = p[i * CLASSES + c] > p[i * CLASSES + best] ? c : best;
         correct += best == label[i];
     }
-    printf("loss %.4f, after %d steps %.4f; %d of %d are correct\n", (double)first, STEPS, (double)loss, correct, EXAMPLES);
+    printf("loss %.4f, after %d steps %.4f; %d of %d are correct\n", (double)first, STEPS, (double)loss, correct,
+           EXAMPLES);
     return correct == EXAMPLES ? 0 : 2;
 }

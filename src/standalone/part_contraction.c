@@ -97,6 +97,7 @@ typedef struct {
     int32_t a, b, y; /* dtypes */
     const char *sum; /* the type of sums */
     bool is_complex;
+    const char *packed; /* what b is read from */
 } product;
 
 /* " + i0 * 64 + i1" for the axes of a list from `from` on. */
@@ -156,8 +157,8 @@ static void write_terms(product *p, int rows, int columns)
     axis line = inner(&p->c.lines), column = inner(&p->c.columns);
     const char *a =
         flxi_sa_print(w, "a[%s]", offset(p, times(p, "i + r", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
-    const char *b =
-        flxi_sa_print(w, "b[%s]", offset(p, times(p, "j + c", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
+    const char *b = flxi_sa_print(w, "%s[%s]", p->packed,
+                                  offset(p, times(p, "j + c", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
     flxi_sa_open(w, "for (int r = 0; r < %d; r++)", rows);
     flxi_sa_line(w, "const %s left = %s;", p->sum, value_of(p, p->a, a));
     flxi_sa_line(w, "for (int c = 0; c < %d; c++)", columns);
@@ -254,11 +255,45 @@ const char *flxi_sa_widening_applies(const flxi_device_node *n)
     return NULL;
 }
 
-/* Columns that do not follow each other are first put side by side, in the scratch memory, where that pays. */
+/* Columns that do not follow each other, or that must be widened, are first put side by side, in the scratch memory,
+   where that pays: many lines use them. */
+static bool packs(const flxi_device_node *n, const contraction *c)
+{
+    int32_t b = n->in_types[1]->dtype;
+    bool is_half = b == FLX_F16 || b == FLX_BF16;
+    return flxi_is_float(b) && flxi_is_float(n->out_types[0]->dtype) && c->columns.n == 1 && c->depth.n == 1 &&
+           inner(&c->lines).count >= 8 && (inner(&c->columns).b != 1 || is_half);
+}
+
+static size_t sum_size(const flxi_device_node *n)
+{
+    return n->out_types[0]->dtype == FLX_F64 ? sizeof(double) : sizeof(float);
+}
+
 size_t flxi_sa_contraction_scratch(const flxi_device_node *n)
 {
-    (void)n;
-    return 0;
+    contraction c = contraction_of(n);
+    if (flxi_sa_count(n->out_types[0]) == 0 || !packs(n, &c))
+        return 0;
+    return (size_t)(inner(&c.columns).count * inner(&c.depth).count) * sum_size(n);
+}
+
+/* From here on b is the packed copy. */
+static void write_packing(product *p)
+{
+    flxi_sa_writer *w = p->w;
+    axis *column = &p->c.columns.at[0], *depth = &p->c.depth.at[0];
+    long long width = (long long)column->count;
+    flxi_sa_line(w, "%s *const packed = (%s *)scratch;", p->sum, p->sum);
+    flxi_sa_line(w, "for (int64_t k = 0; k < %lld; k++)", (long long)depth->count);
+    flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", width);
+    flxi_sa_line(
+        w, "        packed[k * %lld + j] = %s;", width,
+        flxi_sa_load(w, p->b, flxi_sa_print(w, "b[%s + %s]", times(p, "k", depth->b), times(p, "j", column->b))));
+    column->b = 1;
+    depth->b = width;
+    p->b = sum_size(w->n) == sizeof(double) ? FLX_F64 : FLX_F32;
+    p->packed = "packed";
 }
 
 void flxi_sa_contraction(flxi_sa_writer *w)
@@ -268,7 +303,8 @@ void flxi_sa_contraction(flxi_sa_writer *w)
                  .c = contraction_of(n),
                  .a = n->in_types[0]->dtype,
                  .b = n->in_types[1]->dtype,
-                 .y = n->out_types[0]->dtype};
+                 .y = n->out_types[0]->dtype,
+                 .packed = "b"};
     const contraction *c = &p.c;
     if (flxi_sa_count(n->out_types[0]) == 0)
         return;
@@ -280,6 +316,8 @@ void flxi_sa_contraction(flxi_sa_writer *w)
     flxi_sa_line(w, "const %s *a = %s;", flxi_sa_type(p.a), pointer(&p, "x0", 'a'));
     flxi_sa_line(w, "const %s *b = %s;", flxi_sa_type(p.b), pointer(&p, "x1", 'b'));
     flxi_sa_line(w, "%s *y = %s;", flxi_sa_type(p.y), pointer(&p, "y0", 'y'));
+    if (packs(n, c))
+        write_packing(&p);
     if (p.is_complex)
         write_complex(&p);
     else

@@ -121,7 +121,8 @@ static void write_outer(form *f)
     }
 }
 
-static const char *x_at(form *f)
+/* The position in x, along the first spatial axes. */
+static const char *x_along(form *f, int axes)
 {
     flxi_sa_writer *w = f->w;
     long long per_group = (long long)(f->z.dims[1] / f->groups), channels = (long long)f->k.dims[1];
@@ -133,9 +134,20 @@ static const char *x_at(form *f)
     const char *channel = f->groups == 1 ? "channel" : flxi_sa_print(w, "(%s * %lld + channel)", group, channels);
     const char *at =
         flxi_sa_print(w, "%s * %lld + %s * %lld", batch, (long long)f->x.steps[0], channel, (long long)f->x.steps[1]);
-    for (int k = 0; k < f->spatial; k++)
+    for (int k = 0; k < axes; k++)
         at = flxi_sa_print(w, "%s + i%d * %lld", at, k, (long long)f->x.steps[k + 2]);
     return at;
+}
+
+static const char *x_at(form *f)
+{
+    return x_along(f, f->spatial);
+}
+
+/* The beginning of a row. */
+static const char *x_start(form *f)
+{
+    return x_along(f, f->spatial - 1);
 }
 
 static const char *k_at(form *f)
@@ -167,6 +179,69 @@ static const char *result_at(form *f, const factor *y, const char *letter)
     for (int k = 0; k < f->spatial; k++)
         at = flxi_sa_print(f->w, "%s + %s%d * %lld", at, letter, k, (long long)y->steps[k + 2]);
     return at;
+}
+
+/* ---- Rows ---- */
+
+/* A row of the result is computed at once where that is one walk: sums of all positions along the last axis, to which
+   each tap adds a multiple of a row of x. Compilers vectorise it. */
+static bool has_rows(const form *f)
+{
+    int32_t dtype = f->w->n->out_types[0]->dtype;
+    int last = f->spatial + 1;
+    return f->to == TO_FEATURES && f->spatial >= 1 && !flxi_is_complex(dtype) && f->z.dims[last] >= 4 &&
+           f->z.dims[last] <= 1024 && f->x.dims[last] > 0 && f->slide[f->spatial - 1].base_dilation == 1;
+}
+
+/* sum[o] += tap x[o stride + t dilation - low], for the positions where that is inside of x. */
+static void write_row_terms(form *f)
+{
+    flxi_sa_writer *w = f->w;
+    int k = f->spatial - 1;
+    const flxi_slide *s = &f->slide[k];
+    int32_t dtype = w->n->out_types[0]->dtype;
+    long long step = (long long)s->stride, count = (long long)f->z.dims[k + 2];
+    flxi_sa_line(w, "const int64_t shift = t%d * %lld - %lld; /* of the row of x */", k, (long long)s->dilation,
+                 (long long)s->low);
+    flxi_sa_line(w, "const int64_t begin = shift >= 0 ? 0 : (%lld - shift) / %lld;", step - 1, step);
+    flxi_sa_line(w, "const int64_t room = %lld - shift; /* positions from here on are outside */",
+                 (long long)f->x.dims[k + 2]);
+    flxi_sa_line(w, "const int64_t most = room <= 0 ? 0 : (room + %lld) / %lld;", step - 1, step);
+    flxi_sa_line(w, "const int64_t end = most < %lld ? most : %lld;", count, count);
+    flxi_sa_line(w, "const %s tap = %s;", flxi_sa_arithmetic(dtype),
+                 flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", k_at(f))));
+    flxi_sa_line(w, "const int64_t at = %s + shift * %lld;", x_start(f), (long long)f->x.steps[k + 2]);
+    flxi_sa_line(w, "for (int64_t o%d = begin; o%d < end; o%d++)", k, k, k);
+    flxi_sa_line(
+        w, "    sum[o%d] += tap * %s;", k,
+        flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[at + o%d * %lld]", k, (long long)(s->stride * f->x.steps[k + 2]))));
+}
+
+static void write_rows(form *f)
+{
+    flxi_sa_writer *w = f->w;
+    int32_t dtype = w->n->out_types[0]->dtype;
+    int last = f->spatial - 1;
+    open_loop(f, "p", -1, f->z.dims[0]);
+    open_loop(f, "q", -1, f->z.dims[1]);
+    for (int k = 0; k < last; k++)
+        open_loop(f, "o", k, f->z.dims[k + 2]);
+    flxi_sa_line(w, "%s sum[%lld] = {0};", flxi_sa_arithmetic(dtype), (long long)f->z.dims[last + 2]);
+    open_loop(f, "s", -1, f->k.dims[1]);
+    write_outer(f);
+    for (int k = 0; k < last; k++) {
+        open_loop(f, "t", k, f->k.dims[k + 2]);
+        write_meeting(f, k);
+    }
+    open_loop(f, "t", last, f->k.dims[last + 2]);
+    write_row_terms(f);
+    for (int k = 0; k < f->spatial + 1; k++)
+        flxi_sa_close(w);
+    flxi_sa_line(w, "for (int64_t o%d = 0; o%d < %lld; o%d++)", last, last, (long long)f->z.dims[last + 2], last);
+    flxi_sa_line(w, "    y0[%s] = %s;", result_at(f, &f->z, "o"),
+                 flxi_sa_store(w, dtype, flxi_sa_print(w, "sum[o%d]", last)));
+    for (int k = 0; k < f->spatial + 1; k++)
+        flxi_sa_close(w);
 }
 
 /* ---- The whole ---- */
@@ -208,6 +283,10 @@ void flxi_sa_conv(flxi_sa_writer *w)
     const factor *walked = f.to == TO_WEIGHT ? &f.z : &f.k;
     if (flxi_sa_count(w->n->out_types[0]) == 0)
         return;
+    if (has_rows(&f)) {
+        write_rows(&f);
+        return;
+    }
     int64_t summed = f.to == TO_FEATURES ? f.k.dims[1] : f.to == TO_INPUT ? f.z.dims[1] / f.groups : f.z.dims[0];
     open_loop(&f, "p", -1, y->dims[0]);
     open_loop(&f, "q", -1, y->dims[1]);

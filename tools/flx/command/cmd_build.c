@@ -6,17 +6,39 @@
 #include "io/output.h"
 #include "report.h"
 
+#include <errno.h>
 #include <fluxion/build.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What -o names, by its ending. */
+typedef enum { OUT_TEXT, OUT_OBJECT, OUT_SHARED, OUT_ARCHIVE } out_kind;
 
 typedef struct {
     const char *out, *header;
+    out_kind kind;
+    const char *const *machine; /* flags of the C compiler for the target, ended by NULL */
     flx_build_options o;
     flx_train_options train;
     char header_name[256];
 } request;
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static out_kind kind_of(const char *path)
+{
+    return ends_with(path, ".o")    ? OUT_OBJECT
+           : ends_with(path, ".so") ? OUT_SHARED
+           : ends_with(path, ".a")  ? OUT_ARCHIVE
+                                    : OUT_TEXT;
+}
 
 /* ---- Options ---- */
 
@@ -38,14 +60,20 @@ static int read_params(request *q, const args *a)
 
 static int read_target(request *q, const args *a)
 {
+    static const char *const none[] = {NULL}, *const avx2[] = {"-mavx2", "-mfma", NULL},
+                             *const avx512[] = {"-mavx512f", "-mavx512dq", "-mavx2", "-mfma", NULL};
     static const struct {
         const char *name;
         int bytes;
-    } targets[] = {{"generic", 0}, {"neon", 16}, {"sse2", 16}, {"avx2", 32}, {"avx512", 64}};
+        const char *const *flags;
+    } targets[] = {
+        {"generic", 0, none}, {"neon", 16, none}, {"sse2", 16, none}, {"avx2", 32, avx2}, {"avx512", 64, avx512}};
+    q->machine = none;
     const char *given = args_value(a, "--target");
     for (size_t i = 0; given && i < sizeof targets / sizeof *targets; i++)
         if (strcmp(targets[i].name, given) == 0) {
             q->o.vector_bytes = targets[i].bytes;
+            q->machine = targets[i].flags;
             return STATUS_OK;
         }
     if (!given)
@@ -100,7 +128,8 @@ static int read_request(request *q, const args *a)
     q->header = args_value(a, "--header");
     if (!q->out)
         return fail(FLX_E_USAGE, "-o is missing: where does the C file go?");
-    if (q->header) {
+    q->kind = kind_of(q->out);
+    if (q->header && q->kind == OUT_TEXT) {
         const char *slash = strrchr(q->header, '/');
         snprintf(q->header_name, sizeof q->header_name, "%s", slash ? slash + 1 : q->header);
         q->o.header = q->header_name;
@@ -162,14 +191,99 @@ static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json
            (long long)s->arena_bytes, (long long)s->memory_bytes, (long long)s->flops);
 }
 
+/* Runs a program and waits for it. */
+static int run_program(const char *const *words)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        execvp(words[0], (char *const *)(uintptr_t)words);
+        _exit(127);
+    }
+    if (child < 0)
+        return fail(FLX_E_DEVICE, "cannot start %s: %s", words[0], strerror(errno));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return STATUS_OK;
+    int failed = fail(FLX_E_DEVICE, "%s failed", words[0]);
+    hint("$CC names the C compiler; -o OUT.c writes the text alone");
+    return failed;
+}
+
+/* The C compiler makes an object or a shared object of the text. */
+static int compile_text(const request *q, const char *text, const char *out)
+{
+    enum { MOST = 24 };
+    const char *words[MOST], *cc = getenv("CC");
+    size_t n = 0;
+    const char *const first[] = {cc && *cc ? cc : "cc", "-std=c99",        "-O2",
+                                 "-ffp-contract=off",   "-fno-math-errno", "-fPIC"};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        words[n++] = first[i];
+    for (const char *const *flag = q->machine; *flag; flag++)
+        words[n++] = *flag;
+    words[n++] = q->kind == OUT_SHARED ? "-shared" : "-c";
+    words[n++] = "-o";
+    words[n++] = out;
+    words[n++] = text;
+    if (q->kind == OUT_SHARED)
+        words[n++] = "-lm";
+    words[n] = NULL;
+    return run_program(words);
+}
+
+/* A file beside the result, with another ending. */
+static char *beside(const char *out, const char *ending)
+{
+    char *path = malloc(strlen(out) + strlen(ending) + 1);
+    if (path)
+        sprintf(path, "%s%s", out, ending);
+    return path;
+}
+
+static int write_compiled(const request *q, const flx_buffer *source)
+{
+    char *text = beside(q->out, ".tmp.c"), *object = beside(q->out, ".tmp.o");
+    bool is_archive = q->kind == OUT_ARCHIVE;
+    int status = text && object ? output_write(text, source) : fail_memory();
+    if (!status)
+        status = compile_text(q, text, is_archive ? object : q->out);
+    if (!status && is_archive)
+        status = run_program((const char *const[]){"ar", "rcs", q->out, object, NULL});
+    if (text)
+        remove(text);
+    if (object)
+        remove(object);
+    free(text);
+    free(object);
+    return status;
+}
+
 static int write_files(const request *q, const flx_buffer *source, const flx_buffer *header)
 {
+    if (q->kind != OUT_TEXT) {
+        int compiled = write_compiled(q, source);
+        return compiled || !q->header ? compiled : output_write(q->header, header);
+    }
     if (strcmp(q->out, "-") == 0) {
         fwrite(source->data, 1, source->size, stdout);
         return STATUS_OK;
     }
     int status = output_write(q->out, source);
     return status || !q->header ? status : output_write(q->header, header);
+}
+
+/* The header of a compiled file, which itself includes none. */
+static int make_header(request *q, const flx_graph *g, flx_buffer *header, const model *m)
+{
+    flx_error err = {0};
+    flx_buffer source = {0};
+    flx_buffer_free(header);
+    q->o.header = "";
+    int status = flx_build_c(g, &q->o, &source, header, NULL, &err) ? report(&err, m->name) : STATUS_OK;
+    flx_buffer_free(&source);
+    return status;
 }
 
 static int build_graph(request *q, const flx_graph *g, const model *m, const args *a)
@@ -181,6 +295,8 @@ static int build_graph(request *q, const flx_graph *g, const model *m, const arg
     int status = q->o.params == FLX_BUILD_EMBED ? read_values(q, g, m, a, &set) : STATUS_OK;
     if (!status && flx_build_c(g, &q->o, &source, &header, &sizes, &err))
         status = report(&err, m->name);
+    if (!status && q->header && q->kind != OUT_TEXT)
+        status = make_header(q, g, &header, m);
     if (!status)
         status = write_files(q, &source, &header);
     if (!status)
@@ -214,7 +330,8 @@ static int run_build(const args *a)
 }
 
 static const option options[] = {
-    {"-o", "OUT.c", "where the C file goes; - is standard output", MUST_BE_GIVEN},
+    {"-o", "OUT", "where the C file goes; - is standard output. OUT.o, OUT.a and OUT.so are compiled,\nby $CC or cc",
+     MUST_BE_GIVEN},
     {"--header", "OUT.h", "write the declarations there, and include them", MAY_BE_GIVEN},
     {"--name", "NAME", "prefix of all names; that of the graph unless given", MAY_BE_GIVEN},
     {"--with", "LIST", "more functions: grad, train:OPTIMISER", MAY_BE_GIVEN},
@@ -232,6 +349,7 @@ static const option options[] = {
 static const char *const examples[] = {
     "flx build examples/mlp.flx --set N=4 -o mlp.c --header mlp.h",
     "flx build examples/mlp.flx --set N=4 -o mlp.c --params embed --init 1 --with grad,train:adamw",
+    "flx build examples/mlp.flx --set N=4 -o libmlp.a --header mlp.h --params embed --init 1",
     NULL,
 };
 

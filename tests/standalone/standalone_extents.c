@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standalone_extents.c: products and convolutions that are larger than samples: tiles with remainders in each direction,
+/* standalone_extents.c: products and convolutions that are larger than samples: tiles with remainders,
    packed operands, rows of convolutions at borders. */
 #include "standalone/c_file.h"
 #include "test.h"

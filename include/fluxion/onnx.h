@@ -41,6 +41,9 @@ FLX_API void flx_onnx_free(flx_onnx *m); /* NULL is fine */
 /** The graph; it belongs to the model: flx_graph_retain() keeps it. */
 FLX_API flx_graph *flx_onnx_graph(const flx_onnx *m);
 
+/** A new module whose only graph it is; free with flx_module_free(). NULL when memory is exhausted. */
+FLX_API flx_module *flx_onnx_module(const flx_onnx *m, flx_error *err);
+
 /** The parameters of the graph, in order of declaration: how many; name and value of one of them, NULL when out of
     range. They live as long as the model; flx_tensor_retain() keeps a value. */
 FLX_API size_t flx_onnx_param_count(const flx_onnx *m);

@@ -22,6 +22,7 @@ const part parts[] = {
     {"kernel-text", "kernels as text", 60, 200, 20, attack_kernel_text},
     {"kernel-wire", "kernels as bytes", 60, 200, 20, attack_kernel_wire},
     {"stablehlo", "StableHLO text", 60, 200, 20, attack_stablehlo},
+    {"onnx", "ONNX models", 60, 200, 20, attack_onnx},
     {"arrays", "npy, npz, safetensors, DEFLATE, JSON", 200, 1000, 20, attack_arrays},
     {"data", "tables, images, sound, tokenisers, checkpoints", 200, 1000, 20, attack_data},
     {"recordings", "recordings, and the names in archives", 60, 200, 20, attack_recordings},

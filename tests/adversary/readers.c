@@ -11,6 +11,7 @@
 
 #include <fluxion/fluxion.h>
 #include <fluxion/kernel.h>
+#include <fluxion/onnx.h>
 #include <fluxion/recording.h>
 #include <fluxion/stablehlo.h>
 #include <stdio.h>
@@ -222,6 +223,33 @@ static size_t change_bytes(uint8_t *data, size_t size, size_t room, byte_change 
         }
     }
     return pick_below(2) ? change(data, size, room) : size;
+}
+
+/* ---- ONNX ---- */
+
+static const char *const onnx_corpus[] = {"tests/fuzz/corpus/onnx", NULL};
+
+static bool is_onnx(const uint8_t *data, size_t size)
+{
+    case_input(data, size);
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 64 << 20, .node_limit = 20000});
+    flx_onnx *m = flx_onnx_decode(ctx, data, size, NULL, NULL, NULL);
+    flx_onnx_free(m);
+    flx_context_free(ctx);
+    return m != NULL;
+}
+
+void attack_onnx(uint64_t seed)
+{
+    static seed_list models;
+    mutate_begin(seed);
+    if (!models.n)
+        models = load_seeds(onnx_corpus, "", NULL);
+    const seed_file *f = pick_seed(&models);
+    size_t n = begin_with(f->bytes, f->size);
+    n = change_bytes(input, n, sizeof input, LLVMFuzzerMutate, is_onnx);
+    note_accepted(is_onnx(input, n));
+    check(check_onnx_input, n);
 }
 
 /* ---- Graphs as bytes ---- */

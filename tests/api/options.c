@@ -10,6 +10,7 @@
 #include <fluxion/fluxion.h>
 #include <fluxion/kernel.h>
 #include <fluxion/nn.h>
+#include <fluxion/onnx.h>
 #include <fluxion/recording.h>
 #include <fluxion/report.h>
 #include <stdio.h>
@@ -384,6 +385,29 @@ static flx_code call_csv_decode(fixture *f, const void *options, flx_error *err)
 }
 
 /* A file of one column: valid with every separator. */
+static flx_code onnx_made(flx_onnx *m, const flx_error *err)
+{
+    flx_onnx_free(m);
+    return m ? FLX_OK : (flx_code)err->code;
+}
+
+static const char onnx_path[] = FLX_SOURCE_DIR "/tests/onnx/cases/test_add_bcast/model.onnx";
+
+static flx_code call_onnx_decode(fixture *f, const void *options, flx_error *err)
+{
+    char bytes[2000];
+    FILE *in = fopen(onnx_path, "rb");
+    CHECK(in != NULL);
+    size_t n = fread(bytes, 1, sizeof bytes, in);
+    fclose(in);
+    return onnx_made(flx_onnx_decode(f->ctx, bytes, n, NULL, options, err), err);
+}
+
+static flx_code call_onnx_read(fixture *f, const void *options, flx_error *err)
+{
+    return onnx_made(flx_onnx_read(f->ctx, onnx_path, options, err), err);
+}
+
 static flx_code call_csv_read(fixture *f, const void *options, flx_error *err)
 {
     char path[700];
@@ -762,6 +786,7 @@ static const flx_loader_options for_loader = {
     .struct_size = sizeof for_loader, .flags = FLX_LOADER_SHUFFLE, .batch = 2, .epochs = 1, .seed = 3};
 static const flx_csv_options for_csv = {.struct_size = sizeof for_csv, .flags = FLX_CSV_NO_HEADER, .label = "c0"};
 static const flx_csv_options for_table = {.struct_size = sizeof for_table, .label = "a", .features = "x"};
+static const flx_onnx_options for_onnx = {.struct_size = sizeof for_onnx, .flags = FLX_ONNX_CONSTANTS, .folder = "."};
 static const flx_folder_options for_folder = {.struct_size = sizeof for_folder, .channels = 1, .samples = 8};
 
 typedef struct {
@@ -833,6 +858,8 @@ static const options_row rows[] = {
     ROW(flx_loader_options, loader_new, for_loader, 0),
     ROW(flx_csv_options, csv_decode, for_csv, offsetof(flx_csv_options, features)),
     ROW(flx_csv_options, csv_read, for_table, 0),
+    ROW(flx_onnx_options, onnx_decode, for_onnx, 0),
+    ROW(flx_onnx_options, onnx_read, for_onnx, 0),
     ROW(flx_folder_options, folder_read, for_folder, 0),
 };
 
@@ -954,10 +981,10 @@ static void check_uses(const char *text, const char *type)
 
 TEST(api_options_table_is_complete)
 {
-    static const char *const headers[] = {"catalogue.h", "checkpoint.h", "custom.h",    "data.h",   "exec.h",
-                                          "graph.h",     "kernel.h",     "lower.h",     "nn.h",     "recording.h",
-                                          "report.h",    "run.h",        "stablehlo.h", "tensor.h", "text.h",
-                                          "train.h",     "transform.h"};
+    static const char *const headers[] = {"catalogue.h", "checkpoint.h", "custom.h",   "data.h",      "exec.h",
+                                          "graph.h",     "kernel.h",     "lower.h",    "nn.h",        "onnx.h",
+                                          "recording.h", "report.h",     "run.h",      "stablehlo.h", "tensor.h",
+                                          "text.h",      "train.h",      "transform.h"};
     enum { NUM_HEADERS = sizeof headers / sizeof *headers };
     char *texts[NUM_HEADERS];
     size_t found = 0;

@@ -17,6 +17,7 @@ enum { MAX_VALUES = 256 };
 typedef struct {
     char names[MAX_VALUES][120];
     flx_tensor *values[MAX_VALUES];
+    bool is_item[MAX_VALUES]; /* of a sequence: it exists only as a constant */
     size_t n;
 } tensor_list;
 
@@ -51,7 +52,7 @@ static bool add_tensor(test_case *c, tensor_list *l, const char *name, const onn
     if (l->n == MAX_VALUES)
         return false;
     snprintf(l->names[l->n], sizeof l->names[0], "%s", name);
-    l->values[l->n] = flxi_onnx_tensor(c->ctx, t, &(onnx_place){NULL, name}, &err);
+    l->values[l->n] = flxi_onnx_tensor(c->ctx, t, &(onnx_origin){NULL, name}, &err);
     if (!l->values[l->n]) {
         say(c, err.message);
         c->is_unsupported = err.code == FLX_E_UNSUPPORTED;
@@ -69,8 +70,11 @@ static bool add_datum(test_case *c, tensor_list *l, const char *name, const onnx
     for (size_t i = 0; i < d->n; i++) {
         char item[120];
         snprintf(item, sizeof item, d->kind == ONNX_T_OPTIONAL ? "%.90s" : "%.90s_%zu", name, i);
+        size_t first = l->n;
         if (!add_datum(c, l, item, &d->items[i]))
             return false;
+        for (; first < l->n; first++)
+            l->is_item[first] |= d->kind == ONNX_T_SEQUENCE;
     }
     return true;
 }
@@ -85,8 +89,8 @@ static bool read_values(test_case *c, const char *what, const onnx_value_info *i
         snprintf(path, sizeof path, "%s/test_data_set_0/%s_%zu.pb", c->folder, what, i);
         if (flxi_file_read(&bytes, &c->ctx->mem, path, 0, NULL) != FLX_OK)
             continue; /* initialisers that are listed as inputs have none */
-        bool ok = flxi_onnx_parse_datum(&c->model.arena, bytes.bytes, bytes.size, path, &infos[i].type, &datum,
-                                        &err) == FLX_OK &&
+        bool ok = flxi_onnx_parse_datum(&c->model.arena, bytes.bytes, bytes.size, path, &infos[i].type, &datum, &err) ==
+                      FLX_OK &&
                   add_datum(c, out, infos[i].name, &datum);
         if (err.code)
             say(c, err.message);
@@ -236,12 +240,13 @@ static onnx_case_result attempt(test_case *c, int level)
     size_t n = 0;
     flx_error err = {0};
     for (size_t i = 0; i < c->inputs.n; i++) {
-        fixed[i] = level == 2 || (level == 1 && !flxi_is_float(flx_tensor_type(c->inputs.values[i])->dtype));
+        fixed[i] =
+            level == 2 ||
+            (level == 1 && (c->inputs.is_item[i] || !flxi_is_float(flx_tensor_type(c->inputs.values[i])->dtype)));
         if (fixed[i])
             given[n++] = (flx_feed){c->inputs.names[i], c->inputs.values[i]};
     }
-    flx_onnx_options options = {.struct_size = sizeof options, .inputs = given, .num_inputs = n,
-                                .folder = c->folder};
+    flx_onnx_options options = {.struct_size = sizeof options, .inputs = given, .num_inputs = n, .folder = c->folder};
     flx_onnx *m = flx_onnx_decode(c->ctx, c->bytes.bytes, c->bytes.size, "model.onnx", &options, &err);
     onnx_case_result r = m ? run_model(c, m, fixed) : refusal(c, &err);
     flx_onnx_free(m);
@@ -258,7 +263,7 @@ onnx_case_result run_onnx_case(const char *folder, const char *device, char *rea
     c.ctx = flx_context_new(NULL);
     if (c.ctx && read_case(&c)) {
         r = ONNX_CASE_UNSUPPORTED;
-        for (int level = 0; level < 3 && r == ONNX_CASE_UNSUPPORTED; level++) {
+        for (int level = 0; level < 3 && (r == ONNX_CASE_UNSUPPORTED || r == ONNX_CASE_REFUSED); level++) {
             r = attempt(&c, level);
             if (r == ONNX_CASE_PASS && level > 0)
                 r = ONNX_CASE_FIXED;

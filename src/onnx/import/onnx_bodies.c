@@ -27,8 +27,8 @@ bool flxi_onnx_inline(onnx_site *s, const onnx_graph *g, const onnx_value *args,
     bool ok = true;
     for (size_t i = 0; i < num_args && ok; i++)
         ok = flxi_onnx_bind(&sc, g->inputs[i].name, &args[i]);
-    ok = ok && flxi_onnx_declare_initialisers(&sc, g, false) &&
-         flxi_onnx_import_nodes(&sc, g->nodes, g->num_nodes) && flxi_onnx_take_outputs(&sc, g, out);
+    ok = ok && flxi_onnx_declare_initialisers(&sc, g, false) && flxi_onnx_import_nodes(&sc, g->nodes, g->num_nodes) &&
+         flxi_onnx_take_outputs(&sc, g, out);
     flxi_onnx_scope_free(&sc);
     return ok;
 }
@@ -80,7 +80,7 @@ static bool collect(free_names *f, const onnx_defined *outer, const onnx_graph *
         for (size_t k = 0; k < n->num_inputs && ok; k++)
             ok = note_use(f, &d, n->inputs[k]);
         for (size_t k = 0; k < n->num_attrs && ok; k++)
-            ok = !n->attrs[k].g || collect(f, &d, n->attrs[k].g, depth + 1);
+            ok = !n->attributes[k].g || collect(f, &d, n->attributes[k].g, depth + 1);
     }
     d.nodes = g->num_nodes;
     for (size_t i = 0; i < g->num_outputs && ok; i++)

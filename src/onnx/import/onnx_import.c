@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/options.h"
 #include "format/file.h"
+#include "graph/module.h"
 #include "onnx/import/onnx_scope.h"
 
 #include <stdio.h>
@@ -101,8 +102,7 @@ static bool declare_input(onnx_scope *sc, const onnx_value_info *info)
     if (t->kind == ONNX_T_OPTIONAL && t->item && t->item->kind != ONNX_T_OTHER) {
         if (!declare_optional(sc, t, info->name, &v))
             return false;
-    } else if (t->kind == ONNX_T_SEQUENCE && t->item && t->item->kind == ONNX_T_TENSOR &&
-               sc->im->options.num_inputs) {
+    } else if (t->kind == ONNX_T_SEQUENCE && t->item && t->item->kind == ONNX_T_TENSOR && sc->im->options.num_inputs) {
         if (!declare_sequence(sc, t, info->name, &v))
             return false;
     } else if (info->type.kind != ONNX_T_TENSOR) {
@@ -183,10 +183,10 @@ static void import_free(onnx_import *im)
     flxi_arena_free(&im->arena);
 }
 
-static flx_code import_model(flx_onnx *m, const onnx_model *model, const onnx_place *place,
+static flx_code import_model(flx_onnx *m, const onnx_model *model, const onnx_origin *origin,
                              const flx_onnx_options *options, flx_error *err)
 {
-    onnx_import im = {.ctx = m->ctx, .model = model, .place = *place, .options = *options, .result = m};
+    onnx_import im = {.ctx = m->ctx, .model = model, .origin = *origin, .options = *options, .result = m};
     im.budget = max_nodes;
     im.known = (flxi_known){.mem = &m->ctx->mem, .leaf = param_value, .user = m};
     flxi_arena_init(&im.arena, &m->ctx->mem);
@@ -202,7 +202,7 @@ static flx_code import_model(flx_onnx *m, const onnx_model *model, const onnx_pl
     return (flx_code)im.error.code;
 }
 
-static flx_onnx *decode_at(flx_context *ctx, const void *bytes, size_t size, const onnx_place *place,
+static flx_onnx *decode_at(flx_context *ctx, const void *bytes, size_t size, const onnx_origin *origin,
                            const flx_onnx_options *options, flx_error *err)
 {
     onnx_model model = {0};
@@ -213,9 +213,9 @@ static flx_onnx *decode_at(flx_context *ctx, const void *bytes, size_t size, con
     }
     *m = (flx_onnx){.ctx = ctx};
     flxi_arena_init(&m->arena, &ctx->mem);
-    flx_code code = flxi_onnx_parse(&ctx->mem, bytes, size, place->file, &model, err);
+    flx_code code = flxi_onnx_parse(&ctx->mem, bytes, size, origin->file, &model, err);
     if (code == FLX_OK)
-        code = import_model(m, &model, place, options, err);
+        code = import_model(m, &model, origin, options, err);
     flxi_onnx_model_free(&model);
     if (code == FLX_OK)
         return m;
@@ -249,7 +249,7 @@ flx_onnx *flx_onnx_decode(flx_context *ctx, const void *bytes, size_t size, cons
     }
     if (read_options(options, &o, err) != FLX_OK)
         return NULL;
-    return decode_at(ctx, bytes, size, &(onnx_place){o.folder, file ? file : "model"}, &o, err);
+    return decode_at(ctx, bytes, size, &(onnx_origin){o.folder, file ? file : "model"}, &o, err);
 }
 
 flx_onnx *flx_onnx_read(flx_context *ctx, const char *path, const flx_onnx_options *options, flx_error *err)
@@ -266,7 +266,7 @@ flx_onnx *flx_onnx_read(flx_context *ctx, const char *path, const flx_onnx_optio
         return NULL;
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    flx_onnx *m = decode_at(ctx, f.bytes, f.size, &(onnx_place){o.folder ? o.folder : folder, path}, &o, err);
+    flx_onnx *m = decode_at(ctx, f.bytes, f.size, &(onnx_origin){o.folder ? o.folder : folder, path}, &o, err);
     flxi_file_free(&f);
     return m;
 }
@@ -287,6 +287,20 @@ void flx_onnx_free(flx_onnx *m)
 flx_graph *flx_onnx_graph(const flx_onnx *m)
 {
     return m ? m->graph : NULL;
+}
+
+flx_module *flx_onnx_module(const flx_onnx *m, flx_error *err)
+{
+    if (!m) {
+        flxi_fail(err, FLX_E_USAGE, "flx_onnx_module: a model must be given");
+        return NULL;
+    }
+    flx_module *out = flxi_module_new(m->ctx);
+    if (out && flxi_module_add(out, m->graph) == FLX_OK)
+        return out;
+    flx_module_free(out);
+    flxi_oom(err, "a module");
+    return NULL;
 }
 
 size_t flx_onnx_param_count(const flx_onnx *m)
@@ -316,7 +330,7 @@ flx_tensor *flx_onnx_tensor_decode(flx_context *ctx, const void *bytes, size_t s
     flxi_arena_init(&arena, &ctx->mem);
     flx_tensor *t = NULL;
     if (flxi_onnx_parse_datum(&arena, bytes, size, file, &(onnx_type){.kind = ONNX_T_TENSOR}, &datum, err) == FLX_OK)
-        t = flxi_onnx_tensor(ctx, &datum.tensor, &(onnx_place){NULL, file}, err);
+        t = flxi_onnx_tensor(ctx, &datum.tensor, &(onnx_origin){NULL, file}, err);
     flxi_arena_free(&arena);
     return t;
 }

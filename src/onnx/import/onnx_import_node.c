@@ -44,6 +44,21 @@ void flxi_onnx_unsupported(onnx_site *s, const char *fmt, ...)
     va_end(args);
 }
 
+static void fail_with(onnx_site *s, const char *hint, const char *fmt, ...) FLX_PRINTF(3, 4);
+static void fail_with(onnx_site *s, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fail_va(s, FLX_E_UNSUPPORTED, hint, "unsupported: ", fmt, args);
+    va_end(args);
+}
+
+void flxi_onnx_unknown(onnx_site *s, const char *operand)
+{
+    fail_with(s, "fix the input that it comes from: flx_onnx_options.inputs, or --fix NAME=SPEC",
+              "operand '%.60s' must be known when the model is read", operand);
+}
+
 void *flxi_onnx_alloc(onnx_site *s, size_t n, size_t size)
 {
     void *p = flxi_arena_alloc(&s->im->arena, n ? n : 1, size, _Alignof(max_align_t));

@@ -183,8 +183,8 @@ bool flxi_onnx_declare_initialisers(onnx_scope *sc, const onnx_graph *g, bool ar
         const onnx_sparse *sparse = is_sparse ? &g->sparse[i - g->num_initialisers] : NULL;
         const onnx_tensor *t = is_sparse ? &sparse->values : &g->initialisers[i];
         flx_error err = {0};
-        flx_tensor *value = is_sparse ? flxi_onnx_sparse_tensor(im->ctx, sparse, &im->place, &err)
-                                      : flxi_onnx_tensor(im->ctx, t, &im->place, &err);
+        flx_tensor *value = is_sparse ? flxi_onnx_sparse_tensor(im->ctx, sparse, &im->origin, &err)
+                                      : flxi_onnx_tensor(im->ctx, t, &im->origin, &err);
         if (!value) {
             if (im->error.code == FLX_OK)
                 im->error = err;
@@ -201,8 +201,7 @@ bool flxi_onnx_take_outputs(onnx_scope *sc, const onnx_graph *g, onnx_value *out
     for (size_t i = 0; i < g->num_outputs; i++) {
         const onnx_value *v = flxi_onnx_lookup(sc, g->outputs[i].name);
         if (!v) {
-            flxi_graph_failf(sc->g, FLX_E_NAME, NULL, "output '%.80s' of the graph is not defined",
-                             g->outputs[i].name);
+            flxi_graph_failf(sc->g, FLX_E_NAME, NULL, "output '%.80s' of the graph is not defined", g->outputs[i].name);
             return false;
         }
         out[i] = *v;
@@ -216,5 +215,5 @@ void flxi_onnx_note_error(const onnx_scope *sc, size_t offset)
     if (im->error.code != FLX_OK || flx_graph_error(sc->g, &im->error) == FLX_OK)
         return;
     im->error.where[0] = 0;
-    flxi_at(&im->error, "%.90s:%zu", im->place.file, offset);
+    flxi_at(&im->error, "%.90s:%zu", im->origin.file, offset);
 }

@@ -39,7 +39,7 @@ struct flx_onnx {
 struct onnx_import {
     flx_context *ctx;
     const onnx_model *model;
-    onnx_place place;
+    onnx_origin origin;
     flx_onnx_options options;
     flxi_arena arena;
     flxi_names leaves; /* names in use */

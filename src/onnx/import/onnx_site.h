@@ -9,7 +9,7 @@
 #define FLXI_ONNX_SITE_H
 
 #include "graph/graph.h"
-#include "onnx/operations.h"
+#include "onnx/onnx_operations.h"
 #include "onnx/syntax/onnx_elements.h"
 
 #include <fluxion/ops.h>
@@ -26,8 +26,8 @@ typedef struct onnx_value {
     size_t num_extents;
     const struct onnx_value *items; /* of a sequence */
     size_t num_items;
-    bool is_const;     /* a literal, or it was evaluated */
-    bool is_optional;  /* a tensor or a sequence in an optional */
+    bool is_const;    /* a literal, or it was evaluated */
+    bool is_optional; /* a tensor or a sequence in an optional */
 } onnx_value;
 
 struct onnx_site {
@@ -53,6 +53,8 @@ struct onnx_site {
 void flxi_onnx_fail(onnx_site *s, flx_code code, const char *hint, const char *fmt, ...) FLX_PRINTF(4, 5);
 /* The same with UNSUPPORTED. */
 void flxi_onnx_unsupported(onnx_site *s, const char *fmt, ...) FLX_PRINTF(2, 3);
+/* The same: an operand of this name must be known when the model is read. */
+void flxi_onnx_unknown(onnx_site *s, const char *operand);
 bool flxi_onnx_failed(const onnx_site *s);
 
 /* ---- Attributes: absent ones give the default, others of the wrong kind fail ---- */
@@ -110,6 +112,8 @@ flx_val flxi_onnx_slice_axis(onnx_site *s, flx_val x, int axis, int64_t start, i
 
 /* The value of v if it follows from the model alone; NULL when it does not (no error). The caller releases it. */
 flx_tensor *flxi_onnx_known(onnx_site *s, flx_val v);
+/* The same of operand i; fails with UNSUPPORTED where it is not known. */
+flx_tensor *flxi_onnx_need(onnx_site *s, size_t i);
 /* The elements of operand i as extents, or as reals; false with an UNSUPPORTED error that names the operand. */
 bool flxi_onnx_extents(onnx_site *s, size_t i, flx_ints *out);
 bool flxi_onnx_known_reals(onnx_site *s, size_t i, flx_reals *out);

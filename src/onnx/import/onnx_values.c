@@ -21,7 +21,7 @@ static const onnx_attr *attr_in(const onnx_attr *attrs, size_t n, const char *na
 static const onnx_attr *resolve(const onnx_scope *sc, const onnx_attr *a)
 {
     for (; a && a->ref && sc && sc->function; sc = sc->caller) {
-        const onnx_attr *given = attr_in(sc->call->attrs, sc->call->num_attrs, a->ref);
+        const onnx_attr *given = attr_in(sc->call->attributes, sc->call->num_attrs, a->ref);
         if (!given)
             return attr_in(sc->function->defaults, sc->function->num_defaults, a->ref);
         a = given;
@@ -31,7 +31,7 @@ static const onnx_attr *resolve(const onnx_scope *sc, const onnx_attr *a)
 
 const onnx_attr *flxi_onnx_attr(onnx_site *s, const char *name)
 {
-    return resolve(s->scope, attr_in(s->node->attrs, s->node->num_attrs, name));
+    return resolve(s->scope, attr_in(s->node->attributes, s->node->num_attrs, name));
 }
 
 bool flxi_onnx_has(onnx_site *s, const char *name)
@@ -112,7 +112,7 @@ const onnx_graph *flxi_onnx_graph(onnx_site *s, const char *name)
 flx_val flxi_onnx_constant(onnx_site *s, const onnx_tensor *t, int32_t *element)
 {
     flx_error err = {0};
-    flx_tensor *value = flxi_onnx_tensor(s->im->ctx, t, &s->im->place, &err);
+    flx_tensor *value = flxi_onnx_tensor(s->im->ctx, t, &s->im->origin, &err);
     if (element)
         *element = t->element;
     if (!value) {
@@ -229,14 +229,11 @@ flx_tensor *flxi_onnx_known(onnx_site *s, flx_val v)
     return value;
 }
 
-/* The value of operand i; UNSUPPORTED, with its name, where it is not known. */
-static flx_tensor *need_known(onnx_site *s, size_t i)
+flx_tensor *flxi_onnx_need(onnx_site *s, size_t i)
 {
     flx_tensor *t = flxi_onnx_known(s, s->x[i]);
     if (!t)
-        flxi_onnx_fail(s, FLX_E_UNSUPPORTED, "give its value when the model is read: --fix NAME=SPEC",
-                       "unsupported: operand '%.60s' must be known when the model is read",
-                       i < s->node->num_inputs ? s->node->inputs[i] : "");
+        flxi_onnx_unknown(s, i < s->node->num_inputs ? s->node->inputs[i] : "");
     return t;
 }
 
@@ -245,7 +242,7 @@ bool flxi_onnx_extents(onnx_site *s, size_t i, flx_ints *out)
     *out = (flx_ints){s->in[i].extents, s->in[i].num_extents};
     if (s->in[i].extents)
         return !flxi_onnx_failed(s);
-    flx_tensor *t = need_known(s, i);
+    flx_tensor *t = flxi_onnx_need(s, i);
     int64_t n = t ? flx_tensor_count(t) : 0;
     int64_t *v = t ? flxi_onnx_new(s, int64_t, n) : NULL;
     for (int64_t k = 0; v && k < n; k++)
@@ -257,7 +254,7 @@ bool flxi_onnx_extents(onnx_site *s, size_t i, flx_ints *out)
 
 bool flxi_onnx_known_reals(onnx_site *s, size_t i, flx_reals *out)
 {
-    flx_tensor *t = need_known(s, i);
+    flx_tensor *t = flxi_onnx_need(s, i);
     int64_t n = t ? flx_tensor_count(t) : 0;
     double *v = t ? flxi_onnx_new(s, double, n) : NULL;
     for (int64_t k = 0; v && k < n; k++)

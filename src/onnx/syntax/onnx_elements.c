@@ -36,9 +36,9 @@ int32_t flxi_onnx_element_of(int32_t dtype)
 /* ---- Narrow floats ---- */
 
 static const onnx_float_format float_formats[] = {
-    {ONNX_FLOAT8E4M3FN, 4, 3, 7, false, true, false, 448},    {ONNX_FLOAT8E4M3FNUZ, 4, 3, 8, false, true, true, 240},
-    {ONNX_FLOAT8E5M2, 5, 2, 15, true, true, false, 57344},    {ONNX_FLOAT8E5M2FNUZ, 5, 2, 16, false, true, true, 57344},
-    {ONNX_FLOAT4E2M1, 2, 1, 1, false, false, false, 6},       {ONNX_FLOAT8E8M0, 8, 0, 127, false, true, false, 0x1p127},
+    {ONNX_FLOAT8E4M3FN, 4, 3, 7, false, true, false, 448}, {ONNX_FLOAT8E4M3FNUZ, 4, 3, 8, false, true, true, 240},
+    {ONNX_FLOAT8E5M2, 5, 2, 15, true, true, false, 57344}, {ONNX_FLOAT8E5M2FNUZ, 5, 2, 16, false, true, true, 57344},
+    {ONNX_FLOAT4E2M1, 2, 1, 1, false, false, false, 6},    {ONNX_FLOAT8E8M0, 8, 0, 127, false, true, false, 0x1p127},
 };
 
 const onnx_float_format *flxi_onnx_float_format(int32_t element)
@@ -150,8 +150,8 @@ static flx_code load_raw(flx_context *ctx, const onnx_tensor *t, const onnx_elem
     flx_code code = flxi_source_read(from, 0, packed, (size_t)bytes, err);
     *out = code == FLX_OK ? flx_tensor_new(ctx, type, NULL, err) : NULL;
     for (int64_t i = 0; *out && i < n; i++)
-        store_narrow(e, e->bits == 8 ? packed[i] : packed_bits(packed, i, e->bits), e->carrier,
-                     flx_tensor_data(*out), i);
+        store_narrow(e, e->bits == 8 ? packed[i] : packed_bits(packed, i, e->bits), e->carrier, flx_tensor_data(*out),
+                     i);
     flxi_free(&ctx->mem, packed, (size_t)bytes, 1);
     return *out ? FLX_OK : FLX_E_OOM;
 }
@@ -222,8 +222,8 @@ static bool resolve(const char *folder, const char *location, char *out, size_t 
     int n = snprintf(joined, sizeof joined, "%s/%s", folder[0] ? folder : ".", location);
     char *real = base && n > 0 && (size_t)n < sizeof joined ? realpath(joined, NULL) : NULL;
     size_t k = base ? strlen(base) : 0;
-    bool ok = real && strncmp(real, base, k) == 0 && (real[k] == '/' || (k == 1 && base[0] == '/')) &&
-              strlen(real) < size;
+    bool ok =
+        real && strncmp(real, base, k) == 0 && (real[k] == '/' || (k == 1 && base[0] == '/')) && strlen(real) < size;
     if (ok)
         memcpy(out, real, strlen(real) + 1);
     free(base);
@@ -258,18 +258,18 @@ static flx_code load_part(flx_context *ctx, const onnx_tensor *t, const onnx_ele
 }
 
 static flx_code load_external(flx_context *ctx, const onnx_tensor *t, const onnx_element *e, const flx_type *type,
-                              const onnx_place *place, flx_tensor **out, flx_error *err)
+                              const onnx_origin *origin, flx_tensor **out, flx_error *err)
 {
     const char *location = external_value(t, "location");
     char path[4096];
     flxi_source file;
-    if (!place->folder)
+    if (!origin->folder)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "read the model from its file",
                               "unsupported: tensor '%.60s' is in another file, and there is no folder for it", t->name);
     if (!location || !stays_inside(location))
         return flxi_fail(err, FLX_E_SYNTAX, "tensor '%.60s': external data in '%.60s', which is outside of the folder",
                          t->name, location ? location : "");
-    if (!resolve(place->folder, location, path, sizeof path))
+    if (!resolve(origin->folder, location, path, sizeof path))
         return flxi_fail(err, FLX_E_IO, "tensor '%.60s': there is no file '%.80s' in the folder of the model", t->name,
                          location);
     FLXI_TRY(flxi_source_open(&file, &ctx->mem, path, 0, err));
@@ -280,7 +280,7 @@ static flx_code load_external(flx_context *ctx, const onnx_tensor *t, const onnx
 
 /* ---- Tensors ---- */
 
-flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_place *place, flx_error *err)
+flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_origin *origin, flx_error *err)
 {
     flx_error local = {0};
     const onnx_element *e = NULL;
@@ -290,7 +290,7 @@ flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_
     if (code != FLX_OK) {
         /* said already */
     } else if (t->is_external) {
-        code = load_external(ctx, t, e, &type, place, &out, &local);
+        code = load_external(ctx, t, e, &type, origin, &out, &local);
     } else if (t->has_raw) {
         flxi_source s = flxi_source_memory(t->raw.at, t->raw.size);
         code = load_raw(ctx, t, e, &type, &s, &out, &local);
@@ -302,7 +302,7 @@ flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_
     if (local.code == FLX_OK)
         flxi_fail(&local, code, "tensor '%.60s' cannot be read", t->name);
     local.where[0] = 0;
-    flxi_at(&local, "%.90s:%zu", place->file, t->offset);
+    flxi_at(&local, "%.90s:%zu", origin->file, t->offset);
     if (err)
         *err = local;
     return NULL;
@@ -330,8 +330,8 @@ static flx_code fill_sparse(flx_tensor *out, const flx_tensor *values, const flx
     const flx_type *it = flx_tensor_type(indices);
     int64_t n = flx_tensor_count(values);
     size_t size = flx_dtype_size(type->dtype);
-    bool fits = flxi_is_int(it->dtype) && (it->rank == 1 || (it->rank == 2 && it->dims[1] == type->rank)) &&
-                it->dims[0] == n;
+    bool fits =
+        flxi_is_int(it->dtype) && (it->rank == 1 || (it->rank == 2 && it->dims[1] == type->rank)) && it->dims[0] == n;
     for (int64_t k = 0; k < n && fits; k++) {
         int64_t at = sparse_position(indices, type, k);
         fits = at >= 0 && at < flx_tensor_count(out);
@@ -342,15 +342,15 @@ static flx_code fill_sparse(flx_tensor *out, const flx_tensor *values, const flx
     return fits ? FLX_OK : flxi_fail(err, FLX_E_SYNTAX, "the indices of a sparse tensor do not fit its shape");
 }
 
-flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_place *place, flx_error *err)
+flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err)
 {
     onnx_tensor dense = {.name = t->values.name, .element = t->values.element, .dims = t->dims, .rank = t->rank};
     const onnx_element *e;
     flx_type type;
     if (tensor_type(&dense, &e, &type, err) != FLX_OK)
         return NULL;
-    flx_tensor *values = flxi_onnx_tensor(ctx, &t->values, place, err);
-    flx_tensor *indices = values ? flxi_onnx_tensor(ctx, &t->indices, place, err) : NULL;
+    flx_tensor *values = flxi_onnx_tensor(ctx, &t->values, origin, err);
+    flx_tensor *indices = values ? flxi_onnx_tensor(ctx, &t->indices, origin, err) : NULL;
     flx_tensor *out = indices ? flx_tensor_new(ctx, &type, NULL, err) : NULL;
     if (out && fill_sparse(out, values, indices, err) != FLX_OK) {
         flx_tensor_release(out);

@@ -75,11 +75,11 @@ double flxi_onnx_float_decode(const onnx_float_format *f, unsigned bits);
 typedef struct {
     const char *folder; /* NULL: external data is refused */
     const char *file;   /* for messages */
-} onnx_place;
+} onnx_origin;
 
 /* The tensor as one of the carrier. Sizes are compared with the bytes that are there before memory is taken. */
-flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_place *place, flx_error *err);
+flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_origin *origin, flx_error *err);
 /* A sparse tensor with all of its zeros. */
-flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_place *place, flx_error *err);
+flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err);
 
 #endif

@@ -99,7 +99,7 @@ typedef struct {
     const char *const *inputs;
     const char *const *outputs; /* "": left out */
     size_t num_inputs, num_outputs;
-    const onnx_attr *attrs;
+    const onnx_attr *attributes;
     size_t num_attrs;
 } onnx_node;
 

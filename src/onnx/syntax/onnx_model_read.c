@@ -45,25 +45,16 @@ static bool read_attr_type(onnx_reader *r, onnx_span s, onnx_attr *a)
 static bool read_attr_part(onnx_reader *r, const onnx_field *f, onnx_attr *a)
 {
     switch (f->number) {
-    case 1:
-        a->name = flxi_onnx_text(r, f->bytes);
-        return a->name != NULL;
+    case 1: a->name = flxi_onnx_text(r, f->bytes); return a->name != NULL;
     case 4: /* bytes that need not be text: cut at a zero */
         a->s = flxi_arena_text(r->arena, (const char *)f->bytes.at, f->bytes.size);
         return a->s ? true : flxi_onnx_starved(r);
-    case 5:
-        return read_attr_tensor(r, f->bytes, a);
-    case 6:
-        return read_attr_graph(r, f->bytes, a);
-    case 14:
-        return read_attr_type(r, f->bytes, a);
-    case 21:
-        a->ref = flxi_onnx_text(r, f->bytes);
-        return a->ref != NULL;
-    case 22:
-        return read_attr_sparse(r, f->bytes, a);
-    default:
-        return true;
+    case 5: return read_attr_tensor(r, f->bytes, a);
+    case 6: return read_attr_graph(r, f->bytes, a);
+    case 14: return read_attr_type(r, f->bytes, a);
+    case 21: a->ref = flxi_onnx_text(r, f->bytes); return a->ref != NULL;
+    case 22: return read_attr_sparse(r, f->bytes, a);
+    default: return true;
     }
 }
 
@@ -100,8 +91,16 @@ static bool read_attr_lists(onnx_reader *r, onnx_span s, onnx_attr *a)
 /* Old files leave the kind out: it follows from the field that is present. */
 static int32_t kind_of(const onnx_attr *a, uint64_t seen)
 {
-    static const int32_t by_field[] = {0, 0, ONNX_A_FLOAT, ONNX_A_INT, ONNX_A_STRING, ONNX_A_TENSOR,
-                                       ONNX_A_GRAPH, ONNX_A_FLOATS, ONNX_A_INTS, ONNX_A_STRINGS};
+    static const int32_t by_field[] = {0,
+                                       0,
+                                       ONNX_A_FLOAT,
+                                       ONNX_A_INT,
+                                       ONNX_A_STRING,
+                                       ONNX_A_TENSOR,
+                                       ONNX_A_GRAPH,
+                                       ONNX_A_FLOATS,
+                                       ONNX_A_INTS,
+                                       ONNX_A_STRINGS};
     for (int32_t i = 2; i < 10 && a->kind == 0; i++)
         if (seen >> i & 1)
             return by_field[i];
@@ -139,16 +138,15 @@ static bool read_attr_item(onnx_reader *r, onnx_span s, void *out)
 typedef struct {
     uint32_t number;
     const char **out;
-} text_place;
+} text_field;
 
-static bool read_places(onnx_reader *r, onnx_span s, const text_place *places, size_t n)
+static bool read_text_fields(onnx_reader *r, onnx_span s, const text_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        *places[i].out = "";
+        *fields[i].out = "";
     for (onnx_field f; flxi_onnx_next(&r->wire, &s, &f);)
         for (size_t i = 0; i < n; i++)
-            if (places[i].number == f.number && f.kind == ONNX_BYTES &&
-                !(*places[i].out = flxi_onnx_text(r, f.bytes)))
+            if (fields[i].number == f.number && f.kind == ONNX_BYTES && !(*fields[i].out = flxi_onnx_text(r, f.bytes)))
                 return false;
     return r->wire.err->code == FLX_OK;
 }
@@ -163,14 +161,14 @@ static void plain_domain(const char **domain)
 static bool read_node(onnx_reader *r, onnx_span s, void *out)
 {
     onnx_node *n = out;
-    const text_place places[] = {{3, &n->name}, {4, &n->op}, {7, &n->domain}, {8, &n->overload}};
+    const text_field fields[] = {{3, &n->name}, {4, &n->op}, {7, &n->domain}, {8, &n->overload}};
     n->offset = (size_t)(s.at - r->wire.base);
-    if (!read_places(r, s, places, 4) || !flxi_onnx_read_texts(r, s, 1, &n->inputs, &n->num_inputs) ||
+    if (!read_text_fields(r, s, fields, 4) || !flxi_onnx_read_texts(r, s, 1, &n->inputs, &n->num_inputs) ||
         !flxi_onnx_read_texts(r, s, 2, &n->outputs, &n->num_outputs))
         return false;
     plain_domain(&n->domain);
-    n->attrs = flxi_onnx_read_list(r, s, 5, sizeof(onnx_attr), read_attr_item, &n->num_attrs);
-    return n->attrs != NULL;
+    n->attributes = flxi_onnx_read_list(r, s, 5, sizeof(onnx_attr), read_attr_item, &n->num_attrs);
+    return n->attributes != NULL;
 }
 
 /* ---- Graphs ---- */
@@ -188,8 +186,8 @@ static bool read_sparse_item(onnx_reader *r, onnx_span s, void *out)
 static bool read_value_info(onnx_reader *r, onnx_span s, void *out)
 {
     onnx_value_info *v = out;
-    const text_place places[] = {{1, &v->name}};
-    if (!read_places(r, s, places, 1))
+    const text_field fields[] = {{1, &v->name}};
+    if (!read_text_fields(r, s, fields, 1))
         return false;
     for (onnx_field f; flxi_onnx_next(&r->wire, &s, &f);)
         if (f.number == 2 && f.kind == ONNX_BYTES && !flxi_onnx_read_type(r, f.bytes, &v->type))
@@ -202,11 +200,11 @@ bool flxi_onnx_read_graph(onnx_reader *r, onnx_span s, onnx_graph *g)
     *g = (onnx_graph){.name = ""};
     if (++r->depth > ONNX_MAX_DEPTH)
         return flxi_onnx_malformed(&r->wire, s.at, "graphs are nested more than %d deep", ONNX_MAX_DEPTH);
-    const text_place places[] = {{2, &g->name}};
-    bool ok = read_places(r, s, places, 1);
+    const text_field fields[] = {{2, &g->name}};
+    bool ok = read_text_fields(r, s, fields, 1);
     ok = ok && (g->nodes = flxi_onnx_read_list(r, s, 1, sizeof(onnx_node), read_node, &g->num_nodes));
-    ok = ok && (g->initialisers =
-                    flxi_onnx_read_list(r, s, 5, sizeof(onnx_tensor), read_tensor_item, &g->num_initialisers));
+    ok = ok &&
+         (g->initialisers = flxi_onnx_read_list(r, s, 5, sizeof(onnx_tensor), read_tensor_item, &g->num_initialisers));
     ok = ok && (g->sparse = flxi_onnx_read_list(r, s, 15, sizeof(onnx_sparse), read_sparse_item, &g->num_sparse));
     ok = ok && (g->inputs = flxi_onnx_read_list(r, s, 11, sizeof(onnx_value_info), read_value_info, &g->num_inputs));
     ok = ok && (g->outputs = flxi_onnx_read_list(r, s, 12, sizeof(onnx_value_info), read_value_info, &g->num_outputs));
@@ -219,8 +217,8 @@ bool flxi_onnx_read_graph(onnx_reader *r, onnx_span s, onnx_graph *g)
 static bool read_opset(onnx_reader *r, onnx_span s, void *out)
 {
     onnx_opset *o = out;
-    const text_place places[] = {{1, &o->domain}};
-    if (!read_places(r, s, places, 1))
+    const text_field fields[] = {{1, &o->domain}};
+    if (!read_text_fields(r, s, fields, 1))
         return false;
     for (onnx_field f; flxi_onnx_next(&r->wire, &s, &f);)
         if (f.number == 2)
@@ -232,9 +230,9 @@ static bool read_opset(onnx_reader *r, onnx_span s, void *out)
 static bool read_function(onnx_reader *r, onnx_span s, void *out)
 {
     onnx_function *f = out;
-    const text_place places[] = {{1, &f->name}, {10, &f->domain}, {13, &f->overload}};
+    const text_field fields[] = {{1, &f->name}, {10, &f->domain}, {13, &f->overload}};
     f->offset = (size_t)(s.at - r->wire.base);
-    bool ok = read_places(r, s, places, 3) && flxi_onnx_read_texts(r, s, 4, &f->inputs, &f->num_inputs) &&
+    bool ok = read_text_fields(r, s, fields, 3) && flxi_onnx_read_texts(r, s, 4, &f->inputs, &f->num_inputs) &&
               flxi_onnx_read_texts(r, s, 5, &f->outputs, &f->num_outputs);
     ok = ok && (f->nodes = flxi_onnx_read_list(r, s, 7, sizeof(onnx_node), read_node, &f->num_nodes));
     ok = ok && (f->opsets = flxi_onnx_read_list(r, s, 9, sizeof(onnx_opset), read_opset, &f->num_opsets));

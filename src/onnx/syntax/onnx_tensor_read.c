@@ -166,21 +166,14 @@ static bool read_typed(onnx_reader *r, onnx_span s, onnx_tensor *t)
 static bool read_tensor_field(onnx_reader *r, const onnx_field *f, onnx_tensor *t)
 {
     switch (f->number) {
-    case 2:
-        t->element = (int32_t)(f->value & 0x7fffffff);
-        return true;
-    case 8:
-        t->name = f->kind == ONNX_BYTES ? flxi_onnx_text(r, f->bytes) : "";
-        return t->name != NULL;
+    case 2: t->element = (int32_t)(f->value & 0x7fffffff); return true;
+    case 8: t->name = f->kind == ONNX_BYTES ? flxi_onnx_text(r, f->bytes) : ""; return t->name != NULL;
     case 9:
         t->has_raw = f->kind == ONNX_BYTES;
         t->raw = f->bytes;
         return true;
-    case 14:
-        t->is_external = f->value == 1;
-        return true;
-    default:
-        return true;
+    case 14: t->is_external = f->value == 1; return true;
+    default: return true;
     }
 }
 

@@ -75,14 +75,10 @@ bool flxi_onnx_next(onnx_wire *w, onnx_span *s, onnx_field *out)
     if (tag >> 3 == 0 || tag >> 32 != 0)
         return flxi_onnx_malformed(w, start, "there is no field with this number");
     switch (out->kind) {
-    case ONNX_VARINT:
-        return flxi_onnx_varint(w, s, &out->value);
-    case ONNX_FIXED64:
-        return take_fixed(w, s, 8, &out->value);
-    case ONNX_FIXED32:
-        return take_fixed(w, s, 4, &out->value);
-    case ONNX_BYTES:
-        return take_bytes(w, s, &out->bytes);
+    case ONNX_VARINT: return flxi_onnx_varint(w, s, &out->value);
+    case ONNX_FIXED64: return take_fixed(w, s, 8, &out->value);
+    case ONNX_FIXED32: return take_fixed(w, s, 4, &out->value);
+    case ONNX_BYTES: return take_bytes(w, s, &out->bytes);
     }
     return flxi_onnx_malformed(w, start, "a field has the unknown wire type %u", (unsigned)(tag & 7));
 }

@@ -134,8 +134,8 @@ flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t leng
     flx_code code = flxi_hlo_parse(&ctx->mem, text, length, file, &program, &local);
     if (code == FLX_OK) {
         m = flxi_module_new(ctx);
-        hlo_import im = {.ctx = ctx, .module = &program, .file = file, .budget = max_operations,
-                         .known.mem = &ctx->mem};
+        hlo_import im = {
+            .ctx = ctx, .module = &program, .file = file, .budget = max_operations, .known.mem = &ctx->mem};
         flxi_arena_init(&im.arena, &ctx->mem);
         code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
         local = im.error;

@@ -3,8 +3,8 @@
 #ifndef FLXI_STABLEHLO_IMPORT_SCOPE_H
 #define FLXI_STABLEHLO_IMPORT_SCOPE_H
 
-#include "stablehlo/import/check/hlo_checks.h"
 #include "ops/rule/known.h"
+#include "stablehlo/import/check/hlo_checks.h"
 #include "stablehlo/import/import_site.h"
 
 /* What a value of the program stands for: as many values of the graph as it has parts. */

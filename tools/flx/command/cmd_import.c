@@ -38,23 +38,36 @@ static bool make_room(weights *w)
     return true;
 }
 
-/* A flx_constant_fn. What a .safetensors file cannot hold stays in the graph. */
-static int take_large(void *user, const char *name, flx_tensor *value)
+static bool add(weights *w, const char *name, flx_tensor *value)
 {
-    weights *w = user;
-    size_t size = flx_tensor_nbytes(value);
-    if (w->failed || size <= (size_t)w->inline_bytes || flx_tensor_type(value)->dtype == FLX_C128)
-        return 0;
     char *copy = strdup(name);
     if (!copy || !make_room(w)) {
         free(copy);
         w->failed = true;
-        return 0;
+        return false;
     }
     w->names[w->count] = copy;
     w->values[w->count++] = flx_tensor_retain(value);
-    w->bytes += size;
-    return 1;
+    w->bytes += flx_tensor_nbytes(value);
+    return true;
+}
+
+/* A flx_constant_fn. What a .safetensors file cannot hold stays in the graph. */
+static int take_large(void *user, const char *name, flx_tensor *value)
+{
+    weights *w = user;
+    if (w->failed || flx_tensor_nbytes(value) <= (size_t)w->inline_bytes || flx_tensor_type(value)->dtype == FLX_C128)
+        return 0;
+    return add(w, name, value);
+}
+
+/* The parameters of an ONNX model. */
+static int take_params(const model *m, weights *w)
+{
+    for (size_t i = 0; i < flx_onnx_param_count(m->onnx); i++)
+        if (!add(w, flx_onnx_param_name(m->onnx, i), flx_onnx_param_value(m->onnx, i)))
+            return fail_memory();
+    return STATUS_OK;
 }
 
 static void release(weights *w)
@@ -113,29 +126,17 @@ static int read_inline(const args *a, int64_t *out)
     return STATUS_OK;
 }
 
-static int refuse_onnx(const char *path)
-{
-    static const char extension[] = ".onnx";
-    size_t n = strlen(path);
-    size_t k = sizeof extension - 1;
-    if (n < k || strcmp(path + n - k, extension) != 0)
-        return STATUS_OK;
-    int status = fail(FLX_E_UNSUPPORTED, "%s: ONNX models cannot be read", path);
-    hint("StableHLO text (.mlir) can");
-    return status;
-}
-
 static int run_import(const args *a)
 {
     weights w = {0};
     const char *out = args_value(a, "-o");
-    int status = refuse_onnx(a->operand);
-    if (!status)
-        status = read_inline(a, &w.inline_bytes);
+    int status = read_inline(a, &w.inline_bytes);
     if (status)
         return status;
     model m;
-    status = model_open(&m, a->operand);
+    status = model_open_fixed(&m, a);
+    if (!status)
+        status = take_params(&m, &w);
     if (!status)
         status = out && strcmp(out, "-") != 0 ? write_apart(&m, a, out, &w) : derive_write(m.graph, a);
     release(&w);
@@ -146,6 +147,7 @@ static int run_import(const args *a)
 static const option options[] = {
     {"--inline", "BYTES", "with -o, constants of more bytes go to the file of weights; 1024 unless\ngiven",
      MAY_BE_GIVEN},
+    OPTION_FIX,
     OPTION_OUTPUT,
     OPTION_JSON,
     {0},
@@ -162,13 +164,15 @@ static const char *const examples[] = {
 const command command_import = {
     .name = "import",
     .operand = "FILE",
-    .summary = "a StableHLO program as a graph file",
-    .about = "Writes the program of FILE, StableHLO text (.mlir), as a graph. Its entry is @main; arguments are the\n"
-             "inputs arg0, arg1 ..., results the outputs out0, out1 ... Other commands read .mlir files as well, so\n"
-             "nothing needs to be imported to be run or differentiated.\n"
+    .summary = "a StableHLO program or an ONNX model as a graph file",
+    .about = "Writes the program of FILE, StableHLO text (.mlir) or an ONNX model (.onnx), as a graph. Of StableHLO\n"
+             "the entry is @main; arguments are the inputs arg0, arg1 ..., results the outputs out0, out1 ... Of ONNX\n"
+             "names stay what they are, and floating initialisers with an axis become parameters. Other commands\n"
+             "read these files as well, so nothing needs to be imported to be run or differentiated.\n"
              "\n"
              "With -o OUT.flx large constants become parameters weight0, weight1 ..., whose values go to\n"
-             "OUT.safetensors beside it, where flx run finds them. On standard output they stay in the text.",
+             "OUT.safetensors beside it, with those of the parameters of an ONNX model; flx run finds them there. On\n"
+             "standard output constants stay in the text.",
     .options = options,
     .examples = examples,
     .run = run_import,

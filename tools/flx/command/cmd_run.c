@@ -312,7 +312,7 @@ static int run_run(const args *a)
     if (status)
         return status;
     model m;
-    status = model_open(&m, a->operand);
+    status = model_open_fixed(&m, a);
     if (!status)
         status = run_model(&m, a, device, &compile_options);
     model_close(&m);
@@ -325,6 +325,7 @@ static const option options[] = {
      MAY_BE_GIVEN},
     OPTION_DEVICE,
     OPTION_SET,
+    OPTION_FIX,
     {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
     {"--trace", "FILE", "write when each step ran, for Perfetto or Chrome", MAY_BE_GIVEN},
     {"--html", "OUT", "write a page with the graph, its kernels, the memory plan and the timeline", MAY_BE_GIVEN},

@@ -2,7 +2,7 @@
 /* inputs.c: which input gets which value.
 
    1. --set and --in are matched with the names of the graph.
-   2. Parameters without a value are looked up in m.safetensors beside m.flx.
+   2. Parameters without a value are looked up in m.safetensors beside m.flx, then in an ONNX model itself.
    3. Files are read. They show the extents of symbolic dimensions.
    4. The rest is filled, in shapes that these extents and --set make static, and files are checked against those
       shapes: nothing is compiled for inputs that do not fit. */
@@ -349,6 +349,12 @@ static int learn_extents(reading *r, const slot *s, const char *source)
     return STATUS_OK;
 }
 
+/* What holds the value of a slot, for messages. */
+static const char *source_of(const reading *r, const slot *s)
+{
+    return s->spec ? s->spec : r->beside ? r->beside : r->model->name;
+}
+
 static int read_files(reading *r)
 {
     const flx_graph *g = r->model->graph;
@@ -359,8 +365,10 @@ static int read_files(reading *r)
             status = spec_read(r->model->ctx, s->name, s->spec, s->type->dtype, &s->value);
         else if (!s->spec && r->beside && flx_graph_input_is_param(g, i))
             status = read_beside(r, s);
+        if (!status && !s->spec && !s->value)
+            s->value = flx_tensor_retain(model_param(r->model, s->name));
         if (!status && s->value)
-            status = learn_extents(r, s, s->spec ? s->spec : r->beside);
+            status = learn_extents(r, s, source_of(r, s));
         if (status)
             return status;
     }
@@ -432,7 +440,7 @@ static int check_value(const reading *r, const slot *s, const flx_type *type)
         fits &= !flx_dim_is_static(type->dims[k]) || type->dims[k] == found->dims[k];
     if (fits)
         return STATUS_OK;
-    int status = shape_differs(r, s, s->spec ? s->spec : r->beside);
+    int status = shape_differs(r, s, source_of(r, s));
     char *text = type_text(r->model->ctx, type);
     hint("the other inputs and --set make it %s", text ? text : "another type");
     free(text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: reading a graph file. The binary form is recognised by its first bytes, StableHLO by the name of the file or
-   its first word; everything else is .flx text, and what is wrong with it the parser says. */
+   its first word, ONNX by the name of the file; everything else is .flx text, and what is wrong with it the parser says. */
 #include "io/load.h"
 
+#include "io/spec.h"
 #include "report.h"
 
 #include <errno.h>
@@ -159,12 +160,106 @@ static bool begins_stablehlo(const file_bytes *bytes)
     return false;
 }
 
+static bool ends_with(const char *path, const char *extension)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(extension);
+    return n >= k && strcmp(path + n - k, extension) == 0;
+}
+
 static bool is_stablehlo(const char *path, const file_bytes *bytes)
 {
-    static const char extension[] = ".mlir";
-    size_t n = strlen(path);
-    size_t k = sizeof extension - 1;
-    return (n >= k && strcmp(path + n - k, extension) == 0) || begins_stablehlo(bytes);
+    return ends_with(path, ".mlir") || begins_stablehlo(bytes);
+}
+
+/* ---- ONNX ---- */
+
+/* The inputs that --fix makes constants. */
+typedef struct {
+    char **names;
+    flx_tensor **values;
+    flx_feed *feeds;
+    size_t n;
+} fixed_inputs;
+
+/* "2,3,4" as a vector of i64. */
+static int read_list(flx_context *ctx, const char *name, const char *text, flx_tensor **out)
+{
+    int64_t v[64];
+    flx_dim n = 0;
+    flx_error err = {0};
+    for (const char *s = text; s && n < 64; n++) {
+        char number[32];
+        const char *comma = strchr(s, ',');
+        size_t k = comma ? (size_t)(comma - s) : strlen(s);
+        snprintf(number, sizeof number, "%.*s", (int)(k < 31 ? k : 31), s);
+        if (!read_i64(number, &v[n]))
+            return fail(FLX_E_USAGE, "--fix %s: a file, or integers with commas between them, are needed, got '%s'",
+                        name, text);
+        s = comma ? comma + 1 : NULL;
+    }
+    flx_type type = flx_type_make(FLX_I64, 1, &n);
+    *out = flx_tensor_new(ctx, &type, v, &err);
+    return *out ? STATUS_OK : report(&err, NULL);
+}
+
+static int read_fixed(flx_context *ctx, const args *a, fixed_inputs *f)
+{
+    const char *text;
+    size_t room = a ? a->num_given + 1 : 1;
+    f->names = calloc(room, sizeof *f->names);
+    f->values = calloc(room, sizeof *f->values);
+    f->feeds = calloc(room, sizeof *f->feeds);
+    if (!f->names || !f->values || !f->feeds)
+        return fail_memory();
+    for (size_t at = 0; a && (text = args_next(a, "--fix", &at)) != NULL; f->n++) {
+        const char *spec = NULL;
+        int status = args_split("--fix", text, "NAME=SPEC", &f->names[f->n], &spec);
+        if (!status && spec_is_file(spec))
+            status = spec_read(ctx, f->names[f->n], spec, 0, &f->values[f->n]);
+        else if (!status)
+            status = read_list(ctx, f->names[f->n], spec, &f->values[f->n]);
+        if (status)
+            return status;
+        f->feeds[f->n] = (flx_feed){f->names[f->n], f->values[f->n]};
+    }
+    return STATUS_OK;
+}
+
+static void free_fixed(fixed_inputs *f)
+{
+    for (size_t i = 0; f->names && f->values && i <= f->n; i++) {
+        free(f->names[i]);
+        flx_tensor_release(f->values[i]);
+    }
+    free(f->names);
+    free(f->values);
+    free(f->feeds);
+}
+
+/* The file itself is read by the library: weights may be large and in other files. */
+static int open_onnx(model *m, const args *a)
+{
+    fixed_inputs f = {0};
+    flx_error err = {0};
+    int status = read_fixed(m->ctx, a, &f);
+    if (!status) {
+        flx_onnx_options o = {.struct_size = sizeof o, .inputs = f.feeds, .num_inputs = f.n};
+        m->onnx = flx_onnx_read(m->ctx, m->path, &o, &err);
+        m->graph = flx_onnx_graph(m->onnx);
+        m->module = m->onnx ? flx_onnx_module(m->onnx, &err) : NULL;
+        status = m->module ? STATUS_OK : report(&err, m->name);
+    }
+    free_fixed(&f);
+    return status;
+}
+
+flx_tensor *model_param(const model *m, const char *name)
+{
+    for (size_t i = 0; i < flx_onnx_param_count(m->onnx); i++)
+        if (strcmp(flx_onnx_param_name(m->onnx, i), name) == 0)
+            return flx_onnx_param_value(m->onnx, i);
+    return NULL;
 }
 
 /* ---- Models ---- */
@@ -199,10 +294,15 @@ int model_read(model *m, const char *path, const file_bytes *bytes)
     return m->ctx ? read_module(m, bytes) : fail_memory();
 }
 
-int model_open(model *m, const char *path)
+/* `a` has the options of the command where it takes --fix; NULL otherwise. */
+static int open_path(model *m, const char *path, const args *a)
 {
     file_bytes bytes = {0};
     *m = (model){0};
+    if (ends_with(path, ".onnx")) {
+        *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
+        return m->ctx ? open_onnx(m, a) : fail_memory();
+    }
     int status = file_read(path, &bytes);
     if (!status)
         status = model_read(m, path, &bytes);
@@ -210,8 +310,19 @@ int model_open(model *m, const char *path)
     return status;
 }
 
+int model_open(model *m, const char *path)
+{
+    return open_path(m, path, NULL);
+}
+
+int model_open_fixed(model *m, const args *a)
+{
+    return open_path(m, a->operand, a);
+}
+
 void model_close(model *m)
 {
+    flx_onnx_free(m->onnx);
     flx_module_free(m->module);
     flx_context_free(m->ctx);
     *m = (model){0};

@@ -3,7 +3,9 @@
 #ifndef FLX_LOAD_H
 #define FLX_LOAD_H
 
-#include <fluxion/text.h>
+#include "args.h"
+
+#include <fluxion/onnx.h>
 #include <stdbool.h>
 
 /* The bytes of a file, or of standard input for "-". The caller frees data. */
@@ -36,11 +38,16 @@ typedef struct {
     flx_context *ctx;
     flx_module *module;
     flx_graph *graph; /* the main one */
+    flx_onnx *onnx;   /* of an ONNX model: the values of its parameters; else NULL */
 } model;
 
-/* Reads text, the binary form or StableHLO, whichever the file holds. Close with model_close(), also after a
+/* Reads text, the binary form, StableHLO or ONNX, whichever the file holds. Close with model_close(), also after a
    failure. */
 int model_open(model *m, const char *path);
+/* The same with the inputs of an ONNX model that --fix gives as constants. */
+int model_open_fixed(model *m, const args *a);
+/* The value that the file of the model has for a parameter, borrowed; NULL: none. */
+flx_tensor *model_param(const model *m, const char *name);
 /* The same of bytes that were read from the file already. */
 int model_read(model *m, const char *path, const file_bytes *bytes);
 void model_close(model *m);

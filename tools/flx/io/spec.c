@@ -72,7 +72,7 @@ bool spec_is_file(const char *spec)
 int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t)
 {
     int32_t from = flx_tensor_type(*t)->dtype;
-    if (from == dtype)
+    if (from == dtype || dtype == FLX_DTYPE_NONE)
         return STATUS_OK;
     bool floats = kind_of(from) == KIND_FLOAT && kind_of(dtype) == KIND_FLOAT;
     bool integers = kind_is_integer(kind_of(from)) && kind_is_integer(kind_of(dtype));

@@ -9,7 +9,8 @@
 /* Whether the SPEC names a file, which brings its own shape. */
 bool spec_is_file(const char *spec);
 
-/* Reads the tensor and converts it to the dtype of the input called `input`. Its shape is not looked at. */
+/* Reads the tensor and converts it to the dtype of the input called `input` (FLX_DTYPE_NONE: it stays as it is). Its
+   shape is not looked at. */
 int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out);
 
 /* Replaces *t, which `source` holds, by its value in the dtype of the input: another float width is rounded, another

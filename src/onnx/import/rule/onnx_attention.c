@@ -23,7 +23,8 @@ static flx_val join_heads(onnx_site *s, flx_val x)
 {
     const flx_type *t = flxi_onnx_typeof(s, x);
     flx_val y = flx_transpose(s->g, x, .perm = FLX_INTS(0, 2, 1, 3));
-    return flx_reshape(s->g, y, .shape = FLX_INTS(t->dims[0], t->dims[2], flx_dim_mul(s->g->ctx, t->dims[1], t->dims[3])));
+    return flx_reshape(s->g, y,
+                       .shape = FLX_INTS(t->dims[0], t->dims[2], flx_dim_mul(s->g->ctx, t->dims[1], t->dims[3])));
 }
 
 /* Each head of keys or values for all heads of queries that share it. */
@@ -243,9 +244,9 @@ void flxi_onnx_import_causal_conv(onnx_site *s)
         flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "its operand must be [N, C, L] with static extents");
         return;
     }
-    flx_val past = flxi_onnx_given(s->x[3]) ? s->x[3]
-                                            : flxi_onnx_fill(s, flxi_onnx_number(s, x, 0),
-                                                             FLX_INTS(t->dims[0], t->dims[1], k - 1));
+    flx_val past = flxi_onnx_given(s->x[3])
+                       ? s->x[3]
+                       : flxi_onnx_fill(s, flxi_onnx_number(s, x, 0), FLX_INTS(t->dims[0], t->dims[1], k - 1));
     flx_val both[2] = {past, x};
     flx_val all = flx_concat(s->g, both, 2, .axis = 2);
     flx_val y = flx_conv(s->g, all, s->x[1], .groups = t->dims[1]);

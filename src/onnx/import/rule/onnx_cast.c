@@ -29,8 +29,8 @@ static flx_val power_of_two(onnx_site *s, flx_val e)
 static flx_val exponent_of(onnx_site *s, flx_val x, int least)
 {
     flx_val bits = flx_bitcast(s->g, flx_abs(s->g, x), .to = FLX_I32);
-    flx_val e = flx_sub(s->g, flx_shr_logical(s->g, bits, flx_scalar(s->g, FLX_I32, 23)),
-                        flx_scalar(s->g, FLX_I32, 127));
+    flx_val e =
+        flx_sub(s->g, flx_shr_logical(s->g, bits, flx_scalar(s->g, FLX_I32, 23)), flx_scalar(s->g, FLX_I32, 127));
     return flx_clamp(s->g, flx_scalar(s->g, FLX_I32, least), e, flx_scalar(s->g, FLX_I32, 126));
 }
 
@@ -40,7 +40,10 @@ static flx_val narrow_scale(onnx_site *s, flx_val x, const char *mode, bool satu
     flx_val bits = flx_bitcast(s->g, flx_abs(s->g, x), .to = FLX_I32);
     flx_val mantissa = flx_bit_and(s->g, bits, flx_scalar(s->g, FLX_I32, 0x7fffff));
     flx_val e = flx_shr_logical(s->g, bits, flx_scalar(s->g, FLX_I32, 23));
-    flx_val half = flx_scalar(s->g, FLX_I32, strcmp(mode, "up") == 0 ? 1 : strcmp(mode, "nearest") == 0 ? 0x400000 : 0x800000);
+    flx_val half = flx_scalar(s->g, FLX_I32,
+                              strcmp(mode, "up") == 0        ? 1
+                              : strcmp(mode, "nearest") == 0 ? 0x400000
+                                                             : 0x800000);
     flx_val up = flx_ge(s->g, mantissa, half);
     e = flx_add(s->g, e, flxi_onnx_cast(s, up, FLX_I32));
     flx_val top = flx_scalar(s->g, FLX_I32, saturates ? 254 : 255);
@@ -62,8 +65,8 @@ static flx_val narrow_float(onnx_site *s, flx_val x, const onnx_float_format *f,
     flx_val is_large = flx_gt(s->g, flx_abs(s->g, y), largest);
     flx_val sign = flx_sign(s->g, w);
     double over = f->has_inf ? (double)INFINITY : (double)NAN;
-    flx_val instead = saturates || !f->has_nan ? flx_mul(s->g, sign, largest)
-                                               : flx_mul(s->g, sign, flx_scalar(s->g, FLX_F32, over));
+    flx_val instead =
+        saturates || !f->has_nan ? flx_mul(s->g, sign, largest) : flx_mul(s->g, sign, flx_scalar(s->g, FLX_F32, over));
     y = flx_where(s->g, is_large, instead, y);
     if (!f->has_nan)
         return flx_where(s->g, flx_is_nan(s->g, w), flx_scalar(s->g, FLX_F32, 0), y);

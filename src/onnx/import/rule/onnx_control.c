@@ -87,8 +87,8 @@ void flxi_onnx_import_if(onnx_site *s)
 typedef struct {
     const onnx_graph *body;
     size_t num_carried, num_scanned;
-    onnx_value *carried;      /* current */
-    flx_val *steps;           /* num_scanned values of each step */
+    onnx_value *carried; /* current */
+    flx_val *steps;      /* num_scanned values of each step */
     size_t num_steps;
     bool has_limit;
     int64_t limit;
@@ -222,8 +222,8 @@ static void loop_at_run(onnx_site *s, loop *l)
         return;
     in[0] = flx_scalar(s->g, FLX_I64, 0);
     in[1] = flxi_onnx_given(s->x[1]) ? flx_reshape(s->g, s->x[1], .shape = FLX_NO_INTS) : flx_scalar(s->g, FLX_BOOL, 1);
-    in[2] = flxi_onnx_given(s->x[0]) ? flx_reshape(s->g, flxi_onnx_cast(s, s->x[0], FLX_I64), .shape = FLX_NO_INTS)
-                                     : in[0];
+    in[2] =
+        flxi_onnx_given(s->x[0]) ? flx_reshape(s->g, flxi_onnx_cast(s, s->x[0], FLX_I64), .shape = FLX_NO_INTS) : in[0];
     for (size_t i = 0; i < n; i++)
         in[3 + i] = l->carried[i].v;
     for (size_t i = 0; i < c.num_vals; i++)
@@ -420,7 +420,7 @@ void flxi_onnx_import_scan(onnx_site *s)
     }
     run_scan(s, &p, s->in, results);
     for (size_t i = 0; i < p.outputs && i < s->ny && !flxi_onnx_failed(s); i++)
-        s->y[i] = i < p.states ? results[i]
-                               : sequence_back(s, results[i], p.out_axes.v[i - p.states],
-                                               p.out_directions.v[i - p.states] != 0);
+        s->y[i] = i < p.states
+                      ? results[i]
+                      : sequence_back(s, results[i], p.out_axes.v[i - p.states], p.out_directions.v[i - p.states] != 0);
 }

@@ -71,10 +71,9 @@ void flxi_onnx_import_gather_nd(onnx_site *s)
         return;
     for (int i = 0; i < t->rank; i++)
         sizes[i] = i < b + k ? 1 : t->dims[i];
-    s->y[0] = flx_gather_nd(s->g, x, at, .slice_sizes = {sizes, (size_t)t->rank},
-                            .start_index_map = count_up(s, b, k), .offset_axes = count_up(s, q - 1, t->rank - b - k),
-                            .collapsed_axes = count_up(s, b, k), .operand_batching_axes = count_up(s, 0, b),
-                            .indices_batching_axes = count_up(s, 0, b));
+    s->y[0] = flx_gather_nd(s->g, x, at, .slice_sizes = {sizes, (size_t)t->rank}, .start_index_map = count_up(s, b, k),
+                            .offset_axes = count_up(s, q - 1, t->rank - b - k), .collapsed_axes = count_up(s, b, k),
+                            .operand_batching_axes = count_up(s, 0, b), .indices_batching_axes = count_up(s, 0, b));
 }
 
 /* ---- Scattering ---- */
@@ -164,8 +163,8 @@ void flxi_onnx_import_one_hot(onnx_site *s)
     flx_val hot = flx_one_hot(s->g, at, .n = depth.v[0], .axis = axis, .dtype = FLX_BOOL, .oob = "zero");
     flx_val off = flx_narrow(s->g, s->x[2], .axis = 0, .start = 0, .len = 1);
     flx_val on = flx_narrow(s->g, s->x[2], .axis = 0, .start = 1, .len = 1);
-    s->y[0] = flx_where(s->g, hot, flx_reshape(s->g, on, .shape = FLX_NO_INTS),
-                        flx_reshape(s->g, off, .shape = FLX_NO_INTS));
+    s->y[0] =
+        flx_where(s->g, hot, flx_reshape(s->g, on, .shape = FLX_NO_INTS), flx_reshape(s->g, off, .shape = FLX_NO_INTS));
 }
 
 /* The first lengths[b] steps of each example in reverse order, the others unchanged. */

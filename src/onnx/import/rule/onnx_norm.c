@@ -91,8 +91,8 @@ void flxi_onnx_import_layer_norm(onnx_site *s)
     int rank = flxi_onnx_rank(s, x);
     int axis = flxi_onnx_axis(s, flxi_onnx_int(s, "axis", -1), rank);
     double eps = flxi_onnx_real(s, "epsilon", 1e-5);
-    if (axis == rank - 1 && d == FLX_F32 && s->ny < 2 && flxi_onnx_given(s->x[2]) &&
-        flxi_onnx_rank(s, s->x[1]) == 1 && flxi_onnx_rank(s, s->x[2]) == 1) {
+    if (axis == rank - 1 && d == FLX_F32 && s->ny < 2 && flxi_onnx_given(s->x[2]) && flxi_onnx_rank(s, s->x[1]) == 1 &&
+        flxi_onnx_rank(s, s->x[2]) == 1) {
         s->y[0] = flx_layer_norm(s->g, x, s->x[1], s->x[2], .eps = eps);
         return;
     }

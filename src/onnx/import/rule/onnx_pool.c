@@ -102,8 +102,8 @@ void flxi_onnx_import_global_lp_pool(onnx_site *s)
     int64_t axes[FLX_MAX_RANK];
     for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
-    flx_val sum = flx_reduce_sum(s->g, powers(s, s->x[0], p), .axes = {axes, rank > 2 ? (size_t)rank - 2 : 0},
-                                 .keep_dims = 1);
+    flx_val sum =
+        flx_reduce_sum(s->g, powers(s, s->x[0], p), .axes = {axes, rank > 2 ? (size_t)rank - 2 : 0}, .keep_dims = 1);
     s->y[0] = flx_pow(s->g, sum, flxi_onnx_number(s, sum, 1 / p));
 }
 
@@ -113,8 +113,8 @@ void flxi_onnx_import_global_lp_pool(onnx_site *s)
 static flx_val lowest(onnx_site *s, flx_val x)
 {
     flx_type none = {.dtype = (int32_t)flxi_onnx_dtype(s, x), .rank = 1, .dims = {0}};
-    flx_val empty = flx_reshape(s->g, flxi_onnx_fill(s, flxi_onnx_number(s, x, 0), (flx_ints){none.dims, 1}),
-                                .shape = FLX_INTS(0));
+    flx_val empty =
+        flx_reshape(s->g, flxi_onnx_fill(s, flxi_onnx_number(s, x, 0), (flx_ints){none.dims, 1}), .shape = FLX_INTS(0));
     return flx_reduce_max(s->g, empty);
 }
 
@@ -172,8 +172,8 @@ void flxi_onnx_import_max_unpool(onnx_site *s)
     flx_dim dims[FLX_MAX_RANK];
     int64_t count = 1;
     for (int i = 0; i < t->rank; i++) {
-        dims[i] = i < 2 ? t->dims[i]
-                        : (t->dims[i] - 1) * w.stride[i - 2] + w.kernel[i - 2] - w.low[i - 2] - w.high[i - 2];
+        dims[i] =
+            i < 2 ? t->dims[i] : (t->dims[i] - 1) * w.stride[i - 2] + w.kernel[i - 2] - w.low[i - 2] - w.high[i - 2];
         count *= dims[i];
     }
     flx_val at = flx_reshape(s->g, s->x[1], .shape = FLX_INTS(-1));

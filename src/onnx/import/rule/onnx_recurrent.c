@@ -4,7 +4,6 @@
 #include "graph/type/type.h"
 #include "onnx/import/onnx_site.h"
 
-
 typedef struct {
     const char *name;
     double alpha, beta;
@@ -72,8 +71,9 @@ static flx_val activate(flx_graph *g, const direction *d, int i, flx_val x)
 /* alpha and beta where the attributes do not give them. */
 static void default_numbers(activation *a)
 {
-    static const activation defaults[] = {{"LeakyRelu", 0.01, 0},  {"ThresholdedRelu", 1, 0}, {"ScaledTanh", 1, 1},
-                                          {"HardSigmoid", 0.2, 0.5}, {"Elu", 1, 0},           {"Affine", 1, 0}};
+    static const activation defaults[] = {{"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
+                                          {"ScaledTanh", 1, 1},   {"HardSigmoid", 0.2, 0.5},
+                                          {"Elu", 1, 0},          {"Affine", 1, 0}};
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         if (strcmp(defaults[i].name, a->name) == 0) {
             a->alpha = defaults[i].alpha;
@@ -245,8 +245,8 @@ static void run_direction(onnx_site *s, direction *d, flx_val *y, flx_val *h, fl
         flxi_graph_fail(s->g, &err);
         return;
     }
-    flx_scan(s->g, b.operands, b.n, results, 3, .body = b.g, .num_carry = d->states,
-             .num_bcast = (int64_t)b.num_bcast, .num_xs = flxi_onnx_given(active) ? 2 : 1);
+    flx_scan(s->g, b.operands, b.n, results, 3, .body = b.g, .num_carry = d->states, .num_bcast = (int64_t)b.num_bcast,
+             .num_xs = flxi_onnx_given(active) ? 2 : 1);
     *h = results[0];
     *c = d->states == 2 ? results[1] : FLX_NONE;
     *y = results[d->states];

@@ -98,7 +98,7 @@ static void fill_row(const interpolation *p, const axis_plan *a, double x, doubl
 static flx_val apply_matrix(onnx_site *s, flx_val x, int axis, const axis_plan *a, const double *rows)
 {
     flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){a->n, a->m});
-    double *columns = flxi_onnx_new(s, double, a->n *a->m);
+    double *columns = flxi_onnx_new(s, double, a->n * a->m);
     for (int64_t i = 0; columns && i < a->m; i++)
         for (int64_t k = 0; k < a->n; k++)
             columns[k * a->m + i] = rows[i * a->n + k];
@@ -111,7 +111,7 @@ static flx_val apply_matrix(onnx_site *s, flx_val x, int axis, const axis_plan *
     flx_tensor_release(t);
     int rank = flxi_onnx_rank(s, x);
     flx_val y = flx_dot_general(s->g, x, w, .lc = FLX_INTS(axis), .rc = FLX_INTS(0));
-    int64_t perm[FLX_MAX_RANK]; /* the new axis is last: back to its place */
+    int64_t perm[FLX_MAX_RANK]; /* the new axis is last: back to its position */
     for (int i = 0; i < rank; i++)
         perm[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
     return axis == rank - 1 ? y : flx_transpose(s->g, y, .perm = {perm, (size_t)rank});
@@ -145,7 +145,7 @@ static flx_val resize_axis(onnx_site *s, flx_val x, int axis, const interpolatio
             at[i] = nearest_index(p, coordinate(p, a, i), a->n);
         return at ? flx_gather(s->g, x, flxi_onnx_vector(s, at, (size_t)a->m), .axis = axis) : x;
     }
-    double *rows = flxi_onnx_new(s, double, a->n *a->m);
+    double *rows = flxi_onnx_new(s, double, a->n * a->m);
     for (int64_t i = 0; rows && i < a->m; i++)
         fill_row(p, a, coordinate(p, a, i), rows + i * a->n);
     return rows ? apply_matrix(s, x, axis, a, rows) : x;

@@ -3,7 +3,6 @@
 #include "graph/type/type.h"
 #include "onnx/import/onnx_site.h"
 
-
 enum { MAX_TAPS = 4 };
 
 typedef struct {
@@ -193,8 +192,8 @@ void flxi_onnx_import_affine_grid(onnx_site *s)
     for (int i = 0; i < axes; i++)
         columns[axes - 1 - i] = base_positions(s, theta, size.v[2 + i], aligned, i, shape);
     columns[axes] = flxi_onnx_fill(s, num(s, theta, 1), shape);
-    flx_val points = flx_reshape(s->g, flx_stack(s->g, columns, (size_t)axes + 1, .axis = axes),
-                                 .shape = FLX_INTS(count, axes + 1));
+    flx_val points =
+        flx_reshape(s->g, flx_stack(s->g, columns, (size_t)axes + 1, .axis = axes), .shape = FLX_INTS(count, axes + 1));
     flx_val y = flx_matmul(s->g, points, flx_transpose(s->g, theta, .perm = FLX_INTS(0, 2, 1)));
     dims[axes + 1] = axes;
     s->y[0] = flx_reshape(s->g, y, .shape = {dims, (size_t)axes + 2});
@@ -202,7 +201,7 @@ void flxi_onnx_import_affine_grid(onnx_site *s)
 
 /* ---- Columns to images ---- */
 
-/* Each element of a block goes to its place; places that several blocks cover are summed. */
+/* Each element of a block goes to its position; positions that several blocks cover are summed. */
 void flxi_onnx_import_col2im(onnx_site *s)
 {
     flx_ints image, block;
@@ -212,7 +211,7 @@ void flxi_onnx_import_col2im(onnx_site *s)
     size_t axes = image.n;
     flx_ints stride = flxi_onnx_ints_of(s, "strides", axes, 1), dilation = flxi_onnx_ints_of(s, "dilations", axes, 1);
     flx_ints pads = flxi_onnx_ints_of(s, "pads", 2 * axes, 0);
-    int64_t cells = 1, kernel = 1, blocks[8], places = 1;
+    int64_t cells = 1, kernel = 1, blocks[8], positions = 1;
     if (axes < 1 || axes > 6 || block.n != axes || t->rank != 3 || !flxi_type_is_static(t) || flxi_onnx_failed(s)) {
         flxi_onnx_unsupported(s, "an image of these axes");
         return;
@@ -220,16 +219,17 @@ void flxi_onnx_import_col2im(onnx_site *s)
     for (size_t i = 0; i < axes; i++) {
         cells *= image.v[i];
         kernel *= block.v[i];
-        blocks[i] = (image.v[i] + pads.v[i] + pads.v[axes + i] - dilation.v[i] * (block.v[i] - 1) - 1) / stride.v[i] + 1;
-        places *= blocks[i];
+        blocks[i] =
+            (image.v[i] + pads.v[i] + pads.v[axes + i] - dilation.v[i] * (block.v[i] - 1) - 1) / stride.v[i] + 1;
+        positions *= blocks[i];
     }
-    if (kernel < 1 || places != t->dims[2] || t->dims[1] % kernel != 0) {
+    if (kernel < 1 || positions != t->dims[2] || t->dims[1] % kernel != 0) {
         flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "its operand does not have the blocks of this image");
         return;
     }
-    int64_t *to = flxi_onnx_new(s, int64_t, kernel *places);
-    for (int64_t k = 0; to && k < kernel * places; k++) {
-        int64_t in_block = k / places, at_block = k % places, cell = 0, scale = 1;
+    int64_t *to = flxi_onnx_new(s, int64_t, kernel * positions);
+    for (int64_t k = 0; to && k < kernel * positions; k++) {
+        int64_t in_block = k / positions, at_block = k % positions, cell = 0, scale = 1;
         bool outside = false;
         for (size_t i = axes; i-- > 0;) {
             int64_t pos = at_block % blocks[i] * stride.v[i] + in_block % block.v[i] * dilation.v[i] - pads.v[i];
@@ -244,8 +244,8 @@ void flxi_onnx_import_col2im(onnx_site *s)
     if (!to)
         return;
     flx_dim n = t->dims[0], c = t->dims[1] / kernel;
-    flx_val x = flx_reshape(s->g, s->x[0], .shape = FLX_INTS(n * c, kernel * places));
-    flx_val y = flx_scatter_add(s->g, flx_transpose(s->g, x), flxi_onnx_vector(s, to, (size_t)(kernel * places)),
+    flx_val x = flx_reshape(s->g, s->x[0], .shape = FLX_INTS(n * c, kernel * positions));
+    flx_val y = flx_scatter_add(s->g, flx_transpose(s->g, x), flxi_onnx_vector(s, to, (size_t)(kernel * positions)),
                                 .R = cells + 1);
     y = flx_transpose(s->g, flxi_onnx_slice_axis(s, y, 0, 0, cells));
     flx_dim dims[8] = {n, c};

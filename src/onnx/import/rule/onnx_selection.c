@@ -6,17 +6,6 @@
 
 #include <math.h>
 
-/* Operand i, which must be known; the caller releases it. */
-static flx_tensor *need(onnx_site *s, size_t i)
-{
-    flx_tensor *t = flxi_onnx_known(s, s->x[i]);
-    if (!t)
-        flxi_onnx_fail(s, FLX_E_UNSUPPORTED, "give its value when the model is read: --fix NAME=SPEC",
-                       "unsupported: the shape of the result depends on operand '%.60s', which is not known",
-                       s->node->inputs[i]);
-    return t;
-}
-
 static bool is_set(const flx_tensor *t, int64_t i)
 {
     return flxi_load_truth(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), i);
@@ -24,12 +13,12 @@ static bool is_set(const flx_tensor *t, int64_t i)
 
 void flxi_onnx_import_non_zero(onnx_site *s)
 {
-    flx_tensor *t = need(s, 0);
+    flx_tensor *t = flxi_onnx_need(s, 0);
     int64_t n = t ? flx_tensor_count(t) : 0, count = 0;
     for (int64_t i = 0; i < n; i++)
         count += is_set(t, i);
     int rank = t ? flx_tensor_type(t)->rank : 0;
-    int64_t *at = t ? flxi_onnx_new(s, int64_t, count *rank) : NULL;
+    int64_t *at = t ? flxi_onnx_new(s, int64_t, count * rank) : NULL;
     for (int64_t i = 0, k = 0; at && i < n; i++) {
         if (!is_set(t, i))
             continue;
@@ -47,7 +36,7 @@ void flxi_onnx_import_non_zero(onnx_site *s)
 void flxi_onnx_import_compress(onnx_site *s)
 {
     flx_val x = s->x[0];
-    flx_tensor *t = need(s, 1);
+    flx_tensor *t = flxi_onnx_need(s, 1);
     int64_t n = t ? flx_tensor_count(t) : 0, count = 0;
     int64_t *at = t ? flxi_onnx_new(s, int64_t, n) : NULL;
     for (int64_t i = 0; at && i < n; i++)
@@ -110,9 +99,9 @@ static void find_uniques(const slices *x, uniques *u)
 /* Brings them into ascending order: insertion, since there are few. */
 static void sort_uniques(onnx_site *s, const slices *x, uniques *u)
 {
-    int64_t *order = flxi_onnx_new(s, int64_t, u->n), *place = flxi_onnx_new(s, int64_t, u->n);
+    int64_t *order = flxi_onnx_new(s, int64_t, u->n), *position = flxi_onnx_new(s, int64_t, u->n);
     int64_t *first = flxi_onnx_new(s, int64_t, u->n), *counts = flxi_onnx_new(s, int64_t, u->n);
-    if (!order || !place || !first || !counts)
+    if (!order || !position || !first || !counts)
         return;
     for (int64_t i = 0; i < u->n; i++) {
         int64_t k = i;
@@ -121,12 +110,12 @@ static void sort_uniques(onnx_site *s, const slices *x, uniques *u)
         order[k] = i;
     }
     for (int64_t k = 0; k < u->n; k++) {
-        place[order[k]] = k;
+        position[order[k]] = k;
         first[k] = u->first[order[k]];
         counts[k] = u->counts[order[k]];
     }
     for (int64_t i = 0; i < x->n; i++)
-        u->inverse[i] = place[u->inverse[i]];
+        u->inverse[i] = position[u->inverse[i]];
     u->first = first;
     u->counts = counts;
 }
@@ -137,7 +126,7 @@ void flxi_onnx_import_unique(onnx_site *s)
     flx_val x = s->x[0];
     bool flat = !flxi_onnx_has(s, "axis");
     int axis = flat ? 0 : flxi_onnx_axis(s, flxi_onnx_int(s, "axis", 0), flxi_onnx_rank(s, x));
-    flx_tensor *t = need(s, 0);
+    flx_tensor *t = flxi_onnx_need(s, 0);
     if (!t)
         return;
     const flx_type *type = flx_tensor_type(t);
@@ -246,8 +235,8 @@ void flxi_onnx_import_non_max_suppression(onnx_site *s)
     p.most = (int64_t)scalar_or(s, 2, 0);
     p.max_overlap = scalar_or(s, 3, 0);
     p.least_score = scalar_or(s, 4, 0);
-    flx_tensor *boxes = flxi_onnx_failed(s) ? NULL : need(s, 0);
-    flx_tensor *scores = boxes ? need(s, 1) : NULL;
+    flx_tensor *boxes = flxi_onnx_failed(s) ? NULL : flxi_onnx_need(s, 0);
+    flx_tensor *scores = boxes ? flxi_onnx_need(s, 1) : NULL;
     if (boxes && scores) {
         const flx_type *b = flx_tensor_type(boxes), *c = flx_tensor_type(scores);
         bool fits = b->rank == 3 && c->rank == 3 && b->dims[2] == 4 && b->dims[0] == c->dims[0] &&

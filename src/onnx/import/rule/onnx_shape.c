@@ -150,8 +150,9 @@ void flxi_onnx_import_flatten(onnx_site *s)
     const flx_type *t = flxi_onnx_typeof(s, s->x[0]);
     int64_t given = flxi_onnx_int(s, "axis", 1);
     int axis = given == t->rank ? t->rank : flxi_onnx_axis(s, given, t->rank);
-    s->y[0] = flx_reshape(s->g, s->x[0], .shape = FLX_INTS(flxi_dims_product(s->g->ctx, t, 0, axis),
-                                                           flxi_dims_product(s->g->ctx, t, axis, t->rank)));
+    s->y[0] = flx_reshape(
+        s->g, s->x[0],
+        .shape = FLX_INTS(flxi_dims_product(s->g->ctx, t, 0, axis), flxi_dims_product(s->g->ctx, t, axis, t->rank)));
     s->out[0].element = s->in[0].element;
 }
 

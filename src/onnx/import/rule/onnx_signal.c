@@ -100,7 +100,7 @@ static flx_val frames_of(onnx_site *s, flx_val x, int64_t step, int64_t length)
 {
     int64_t n = flxi_onnx_dim(s, x, 1);
     int64_t count = n >= length ? (n - length) / step + 1 : 0;
-    int64_t *at = flxi_onnx_new(s, int64_t, count *length);
+    int64_t *at = flxi_onnx_new(s, int64_t, count * length);
     for (int64_t i = 0; at && i < count * length; i++)
         at[i] = i / length * step + i % length;
     if (!at)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onnx_reader.c: models that are damaged, hostile or starved of memory: an error with a location, never a crash, a leak or
+   a wrong file. */
+#include "base/context.h"
+#include "fault.h"
+#include "format/file.h"
+#include "onnx/onnx_bytes.h"
+#include "onnx/onnx_operations.h"
+#include "test.h"
+
+#include <fluxion/onnx.h>
+#include <fluxion/transform.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const samples[] = {"test_basic_conv_with_padding",        "test_loop11", "test_scan9_sum",
+                                      "test_dynamicquantizelinear_expanded", "test_if",     "test_gru_seq_length"};
+
+static bool read_sample(size_t i, flxi_file_bytes *out)
+{
+    static const flxi_allocator mem = {flxi_default_alloc, NULL};
+    char path[600];
+    snprintf(path, sizeof path, "%s/tests/onnx/cases/%s/model.onnx", FLX_SOURCE_DIR, samples[i]);
+    return flxi_file_read(out, &mem, path, 0, NULL) == FLX_OK;
+}
+
+/* Decodes, and checks what an error says. */
+static flx_code decode(flx_context *ctx, const void *bytes, size_t size)
+{
+    flx_error err = {0};
+    flx_onnx *m = flx_onnx_decode(ctx, bytes, size, "f", NULL, &err);
+    if (!m) {
+        CHECK(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0]);
+        CHECK(err.code == FLX_E_OOM || strncmp(err.where, "f:", 2) == 0);
+    }
+    flx_code code = m ? FLX_OK : (flx_code)err.code;
+    flx_onnx_free(m);
+    return code;
+}
+
+TEST(onnx_reader_withstands_truncated_and_changed_files)
+{
+    flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 1 << 26});
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        flxi_file_bytes f;
+        CHECK(read_sample(i, &f));
+        for (size_t n = 0; n < f.size; n++)
+            decode(ctx, f.bytes, n);
+        for (size_t n = 0; n < f.size; n++) {
+            static const unsigned char changes[] = {0xff, 0x80, 0x01, 0x08};
+            unsigned char *byte = (unsigned char *)f.bytes + n;
+            for (size_t k = 0; k < sizeof changes; k++) {
+                *byte ^= changes[k];
+                decode(ctx, f.bytes, f.size);
+                *byte ^= changes[k];
+            }
+        }
+        flxi_file_free(&f);
+    }
+    flx_context_free(ctx);
+}
+
+TEST(onnx_reader_survives_want_of_memory)
+{
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        flxi_file_bytes bytes;
+        CHECK(read_sample(i, &bytes));
+        flx_code code = FLX_E_OOM;
+        for (size_t at = 1; code != FLX_OK && at < 100000; at += at < 200 ? 1 : 17) {
+            fault f = {.fail_at = at};
+            flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
+            bool was_hit = !ctx;
+            code = ctx ? decode(ctx, bytes.bytes, bytes.size) : FLX_E_OOM;
+            flx_context_free(ctx);
+            was_hit |= f.failed > 0;
+            CHECK(fault_is_clean(&f));
+            CHECK(code == FLX_OK || code == FLX_E_OOM || code == FLX_E_UNSUPPORTED);
+            if (!was_hit)
+                break;
+        }
+        flxi_file_free(&bytes);
+    }
+}
+
+/* ---- Hostile files ---- */
+
+/* x + w, with the tensor w as given. */
+static onnx_bytes sum_model(const onnx_bytes *w)
+{
+    onnx_bytes g = {.n = 0};
+    onnx_bytes node = onnx_node_bytes("Add", "x", "w", "y");
+    onnx_bytes x = onnx_info_bytes("x", 1, (int64_t[]){2}, 1), y = onnx_info_bytes("y", 1, (int64_t[]){2}, 1);
+    put_part(&g, 1, &node);
+    put_part(&g, 5, w);
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    return onnx_model_bytes(&g, 17);
+}
+
+static flx_code read_sum(const onnx_bytes *w, const char *folder, flx_error *err)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    onnx_bytes m = sum_model(w);
+    *err = (flx_error){0};
+    flx_onnx_options o = {.struct_size = sizeof o, .folder = folder};
+    flx_onnx *model = flx_onnx_decode(ctx, m.at, m.n, "m", &o, err);
+    flx_code code = model ? FLX_OK : (flx_code)err->code;
+    flx_onnx_free(model);
+    flx_context_free(ctx);
+    return code;
+}
+
+TEST(onnx_tensor_extents_that_the_file_does_not_hold_are_refused)
+{
+    flx_error err;
+    static const int64_t dims[][2] = {{INT64_MAX, INT64_MAX}, {1ll << 40, 1}, {-1, 2},
+                                      {1ll << 32, 1ll << 32}, {3, 1},         {INT64_MIN, 1}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        onnx_bytes w = onnx_tensor_bytes("w", 1, dims[i], 2);
+        put_bytes(&w, 9, "12345678", 8);
+        CHECK(read_sum(&w, NULL, &err) != FLX_OK);
+        CHECK(err.code == FLX_E_SYNTAX || err.code == FLX_E_SIZE);
+        CHECK(strncmp(err.where, "m:", 2) == 0);
+    }
+}
+
+static onnx_bytes external_tensor(const char *location, const char *offset, const char *length)
+{
+    onnx_bytes w = onnx_tensor_bytes("w", 1, (int64_t[]){2}, 1);
+    const char *pairs[][2] = {{"location", location}, {"offset", offset}, {"length", length}};
+    for (size_t i = 0; i < 3; i++) {
+        onnx_bytes entry = {.n = 0};
+        put_text(&entry, 1, pairs[i][0]);
+        put_text(&entry, 2, pairs[i][1]);
+        if (pairs[i][1])
+            put_part(&w, 13, &entry);
+    }
+    put_int(&w, 14, 1);
+    return w;
+}
+
+TEST(onnx_external_data_stays_in_the_folder)
+{
+    char folder[] = "/tmp/flx_onnx_XXXXXX", path[100], outside[100];
+    flx_error err;
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/inner", folder);
+    CHECK(mkdir(path, 0700) == 0);
+    snprintf(path, sizeof path, "%s/inner/w.bin", folder);
+    snprintf(outside, sizeof outside, "%s/secret.bin", folder);
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(i ? outside : path, "wb");
+        CHECK(f != NULL);
+        if (f) {
+            fwrite("0123456789abcdef", 1, 16, f);
+            fclose(f);
+        }
+    }
+    char inner[100], link[100];
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    snprintf(link, sizeof link, "%s/inner/link.bin", folder);
+    CHECK(symlink("../secret.bin", link) == 0);
+    onnx_bytes good = external_tensor("w.bin", "4", "8"), long_one = external_tensor("w.bin", "12", "8");
+    CHECK(read_sum(&good, inner, &err) == FLX_OK);
+    CHECK(read_sum(&good, NULL, &err) == FLX_E_UNSUPPORTED);
+    CHECK(read_sum(&long_one, inner, &err) == FLX_E_SYNTAX);
+    static const char *const bad[] = {"../secret.bin", "/etc/hostname", "a/../../secret.bin", "link.bin", "", "none"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        onnx_bytes w = external_tensor(bad[i], "0", "8");
+        flx_code code = read_sum(&w, inner, &err);
+        CHECK_MSG(code == FLX_E_SYNTAX || code == FLX_E_IO, "'%s' gives %s", bad[i], flx_code_name(code));
+    }
+    unlink(link);
+    unlink(path);
+    unlink(outside);
+    rmdir(inner);
+    rmdir(folder);
+}
+
+TEST(onnx_graphs_nested_without_end_are_refused)
+{
+    onnx_bytes inner = {.n = 0};
+    for (int depth = 0; depth < 200 && inner.n < 3500; depth++) {
+        onnx_bytes attr = {.n = 0}, node = {.n = 0}, graph = {.n = 0};
+        put_text(&attr, 1, "g");
+        put_part(&attr, 6, &inner);
+        put_text(&node, 4, "If");
+        put_part(&node, 5, &attr);
+        put_part(&graph, 1, &node);
+        inner = graph;
+    }
+    onnx_bytes m = onnx_model_bytes(&inner, 17);
+    flx_context *ctx = flx_context_new(NULL);
+    CHECK(decode(ctx, m.at, m.n) == FLX_E_SYNTAX);
+    flx_context_free(ctx);
+}
+
+/* ---- Meaning ---- */
+
+TEST(onnx_unknown_operations_are_unsupported_and_named)
+{
+    onnx_bytes g = {.n = 0}, node = onnx_node_bytes("Fancy", "x", NULL, "y");
+    onnx_bytes x = onnx_info_bytes("x", 1, (int64_t[]){2}, 1), y = onnx_info_bytes("y", 1, (int64_t[]){2}, 1);
+    put_part(&g, 1, &node);
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    onnx_bytes m = onnx_model_bytes(&g, 17);
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    CHECK(flx_onnx_decode(ctx, m.at, m.n, "m.onnx", NULL, &err) == NULL);
+    CHECK(err.code == FLX_E_UNSUPPORTED);
+    CHECK_EQ_STR(err.message, "unsupported: Fancy: there is no operation Fancy here");
+    CHECK_EQ_STR(err.where, "m.onnx:6");
+    flx_context_free(ctx);
+}
+
+/* x [N, 2] W + b: initialisers are parameters, the batch is symbolic, and gradients reach both. */
+TEST(onnx_initialisers_are_parameters_with_gradients)
+{
+    static const float w[] = {1, 2, 3, 4}, b[] = {5, 6}, x[] = {1, 2, 3, 4, 5, 6};
+    onnx_bytes g = {.n = 0};
+    onnx_bytes nodes[] = {onnx_node_bytes("MatMul", "x", "fc/w", "t"), onnx_node_bytes("Add", "t", "b", "y")};
+    onnx_bytes wt = onnx_tensor_bytes("fc/w", 1, (int64_t[]){2, 2}, 2),
+               bt = onnx_tensor_bytes("b", 1, (int64_t[]){2}, 1);
+    onnx_bytes xi = onnx_info_bytes("x", 1, (int64_t[]){-1, 2}, 2), yi = onnx_info_bytes("y", 1, (int64_t[]){-1, 2}, 2);
+    put_bytes(&wt, 9, w, sizeof w);
+    put_bytes(&bt, 9, b, sizeof b);
+    put_part(&g, 1, &nodes[0]);
+    put_part(&g, 1, &nodes[1]);
+    put_part(&g, 5, &wt);
+    put_part(&g, 5, &bt);
+    put_part(&g, 11, &xi);
+    put_part(&g, 12, &yi);
+    onnx_bytes bytes = onnx_model_bytes(&g, 17);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_onnx *m = flx_onnx_decode(ctx, bytes.at, bytes.n, NULL, NULL, &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    CHECK(flx_onnx_param_count(m) == 2);
+    CHECK_EQ_STR(flx_onnx_param_name(m, 0), "fc_w");
+    CHECK(flx_tensor_get(flx_onnx_param_value(m, 0), 3) == 4);
+    flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){3, 2});
+    flx_tensor *xt = flx_tensor_new(ctx, &type, x, NULL), *y[4] = {0};
+    flx_feed feeds[] = {{"x", xt}, {"fc_w", flx_onnx_param_value(m, 0)}, {"b", flx_onnx_param_value(m, 1)}};
+    CHECK(flx_run(flx_onnx_graph(m), &(flx_run_options){.device = "ref"}, feeds, 3, y, &err) == FLX_OK);
+    CHECK(flx_tensor_get(y[0], 0) == 12 && flx_tensor_get(y[0], 5) == 40);
+    flx_tensor_release(y[0]);
+    y[0] = NULL;
+    flx_graph *grad =
+        flx_grad(flx_onnx_graph(m), (const char *const[]){"fc_w", "b"}, 2,
+                 &(flx_grad_options){.struct_size = sizeof(flx_grad_options), .flags = FLX_GRAD_SEED_INPUT}, &err);
+    CHECK_MSG(grad != NULL, "%s", err.message);
+    static const float ones[] = {1, 1, 1, 1, 1, 1};
+    flx_tensor *seed = flx_tensor_new(ctx, &type, ones, NULL);
+    flx_feed with_seed[] = {feeds[0], feeds[1], feeds[2], {"d_output", seed}};
+    CHECK(flx_run(grad, &(flx_run_options){.device = "ref"}, with_seed, 4, y, &err) == FLX_OK);
+    CHECK(flx_tensor_get(y[0], 0) == 9 && flx_tensor_get(y[0], 2) == 12 && flx_tensor_get(y[1], 1) == 3);
+    for (size_t i = 0; i < 2; i++)
+        flx_tensor_release(y[i]);
+    flx_tensor_release(seed);
+    flx_graph_release(grad);
+    flx_tensor_release(xt);
+    flx_onnx_free(m);
+    flx_context_free(ctx);
+}
+
+/* Rows of one operation are in order, and their versions do not overlap. */
+TEST(onnx_table_has_one_row_for_each_version)
+{
+    const onnx_operation *row, *last = NULL;
+    for (size_t i = 0; (row = flxi_onnx_operation_at(i)) != NULL; i++) {
+        bool same_domain = last && strcmp(last->domain, row->domain) == 0;
+        CHECK_MSG(!same_domain || strcmp(last->name, row->name) <= 0, "%s is not in order", row->name);
+        CHECK(row->since <= row->until && row->min_inputs >= 0 && row->import);
+        for (size_t k = 0; k < i; k++) {
+            const onnx_operation *other = flxi_onnx_operation_at(k);
+            bool same = strcmp(other->name, row->name) == 0 && strcmp(other->domain, row->domain) == 0;
+            CHECK_MSG(!same || other->until < row->since, "%s has two rows for a version", row->name);
+        }
+        last = row;
+    }
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_conformance.c: a small part of the ONNX project's node tests (tests/onnx/cases), by the reference evaluator; some
-   of them compiled, others with each seed. script/conformance onnx runs all of them. */
+/* onnx_conformance.c: a small part of the ONNX project's node tests (tests/onnx/cases), by the reference evaluator;
+   some of them compiled, others with each seed. script/conformance onnx runs all of them. */
 #include "effort.h"
 #include "onnx/onnx_case.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_reader.c: models that are damaged, hostile or starved of memory: an error with a location, never a crash, a leak or
-   a wrong file. */
+/* onnx_reader.c: models that are damaged, hostile or starved of memory: an error with a location, never a crash, a
+   leak or a wrong file. */
 #include "base/context.h"
 #include "fault.h"
 #include "format/file.h"

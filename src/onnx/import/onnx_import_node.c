@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_import_node.c: for one node after the other: find its row, pass the operands to its rule, keep the results. Calls
-   of the model's own functions are replaced by their nodes. */
+/* onnx_import_node.c: for one node after the other: find its row, pass the operands to its rule, keep the results.
+   Calls of the model's own functions are replaced by their nodes. */
 #include "onnx/import/onnx_scope.h"
 
 #include "base/context.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_resize.c: interpolation to another size. Along each axis the result is a fixed linear map of the operand: a
-   gather for the nearest element, else a product with a matrix whose rows have the weights. Both are worked out when the
-   model is read. */
+   gather for the nearest element, else a product with a matrix whose rows have the weights. Both are computed when
+   the model is read. */
 #include "graph/type/type.h"
 #include "onnx/import/onnx_site.h"
 

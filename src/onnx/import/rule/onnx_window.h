@@ -13,7 +13,7 @@ typedef struct {
 } onnx_window;
 
 /* Reads kernel_shape, strides, dilations, pads or auto_pad and ceil_mode for x [N, C, spatial…]; the kernel is given
-   where the weights tell it (NULL: the attribute). False with the error in the graph. */
+   where the weights have it (NULL: the attribute). False with the error in the graph. */
 bool flxi_onnx_window(onnx_site *s, flx_val x, const flx_dim *kernel, onnx_window *out);
 
 /* low, high, low, high …, as the attribute `padding` of our ops takes it. */

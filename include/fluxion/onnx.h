@@ -50,6 +50,12 @@ FLX_API size_t flx_onnx_param_count(const flx_onnx *m);
 FLX_API const char *flx_onnx_param_name(const flx_onnx *m, size_t i);
 FLX_API flx_tensor *flx_onnx_param_value(const flx_onnx *m, size_t i);
 
+/** The bytes of an ONNX model (version 21 of the standard domain) that computes `g`. Parameters and inputs for which
+    `params` has a value are initialisers, the others inputs. An op that ONNX does not have is decomposed; where that
+    does not help, it is FLX_E_UNSUPPORTED and named. Symbolic extents are kept where the operation allows it. */
+FLX_API flx_code flx_onnx_encode(const flx_graph *g, const flx_feed *params, size_t num_params, flx_buffer *out,
+                                 flx_error *err);
+
 /** A tensor in the form of ONNX (TensorProto), as the test data of ONNX has them. The name is not read. */
 FLX_API flx_tensor *flx_onnx_tensor_decode(flx_context *ctx, const void *bytes, size_t size, const char *file,
                                            flx_error *err);

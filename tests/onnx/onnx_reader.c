@@ -266,6 +266,48 @@ TEST(onnx_initialisers_are_parameters_with_gradients)
     flx_context_free(ctx);
 }
 
+/* Positions count from the end, and may be far before the beginning; the extent is a number, or symbolic. */
+static void check_slice(int64_t from, int64_t to, int64_t extent, int64_t count, double first)
+{
+    onnx_bytes g = {.n = 0}, node = {.n = 0};
+    onnx_bytes a = onnx_tensor_bytes("a", 7, (int64_t[]){1}, 1), b = onnx_tensor_bytes("b", 7, (int64_t[]){1}, 1);
+    onnx_bytes x = onnx_info_bytes("x", 1, &extent, 1), y = onnx_info_bytes("y", 1, (int64_t[]){1}, 1);
+    put_bytes(&a, 9, &from, 8);
+    put_bytes(&b, 9, &to, 8);
+    put_text(&node, 1, "x");
+    put_text(&node, 1, "a");
+    put_text(&node, 1, "b");
+    put_text(&node, 2, "y");
+    put_text(&node, 4, "Slice");
+    put_part(&g, 1, &node);
+    put_part(&g, 5, &a);
+    put_part(&g, 5, &b);
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    onnx_bytes bytes = onnx_model_bytes(&g, 17);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_onnx *m = flx_onnx_decode(ctx, bytes.at, bytes.n, NULL, NULL, &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    flx_type type = flx_type_make(FLX_F32, 1, &(flx_dim){4});
+    flx_tensor *v = flx_tensor_new(ctx, &type, (const float[]){1, 2, 3, 4}, NULL), *out = NULL;
+    flx_run_options o = {.device = "ref"};
+    CHECK_MSG(flx_run(flx_onnx_graph(m), &o, &(flx_feed){"x", v}, 1, &out, &err) == FLX_OK, "%s", err.message);
+    CHECK(flx_tensor_count(out) == count && flx_tensor_get(out, 0) == first);
+    flx_tensor_release(out);
+    flx_tensor_release(v);
+    flx_onnx_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(onnx_slices_count_from_the_end)
+{
+    check_slice(-2, -1, 4, 1, 3);
+    check_slice(-2, -1, -1, 1, 3);
+    check_slice(INT64_MIN, -2, 4, 2, 1);
+    check_slice(-1, INT64_MAX, 4, 1, 4);
+}
+
 /* Rows of one operation are in order, and their versions do not overlap. */
 TEST(onnx_table_has_one_row_for_each_version)
 {

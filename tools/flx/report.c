@@ -116,20 +116,20 @@ void hint_list_end(void)
 
 /* ---- What the library says ---- */
 
-/* The `LINE:COL` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not
+/* The `LINE:COL` or `OFFSET` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not
    used. */
 static const char *position_in(const char *where)
 {
-    const char *s = where + strlen(where);
+    const char *s = where + strlen(where), *found = NULL;
     for (int numbers = 0; numbers < 2; numbers++) {
         const char *end = s;
         while (s > where && s[-1] >= '0' && s[-1] <= '9')
             s--;
         if (s == end || s == where || s[-1] != ':')
-            return NULL;
-        s--;
+            return found;
+        found = s--;
     }
-    return s + 1;
+    return found;
 }
 
 int report(const flx_error *err, const char *file)

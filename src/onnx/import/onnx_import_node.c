@@ -4,6 +4,7 @@
 #include "onnx/import/onnx_scope.h"
 
 #include "base/context.h"
+#include "graph/type/dim.h"
 
 #include <stdio.h>
 
@@ -109,7 +110,7 @@ static void settle_extents(onnx_site *s, onnx_value *v)
     if (!v->extents || v->is_const || !t || t->rank > 1 || t->dtype != FLX_I64)
         return;
     for (size_t i = 0; i < v->num_extents; i++)
-        if (!flx_dim_is_static(v->extents[i]))
+        if (!flxi_dim_is_number(v->extents[i]))
             return;
     flx_tensor *value = flx_tensor_new(s->im->ctx, t, v->extents, NULL);
     if (!value)

@@ -4,6 +4,7 @@
 #include "onnx/import/onnx_scope.h"
 
 #include "graph/op/eval.h"
+#include "graph/type/dim.h"
 
 #include <stdio.h>
 
@@ -237,6 +238,12 @@ flx_tensor *flxi_onnx_need(onnx_site *s, size_t i)
     return t;
 }
 
+/* Numbers far below zero ("from the beginning") must not be taken for symbolic extents. */
+static int64_t as_number(int64_t v)
+{
+    return flxi_dim_is_number(v) ? v : FLXI_DIM_SYMBOLIC_END;
+}
+
 bool flxi_onnx_extents(onnx_site *s, size_t i, flx_ints *out)
 {
     *out = (flx_ints){s->in[i].extents, s->in[i].num_extents};
@@ -246,7 +253,7 @@ bool flxi_onnx_extents(onnx_site *s, size_t i, flx_ints *out)
     int64_t n = t ? flx_tensor_count(t) : 0;
     int64_t *v = t ? flxi_onnx_new(s, int64_t, n) : NULL;
     for (int64_t k = 0; v && k < n; k++)
-        v[k] = flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), k);
+        v[k] = as_number(flxi_load_int(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), k));
     flx_tensor_release(t);
     *out = (flx_ints){v, (size_t)n};
     return v != NULL;

@@ -8,6 +8,7 @@
 
 #include <fluxion/stablehlo.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* To a file, or to standard output where none is named. */
@@ -29,6 +30,39 @@ static int write_text(const flx_graph *g, const flx_buffer *text, const char *pa
     return STATUS_OK;
 }
 
+static bool is_onnx(const char *path)
+{
+    size_t n = path ? strlen(path) : 0;
+    return n >= 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* The parameters for which there is a value become initialisers. */
+static flx_code encode_onnx(const model *m, const flx_graph *g, flx_buffer *out, flx_error *err)
+{
+    size_t n = flx_graph_input_count(g), num_params = 0;
+    flx_feed *params = calloc(n + 1, sizeof *params);
+    flx_tensor **values = calloc(n + 1, sizeof(flx_tensor *));
+    flx_code code = FLX_E_OOM;
+    char *beside = weights_path(m->path);
+    for (size_t i = 0; params && values && beside && i < n; i++) {
+        const char *name = flx_val_name(g, flx_graph_input(g, i));
+        flx_tensor *t = flx_graph_input_is_param(g, i) ? flx_safetensors_read(m->ctx, beside, name, NULL) : NULL;
+        t = t ? t : flx_tensor_retain(model_param(m, name));
+        if (t) {
+            values[num_params] = t;
+            params[num_params++] = (flx_feed){name, t};
+        }
+    }
+    if (params && values && beside)
+        code = flx_onnx_encode(g, params, num_params, out, err);
+    for (size_t i = 0; values && i < num_params; i++)
+        flx_tensor_release(values[i]);
+    free(params);
+    free(values);
+    free(beside);
+    return code;
+}
+
 /* The main graph with the extents of --set. */
 static int export_model(const model *m, const args *a, const char *path)
 {
@@ -39,7 +73,7 @@ static int export_model(const model *m, const args *a, const char *path)
     int status = inputs_read_dims(&in, m, a);
     if (!status) {
         g = flx_specialise(m->graph, in.dims, in.num_dims, &err);
-        if (!g || flx_export_stablehlo(g, &text, &err))
+        if (!g || (is_onnx(path) ? encode_onnx(m, g, &text, &err) : flx_export_stablehlo(g, &text, &err)))
             status = report(&err, m->name);
         else
             status = write_text(g, &text, path, args_has(a, "--json"));
@@ -80,8 +114,10 @@ static const char *const examples[] = {
 const command command_export = {
     .name = "export",
     .operand = "FILE [OUT]",
-    .summary = "a graph as a StableHLO program",
-    .about = "Writes the main graph as StableHLO text (.mlir): @main takes the inputs and parameters in order of\n"
+    .summary = "a graph as a StableHLO program or an ONNX model",
+    .about = "Writes the main graph as an ONNX model where OUT ends in .onnx, with the parameters that m.safetensors\n"
+             "beside m.flx has as initialisers, and else as StableHLO text (.mlir): @main takes the inputs and "
+             "parameters in order of\n"
              "declaration and returns the outputs. Extents must be numbers: --set gives those of symbolic\n"
              "dimensions. An op without a counterpart there is written as what it means in terms of others; the few\n"
              "for which that is not known are named when one is met.",

@@ -297,8 +297,8 @@ static bool slice_symbolic(onnx_site *s, slices *r, int axis, flx_dim n, flx_dim
         flxi_onnx_unsupported(s, "a step along an axis of a symbolic extent");
         return false;
     }
-    r->start[axis] = flx_dim_is_static(start) && start < 0 ? flx_dim_add(ctx, n, start) : start;
-    if (!flx_dim_is_static(end))
+    r->start[axis] = flxi_dim_is_number(start) && start < 0 ? flx_dim_add(ctx, n, start) : start;
+    if (!flxi_dim_is_number(end))
         r->limit[axis] = end;
     else
         r->limit[axis] = end < 0 ? flx_dim_add(ctx, n, end) : end >= INT32_MAX ? n : end;
@@ -319,7 +319,7 @@ static bool read_slices(onnx_site *s, slices *r, flx_ints starts, flx_ints ends,
         int64_t step = steps.n ? steps.v[i] : 1;
         if (flxi_onnx_failed(s) || step == 0 || step == INT64_MIN)
             return false;
-        if (flx_dim_is_static(t->dims[axis]) && flx_dim_is_static(starts.v[i]) && flx_dim_is_static(ends.v[i]))
+        if (flx_dim_is_static(t->dims[axis]) && flxi_dim_is_number(starts.v[i]) && flxi_dim_is_number(ends.v[i]))
             slice_static(r, axis, t->dims[axis], starts.v[i], ends.v[i], step);
         else if (!slice_symbolic(s, r, axis, t->dims[axis], starts.v[i], ends.v[i], step))
             return false;

@@ -451,14 +451,9 @@ static size_t alignment_of(int32_t dtype)
     return dtype == FLX_C64 || dtype == FLX_C128 ? size / 2 : size;
 }
 
-/* from_buffer(object, copy): an array over the memory of the object, or with a copy of it. */
-static PyObject *core_from_buffer(PyObject *self, PyObject *args)
+/* An array over the memory of the object, or with a copy of it. */
+static PyObject *array_of_buffer(PyObject *source, int copy)
 {
-    (void)self;
-    PyObject *source;
-    int copy;
-    if (!PyArg_ParseTuple(args, "Op", &source, &copy))
-        return NULL;
     Py_buffer *view = PyMem_Calloc(1, sizeof *view);
     if (!view)
         return PyErr_NoMemory();
@@ -484,6 +479,26 @@ static PyObject *core_from_buffer(PyObject *self, PyObject *args)
     if (t)
         return array_of_tensor(t);
     return PyErr_Occurred() ? NULL : raise_error(&err);
+}
+
+/* from_buffer(object, copy) */
+static PyObject *core_from_buffer(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *source;
+    int copy;
+    return PyArg_ParseTuple(args, "Op", &source, &copy) ? array_of_buffer(source, copy) : NULL;
+}
+
+PyObject *array_of_object(PyObject *source)
+{
+    if (PyObject_CheckBuffer(source)) {
+        PyObject *a = array_of_buffer(source, 0);
+        if (a)
+            return a;
+        PyErr_Clear(); /* such as of bfloat16, which buffers cannot describe */
+    }
+    return PyObject_CallFunctionObjArgs(classes.convert, source, NULL);
 }
 
 /* from_bytes(dtype, shape, bytes): a copy. */

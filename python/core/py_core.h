@@ -69,6 +69,8 @@ int is_concrete(PyObject *o);
 /* New references; steal the hold on the tensor, also on failure. */
 PyObject *array_of_tensor(flx_tensor *t);
 PyObject *array_of_val(PyObject *graph, flx_val v, int weak);
+/* An array over the memory of an object with a buffer, or of what else Python can convert. */
+PyObject *array_of_object(PyObject *source);
 PyObject *shape_tuple(const flx_type *type);
 PyObject *dtype_object(int32_t dtype);
 /* -1 with an exception when `o` is not a dtype. */

@@ -25,8 +25,16 @@ typedef union scalar_room {
 
 enum { signature_room = 2 + 8 * FLX_MAX_RANK };
 
+static int fits_i32(PyObject *number)
+{
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow && v >= INT32_MIN && v <= INT32_MAX;
+}
+
 /* Writes the type of a leaf and returns the number of bytes; 0: a traced value. A number of Python is weak: it has the
-   widest type of its kind, and the traced function narrows it where it meets another operand. */
+   widest type of its kind, and the traced function narrows it where it meets another operand. An integer that needs 64
+   bits is not: it would lose them. */
 static size_t sign_leaf(PyObject *leaf, char *out)
 {
     int32_t dtype = PyFloat_CheckExact(leaf)  ? FLX_F64
@@ -35,7 +43,7 @@ static size_t sign_leaf(PyObject *leaf, char *out)
                     : PyComplex_CheckExact(leaf) ? FLX_C128
                                                  : 0;
     if (dtype) {
-        out[0] = (char)(dtype | 64);
+        out[0] = (char)(dtype | (dtype == FLX_I64 && !fits_i32(leaf) ? 32 : 64));
         return 1;
     }
     const array_object *a = (const array_object *)leaf;
@@ -79,7 +87,7 @@ static PyObject *sign_leaves(PyObject *leaves, int *traced)
         PyObject *leaf = PyList_GetItem(leaves, i);
         if (!is_array(leaf) && !PyFloat_CheckExact(leaf) && !PyLong_CheckExact(leaf) && !PyBool_Check(leaf) &&
             !PyComplex_CheckExact(leaf)) {
-            leaf = PyObject_CallFunctionObjArgs(classes.convert, leaf, NULL);
+            leaf = array_of_object(leaf);
             if (!leaf || PyList_SetItem(leaves, i, leaf) < 0)
                 break;
         }

@@ -266,14 +266,18 @@ def leaf_type(x):
     """(dtype, shape, weak) of a leaf: an array, or a number of Python."""
     kind = dtypes.number_kind(x)
     if kind:
-        return dtypes.WIDEST[kind], (), kind != "bool"
+        return dtypes.WIDEST[kind], (), _is_weak(x, kind)
     return x.dtype, x.shape, x._weak
 
 
 def leaf_array(x):
     """An array of a leaf, with the type of leaf_type()."""
     kind = dtypes.number_kind(x)
-    return to_array(x, dtypes.WIDEST[kind])._with_weak(kind != "bool") if kind else to_array(x)
+    return to_array(x, dtypes.WIDEST[kind])._with_weak(_is_weak(x, kind)) if kind else to_array(x)
+
+
+def _is_weak(x, kind):
+    return kind != "bool" and (kind != "int" or -2**31 <= x < 2**31)
 
 
 def argument_names(function, structure, count):

@@ -4,6 +4,7 @@ the arguments, transforms the graph, and runs it; inside of a traced function th
 one. So they combine in any order. Under jit all of this happens once for each set of types."""
 
 import functools
+import threading
 
 from . import _core, dtypes, tracing
 from .errors import DTypeError
@@ -428,6 +429,7 @@ class custom_vjp:
 
     def __init__(self, fun, nondiff_argnums=()):
         self.fun, self.fwd, self.bwd = fun, None, None
+        self._in_rule = threading.local()
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         functools.update_wrapper(self, fun, updated=())
 
@@ -442,14 +444,18 @@ class custom_vjp:
     def __call__(self, *args):
         if self.fwd is None:
             raise AttributeError(f"{tracing.function_name(self.fun)}: defvjp(fwd, bwd) was not called")
-        if current() is None:
+        if current() is None or getattr(self._in_rule, "active", False):
             return self.fun(*args)
         fixed = {i: args[i] for i in self.nondiff}
         moving = [a for i, a in enumerate(args) if i not in fixed]
 
         def forward(*xs):
             xs = iter(xs)
-            return self.fwd(*(fixed[i] if i in fixed else next(xs) for i in range(len(args))))
+            self._in_rule.active = True  # fwd may call the function itself, which is then computed as it is
+            try:
+                return self.fwd(*(fixed[i] if i in fixed else next(xs) for i in range(len(args))))
+            finally:
+                self._in_rule.active = False
 
         return self._append(forward, moving, [fixed[i] for i in self.nondiff])
 

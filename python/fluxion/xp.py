@@ -196,10 +196,16 @@ def floor_divide(x1, x2, /):
             inexact = apply("and", not_equal(rest, 0), apply("ne", less(rest, 0), less(b, 0)))  # noqa: F821
             quotient = where(inexact, quotient - 1, quotient)
         return _weaken(quotient, weak)
+    return _weaken(_floor_divide_floats(*broadcast_arrays(a, b)), weak)
+
+
+def _floor_divide_floats(a, b):
+    """(a - a mod b) / b is a whole number up to rounding; the cases where it is none are those of Python and NumPy."""
     exact = apply("round", apply("div", apply("sub", a, apply("mod", a, b)), b))
-    plain = apply("floor", apply("div", a, b))
-    usual = apply("and", apply("is_finite", a), apply("and", apply("is_finite", b), not_equal(b, 0)))  # noqa: F821
-    return _weaken(where(usual, exact, plain), weak)
+    opposite = logical_and(logical_xor(less(a, 0), less(b, 0)), not_equal(a, 0))  # noqa: F821
+    by_infinity = where(isnan(a), nan, where(isinf(a), nan, where(opposite, -1.0, 0.0)))
+    usual = where(isinf(a), nan, exact)
+    return cast(where(equal(b, 0), apply("div", a, b), where(isinf(b), by_infinity, usual)), a.dtype)  # noqa: F821
 
 
 def _log_base(op, base):
@@ -834,6 +840,13 @@ def einsum(equation, /, *operands):
     """The product of all operands, summed over the letters that the result does not have."""
     arrays, _ = _operands(*operands)
     return apply("einsum", *arrays, eq=equation.replace(" ", ""))
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Whether elements of x1 are among those of x2."""
+    (a, b), _ = _operands(x1, x2)
+    found = any(equal(expand_dims(a, axis=-1), reshape(b, (-1,))), axis=-1)  # noqa: F821
+    return logical_not(found) if invert else found
 
 
 from .xp_sets import unique_all, unique_counts, unique_inverse, unique_values  # noqa: E402, F401

@@ -237,7 +237,7 @@ PyMODINIT_FUNC PyInit__core(void)
     tree_leaf = PyUnicode_InternFromString("*");
     PyObject *module = core_context && tree_leaf ? PyModule_Create(&definition) : PyErr_NoMemory();
     if (module && (make_array_type(module) < 0 || make_graph_type(module) < 0 || make_exec_type(module) < 0 ||
-                   make_jit_type(module) < 0))
+                   make_jit_type(module) < 0 || make_train_types(module) < 0))
         Py_CLEAR(module);
     return module;
 }

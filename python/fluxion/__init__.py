@@ -32,7 +32,7 @@ bool = bool_
 # Modules that are loaded when they are first used, and functions that are in them.
 _MODULES = ("xp", "numpy", "ops", "nn", "random", "files", "train", "kernels")
 _FUNCTIONS = {"load": "files", "save": "files", "from_jax": "files", "from_text": "files",
-              "Graph": "files", "trace": "files", "ShapeDtype": "files", "Trainer": "train", "Params": "train",
+              "Graph": "files", "trace": "files", "ShapeDtype": "files", "Trainer": "train", "schedule": "train",
               "kernel": "kernels", "where": "xp", "asarray": "xp"}
 
 

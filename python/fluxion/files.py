@@ -86,7 +86,7 @@ class Graph:
                 self._exec = _core.compile(self.graph)
             outputs = self._exec.run(arrays)
         else:
-            outputs = tracing.run_graph(self.graph, arrays)
+            outputs = tracing.run_graph(self._fitting(arrays), arrays)
         return unflatten(self._out, outputs)
 
     def _arguments(self, args, named):
@@ -103,6 +103,15 @@ class Graph:
             raise TypeError(f"{self.name} has {len(inputs) - len(self._captures)} inputs, got {len(leaves)}")
         arrays = [tracing.cast(tracing.to_array(x), i[1]) for x, i in zip(leaves, inputs)]
         return [*arrays, *self._captures]
+
+    def _fitting(self, arrays):
+        """The graph with the extents of these arrays: inside of another graph types must be the same."""
+        symbols, extents = set(self.graph.symbols), {}
+        for a, (_, _, shape, _) in zip(arrays, self.graph.inputs):
+            for dim, extent in zip(shape, a.shape):
+                if not isinstance(dim, int) and str(dim) in symbols and isinstance(extent, int):
+                    extents.setdefault(str(dim), extent)
+        return _core.specialise(self.graph, extents) if extents else self.graph
 
     def specialise(self, **extents):
         """The graph with numbers for symbolic dimensions."""

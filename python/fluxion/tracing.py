@@ -39,12 +39,15 @@ def user_frame():
     return frame
 
 
+_RESERVED = {"graph", "kernel", "param", "return", "true", "false", "inf", "nan"}  # words of .flx
+
+
 def identifier(text):
     """The text as a name of the library: letters, digits, '_' and '.'."""
     if not text.replace(".", "_").isidentifier() or not text.isascii():
         text = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in text) or "x"
         text = text if text[0].isalpha() or text[0] == "_" else "x" + text
-    return text
+    return text + "_" if text in _RESERVED else text
 
 
 class Trace(_core.Graph):

@@ -102,6 +102,10 @@ def test_nested_jit_and_methods():
     assert fx.vmap(outer)(fx.array([[1.0], [2.0]])).tolist() == [[4.0], [8.0]]
 
 
+def test_names_that_are_words_of_the_text_form():
+    assert fx.jit(lambda graph, param, nan: graph + param * nan)(1.0, 2.0, 3.0).item() == 7.0
+
+
 def test_results_that_are_arguments_constants_or_nothing():
     x = fx.array([1.0, 2.0])
     a, b, c, d = fx.jit(lambda v: (v, v, 3, None))(x)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training: the loss, its gradients and the optimiser are one compiled step, and the parameters stay in its memory."""
+
+from . import _core, tracing
+from .errors import UsageError
+from .files import ShapeDtype
+from .tree import count_leaves, flatten, paths, unflatten
+
+_FLAGS = {"nesterov": 1, "missing_zero": 4, "unguarded": 8, "use_loss_scale": 16}  # FLX_TRAIN_…
+_SCHEDULES = ("constant", "linear", "cosine", "step", "exponential", "one_cycle", "inverse_sqrt")
+
+
+def schedule(kind, steps=0, warmup=0, final=0.0, factor=0.0):
+    """A schedule of the rate for Trainer: constant, linear, cosine, step, exponential, one_cycle or inverse_sqrt."""
+    if kind not in _SCHEDULES:
+        raise ValueError(f"there is no schedule {kind!r}: {', '.join(_SCHEDULES)}")
+    return _core.schedule(_SCHEDULES.index(kind), warmup, steps, final, factor)
+
+
+class Trainer:
+    """Trains the parameters of loss(params, *batch), which returns a scalar, or (scalar, tree of other results).
+
+    Options are the names of fluxion/train.h: rate, momentum, beta1, beta2, epsilon, weight_decay, clip_norm,
+    clip_value, ema, accumulate, recompute ..., and the flags nesterov, missing_zero, unguarded and use_loss_scale. With
+    batch_dim the leading axis of every array of a batch is symbolic: batches of any size share the compiled step.
+
+    >>> import fluxion as fx
+    >>> t = fx.Trainer(lambda p, x: ((p["w"] * x - 6) ** 2).mean(), {"w": fx.array(1.0)}, "sgd", rate=0.1)
+    >>> losses = [t.step(fx.array([2.0])) for _ in range(20)]
+    >>> losses[0], round(t.params["w"].item(), 3)
+    (16.0, 3.0)
+    """
+
+    def __init__(self, loss, params, optimiser="adam", rate=0.0, schedule=None, batch_dim=None, **options):
+        leaves, self._structure = flatten(params)
+        self._values = [tracing.to_array(x, None) for x in leaves]
+        self._loss, self._optimiser, self._schedule, self._batch_dim = loss, optimiser, schedule, batch_dim
+        self._flags = sum(bit for name, bit in _FLAGS.items() if options.pop(name, False))
+        self._options = {"rate": float(rate)} | options
+        self._trainer = None
+        self._names = None
+
+    def _compile(self, leaves, structure):
+        kinds = [(v.dtype, v.shape, False) for v in self._values]
+        kinds += [self._batch_kind(x) for x in leaves]
+        count = len(self._values)
+        names = [p or "param" for p in paths(self._structure)] + [f"batch{i}" for i in range(len(leaves))]
+        whole = (tuple, None, self._structure, structure)
+        staged = tracing.stage(lambda p, batch: self._loss(p, *batch), kinds, whole, names,
+                               tracing.function_name(self._loss), params=range(count))
+        self._trainer = _core.Trainer(staged.graph, self._optimiser, self._options, self._flags, self._schedule)
+        self._names, self._inputs = staged.names[:count], staged.names[count:]
+        self._fixed = {i[0]: a for i, a in zip(staged.graph.inputs[count + len(leaves):], staged.captures)}
+        self._out, self._batch_structure = staged.out_structure, structure
+        self._kinds = [self._batch_kind(x) for x in leaves]
+        for name, value in zip(self._names, self._values):
+            self._trainer.set(name, value)
+
+    def _batch_kind(self, x):
+        if self._batch_dim is None or not x.ndim:
+            return x.dtype, x.shape, False
+        return x.dtype, ShapeDtype((self._batch_dim, *x.shape[1:])).shape, False
+
+    def step(self, *batch):
+        """One step on a batch; the loss before the update, a float."""
+        leaves, structure = flatten(batch)
+        leaves = [tracing.to_array(x) for x in leaves]
+        if self._trainer is None:
+            self._compile(leaves, structure)
+        if structure != self._batch_structure or [self._batch_kind(x) for x in leaves] != self._kinds:
+            raise UsageError("USAGE", "the batch has other types than the first one", "",
+                             "batch_dim=\"B\" makes the number of examples free")
+        return self._trainer.step(dict(zip(self._inputs, leaves)) | self._fixed)
+
+    @property
+    def params(self):
+        """The parameters as they are now, as a tree like the one that was given."""
+        values = self._values if self._trainer is None else [self._trainer.get(n) for n in self._names]
+        return unflatten(self._structure, values)
+
+    @params.setter
+    def params(self, tree):
+        leaves, structure = flatten(tree)
+        if structure != self._structure:
+            raise ValueError("the tree of parameters is not the one that was given")
+        self._values = [tracing.to_array(x, v.dtype) for x, v in zip(leaves, self._values)]
+        if self._trainer is not None:
+            for name, value in zip(self._names, self._values):
+                self._trainer.set(name, value)
+
+    @property
+    def state(self):
+        """{name: array} of the optimiser's state; empty before the first step."""
+        return {} if self._trainer is None else {n: self._trainer.get(n) for n in self._trainer.state_names}
+
+    @state.setter
+    def state(self, values):
+        if self._trainer is None:
+            raise UsageError("USAGE", "the state exists after the first step")
+        for name, value in values.items():
+            self._trainer.set(name, tracing.to_array(value))
+
+    @property
+    def aux(self):
+        """The other results of the loss in the last step."""
+        if self._trainer is None or not isinstance(self._out, tuple):
+            return None
+        structure = self._out[3]
+        return unflatten(structure, [self._trainer.output(f"out{i + 1}") for i in range(count_leaves(structure))])
+
+    @property
+    def rate(self):
+        """The rate of the last step."""
+        return self._trainer.rate if self._trainer else float("nan")
+
+    @property
+    def gradient_norm(self):
+        """The norm of all gradients of the last step."""
+        return self._trainer.norm if self._trainer else float("nan")

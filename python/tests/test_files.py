@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs, files, kernels, training, ops from the table, random numbers, doctests, the import's time."""
+
+import doctest
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+import fluxion as fx  # noqa: E402
+from fluxion import xp  # noqa: E402
+
+
+def test_symbolic_graphs_run_with_any_extents(tmp_path):
+    g = fx.trace(lambda x, w: xp.tanh(x @ w).sum(axis=0), fx.ShapeDtype(("B", 3)), fx.ShapeDtype((3, 2)))
+    assert g.symbols == ["B"] and "f32[B, 3]" in str(g) and g._repr_svg_().startswith("<svg")
+    for n in (2, 5):
+        x, w = np.ones((n, 3), "f4"), np.ones((3, 2), "f4")
+        np.testing.assert_allclose(g(x, w), np.tanh(x @ w).sum(0), rtol=1e-5)
+        np.testing.assert_allclose(g(w=w, x=x), np.tanh(x @ w).sum(0), rtol=1e-5)
+    for extension in ("flx", "flxb"):
+        g.save(tmp_path / f"m.{extension}")
+        np.testing.assert_allclose(fx.load(tmp_path / f"m.{extension}")(x, w), g(x, w), rtol=1e-6)
+    fixed = g.specialise(B=4)
+    assert fixed.symbols == [] and "stablehlo" in fixed.text("mlir") and "tanh" in fixed.report()
+    grad = fx.grad(lambda w: g(x, w).sum())(w)
+    assert grad.shape == (3, 2)
+    with pytest.raises(fx.UnsupportedError):
+        g.save(tmp_path / "m.txt")
+    with pytest.raises(TypeError):
+        g(x)
+    with pytest.raises(TypeError):
+        g(x, w, v=1)
+
+
+def test_text_and_errors_of_files(tmp_path):
+    g = fx.from_text("graph f(x: f32[3]) { return reduce_sum(mul(x, exp(neg(x)))) }")
+    np.testing.assert_allclose(fx.grad(g)(fx.array([0.0, 1.0, 2.0])), [1, 0, -0.1353353], atol=1e-6)
+    with pytest.raises(fx.Error, match="bad.flx:1"):
+        (tmp_path / "bad.flx").write_text("graph f(x: f32[3]) { return nothing(x) }")
+        fx.load(tmp_path / "bad.flx")
+    with pytest.raises(OSError):
+        fx.load(tmp_path / "absent.flx")
+
+
+def test_training_reaches_the_minimum():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 3)).astype("f4")
+    y = x @ np.array([1.0, -2.0, 0.5], "f4") + 3
+
+    def loss(p, x, y):
+        error = x @ p["w"] + p["b"] - y
+        return xp.mean(error ** 2), {"worst": xp.max(xp.abs(error))}
+    t = fx.Trainer(loss, {"w": xp.zeros((3,)), "b": xp.zeros(())}, "adam", rate=0.1, batch_dim="B",
+                   schedule=fx.schedule("cosine", steps=300))
+    losses = [t.step(x[:32 + i % 8], y[:32 + i % 8]) for i in range(300)]
+    assert losses[-1] < 1e-4 < losses[0]
+    np.testing.assert_allclose(t.params["w"], [1.0, -2.0, 0.5], atol=0.02)
+    assert t.aux["worst"].item() < 0.05 and t.gradient_norm >= 0 and t.rate < 0.1 and t.state
+    t.params = {"w": xp.ones((3,)), "b": xp.zeros(())}
+    assert t.params["w"].tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError):
+        fx.Trainer(loss, {"w": 0.0}, "none").step(x, y)
+    with pytest.raises(TypeError):
+        fx.Trainer(loss, {"w": xp.zeros((3,)), "b": 0.0}, "sgd", steps=3).step(x, y)
+    fixed = fx.Trainer(lambda p, x: (p * x).sum(), xp.ones((2,)), "sgd", rate=0.1)
+    fixed.step(xp.ones((2,)))
+    assert fixed.params.tolist() == pytest.approx([0.9, 0.9])
+    with pytest.raises(fx.UsageError, match="batch_dim"):
+        fixed.step(xp.ones((3, 2)))
+
+
+BELL = """kernel bell(workgroup = [1, 1, 1]) {
+  buffer x: f32[] read;
+  buffer y: f32[] output;
+  let i = invocation_id(0);
+  y[i] = x[i] / fma(x[i], x[i], 1.0);
+}"""
+
+
+def test_kernels_are_functions_with_gradients():
+    bell = fx.kernel(BELL, grid=lambda x: x.shape, outputs=lambda x: [x])
+    x = fx.array([-1.0, 0.5, 2.0])
+    np.testing.assert_allclose(bell(x), np.asarray(x) / (1 + np.asarray(x) ** 2), rtol=1e-6)
+    expected = fx.grad(lambda v: (v / (1 + v * v)).sum())(x)
+    np.testing.assert_allclose(fx.grad(lambda v: bell(v).sum())(x), expected, rtol=1e-5)
+    np.testing.assert_allclose(fx.jit(fx.vmap(bell))(xp.stack([x, x]))[1], bell(x), rtol=1e-6)
+    with pytest.raises(fx.Error, match="K"):
+        fx.kernel(BELL.replace("x[i] /", "z[i] /"), grid=[3], outputs=[x])(x)
+
+
+def test_every_op_is_a_function():
+    names = dir(fx.ops)
+    assert len(names) > 300 and "softmax" in names and "if_" in names
+    for name in names:
+        function = getattr(fx.ops, name)
+        assert callable(function) and function.__doc__
+        inspect.signature(function)
+    np.testing.assert_allclose(fx.ops.softmax([1.0, 1.0]), [0.5, 0.5])
+    values, positions = fx.ops.top_k(fx.array([1.0, 3.0, 2.0]), 2)
+    assert values.tolist() == [3.0, 2.0] and positions.tolist() == [1, 2]
+    assert fx.ops.concat([1.0], [2, 3], axis=0).tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(TypeError, match="no attribute 'axes'"):
+        fx.ops.softmax([1.0], axes=0)
+    with pytest.raises(AttributeError):
+        fx.ops.nothing
+    with pytest.raises(AttributeError):
+        fx.nothing
+
+
+def test_random_numbers():
+    key = fx.random.key(3)
+    a, b = fx.random.split(key)
+    assert fx.random.normal(a, (4,)).tolist() == fx.jit(lambda k: fx.random.normal(k, (4,)))(a).tolist()
+    assert fx.random.normal(a, (4,)).tolist() != fx.random.normal(b, (4,)).tolist()
+    n = np.asarray(fx.random.normal(key, (20000,)))
+    assert abs(n.mean()) < 0.03 and abs(n.std() - 1) < 0.03
+    u = np.asarray(fx.random.uniform(key, (20000,), minval=2.0, maxval=4.0))
+    assert 2 <= u.min() < u.max() < 4 and abs(u.mean() - 3) < 0.02
+    r = np.asarray(fx.random.randint(key, (1000,), -2, 3))
+    assert set(r.tolist()) == {-2, -1, 0, 1, 2}
+    assert sorted(fx.random.permutation(key, 10).tolist()) == list(range(10))
+    assert abs(np.asarray(fx.random.bernoulli(key, 0.2, (10000,))).mean() - 0.2) < 0.02
+    assert len(set(fx.random.choice(key, 10, (10,), replace=False).tolist())) == 10
+
+
+@pytest.mark.parametrize("module", ["fluxion", "fluxion.jit", "fluxion.transforms", "fluxion.train", "fluxion.kernels"])
+def test_examples_in_docstrings(module):
+    name = module.partition(".")[2]
+    loaded = sys.modules[module] if module in sys.modules else importlib.import_module(module)
+    failed, tried = doctest.testmod(loaded)
+    assert not failed and (tried or name == "")
+
+
+def test_import_is_quick_and_needs_nothing():
+    code = "import time; t = time.process_time(); import fluxion, sys; t = time.process_time() - t; " \
+           "assert 'numpy' not in sys.modules; print(t)"
+    path = os.path.dirname(os.path.dirname(fx.__file__))
+    environment = dict(os.environ, PYTHONPATH=path)
+    times = [float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                                  check=True).stdout) for _ in range(5)]
+    assert min(times) < 0.05, times

@@ -145,8 +145,9 @@ PyObject *shape_tuple(const flx_type *type)
 {
     PyObject *shape = PyTuple_New(type->rank);
     for (int32_t i = 0; shape && i < type->rank; i++) {
-        PyObject *d = flx_dim_is_static(type->dims[i]) ? PyLong_FromLongLong(type->dims[i])
-                                                       : PyObject_CallFunction(classes.dim, "L", (long long)type->dims[i]);
+        long long extent = type->dims[i];
+        PyObject *d =
+            flx_dim_is_static(extent) ? PyLong_FromLongLong(extent) : PyObject_CallFunction(classes.dim, "L", extent);
         if (!d)
             Py_CLEAR(shape);
         else
@@ -205,20 +206,14 @@ static PyObject *get_address(array_object *a, void *closure)
 static PyObject *real_item(const flx_type *type, const void *p, int64_t i)
 {
     switch (type->dtype) {
-    case FLX_I64:
-        return PyLong_FromLongLong(((const int64_t *)p)[i]);
-    case FLX_U64:
-        return PyLong_FromUnsignedLongLong(((const uint64_t *)p)[i]);
-    case FLX_F32:
-        return PyFloat_FromDouble((double)((const float *)p)[i]);
-    case FLX_F64:
-        return PyFloat_FromDouble(((const double *)p)[i]);
+    case FLX_I64: return PyLong_FromLongLong(((const int64_t *)p)[i]);
+    case FLX_U64: return PyLong_FromUnsignedLongLong(((const uint64_t *)p)[i]);
+    case FLX_F32: return PyFloat_FromDouble((double)((const float *)p)[i]);
+    case FLX_F64: return PyFloat_FromDouble(((const double *)p)[i]);
     case FLX_C64:
         return PyComplex_FromDoubles((double)((const float *)p)[2 * i], (double)((const float *)p)[2 * i + 1]);
-    case FLX_C128:
-        return PyComplex_FromDoubles(((const double *)p)[2 * i], ((const double *)p)[2 * i + 1]);
-    default:
-        return NULL;
+    case FLX_C128: return PyComplex_FromDoubles(((const double *)p)[2 * i], ((const double *)p)[2 * i + 1]);
+    default: return NULL;
     }
 }
 
@@ -303,8 +298,7 @@ static PyObject *array_retag(array_object *a, PyObject *dtype)
     flx_error err = {0};
     flx_type type = *a->type;
     type.dtype = code;
-    flx_tensor *t =
-        flx_tensor_wrap(core_context, &type, flx_tensor_data(a->tensor), release_owner, a->tensor, &err);
+    flx_tensor *t = flx_tensor_wrap(core_context, &type, flx_tensor_data(a->tensor), release_owner, a->tensor, &err);
     if (t)
         flx_tensor_retain(a->tensor);
     return t ? array_of_tensor(t) : raise_error(&err);
@@ -550,9 +544,12 @@ static PyMethodDef array_methods[] = {
 };
 
 static PyType_Slot array_slots[] = {
-    {Py_tp_dealloc, array_dealloc},       {Py_tp_getset, array_getters},
-    {Py_tp_methods, array_methods},       {Py_bf_getbuffer, array_getbuffer},
-    {Py_bf_releasebuffer, array_releasebuffer}, {0, NULL},
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_getset, array_getters},
+    {Py_tp_methods, array_methods},
+    {Py_bf_getbuffer, array_getbuffer},
+    {Py_bf_releasebuffer, array_releasebuffer},
+    {0, NULL},
 };
 
 static PyType_Spec array_spec = {

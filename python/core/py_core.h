@@ -8,8 +8,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <fluxion/fluxion.h>
 #include <fluxion/catalogue.h>
+#include <fluxion/fluxion.h>
 
 /* Python's tables of slots hold functions as `void *`. */
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -18,8 +18,7 @@
 
 /* A value: a tensor in memory, or a result in a graph that is being traced. Exactly one of tensor and graph is set. */
 typedef struct array_object {
-    PyObject_HEAD
-    flx_tensor *tensor;
+    PyObject_HEAD flx_tensor *tensor;
     PyObject *graph; /* a graph_object */
     flx_val val;
     const flx_type *type; /* of the tensor or of the value; lives as long as they do */
@@ -27,13 +26,11 @@ typedef struct array_object {
 } array_object;
 
 typedef struct graph_object {
-    PyObject_HEAD
-    flx_graph *graph;
+    PyObject_HEAD flx_graph *graph;
 } graph_object;
 
 typedef struct exec_object {
-    PyObject_HEAD
-    flx_exec *exec;
+    PyObject_HEAD flx_exec *exec;
     Py_ssize_t num_inputs, num_outputs;
     flx_type *inputs, *outputs; /* in one block */
     const char **names;         /* of the inputs, in one block with their texts */
@@ -106,7 +103,7 @@ const char **names_from(PyObject *sequence, size_t *count);
 
 /* ---- Graphs, executables, trees, jit ---- */
 
-PyObject *graph_of(flx_graph *g); /* steals the hold; NULL with an exception for NULL */
+PyObject *graph_of(flx_graph *g);                      /* steals the hold; NULL with an exception for NULL */
 PyObject *buffer_to_bytes(flx_buffer *b, int as_text); /* frees the buffer */
 int make_graph_type(PyObject *module);
 extern PyMethodDef transform_methods[];

@@ -67,10 +67,9 @@ PyObject *core_compile(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(e);
         return PyErr_NoMemory();
     }
-    Py_BEGIN_ALLOW_THREADS
-    e->exec = flx_compile(g, &options, &err);
-    Py_END_ALLOW_THREADS
-    if (!e->exec) {
+    Py_BEGIN_ALLOW_THREADS e->exec = flx_compile(g, &options, &err);
+    Py_END_ALLOW_THREADS if (!e->exec)
+    {
         Py_DECREF(e);
         return raise_error(&err);
     }
@@ -81,8 +80,7 @@ static void exec_dealloc(exec_object *e)
 {
     flx_exec *exec = e->exec;
     if (exec) {
-        Py_BEGIN_ALLOW_THREADS
-        flx_exec_free(exec);
+        Py_BEGIN_ALLOW_THREADS flx_exec_free(exec);
         Py_END_ALLOW_THREADS
     }
     PyMem_Free(e->inputs);
@@ -133,8 +131,7 @@ int exec_run_arrays(exec_object *e, const void *const *inputs, PyObject **output
             made++;
         }
         if (made == n) {
-            Py_BEGIN_ALLOW_THREADS
-            flx_exec_run_at(e->exec, inputs, data, &err);
+            Py_BEGIN_ALLOW_THREADS flx_exec_run_at(e->exec, inputs, data, &err);
             Py_END_ALLOW_THREADS
         }
         if (err.code == FLX_OK) {
@@ -200,10 +197,8 @@ static int run_by_name(exec_object *e, PyObject *arrays, flx_tensor **tensors)
     for (Py_ssize_t i = 0; i < e->num_inputs; i++)
         feeds[i] = (flx_feed){e->names[i], ((array_object *)PyTuple_GetItem(arrays, i))->tensor};
     flx_code code;
-    Py_BEGIN_ALLOW_THREADS
-    code = flx_exec_run(e->exec, NULL, feeds, (size_t)e->num_inputs, tensors, &err);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(feeds);
+    Py_BEGIN_ALLOW_THREADS code = flx_exec_run(e->exec, NULL, feeds, (size_t)e->num_inputs, tensors, &err);
+    Py_END_ALLOW_THREADS PyMem_Free(feeds);
     if (code != FLX_OK)
         raise_error(&err);
     return code == FLX_OK ? 0 : -1;

@@ -303,8 +303,11 @@ static PyGetSetDef graph_getters[] = {
 };
 
 static PyType_Slot graph_slots[] = {
-    {Py_tp_new, graph_new},         {Py_tp_dealloc, graph_dealloc}, {Py_tp_methods, graph_methods},
-    {Py_tp_getset, graph_getters},  {0, NULL},
+    {Py_tp_new, graph_new},
+    {Py_tp_dealloc, graph_dealloc},
+    {Py_tp_methods, graph_methods},
+    {Py_tp_getset, graph_getters},
+    {0, NULL},
 };
 
 static PyType_Spec graph_spec = {

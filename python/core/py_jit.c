@@ -9,10 +9,9 @@
 #include <string.h>
 
 typedef struct jit_object {
-    PyObject_HEAD
-    PyObject *cache;   /* dict: key -> entry */
-    PyObject *statics; /* tuple: positions of static arguments, in ascending order */
-    PyObject *static_names; /* tuple: names of static keyword arguments */
+    PyObject_HEAD PyObject *cache; /* dict: key -> entry */
+    PyObject *statics;             /* tuple: positions of static arguments, in ascending order */
+    PyObject *static_names;        /* tuple: names of static keyword arguments */
 } jit_object;
 
 /* ---- Leaves ---- */
@@ -37,9 +36,9 @@ static int fits_i32(PyObject *number)
    bits is not: it would lose them. */
 static size_t sign_leaf(PyObject *leaf, char *out)
 {
-    int32_t dtype = PyFloat_CheckExact(leaf)  ? FLX_F64
-                    : PyBool_Check(leaf)      ? FLX_BOOL
-                    : PyLong_CheckExact(leaf) ? FLX_I64
+    int32_t dtype = PyFloat_CheckExact(leaf)     ? FLX_F64
+                    : PyBool_Check(leaf)         ? FLX_BOOL
+                    : PyLong_CheckExact(leaf)    ? FLX_I64
                     : PyComplex_CheckExact(leaf) ? FLX_C128
                                                  : 0;
     if (dtype) {
@@ -308,9 +307,8 @@ static PyGetSetDef jit_getters[] = {
 };
 
 static PyType_Slot jit_slots[] = {
-    {Py_tp_new, jit_new},         {Py_tp_dealloc, jit_dealloc}, {Py_tp_call, jit_call},
-    {Py_tp_traverse, jit_traverse}, {Py_tp_clear, jit_clear},   {Py_tp_methods, jit_methods},
-    {Py_tp_getset, jit_getters},  {0, NULL},
+    {Py_tp_new, jit_new},     {Py_tp_dealloc, jit_dealloc}, {Py_tp_call, jit_call},      {Py_tp_traverse, jit_traverse},
+    {Py_tp_clear, jit_clear}, {Py_tp_methods, jit_methods}, {Py_tp_getset, jit_getters}, {0, NULL},
 };
 
 static PyType_Spec jit_spec = {

@@ -38,7 +38,7 @@ static void on_log(void *user, flx_log_event event, const char *subject, const c
     if (log_function) {
         PyObject *r = PyObject_CallFunction(log_function, "iss", (int)event, subject, text);
         if (!r)
-            PyErr_Clear(); /* the library goes on whatever the program does with its events */
+            PyErr_Clear(); /* what the program does with an event must not end the work that caused it */
         Py_XDECREF(r);
     }
     PyGILState_Release(state);
@@ -225,7 +225,8 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "fluxion._core", .m_doc = "The library in C.", .m_size = -1, .m_methods = functions,
+    PyModuleDef_HEAD_INIT, .m_name = "fluxion._core", .m_doc = "The library in C.",
+    .m_size = -1,          .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit__core(void);

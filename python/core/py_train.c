@@ -9,23 +9,29 @@
 #include <string.h>
 
 typedef struct trainer_object {
-    PyObject_HEAD
-    flx_trainer *trainer;
+    PyObject_HEAD flx_trainer *trainer;
 } trainer_object;
 
 /* ---- Options ---- */
 
-#define REAL(name) {#name, offsetof(flx_train_options, name), 1}
-#define INTEGER(name) {#name, offsetof(flx_train_options, name), 0}
+#define REAL(name)                                  \
+    {                                               \
+#name, offsetof(flx_train_options, name), 1 \
+    }
+#define INTEGER(name)                               \
+    {                                               \
+#name, offsetof(flx_train_options, name), 0 \
+    }
 
 static const struct {
     const char *name;
     size_t offset;
     int is_real;
 } fields[] = {
-    REAL(rate),       REAL(momentum), REAL(beta1),      REAL(beta2),         REAL(epsilon),
-    REAL(weight_decay), REAL(clip_norm), REAL(clip_value), REAL(ema),        REAL(loss_scale),
-    REAL(clip_example), REAL(noise),   INTEGER(accumulate), INTEGER(scale_interval), INTEGER(recompute),
+    REAL(rate),          REAL(momentum),          REAL(beta1),        REAL(beta2),
+    REAL(epsilon),       REAL(weight_decay),      REAL(clip_norm),    REAL(clip_value),
+    REAL(ema),           REAL(loss_scale),        REAL(clip_example), REAL(noise),
+    INTEGER(accumulate), INTEGER(scale_interval), INTEGER(recompute),
 };
 
 static int set_field(flx_train_options *options, PyObject *key, PyObject *value)
@@ -81,10 +87,9 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     trainer_object *t = (trainer_object *)PyType_GenericAlloc(type, 0);
     if (!t)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options, NULL, &err);
-    Py_END_ALLOW_THREADS
-    if (!t->trainer) {
+    Py_BEGIN_ALLOW_THREADS t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options, NULL, &err);
+    Py_END_ALLOW_THREADS if (!t->trainer)
+    {
         Py_DECREF(t);
         return raise_error(&err);
     }
@@ -133,10 +138,8 @@ static PyObject *trainer_step(trainer_object *t, PyObject *dict)
     if (!feeds)
         return NULL;
     flx_code code;
-    Py_BEGIN_ALLOW_THREADS
-    code = flx_trainer_step(t->trainer, feeds, count, &loss, &err);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(feeds);
+    Py_BEGIN_ALLOW_THREADS code = flx_trainer_step(t->trainer, feeds, count, &loss, &err);
+    Py_END_ALLOW_THREADS PyMem_Free(feeds);
     return code == FLX_OK ? PyFloat_FromDouble(loss) : raise_error(&err);
 }
 

@@ -174,7 +174,8 @@ PyObject *tree_unflatten(PyObject *structure, PyObject *const *leaves, Py_ssize_
         else
             PyTuple_SetItem(children, i, child);
     }
-    PyObject *node = children ? build_node(PyTuple_GetItem(structure, 0), PyTuple_GetItem(structure, 1), children) : NULL;
+    PyObject *type = PyTuple_GetItem(structure, 0), *facts = PyTuple_GetItem(structure, 1);
+    PyObject *node = children ? build_node(type, facts, children) : NULL;
     Py_XDECREF(children);
     return node;
 }

@@ -11,7 +11,7 @@ _lazy = {}
 
 
 def _xp():
-    """The namespace that has the functions behind operators, loaded with the first of them."""
+    """The namespace with the functions that operators call, loaded with the first of them."""
     if "xp" not in _lazy:
         from . import xp
         _lazy["xp"] = xp

@@ -13,7 +13,7 @@ _log = []
 
 def log_compiles(enable=True):
     """Logs each compilation of a jitted function, with its types and the time, to the logger "fluxion" (level WARNING,
-    which Python prints unless it is told otherwise). A list receives the texts too: log_compiles([])."""
+    which Python prints by default). A list receives the texts too: log_compiles([])."""
     if not enable and enable != []:
         _log.clear()
         return

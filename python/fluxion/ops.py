@@ -6,7 +6,7 @@ import keyword
 
 from . import _core, dtypes
 from .arrays import Array, to_array
-from .tracing import apply_all, cast
+from .tracing import apply_all, cast as _cast  # `cast` is an op
 
 _made = {}
 
@@ -41,7 +41,7 @@ def _prepare(operands, given):
         return tuple(to_array(v) for v in values)
     from . import xp
     joined, _ = xp._join(plain)
-    return tuple(to_array(v) if role else to_array(v, joined) if not isinstance(v, Array) else cast(v, joined)
+    return tuple(to_array(v) if role else to_array(v, joined) if not isinstance(v, Array) else _cast(v, joined)
                  for v, role in zip(values, roles))
 
 
@@ -49,7 +49,7 @@ def _make(name):
     row = _core.op(name)
     if row is None:
         return None
-    operands, attributes = operands_of(row), row[7]
+    operands, attributes = operands_of(row), _attributes(row)
     kinds = {a[0]: a[1] for a in attributes}
     repeated = any(o.is_repeated for o in operands)
 
@@ -91,15 +91,15 @@ def signature(row):
         elif kind is not inspect.Parameter.KEYWORD_ONLY:
             default = None if o.is_optional else inspect.Parameter.empty
             parameters.append(inspect.Parameter(_python_name(o.name), kind, default=default))
-    defaults_began = any(p.default is None for p in parameters)
-    attributes = sorted(row[7], key=lambda a: not a[3]) if not defaults_began else row[7]
-    for name, _, _, required, _, fallback in attributes:
-        if required and defaults_began:
-            kind = inspect.Parameter.KEYWORD_ONLY
+    for name, _, _, required, _, fallback in _attributes(row):
         default = inspect.Parameter.empty if required else _Default(fallback)
-        parameters.append(inspect.Parameter(_python_name(name), inspect.Parameter.KEYWORD_ONLY
-                                            if kind is inspect.Parameter.KEYWORD_ONLY else kind, default=default))
+        parameters.append(inspect.Parameter(_python_name(name), kind, default=default))
     return inspect.Signature(_ordered(parameters))
+
+
+def _attributes(row):
+    """The attributes of a row, those that must be given first."""
+    return sorted(row[7], key=lambda a: not a[3])
 
 
 def _ordered(parameters):

@@ -142,13 +142,12 @@ def _attributes(op, attrs):
     kinds = attribute_kinds(op)
     items = []
     for key, value in attrs.items():
-        if value is None:
-            continue
         if key not in kinds:
             raise TypeError(f"{op} has no attribute '{key}'; it has {', '.join(kinds) or 'none'}")
         if isinstance(value, list):
             value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
-        items.append((key, kinds[key], value))
+        if value is not None:
+            items.append((key, kinds[key], value))
     return tuple(items)
 
 

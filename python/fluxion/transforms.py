@@ -65,7 +65,7 @@ class _Call:
                                  "choose other argnums, or convert it: x.astype(fluxion.float32)")
 
     def as_given(self, i, derivative):
-        """The derivative by leaf i in the dtype that the leaf has for the caller."""
+        """The derivative with respect to leaf i, in the dtype that the leaf has for the caller."""
         leaf = self.leaves[i]
         return tracing.cast(derivative, dtypes.DEFAULT[dtypes.weak_kind(leaf.dtype)]) if leaf._weak else derivative
 

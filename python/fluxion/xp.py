@@ -200,7 +200,7 @@ def floor_divide(x1, x2, /):
 
 
 def _floor_divide_floats(a, b):
-    """(a - a mod b) / b is a whole number up to rounding; the cases where it is none are those of Python and NumPy."""
+    """(a - a mod b) / b, rounded to the whole number that it is; zeros and infinities as in Python and NumPy."""
     exact = apply("round", apply("div", apply("sub", a, apply("mod", a, b)), b))
     opposite = logical_and(logical_xor(less(a, 0), less(b, 0)), not_equal(a, 0))  # noqa: F821
     by_infinity = where(isnan(a), nan, where(isinf(a), nan, where(opposite, -1.0, 0.0)))

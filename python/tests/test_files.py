@@ -144,3 +144,27 @@ def test_import_is_quick_and_needs_nothing():
     times = [float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
                                   check=True).stdout) for _ in range(5)]
     assert min(times) < 0.05, times
+
+
+def test_stubs_name_what_exists():
+    import ast
+    folder = os.path.dirname(os.path.realpath(fx.files.__file__))
+    for stub, module in (("__init__.pyi", fx), ("ops.pyi", fx.ops)):
+        with open(os.path.join(folder, stub)) as file:
+            tree = ast.parse(file.read())
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                given = getattr(module, node.name)
+                named = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+                missing = named - set(inspect.signature(given).parameters)
+                assert not missing, (node.name, missing)
+            elif isinstance(node, ast.ClassDef):
+                for member in node.body:
+                    if isinstance(member, ast.FunctionDef):
+                        assert hasattr(getattr(module, node.name), member.name), (node.name, member.name)
+
+
+def test_names_of_the_package_do_not_hide_ops():
+    names = set(fx._core.op_names())
+    hidden = [n for n in vars(fx.ops) if n in names and getattr(fx.ops, n).__module__ != "fluxion.ops"]
+    assert not hidden

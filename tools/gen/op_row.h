@@ -24,5 +24,6 @@ void write_ops_header(FILE *f);
 void write_ops_manual(FILE *f);
 void write_error_manual(FILE *f);
 void write_foreign_manual(FILE *f);
+void write_python_stubs(FILE *f);
 
 #endif

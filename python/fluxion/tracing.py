@@ -181,6 +181,16 @@ INTERPRET = 2  # FLX_COMPILE_INTERPRET
 _SMALL = 1 << 14
 
 
+def _remember(cache, key, value, room):
+    """Adds to a cache; the oldest entry goes where there is no room. Other threads may do the same."""
+    while len(cache) >= room:
+        try:
+            cache.pop(next(iter(cache)), None)
+        except (RuntimeError, StopIteration):  # another thread has changed it
+            pass
+    cache[key] = value
+
+
 def _run_one(op, operands, items):
     """Runs one op on arrays with values. Small ones need no C compiler: the library's routes and its reference
     evaluator compute them; larger ones are compiled, once for each set of types."""
@@ -198,9 +208,7 @@ def _run_one(op, operands, items):
         work = max([math.prod(a.shape) for a in (*operands, *results)], default=0)
         compiled = _core.compile(g, INTERPRET if work <= _SMALL else 0)
         if key is not None:
-            if len(_execs) >= _EXEC_ROOM:
-                _execs.pop(next(iter(_execs)))
-            _execs[key] = compiled
+            _remember(_execs, key, compiled, _EXEC_ROOM)
     return compiled.run(operands)
 
 
@@ -312,9 +320,8 @@ def compiled_graph(graph):
     key = graph.hash
     found = _compiled.get(key)
     if found is None:
-        if len(_compiled) >= _COMPILED_ROOM:
-            _compiled.pop(next(iter(_compiled)))
-        found = _compiled[key] = _core.compile(graph)
+        found = _core.compile(graph)
+        _remember(_compiled, key, found, _COMPILED_ROOM)
     return found
 
 

@@ -136,6 +136,8 @@ static void open_strip(flxi_kwriter *w, const flxi_ks *s)
 void flxi_kw_open_loop(flxi_kwriter *w, const flxi_ks *s, const char *from, const char *to)
 {
     uint32_t v = s->var;
+    if (w->file->before_loop)
+        flxi_kw_line(w, "%s", w->file->before_loop);
     flxi_kw_begin(w);
     flxi_kw_addf(w, "for (k_u32 v%u = ", v);
     flxi_kw_add(w, from);

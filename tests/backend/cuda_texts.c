@@ -3,6 +3,7 @@
    library, and no card: the kernels of the samples of ops are made as for a card. One sample in many has its turn,
    others with each seed; effort compiled_all: all of them. */
 #include "backend/cuda/cuda_compile.h"
+#include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
 #include "compile/compiled_ways.h"
@@ -167,18 +168,26 @@ TEST(cuda_texts_of_rows_and_maps_compile)
     flx_context_free(now.ctx);
 }
 
-TEST(cuda_texts_of_products_compile)
+static void check_own(flx_code (*write)(int32_t, flxi_strbuf *, flx_error *), const flx_dtype *dtypes, size_t n)
 {
-    static const flx_dtype dtypes[] = {FLX_F32, FLX_F16, FLX_BF16, FLX_I8, FLX_C128};
-    if (!begin())
-        return;
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    for (size_t i = 0; i < n; i++) {
         flx_error err = {0};
         flxi_strbuf text;
         flxi_strbuf_init(&text, flxi_context_mem(now.ctx));
-        CHECK_OK(flxi_cuda_product_text(dtypes[i], &text, &err), &err);
+        CHECK_OK(write(dtypes[i], &text, &err), &err);
         assemble(text.at);
         flxi_strbuf_free(&text);
     }
+}
+
+TEST(cuda_texts_of_our_own_compile)
+{
+    static const flx_dtype numbers[] = {FLX_F32, FLX_F16, FLX_BF16, FLX_I8, FLX_C128};
+    static const flx_dtype indices[] = {FLX_I64, FLX_U8};
+    if (!begin())
+        return;
+    check_own(flxi_cuda_product_text, numbers, sizeof numbers / sizeof *numbers);
+    check_own(flxi_cuda_sum_text, numbers, 4);
+    check_own(flxi_cuda_index_text, indices, sizeof indices / sizeof *indices);
     flx_context_free(now.ctx);
 }

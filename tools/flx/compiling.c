@@ -45,9 +45,9 @@ static int read_memory(const char *text, flx_compile_options *o)
 int compiling_read(const args *a, const char *device, flx_compile_options *o)
 {
     *o = (flx_compile_options){.struct_size = sizeof *o};
-    if (strcmp(device, "cpu") == 0)
+    if (strcmp(device, "ref") != 0)
         o->device = device;
-    for (const char *const *name = option_names; *name && strcmp(device, "cpu") != 0; name++)
+    for (const char *const *name = option_names; *name && strcmp(device, "ref") == 0; name++)
         if (args_has(a, *name))
             return fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing", *name, device);
     const char *threads = args_value(a, "--threads"), *cache = args_value(a, "--cache");

@@ -32,6 +32,7 @@ enum {
     FLXI_CU_COMPUTE_CAPABILITY_MAJOR = 75,
     FLXI_CU_COMPUTE_CAPABILITY_MINOR = 76,
     FLXI_CU_COOPERATIVE_LAUNCH = 95,
+    FLXI_CU_HOST_MAPPED = 3, /* of cuMemHostAlloc: all contexts see it, and the card at the same address */
     FLXI_CU_STREAM_NON_BLOCKING = 1,
     FLXI_CU_CAPTURE_THREAD_LOCAL = 1,
 };
@@ -52,6 +53,8 @@ enum {
     X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                                            \
     X(MemAlloc, "cuMemAlloc_v2", (flxi_cu_address *, size_t))                                                         \
     X(MemFree, "cuMemFree_v2", (flxi_cu_address))                                                                     \
+    X(MemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                    \
+    X(MemFreeHost, "cuMemFreeHost", (void *))                                                                         \
     X(MemsetD8Async, "cuMemsetD8Async", (flxi_cu_address, unsigned char, size_t, flxi_cu_stream))                     \
     X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (flxi_cu_address, const void *, size_t, flxi_cu_stream))               \
     X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, flxi_cu_address, size_t, flxi_cu_stream))                     \

@@ -26,6 +26,8 @@ static flx_code open_card(flxi_card *c, flx_error *err)
     FLXI_CU_TRY(c->cu, err, PrimaryCtxRetain, &c->context, c->device);
     FLXI_CU_TRY(c->cu, err, CtxSetCurrent, c->context);
     FLXI_CU_TRY(c->cu, err, StreamCreate, &c->stream, FLXI_CU_STREAM_NON_BLOCKING);
+    FLXI_CU_TRY(c->cu, err, MemHostAlloc, (void **)&c->trouble, sizeof *c->trouble, FLXI_CU_HOST_MAPPED);
+    memset(c->trouble, 0, sizeof *c->trouble);
     return FLX_OK;
 }
 
@@ -57,9 +59,14 @@ static void free_card(void *data)
     flxi_cuda_free_lt_plans(c);
     if (c->lt)
         flxi_cuda_lt(NULL)->Destroy(c->lt);
-    for (int i = 0; i < FLX_DTYPE_COUNT; i++)
-        if (c->products[i].module)
-            c->cu->ModuleUnload(c->products[i].module);
+    for (int i = 0; i < FLX_DTYPE_COUNT; i++) {
+        flxi_cu_module modules[] = {c->products[i].module, c->index_modules[i], c->sum_modules[i]};
+        for (int k = 0; k < 3; k++)
+            if (modules[k])
+                c->cu->ModuleUnload(modules[k]);
+    }
+    if (c->trouble)
+        c->cu->MemFreeHost(c->trouble);
     if (c->stream)
         c->cu->StreamDestroy(c->stream);
     if (c->context)

@@ -16,6 +16,15 @@ typedef struct {
     flxi_cu_function function;
 } flxi_cuda_own_kernel;
 
+/* What a step found on the card: memory of the host that kernels write to. It stays until no run is active, so that
+   every run that it may belong to fails. */
+typedef struct {
+    uint32_t is_set;
+    uint32_t reserved;
+    int64_t value, extent;        /* an index, and the extent of its axis */
+    const flxi_device_node *node; /* that has it */
+} flxi_cuda_trouble;
+
 typedef struct {
     const flxi_allocator *mem;
     const flxi_cuda *cu; /* NULL: there is no card */
@@ -24,10 +33,14 @@ typedef struct {
     flxi_cu_stream stream;
     int sm;               /* 10 * the major number of the compute capability + the minor one */
     flxi_kcache kernels;  /* of the user's dispatches */
-    pthread_mutex_t lock; /* guards the next three */
+    pthread_mutex_t lock; /* guards handles, plans and modules */
     flxi_lt_handle lt;    /* of cuBLASLt; NULL before it is needed */
     flxi_lt_plan *lt_plans;
     flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
+    flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
+    flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */
+    flxi_cuda_trouble *trouble;
+    atomic_int active; /* runs */
     bool is_ready;
     flx_error why_not; /* if it is not */
 } flxi_card;

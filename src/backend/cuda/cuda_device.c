@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue is
    a stream. What the card does not compute itself, the host does, on copies. */
+#include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
+#include "graph/op/eval.h"
 #include "ops/opcode.h"
 
 /* `flx devices` tells what exactly is missing. */
@@ -24,43 +26,87 @@ static const flxi_kernel_form form = {.lanes = 32,
 
 /* ---- Nodes ---- */
 
-static const char product_name[] = "product";
+/* A way to compute the nodes of an op; its table is `table_bytes` long. */
+typedef struct {
+    flxi_opcode op;
+    const char *name;
+    const char *(*refuse)(const flxi_device_node *n);
+    size_t table_bytes;
+    size_t (*prepare)(const flxi_device_node *n, void *table); /* gives the bytes of scratch */
+    flx_code (*run)(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err);
+} card_way;
+
+static size_t prepare_product(const flxi_device_node *n, void *table)
+{
+    flxi_cuda_product_plan p = flxi_cuda_plan_product(n);
+    memcpy(table, &p, sizeof p);
+    return p.workspace;
+}
+
+static flx_code run_product(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+{
+    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], s->scratch, err);
+}
+
+static size_t prepare_index(const flxi_device_node *n, void *table)
+{
+    flxi_cuda_index_plan p = flxi_cuda_plan_index(n);
+    memcpy(table, &p, sizeof p);
+    return flxi_cuda_index_scratch(&p);
+}
+
+static flx_code run_index(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+{
+    return flxi_cuda_run_index(card, stream, s->node, s->way->table, s->in, s->out[0], s->scratch, err);
+}
+
+static const card_way ways[] = {
+    {OP_matmul, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
+    {OP_dot_general, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
+    {OP_gather, "words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
+    {OP_scatter_add, "sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
+};
+
+enum { NUM_WAYS = sizeof ways / sizeof *ways };
 
 static bool route_at(size_t i, const char **op, const char **name)
 {
-    static const flxi_opcode ops[] = {OP_matmul, OP_dot_general};
-    if (i >= sizeof ops / sizeof *ops)
+    if (i >= NUM_WAYS)
         return false;
-    *op = flxi_ops[ops[i]].name;
-    *name = product_name;
+    *op = flxi_ops[ways[i].op].name;
+    *name = ways[i].name;
     return true;
 }
 
 static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
 {
+    union {
+        flxi_cuda_product_plan product;
+        flxi_cuda_index_plan index;
+    } table;
+    const card_way *w = ways;
     (void)threads;
     *way = (flxi_node_way){0};
-    if (n->op != OP_matmul && n->op != OP_dot_general)
+    while (w < ways + NUM_WAYS && w->op != n->op)
+        w++;
+    if (w == ways + NUM_WAYS)
         return;
-    const char *why = flxi_cuda_refuse_product(n);
+    const char *why = w->refuse(n);
     if (why) {
-        way->refused[way->num_refused].name = product_name;
+        way->refused[way->num_refused].name = w->name;
         way->refused[way->num_refused++].why = why;
         return;
     }
-    way->code = product_name;
-    way->name = product_name;
-    way->table_bytes = sizeof(flxi_cuda_product_plan);
-    way->scratch = flxi_cuda_plan_product(n).workspace;
+    *way = (flxi_node_way){
+        .code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, &table)};
 }
 
 static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
                              const flxi_allocator *mem, flx_error *err)
 {
-    (void)way;
     (void)mem;
     (void)err;
-    *(flxi_cuda_product_plan *)table = flxi_cuda_plan_product(n);
+    ((const card_way *)way->code)->prepare(n, table);
     return FLX_OK;
 }
 
@@ -101,12 +147,34 @@ static void close_queue(flxi_queue *q)
     flxi_free(q->card->mem, q, 1, sizeof *q);
 }
 
+/* Runs on the card are counted: what a kernel found is forgotten when none is active. */
+static void begin(const flxi_device_run *r)
+{
+    flxi_card *card;
+    if (flxi_card_of(r->ctx, &card, NULL) == FLX_OK)
+        atomic_fetch_add(&card->active, 1);
+}
+
+static void end(const flxi_device_run *r)
+{
+    flxi_card *card;
+    if (flxi_card_of(r->ctx, &card, NULL) == FLX_OK && atomic_fetch_sub(&card->active, 1) == 1)
+        card->trouble->is_set = 0;
+}
+
+/* In the words of the definition. */
+static flx_code fail_index(const flxi_cuda_trouble *t, flx_error *err)
+{
+    const flxi_device_node *n = t->node;
+    return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, FLX_I64, &t->value, 0, t->extent, err);
+}
+
 static flx_code finish(const flxi_device_run *r)
 {
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
     FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, flxi_card_stream(card, r));
-    return FLX_OK;
+    return *(volatile uint32_t *)&card->trouble->is_set ? fail_index(card->trouble, r->err) : FLX_OK;
 }
 
 /* ---- Sequences: graphs of the driver ---- */
@@ -245,7 +313,7 @@ static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
-    return flxi_cuda_run_product(card, flxi_card_stream(card, r), s->way->table, s->in, s->out[0], s->scratch, r->err);
+    return ((const card_way *)s->way->code)->run(card, flxi_card_stream(card, r), s, r->err);
 }
 
 extern const flxi_device flxi_device_cuda; /* devices.def */
@@ -272,6 +340,8 @@ const flxi_device flxi_device_cuda = {
     .allocate = allocate,
     .release = release,
     .copy = copy,
+    .begin = begin,
+    .end = end,
     .finish = finish,
     .run_kernel = run_kernel,
     .run_node = run_node,

@@ -94,12 +94,14 @@ static flx_code divide(const flxi_compile_request *q, flxi_arena *arena, divisio
     return FLX_OK;
 }
 
-/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand. */
+/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand. Loops over rows
+   wait for memory unless several elements are on their way. */
 static flx_code write_kernel(flxi_kfile *file, const flxi_compile_request *q, size_t i, flxi_kentry *entry,
                              flx_error *err)
 {
     FLXI_TRY(flxi_kernel_check_target(q->kernels[i], &flxi_target_cuda, err));
     file->may_alias = !q->is_call[i];
+    file->before_loop = q->is_call[i] ? NULL : "#pragma unroll 4";
     return flxi_kernel_write(file, q->kernels[i], entry, err);
 }
 

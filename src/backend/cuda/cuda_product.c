@@ -207,15 +207,22 @@ static const char body[] =
     "        if (top + ty + 8 * i < p.m && col < p.n)\n"
     "            c[(long long)(top + ty + 8 * i) * p.n + col] = SAVE(sum[i]);\n}\n";
 
-flx_code flxi_cuda_product_text(int32_t dtype, flxi_strbuf *out, flx_error *err)
+const char *flxi_cuda_number_text(int32_t dtype)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].dtype == dtype) {
-            flxi_add_text(out, numbers[i].types);
-            flxi_add_text(out, body);
-            return out->failed ? flxi_oom(err, "a kernel") : FLX_OK;
-        }
-    return flxi_fail(err, FLX_E_INTERNAL, "no product of %s", flx_dtype_name((flx_dtype)dtype));
+        if (numbers[i].dtype == dtype)
+            return numbers[i].types;
+    return NULL;
+}
+
+flx_code flxi_cuda_product_text(int32_t dtype, flxi_strbuf *out, flx_error *err)
+{
+    const char *types = flxi_cuda_number_text(dtype);
+    if (!types)
+        return flxi_fail(err, FLX_E_INTERNAL, "no product of %s", flx_dtype_name((flx_dtype)dtype));
+    flxi_add_text(out, types);
+    flxi_add_text(out, body);
+    return out->failed ? flxi_oom(err, "a kernel") : FLX_OK;
 }
 
 static flx_code compile_own(flxi_card *card, int32_t dtype, flxi_cuda_own_kernel *k, flx_error *err)

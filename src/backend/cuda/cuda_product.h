@@ -39,7 +39,11 @@ flx_code flxi_cuda_run_lt(flxi_card *card, flxi_cu_stream stream, const flxi_cud
                           const void *const in[2], void *out, void *scratch, bool *done, flx_error *err);
 void flxi_cuda_free_lt_plans(flxi_card *card);
 
-/* The text of our own kernel for a dtype, or NULL: it has none. Its function is called "product". */
+/* How the text of a kernel knows a dtype: types T of elements and A of sums, LOAD, SAVE, ZERO and STEP (c + x y); NULL:
+   not at all. */
+const char *flxi_cuda_number_text(int32_t dtype);
+
+/* The text of our own kernel for a dtype. Its function is called "product". */
 flx_code flxi_cuda_product_text(int32_t dtype, flxi_strbuf *out, flx_error *err);
 
 #endif

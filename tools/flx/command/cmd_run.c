@@ -281,7 +281,7 @@ static int run_model(const model *m, const args *a, const char *device, const fl
     if (status)
         return status;
     status = inputs_read(&in, m, a, MISSING_IS_ERROR);
-    if (!status && strcmp(device, "cpu") == 0)
+    if (!status && strcmp(device, "ref") != 0)
         status = compile(&r, &in, options);
     if (!status)
         status = run_graph(&r, &in, device, a);
@@ -302,7 +302,7 @@ static int run_run(const args *a)
     const char *device;
     flx_compile_options compile_options;
     int status = device_choose(args_value(a, "--device"), &device);
-    if (!status && is_traced(a) && strcmp(device, "cpu") != 0)
+    if (!status && is_traced(a) && strcmp(device, "ref") == 0)
         status = fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing",
                       args_has(a, "--trace") ? "--trace" : "--html", device);
     if (!status)

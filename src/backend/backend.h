@@ -78,8 +78,9 @@ typedef struct {
     int64_t long_row;   /* elements of such a row … */
     int64_t fewer_rows; /* … or a quarter of that, where there are fewer rows than this */
     int64_t across;     /* rows that are not contiguous, where there are fewer, have several invocations each */
-    uint32_t times;     /* elements of an invocation … */
-    int64_t large_map;  /* … of maps with at least as many elements */
+    int64_t longest_row; /* elements of a row that has four times as wide a workgroup */
+    uint32_t vector;    /* bytes of neighbouring elements that an invocation has … */
+    int64_t large_map;  /* … in maps with at least as many elements */
 } flxi_kernel_form;
 
 /* ---- Chains ---- */

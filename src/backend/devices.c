@@ -137,6 +137,17 @@ flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx
                           "graphs cannot be compiled for the device '%.40s'", (*out)->name);
 }
 
+flx_code flxi_device_for_showing(const char *name, const flxi_device **out, flx_error *err)
+{
+    const flxi_device *d;
+    for (size_t i = 0; name && (d = device_at(i)); i++)
+        if (strcmp(d->name, name) == 0 && d->compile) {
+            *out = d;
+            return FLX_OK;
+        }
+    return flxi_device_for_programs(name, out, err);
+}
+
 flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_device **out, flx_error *err)
 {
     bool needs_interpreter = o->flags || o->schedule != FLX_KERNEL_FORWARD || o->max_steps != FLXI_KERNEL_MAX_STEPS;

@@ -12,6 +12,8 @@ flx_code flxi_device_find(const char *name, const flxi_device **out, flx_error *
 flx_code flxi_device_for_graphs(const char *name, const flxi_device **out, flx_error *err);
 /* The same, and it runs programs. */
 flx_code flxi_device_for_programs(const char *name, const flxi_device **out, flx_error *err);
+/* The same, whether or not it is on this machine: to show what would run there. */
+flx_code flxi_device_for_showing(const char *name, const flxi_device **out, flx_error *err);
 /* The device for a user's kernel. What only the interpreter offers is run by it, unless another device is named. */
 flx_code flxi_device_for_kernels(const flx_kernel_run_options *o, const flxi_device **out, flx_error *err);
 

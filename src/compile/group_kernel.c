@@ -355,14 +355,35 @@ static void set_line_index(writer *w, int axis, uint32_t o, uint32_t i)
         w->element.dim[k] = u32(w, 0);
 }
 
-/* Elements base, base + width …: all are computed before the first is stored, so that all are read at once. */
-static void write_elements(writer *w, uint32_t base, uint32_t width, uint32_t times)
+/* Operands that the group's nodes read at the current element. What a node reads elsewhere after all is not used. */
+static void load_operands(writer *w)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t k = 0; k < n->nin; k++) {
+            uint32_t from = flxi_value_at(w->g, n->in[k])->node;
+            const flx_type *t = flxi_type_at(w->g, n->in[k]);
+            bool is_same = t->rank == w->anchor.rank &&
+                           memcmp(t->dims, w->anchor.dims, (size_t)t->rank * sizeof *t->dims) == 0;
+            if (is_same && w->f->group_of[from] != w->number && w->f->kind[from] != NODE_VIEW)
+                value_here(w, n->in[k], LEVEL_ELEMENT);
+        }
+    }
+}
+
+/* Neighbours from `base` on: all are read before the first is computed, and computed before the first is stored, so
+   that the compiler reads and writes them as vectors. */
+static void write_elements(writer *w, uint32_t base, uint32_t times)
 {
     flxi_express e = emitter(w);
     uint32_t at[MOST_TIMES];
     for (uint32_t j = 0; j < times; j++) {
-        at[j] = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), flxi_ku_add(&e, base, u32(w, (int64_t)j * width)));
+        at[j] = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), flxi_ku_add(&e, base, u32(w, j)));
         at[j] = flxi_kb_var(w->k, at[j]);
+    }
+    for (uint32_t j = 0; j < times; j++) {
+        w->element = (flxi_kindex){.flat = at[j]};
+        load_operands(w);
     }
     for (uint32_t j = 0; j < times; j++) {
         w->element = (flxi_kindex){.flat = at[j]};
@@ -374,16 +395,31 @@ static void write_elements(writer *w, uint32_t base, uint32_t width, uint32_t ti
     }
 }
 
-/* A workgroup has `times` lines of its width; the last one may have fewer elements, one at a time. */
+/* How many elements of the widest result a vector has. */
+static uint32_t times_of(const writer *w)
+{
+    size_t widest = 1;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        uint32_t value = flxi_node_at(w->g, w->group->nodes[j])->first;
+        size_t size = flx_dtype_size(flxi_type_at(w->g, value)->dtype);
+        widest = w->f->is_stored[value] && size > widest ? size : widest;
+    }
+    uint32_t times = w->f->form->vector / (uint32_t)widest;
+    return times > MOST_TIMES ? MOST_TIMES : times > 2 ? times : 2;
+}
+
+/* An invocation has neighbouring elements; the last workgroup may have fewer, which are computed one at a time. */
 static void write_large_map(writer *w, int64_t count)
 {
     flxi_express e = emitter(w);
-    uint32_t width = w->k->k->size[0], times = w->f->form->times;
+    uint32_t width = w->k->k->size[0], times = times_of(w);
     int64_t each = (int64_t)width * times, full = count / each;
     uint32_t group = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 0), own = bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
     w->out->grid[0] = (uint32_t)((count + each - 1) / each);
     open_guarded(w, group, full);
-    write_elements(w, flxi_ku_add(&e, flxi_ku_mul(&e, group, each), own), width, times);
+    uint32_t number = flxi_ku_add(&e, flxi_ku_mul(&e, group, width), own);
+    number = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "v"), number));
+    write_elements(w, flxi_ku_mul(&e, number, times), times);
     flxi_kb_end(w->k);
     w->known.n = 0;
     if (count % each == 0)
@@ -1104,7 +1140,7 @@ static flx_code lower_for_form(writer *w, flx_error *err)
     flx_kernel *before = w->out->kernel;
     forget(w);
     w->declared = before;
-    w->lanes = across ? across : form->width;
+    w->lanes = across ? across : w->group->space.extent >= form->longest_row ? 4 * form->width : form->width;
     flx_code code = lower(w, err);
     flx_kernel_release(before);
     return code;

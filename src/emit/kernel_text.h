@@ -109,6 +109,7 @@ typedef struct {
     bool may_alias;           /* set by the caller: buffers may share memory, element by element */
     const flxi_kplain *plain; /* set by the caller: C alone: the kernel is a function for one dispatch; or NULL */
     const char *before_loop;  /* likewise: a line for the compiler before each loop, or NULL */
+    bool aligns;              /* likewise: buffers of whole multiples of 16 bytes begin at such addresses (CUDA) */
     bool failed;              /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
 

@@ -33,6 +33,18 @@ static void write_parameters(flxi_kwriter *w)
         flxi_kw_addf(w, "%s\n    %sk_u32 *arrivals", separator, w->target->space[KADDRESS_STORAGE]);
 }
 
+/* So that neighbouring elements can be read and written as vectors. */
+static void declare_alignment(flxi_kwriter *w)
+{
+    for (uint32_t i = 1; w->file->aligns && i <= w->k->num_buffers; i++) {
+        const flxi_kbuffer *b = &w->k->buffers[i];
+        if (!flxi_kw_is_bound(w, i) || !b->count || flxi_ktype_bytes(b->element, b->count) % 16)
+            continue;
+        const char *element = flxi_ktext_element(w->target, b->element), *constant = w->is_written[i] ? "" : "const ";
+        flxi_kw_line(w, "b%u = (%s%s *)__builtin_assume_aligned(b%u, 16);", i, constant, element, i);
+    }
+}
+
 static bool has_shared(const flxi_kwriter *w)
 {
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
@@ -102,6 +114,7 @@ void flxi_kw_write_threads(flxi_kwriter *w)
     write_parameters(w);
     flxi_kw_add(w, ")\n{\n");
     w->depth++;
+    declare_alignment(w);
     declare_ids(w);
     declare_lanes(w);
     declare_shared(w);

@@ -73,7 +73,7 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     FLXI_TRY(flxi_compile_options_read("flx_show_stage", g, options, &o, err));
     if (!out || stage < FLX_STAGE_HIR || stage > FLX_STAGE_C)
         return flxi_fail(err, FLX_E_USAGE, "flx_show_stage: a stage and where to write the text must be given");
-    FLXI_TRY(flxi_device_for_programs(o.device, &device, err));
+    FLXI_TRY(flxi_device_for_showing(o.device, &device, err));
     if (stage == FLX_STAGE_C && !device->write_source)
         return flxi_fail(err, FLX_E_UNSUPPORTED, "the device '%.40s' has no source text", device->name);
     if (stage == FLX_STAGE_HIR)

@@ -14,14 +14,15 @@ static const char *why_missing(void)
 }
 
 /* A warp for a row; a block for a long one; 32 columns for a block. Measured on an H200: rows of 1024 elements are as
-   fast by warps as by blocks, and four elements of a large map in flight make up for loads that are not vectors. */
+   fast by warps as by blocks; few rows at a time leave those of the longest in the cache for the next pass. */
 static const flxi_kernel_form form = {.lanes = 32,
                                       .rows = 8,
                                       .width = 256,
                                       .long_row = 4096,
                                       .fewer_rows = 4096,
                                       .across = 1 << 17,
-                                      .times = 4,
+                                      .longest_row = 16384,
+                                      .vector = 16,
                                       .large_map = 1 << 20};
 
 /* ---- Nodes ---- */

@@ -101,6 +101,7 @@ static flx_code write_kernel(flxi_kfile *file, const flxi_compile_request *q, si
 {
     FLXI_TRY(flxi_kernel_check_target(q->kernels[i], &flxi_target_cuda, err));
     file->may_alias = !q->is_call[i];
+    file->aligns = !q->is_call[i];
     file->before_loop = q->is_call[i] ? NULL : "#pragma unroll 4";
     return flxi_kernel_write(file, q->kernels[i], entry, err);
 }

@@ -217,7 +217,8 @@ static const flxi_kernel_form form = {.lanes = 4,
                                       .long_row = 24,
                                       .fewer_rows = 2,
                                       .across = 64,
-                                      .times = 2,
+                                      .longest_row = 60,
+                                      .vector = 8,
                                       .large_map = 40};
 
 static const char *refuse_kernel(const flx_kernel *k)

@@ -39,11 +39,20 @@ static flx_code write_c(const model *m, const flx_compile_options *o, flx_buffer
     return flx_show_stage(m->graph, FLX_STAGE_C, o, text, err);
 }
 
+/* Needs no card. */
+static flx_code write_cuda(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    flx_compile_options for_card = *o;
+    for_card.device = "cuda";
+    return flx_show_stage(m->graph, FLX_STAGE_C, &for_card, text, err);
+}
+
 static const struct {
     const char *name;
     stage_fn write; /* NULL: shown in a way of its own */
 } stages[] = {
-    {"hir", write_file}, {"mir", write_mir}, {"lir", write_lir}, {"c", write_c}, {"cuda", NULL}, {"report", NULL}, {0},
+    {"hir", write_file}, {"mir", write_mir},   {"lir", write_lir}, {"c", write_c},
+    {"cuda", write_cuda}, {"report", NULL}, {0},
 };
 
 static int show_text(const model *m, const args *a, const char *stage, stage_fn write, const flx_compile_options *o)
@@ -236,12 +245,8 @@ static int run_show(const args *a)
         stage++;
     if (!stages[stage].name)
         return unknown_stage(name);
-    const char *device = strcmp(stages[stage].name, "cuda") == 0 ? "cuda" : "cpu";
-    int status = device_choose(device, &device);
-    if (status)
-        return status;
     model m;
-    status = model_open(&m, a->operand);
+    int status = model_open(&m, a->operand);
     if (!status)
         status = show_stage(&m, a, stage);
     model_close(&m);

@@ -19,7 +19,8 @@
 
 enum { MAX_INPUTS = 24, MAX_WRT = 8, REPEATS = 9 };
 
-typedef enum { PLAIN, GRADIENT, SEEDED, HVP, SGD, EACH } transform; /* EACH: the gradient of each example */
+/* SLOPE: a gradient without the value; EACH: the gradient of each example */
+typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, HVP, SGD, EACH } transform;
 typedef enum { CHECK_MEAN, CHECK_ABS_MEAN, CHECK_VALUE } check_kind;
 
 typedef struct {
@@ -104,7 +105,7 @@ static const workload workloads[] = {
 static const workload card_workloads[] = {
     {"dispatch", "graph one(x: f32[16]) {\n  return add(x, 1)\n}\n", PLAIN, "", "1", 0, CHECK_MEAN, 0, 0, 0, 0},
     {"ew_fwd", EW("33554432"), PLAIN, "", "1 2 3", 0, CHECK_MEAN, 0, 0, 4.0 * 33554432 * 4, 0},
-    {"ew_grad", EW_SUM("33554432"), GRADIENT, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0, 0, 6.0 * 33554432 * 4, 0},
+    {"ew_grad", EW_SUM("33554432"), SLOPE, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0, 0, 6.0 * 33554432 * 4, 0},
     {"layernorm", LAYER_NORM("16384", "1024"), SEEDED, "x,w,b", "1 2 3 4", 1, CHECK_ABS_MEAN, 0, 0,
      5.0 * 16384 * 1024 * 4, 0},
     {"softmax_xent", SOFTMAX("8192", "0.0001220703125"), GRADIENT, "z", "1*4.0 i2<50304", -1, CHECK_VALUE, 0, 0,

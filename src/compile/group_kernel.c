@@ -371,26 +371,44 @@ static void load_operands(writer *w)
     }
 }
 
-/* Neighbours from `base` on: all are read before the first is computed, and computed before the first is stored, so
-   that the compiler reads and writes them as vectors. */
-static void write_elements(writer *w, uint32_t base, uint32_t times)
+/* Where the elements of a vector are. Those of one line differ along its axis alone, which shows what they share. */
+static void index_neighbours(writer *w, uint32_t number, uint32_t times, flxi_kindex *at)
 {
     flxi_express e = emitter(w);
-    uint32_t at[MOST_TIMES];
-    for (uint32_t j = 0; j < times; j++) {
-        at[j] = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), flxi_ku_add(&e, base, u32(w, j)));
-        at[j] = flxi_kb_var(w->k, at[j]);
+    flxi_kindex first = {0};
+    int last = w->anchor.rank - 1;
+    bool in_line = w->group->needs_axes && last >= 0 && w->anchor.dims[last] % times == 0;
+    uint32_t place = 0;
+    if (in_line) {
+        int64_t vectors = w->anchor.dims[last] / times;
+        unfold(w, &w->anchor, 0, last, flxi_ku_div(&e, number, vectors), &first);
+        place = flxi_ku_mul(&e, flxi_ku_mod(&e, number, vectors), times);
     }
     for (uint32_t j = 0; j < times; j++) {
-        w->element = (flxi_kindex){.flat = at[j]};
+        at[j] = first;
+        at[j].flat = flxi_ku_add(&e, flxi_ku_mul(&e, number, times), u32(w, j));
+        at[j].flat = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), at[j].flat));
+        if (in_line)
+            at[j].dim[last] = flxi_ku_add(&e, place, u32(w, j));
+    }
+}
+
+/* Vector number `number`: all are read before the first is computed, and computed before the first is stored, so
+   that the compiler reads and writes them as vectors. */
+static void write_elements(writer *w, uint32_t number, uint32_t times)
+{
+    flxi_kindex at[MOST_TIMES];
+    index_neighbours(w, number, times, at);
+    for (uint32_t j = 0; j < times; j++) {
+        w->element = at[j];
         load_operands(w);
     }
     for (uint32_t j = 0; j < times; j++) {
-        w->element = (flxi_kindex){.flat = at[j]};
+        w->element = at[j];
         compute_stored(w, LEVEL_ELEMENT, -1);
     }
     for (uint32_t j = 0; j < times; j++) {
-        w->element = (flxi_kindex){.flat = at[j]};
+        w->element = at[j];
         store_all(w, LEVEL_ELEMENT, -1);
     }
 }
@@ -419,7 +437,7 @@ static void write_large_map(writer *w, int64_t count)
     open_guarded(w, group, full);
     uint32_t number = flxi_ku_add(&e, flxi_ku_mul(&e, group, width), own);
     number = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "v"), number));
-    write_elements(w, flxi_ku_mul(&e, number, times), times);
+    write_elements(w, number, times);
     flxi_kb_end(w->k);
     w->known.n = 0;
     if (count % each == 0)

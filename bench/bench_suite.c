@@ -35,22 +35,22 @@ typedef struct {
     double bytes, flops; /* of one run; 0: not given */
 } workload;
 
-#define EW(N)                                                                    \
-    "graph ew(x: f32[" N "], y: f32[" N "], z: f32[" N "]) {\n"                   \
-    "  u = add(mul(x, y), z)\n"                                                  \
+#define EW(N)                                                   \
+    "graph ew(x: f32[" N "], y: f32[" N "], z: f32[" N "]) {\n" \
+    "  u = add(mul(x, y), z)\n"                                 \
     "  return add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z)))\n}\n"
-#define EW_SUM(N)                                                                \
-    "graph ew(x: f32[" N "], y: f32[" N "], z: f32[" N "]) {\n"                   \
-    "  u = add(mul(x, y), z)\n"                                                  \
+#define EW_SUM(N)                                               \
+    "graph ew(x: f32[" N "], y: f32[" N "], z: f32[" N "]) {\n" \
+    "  u = add(mul(x, y), z)\n"                                 \
     "  return reduce_sum(add(mul(exp(neg(mul(u, u))), sin(x)), mul(y, sigmoid(z))))\n}\n"
-#define LAYER_NORM(M, C)                                                         \
-    "graph ln(x: f32[" M ", " C "], w: f32[" C "], b: f32[" C "]) {\n"            \
-    "  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n"  \
-    "  v = reduce_mean(mul(d, d), axes=[1], keep_dims=true)\n"  \
+#define LAYER_NORM(M, C)                                               \
+    "graph ln(x: f32[" M ", " C "], w: f32[" C "], b: f32[" C "]) {\n" \
+    "  d = sub(x, reduce_mean(x, axes=[1], keep_dims=true))\n"         \
+    "  v = reduce_mean(mul(d, d), axes=[1], keep_dims=true)\n"         \
     "  return add(mul(mul(d, rsqrt(add(v, 1e-5))), w), b)\n}\n"
-#define SOFTMAX(M, INV)                                                       \
-    "graph xent(z: f32[" M ", 50304], label: i32[" M "]) {\n"                 \
-    "  p = log_softmax(z, axis=-1)\n"                                         \
+#define SOFTMAX(M, INV)                                                         \
+    "graph xent(z: f32[" M ", 50304], label: i32[" M "]) {\n"                   \
+    "  p = log_softmax(z, axis=-1)\n"                                           \
     "  hit = eq(iota(i32[" M ", 50304], axis=1), unsqueeze(label, axes=[1]))\n" \
     "  return neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), " INV "))\n}\n"
 #define MLP(B, ACT, INV)                                                                             \
@@ -60,10 +60,10 @@ typedef struct {
     "  p = log_softmax(add(matmul(h2, w3), b3), axis=-1)\n"                                          \
     "  hit = eq(iota(i32[" B ", 10], axis=1), unsqueeze(label, axes=[1]))\n"                         \
     "  return neg(mul(reduce_sum(where(hit, p, 0)), " INV "))\n}\n"
-#define RNN(B, H)                                                                                                   \
-    "graph cell(h: f32[" B ", " H "], w: f32[" H ", " H "], b: f32[" H "], x: f32[" B ", " H "]) {\n"               \
-    "  return tanh(add(add(matmul(h, w), x), b))\n}\n"                                                             \
-    "graph rnn(w: f32[" H ", " H "], b: f32[" H "], xs: f32[1000, " B ", " H "], h0: f32[" B ", " H "]) {\n"        \
+#define RNN(B, H)                                                                                            \
+    "graph cell(h: f32[" B ", " H "], w: f32[" H ", " H "], b: f32[" H "], x: f32[" B ", " H "]) {\n"        \
+    "  return tanh(add(add(matmul(h, w), x), b))\n}\n"                                                       \
+    "graph rnn(w: f32[" H ", " H "], b: f32[" H "], xs: f32[1000, " B ", " H "], h0: f32[" B ", " H "]) {\n" \
     "  h = scan(h0, w, b, xs, body=@cell, num_bcast=2)\n  return reduce_mean(mul(h, h))\n}\n"
 #define FFT(ROWS, LENGTH) "graph transform(x: f32[" ROWS ", " LENGTH "]) {\n  return fft(x)\n}\n"
 #define FFT_CONV                                                                           \
@@ -78,9 +78,10 @@ static const workload workloads[] = {
     {"dispatch", "graph one(x: f32[16]) {\n  return add(x, 1)\n}\n", PLAIN, "", "1", 0, CHECK_MEAN, 0, 0, 0, 0},
     {"ew_fwd", EW("4194304"), PLAIN, "", "1 2 3", 0, CHECK_MEAN, 1.67721e-4, 1e-6, 4.0 * 4194304 * 4, 0},
     {"ew_grad", EW_SUM("4194304"), GRADIENT, "x,y,z", "1 2 3", 0, CHECK_MEAN, 0.5359673, 1e-4, 6.0 * 4194304 * 4, 0},
-    {"layernorm", LAYER_NORM("1024", "768"), SEEDED, "x,w,b", "1 2 3 4", 1, CHECK_ABS_MEAN, 14.541252, 2e-3, 5.0 * 1024 * 768 * 4, 0},
-    {"softmax_xent", SOFTMAX("256", "0.00390625"), GRADIENT, "z", "1*4.0 i2<50304", -1, CHECK_VALUE, 12.671746, 2e-3, 3.0 * 256 * 50304 * 4,
-     0},
+    {"layernorm", LAYER_NORM("1024", "768"), SEEDED, "x,w,b", "1 2 3 4", 1, CHECK_ABS_MEAN, 14.541252, 2e-3,
+     5.0 * 1024 * 768 * 4, 0},
+    {"softmax_xent", SOFTMAX("256", "0.00390625"), GRADIENT, "z", "1*4.0 i2<50304", -1, CHECK_VALUE, 12.671746, 2e-3,
+     3.0 * 256 * 50304 * 4, 0},
     {"matmul", "graph mm(a: f32[1024, 1024], b: f32[1024, 1024]) {\n  return matmul(a, b)\n}\n", PLAIN, "", "1 2", 0,
      CHECK_ABS_MEAN, 0, 0, 0, 2.0 * 1024 * 1024 * 1024},
     {"mlp_b32_grad", MLP("32", "relu", "0.03125"), GRADIENT, "w1,b1,w2,b2,w3,b3", PARAMS, -1, CHECK_VALUE, 2.2795157,
@@ -122,9 +123,8 @@ static const workload card_workloads[] = {
      0.02452226, 1e-4, 0, 2.0 * 669706 * 128 * 6},
     {"perex_grad", MLP("1", "relu", "1"), EACH, "w1,b1,w2,b2,w3,b3", PARAMS, 0, CHECK_ABS_MEAN, 0, 0,
      669706.0 * 256 * 4, 0},
-    {"embed",
-     "graph embed(t: f32[50304, 768], ids: i32[16, 1024]) {\n  return gather(t, ids, axis=0)\n}\n", SEEDED, "t",
-     "1 i2<50304 3", 0, CHECK_ABS_MEAN, 0, 0, 2.0 * 16384 * 768 * 4 + 50304.0 * 768 * 4, 0},
+    {"embed", "graph embed(t: f32[50304, 768], ids: i32[16, 1024]) {\n  return gather(t, ids, axis=0)\n}\n", SEEDED,
+     "t", "1 i2<50304 3", 0, CHECK_ABS_MEAN, 0, 0, 2.0 * 16384 * 768 * 4 + 50304.0 * 768 * 4, 0},
     {"rnn1000", RNN("32", "256"), GRADIENT, "w,b", "1*0.0974278579 2*0.1 3 4", -1, CHECK_VALUE, 0, 0, 0,
      3.0 * 2 * 1000 * 32 * 256 * 256},
 };
@@ -389,10 +389,11 @@ static void print_times(const prepared *p, const char *device, const double time
 {
     const workload *w = p->w;
     bool is_right = w->expected == 0 || fabs(value - w->expected) <= w->tolerance;
-    printf("{\"workload\": \"%s\", \"variant\": \"fluxion\", \"device\": \"%s\", \"status\": \"%s\", \"seconds\": %.4g, "
-           "\"best\": %.4g, \"iqr\": %.3g, \"compile_s\": %.3g, \"peak_mem_bytes\": %zu, \"check\": %.7g",
-           w->name, device, is_right ? "ok" : "wrong", times[REPEATS / 2], times[0],
-           times[3 * REPEATS / 4] - times[REPEATS / 4], p->compile_s, flx_exec_memory(p->e), value);
+    printf(
+        "{\"workload\": \"%s\", \"variant\": \"fluxion\", \"device\": \"%s\", \"status\": \"%s\", \"seconds\": %.4g, "
+        "\"best\": %.4g, \"iqr\": %.3g, \"compile_s\": %.3g, \"peak_mem_bytes\": %zu, \"check\": %.7g",
+        w->name, device, is_right ? "ok" : "wrong", times[REPEATS / 2], times[0],
+        times[3 * REPEATS / 4] - times[REPEATS / 4], p->compile_s, flx_exec_memory(p->e), value);
     if (w->bytes > 0)
         printf(", \"GB/s\": %.4g", w->bytes / times[REPEATS / 2] * 1e-9);
     if (w->bytes > 0 && rate > 0)

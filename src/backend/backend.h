@@ -72,15 +72,15 @@ typedef struct {
 
 /* The form of kernels that are made of groups of nodes, where it is not the one for the vectors of a CPU. */
 typedef struct {
-    uint32_t lanes;     /* of a subgroup: they fold rows of at least as many elements together */
-    uint32_t rows;      /* that a workgroup has at most, a subgroup for each: a power of two */
-    uint32_t width;     /* of maps, and of the workgroups that have a long row alone */
-    int64_t long_row;   /* elements of such a row … */
-    int64_t fewer_rows; /* … or a quarter of that, where there are fewer rows than this */
-    int64_t across;     /* rows that are not contiguous, where there are fewer, have several invocations each */
+    uint32_t lanes;      /* of a subgroup: they fold rows of at least as many elements together */
+    uint32_t rows;       /* that a workgroup has at most, a subgroup for each: a power of two */
+    uint32_t width;      /* of maps, and of the workgroups that have a long row alone */
+    int64_t long_row;    /* elements of such a row … */
+    int64_t fewer_rows;  /* … or a quarter of that, where there are fewer rows than this */
+    int64_t across;      /* rows that are not contiguous, where there are fewer, have several invocations each */
     int64_t longest_row; /* elements of a row that has four times as wide a workgroup */
-    uint32_t vector;    /* bytes of neighbouring elements that an invocation has … */
-    int64_t large_map;  /* … in maps with at least as many elements */
+    uint32_t vector;     /* bytes of neighbouring elements that an invocation has … */
+    int64_t large_map;   /* … in maps with at least as many elements */
 } flxi_kernel_form;
 
 /* ---- Chains ---- */

@@ -54,11 +54,11 @@ typedef struct {
     uint32_t number; /* of the group, + 1 */
     flxi_kb *k;
     const flxi_allocator *mem;
-    uint32_t lanes;                /* of a row; 0: an invocation has rows of its own */
-    uint32_t rows;                 /* of a workgroup, at the same time */
-    bool is_across;                /* neighbouring invocations have neighbouring rows; their lanes are the second axis */
-    uint32_t place;                /* … and this is their place in the workgroup: an expression */
-    const flx_kernel *declared;    /* the same kernel before: its buffers come first, in their order; or NULL */
+    uint32_t lanes;             /* of a row; 0: an invocation has rows of its own */
+    uint32_t rows;              /* of a workgroup, at the same time */
+    bool is_across;             /* neighbouring invocations have neighbouring rows; their lanes are the second axis */
+    uint32_t place;             /* … and this is their place in the workgroup: an expression */
+    const flx_kernel *declared; /* the same kernel before: its buffers come first, in their order; or NULL */
     flxi_group_kernel *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
     flxi_kindex element, row;    /* the current ones */
@@ -262,17 +262,21 @@ static flxi_kval value_here(writer *w, uint32_t value, flxi_level level)
 
 /* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is
    written: a result may take the memory of another's operand. */
+static void visit_stored_node(writer *w, uint32_t j, flxi_level level, int phase, bool writes)
+{
+    uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
+    if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
+        return;
+    flxi_kindex at = index_for(w, value, level);
+    flxi_kval x = element_of(w, value, &at);
+    if (writes)
+        store(w, value, at.flat, x);
+}
+
 static void visit_stored(writer *w, flxi_level level, int phase, bool writes)
 {
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        uint32_t i = w->group->nodes[j], value = flxi_node_at(w->g, i)->first;
-        if (!w->f->is_stored[value] || w->f->level[i] != level || (phase >= 0 && w->phase[j] != phase))
-            continue;
-        flxi_kindex at = index_for(w, value, level);
-        flxi_kval x = element_of(w, value, &at);
-        if (writes)
-            store(w, value, at.flat, x);
-    }
+    for (uint32_t j = 0; j < w->group->num_nodes; j++)
+        visit_stored_node(w, j, level, phase, writes);
 }
 
 static void compute_stored(writer *w, flxi_level level, int phase)
@@ -363,8 +367,8 @@ static void load_operands(writer *w)
         for (uint32_t k = 0; k < n->nin; k++) {
             uint32_t from = flxi_value_at(w->g, n->in[k])->node;
             const flx_type *t = flxi_type_at(w->g, n->in[k]);
-            bool is_same = t->rank == w->anchor.rank &&
-                           memcmp(t->dims, w->anchor.dims, (size_t)t->rank * sizeof *t->dims) == 0;
+            bool is_same =
+                t->rank == w->anchor.rank && memcmp(t->dims, w->anchor.dims, (size_t)t->rank * sizeof *t->dims) == 0;
             if (is_same && w->f->group_of[from] != w->number && w->f->kind[from] != NODE_VIEW)
                 value_here(w, n->in[k], LEVEL_ELEMENT);
         }
@@ -407,10 +411,11 @@ static void write_elements(writer *w, uint32_t number, uint32_t times)
         w->element = at[j];
         compute_stored(w, LEVEL_ELEMENT, -1);
     }
-    for (uint32_t j = 0; j < times; j++) {
-        w->element = at[j];
-        store_all(w, LEVEL_ELEMENT, -1);
-    }
+    for (uint32_t n = 0; n < w->group->num_nodes; n++)
+        for (uint32_t j = 0; j < times; j++) {
+            w->element = at[j];
+            visit_stored_node(w, n, LEVEL_ELEMENT, -1, true);
+        }
 }
 
 /* How many elements of the widest result a vector has. */

@@ -9,7 +9,6 @@
    mirrors there, and what the host computes or looks at is copied. */
 #include "runtime/run_steps.h"
 
-#include "runtime/mirrors.h"
 #include "backend/devices.h"
 #include "base/host/float_mode.h"
 #include "base/host/stop.h"
@@ -17,6 +16,7 @@
 #include "graph/op/origin.h"
 #include "graph/type/finite.h"
 #include "ops/control/control.h"
+#include "runtime/mirrors.h"
 
 #include <time.h>
 

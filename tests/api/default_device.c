@@ -80,11 +80,14 @@ static void check_refusals(const char *device, flx_code code, const char *messag
 TEST(api_default_device_is_refused_in_the_same_words_everywhere)
 {
     check_refusals("abacus", FLX_E_NAME, "unknown device 'abacus'");
-    check_refusals("cuda", FLX_E_DEVICE, "device 'cuda' is not available: there is no NVIDIA card with a driver for CUDA 12 or later here");
+    check_refusals("cuda", FLX_E_DEVICE,
+                   "device 'cuda' is not available: there is no NVIDIA card with a driver for CUDA 12 or later here");
     use_device("abacus");
     check_refusals(NULL, FLX_E_NAME, "unknown device 'abacus' (from FLX_DEVICE)");
     use_device("cuda");
-    check_refusals(NULL, FLX_E_DEVICE, "device 'cuda' (from FLX_DEVICE) is not available: there is no NVIDIA card with a driver for CUDA 12 or later here");
+    check_refusals(NULL, FLX_E_DEVICE,
+                   "device 'cuda' (from FLX_DEVICE) is not available: there is no NVIDIA card with a driver for CUDA "
+                   "12 or later here");
 }
 
 TEST(api_device_check_says_what_graphs_can_run_on)

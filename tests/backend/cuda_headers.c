@@ -38,7 +38,6 @@ static const char program[] =
     "SAME(offsetof(flxi_lt_heuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));\n"
     "SAME(sizeof(flxi_cu_address), sizeof(CUdeviceptr));\nSAME(sizeof(flxi_cu_device), sizeof(CUdevice));\n";
 
-
 static bool has_header(const char *folder)
 {
     char path[300];
@@ -62,8 +61,9 @@ TEST(cuda_headers_agree_with_ours)
     CHECK(f);
     fputs(program, f);
     fclose(f);
-    snprintf(command, sizeof command, "cc -std=gnu17 -fsyntax-only -I%s -I" FLX_SOURCE_DIR "/src -I" FLX_SOURCE_DIR
-             "/include %s", folder, source);
+    snprintf(command, sizeof command,
+             "cc -std=gnu17 -fsyntax-only -I%s -I" FLX_SOURCE_DIR "/src -I" FLX_SOURCE_DIR "/include %s", folder,
+             source);
     CHECK_MSG(system(command) == 0, "%s", command);
 }
 

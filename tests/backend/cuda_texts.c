@@ -45,8 +45,7 @@ static void assemble(const char *text)
         flx_error err = {0};
         unsigned char *bytes;
         size_t size = 0;
-        flx_code code =
-            flxi_cuda_assemble(flxi_context_mem(now.ctx), architectures[i], text, &bytes, &size, &err);
+        flx_code code = flxi_cuda_assemble(flxi_context_mem(now.ctx), architectures[i], text, &bytes, &size, &err);
         if (code != FLX_OK)
             keep_failed(text);
         CHECK_OK(code, &err);

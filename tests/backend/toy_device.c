@@ -123,6 +123,57 @@ TEST(toy_device_is_told_apart_by_flx_run)
     flxi_device_remove(&toy_device);
 }
 
+/* The first run runs each step, the second notes them, and from then on they run as one. */
+TEST(toy_device_runs_noted_steps_as_one)
+{
+    session_case c;
+    toy_begin(&c, "graph step(s: f32[], x: f32[]) { return add(mul(s, 2), x) }\n"
+                  "graph f(x: f32[5]) { return scan(1, x, body=@step, num_carry=1), reduce_sum(exp(x)) }");
+    uint64_t before = toy_count().sequences;
+    for (int i = 0; i < 4; i++) {
+        float first = run_for_first(&c, &(flx_feed){"x", session_f32(&c, 5, (float)i)}, 1);
+        CHECK_NEAR(first, 32 + 31 * i, 0);
+        CHECK_EQ_U64(toy_count().sequences - before, (uint64_t)i);
+    }
+    toy_end(&c);
+}
+
+/* A parameter that is updated in place stays on the device: it is sent once, and fetched when it is wanted. */
+TEST(toy_device_keeps_what_the_caller_keeps)
+{
+    CHECK(flxi_device_add(&toy_device));
+    session_case c;
+    session_begin(&c, "graph f(w: f32[3], x: f32[3]) { return add(w, x), neg(x) }", 0);
+    flx_share share = {0, 0};
+    flx_compile_options o = {.struct_size = sizeof o, .device = "toy", .shares = &share, .num_shares = 1};
+    c.exec = flx_compile(c.g, &o, &c.err);
+    CHECK_MADE(c.exec, &c.err);
+    CHECK(flx_exec_may_share(c.exec, 0, 0));
+    float w[3] = {1, 2, 3}, x[3] = {1, 1, 1}, y[3];
+    const void *in[] = {w, x};
+    void *out[] = {w, y};
+    const uint8_t kept[] = {1, 0}, left[] = {1, 0};
+    flx_run_options run = {.struct_size = sizeof run, .kept_inputs = kept, .left_outputs = left};
+    toy_counts before = toy_count();
+    for (int i = 0; i < 4; i++) {
+        x[0] = (float)i;
+        CHECK_OK(flx_exec_run_at_with(c.exec, &run, in, out, &c.err), &c.err);
+        CHECK_NEAR(y[0], -i, 0);
+    }
+    toy_counts after = toy_count();
+    CHECK_EQ_U64(after.sent - before.sent, 5);         /* x each time, w once */
+    CHECK_EQ_U64(after.received - before.received, 4); /* -x */
+    CHECK_NEAR(w[0], 1, 0);
+    CHECK_OK(flx_exec_fetch(c.exec, &c.err), &c.err);
+    CHECK(w[0] == 7 && w[1] == 6 && w[2] == 7);
+    w[1] = 100; /* without the promise it is sent again */
+    CHECK_OK(flx_exec_run_at(c.exec, in, out, &c.err), &c.err);
+    CHECK(w[0] == 10 && w[1] == 101 && w[2] == 8);
+    CHECK_CODE(flx_exec_fetch(NULL, &c.err), FLX_E_USAGE, &c.err);
+    session_end(&c);
+    flxi_device_remove(&toy_device);
+}
+
 /* Whatever allocation fails, nothing is lost, and the next attempt works. */
 TEST(toy_device_survives_without_memory)
 {

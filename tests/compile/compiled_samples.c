@@ -134,8 +134,8 @@ static bool transforms_reals(const flx_graph *g)
 static bool takes_special_values(const sample_case *c, const flx_graph *g)
 {
     bool is_rendering = c->op == OP_gaussian_splat_render || c->op == OP_gaussian_splat_render_backward;
-    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum && !(is_rendering && (now_way == WAY_toy || now_way == WAY_cuda)) &&
-           !transforms_reals(g);
+    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum &&
+           !(is_rendering && (now_way == WAY_toy || now_way == WAY_cuda)) && !transforms_reals(g);
 }
 
 static void add_case(const sample_case *c)

@@ -293,6 +293,46 @@ TEST(kernel_emit_opencl_random_kernels)
 
 /* ---- CUDA ---- */
 
+static bool has_card(void)
+{
+    return flx_device_check("cuda", NULL) == FLX_OK;
+}
+
+TEST(kernel_emit_card_every_op_on_every_type)
+{
+    op_matrix m;
+    if (!has_card())
+        return;
+    op_matrix_make(&m, flk_context(), OP_MATRIX_EXACT);
+    op_matrix_check(&m, "cuda", 0);
+    op_matrix_free(&m);
+    op_matrix_make(&m, flk_context(), OP_MATRIX_TRANSCENDENTAL);
+    op_matrix_check(&m, "cuda", 128);
+    op_matrix_free(&m);
+}
+
+TEST(kernel_emit_card_programs)
+{
+    for (size_t i = 0; i < num_emit_programs && has_card(); i++) {
+        if (emit_programs[i].flags & (PROGRAM_DIVERGENT | PROGRAM_ORDER | PROGRAM_SERIAL))
+            continue;
+        flx_kernel *k = flk(emit_programs[i].text);
+        emit_program_check(&emit_programs[i], k, "cuda", 0);
+        flx_kernel_release(k);
+    }
+}
+
+TEST(kernel_emit_card_random_kernels)
+{
+    for (uint64_t i = 0; i < 12 && has_card(); i++) {
+        flx_kernel *k =
+            emit_random(flk_context(), test_seed() + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT | EMIT_RANDOM_CONVERGENT);
+        device_pair_check(
+            k, &(device_pair){.device = "cuda", .grid = {4, 2, 1}, .open_count = 100, .seed = test_seed() + i});
+        flx_kernel_release(k);
+    }
+}
+
 static void write_cuda(flxi_kfile *f, const flx_kernel *k)
 {
     flxi_kentry entry;

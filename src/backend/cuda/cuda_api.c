@@ -101,11 +101,10 @@ static void load_driver(void)
 #define FLXI_CUDA_ROW(name, symbol, parameters) {symbol, (void **)&driver.name},
         FLXI_CUDA_DRIVER(FLXI_CUDA_ROW)
 #undef FLXI_CUDA_ROW
-        {0}};
-    driver_state.is_there =
-        find_all(names, "install the driver of an NVIDIA card, or use device cpu", list, &driver_state.why_not) ==
-            FLX_OK &&
-        start_driver(&driver_state.why_not) == FLX_OK;
+            {0}};
+    driver_state.is_there = find_all(names, "install the driver of an NVIDIA card, or use device cpu", list,
+                                     &driver_state.why_not) == FLX_OK &&
+                            start_driver(&driver_state.why_not) == FLX_OK;
 }
 
 /* ---- Libraries ---- */
@@ -121,7 +120,7 @@ static void load_nvrtc(void)
 #define FLXI_NVRTC_ROW(name, symbol, parameters) {symbol, (void **)&nvrtc.name},
         FLXI_CUDA_NVRTC(FLXI_NVRTC_ROW)
 #undef FLXI_NVRTC_ROW
-        {0}};
+            {0}};
     nvrtc_state.is_there =
         find_all(names, "install CUDA's NVRTC, or set CUDA_HOME", list, &nvrtc_state.why_not) == FLX_OK;
 }
@@ -137,7 +136,7 @@ static void load_lt(void)
 #define FLXI_LT_ROW(name, symbol, parameters) {symbol, (void **)&lt.name},
         FLXI_CUDA_LT(FLXI_LT_ROW)
 #undef FLXI_LT_ROW
-        {0}};
+            {0}};
     lt_state.is_there = find_all(names, "install CUDA's cuBLAS, or set CUDA_HOME", list, &lt_state.why_not) == FLX_OK;
 }
 

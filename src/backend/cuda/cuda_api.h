@@ -38,44 +38,44 @@ enum {
 };
 
 /* X(name, symbol, parameters); the result is a flxi_cu_result. */
-#define FLXI_CUDA_DRIVER(X)                                                                                           \
-    X(Init, "cuInit", (unsigned))                                                                                     \
-    X(DriverGetVersion, "cuDriverGetVersion", (int *))                                                                \
-    X(GetErrorName, "cuGetErrorName", (flxi_cu_result, const char **))                                                \
-    X(DeviceGetCount, "cuDeviceGetCount", (int *))                                                                    \
-    X(DeviceGet, "cuDeviceGet", (flxi_cu_device *, int))                                                              \
-    X(DeviceGetName, "cuDeviceGetName", (char *, int, flxi_cu_device))                                                \
-    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, flxi_cu_device))                                              \
-    X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *, int, flxi_cu_device))                                       \
-    X(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (flxi_cu_context *, flxi_cu_device))                              \
-    X(PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (flxi_cu_device))                                            \
-    X(CtxSetCurrent, "cuCtxSetCurrent", (flxi_cu_context))                                                            \
-    X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                                            \
-    X(MemAlloc, "cuMemAlloc_v2", (flxi_cu_address *, size_t))                                                         \
-    X(MemFree, "cuMemFree_v2", (flxi_cu_address))                                                                     \
-    X(MemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                    \
-    X(MemFreeHost, "cuMemFreeHost", (void *))                                                                         \
-    X(MemsetD8Async, "cuMemsetD8Async", (flxi_cu_address, unsigned char, size_t, flxi_cu_stream))                     \
-    X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (flxi_cu_address, const void *, size_t, flxi_cu_stream))               \
-    X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, flxi_cu_address, size_t, flxi_cu_stream))                     \
-    X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (flxi_cu_address, flxi_cu_address, size_t, flxi_cu_stream))            \
-    X(StreamCreate, "cuStreamCreate", (flxi_cu_stream *, unsigned))                                                   \
-    X(StreamDestroy, "cuStreamDestroy_v2", (flxi_cu_stream))                                                          \
-    X(StreamSynchronize, "cuStreamSynchronize", (flxi_cu_stream))                                                     \
-    X(StreamBeginCapture, "cuStreamBeginCapture_v2", (flxi_cu_stream, int))                                           \
-    X(StreamEndCapture, "cuStreamEndCapture", (flxi_cu_stream, flxi_cu_graph *))                                      \
-    X(GraphInstantiate, "cuGraphInstantiateWithFlags", (flxi_cu_graph_exec *, flxi_cu_graph, unsigned long long))     \
-    X(GraphLaunch, "cuGraphLaunch", (flxi_cu_graph_exec, flxi_cu_stream))                                             \
-    X(GraphExecDestroy, "cuGraphExecDestroy", (flxi_cu_graph_exec))                                                   \
-    X(GraphDestroy, "cuGraphDestroy", (flxi_cu_graph))                                                                \
-    X(ModuleLoadData, "cuModuleLoadData", (flxi_cu_module *, const void *))                                           \
-    X(ModuleUnload, "cuModuleUnload", (flxi_cu_module))                                                               \
-    X(ModuleGetFunction, "cuModuleGetFunction", (flxi_cu_function *, flxi_cu_module, const char *))                   \
-    X(LaunchKernel, "cuLaunchKernel",                                                                                 \
-      (flxi_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, flxi_cu_stream,        \
-       void **, void **))                                                                                             \
-    X(LaunchCooperativeKernel, "cuLaunchCooperativeKernel",                                                           \
-      (flxi_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, flxi_cu_stream,        \
+#define FLXI_CUDA_DRIVER(X)                                                                                       \
+    X(Init, "cuInit", (unsigned))                                                                                 \
+    X(DriverGetVersion, "cuDriverGetVersion", (int *))                                                            \
+    X(GetErrorName, "cuGetErrorName", (flxi_cu_result, const char **))                                            \
+    X(DeviceGetCount, "cuDeviceGetCount", (int *))                                                                \
+    X(DeviceGet, "cuDeviceGet", (flxi_cu_device *, int))                                                          \
+    X(DeviceGetName, "cuDeviceGetName", (char *, int, flxi_cu_device))                                            \
+    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, flxi_cu_device))                                          \
+    X(DeviceGetAttribute, "cuDeviceGetAttribute", (int *, int, flxi_cu_device))                                   \
+    X(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (flxi_cu_context *, flxi_cu_device))                          \
+    X(PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (flxi_cu_device))                                        \
+    X(CtxSetCurrent, "cuCtxSetCurrent", (flxi_cu_context))                                                        \
+    X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                                        \
+    X(MemAlloc, "cuMemAlloc_v2", (flxi_cu_address *, size_t))                                                     \
+    X(MemFree, "cuMemFree_v2", (flxi_cu_address))                                                                 \
+    X(MemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                \
+    X(MemFreeHost, "cuMemFreeHost", (void *))                                                                     \
+    X(MemsetD8Async, "cuMemsetD8Async", (flxi_cu_address, unsigned char, size_t, flxi_cu_stream))                 \
+    X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (flxi_cu_address, const void *, size_t, flxi_cu_stream))           \
+    X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, flxi_cu_address, size_t, flxi_cu_stream))                 \
+    X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (flxi_cu_address, flxi_cu_address, size_t, flxi_cu_stream))        \
+    X(StreamCreate, "cuStreamCreate", (flxi_cu_stream *, unsigned))                                               \
+    X(StreamDestroy, "cuStreamDestroy_v2", (flxi_cu_stream))                                                      \
+    X(StreamSynchronize, "cuStreamSynchronize", (flxi_cu_stream))                                                 \
+    X(StreamBeginCapture, "cuStreamBeginCapture_v2", (flxi_cu_stream, int))                                       \
+    X(StreamEndCapture, "cuStreamEndCapture", (flxi_cu_stream, flxi_cu_graph *))                                  \
+    X(GraphInstantiate, "cuGraphInstantiateWithFlags", (flxi_cu_graph_exec *, flxi_cu_graph, unsigned long long)) \
+    X(GraphLaunch, "cuGraphLaunch", (flxi_cu_graph_exec, flxi_cu_stream))                                         \
+    X(GraphExecDestroy, "cuGraphExecDestroy", (flxi_cu_graph_exec))                                               \
+    X(GraphDestroy, "cuGraphDestroy", (flxi_cu_graph))                                                            \
+    X(ModuleLoadData, "cuModuleLoadData", (flxi_cu_module *, const void *))                                       \
+    X(ModuleUnload, "cuModuleUnload", (flxi_cu_module))                                                           \
+    X(ModuleGetFunction, "cuModuleGetFunction", (flxi_cu_function *, flxi_cu_module, const char *))               \
+    X(LaunchKernel, "cuLaunchKernel",                                                                             \
+      (flxi_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, flxi_cu_stream,    \
+       void **, void **))                                                                                         \
+    X(LaunchCooperativeKernel, "cuLaunchCooperativeKernel",                                                       \
+      (flxi_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, flxi_cu_stream,    \
        void **))
 
 typedef struct {
@@ -89,15 +89,15 @@ typedef struct {
 typedef struct _nvrtcProgram *flxi_nvrtc_program;
 
 /* X(name, symbol, parameters); the result is an int, 0 for success. */
-#define FLXI_CUDA_NVRTC(X)                                                                                            \
-    X(Version, "nvrtcVersion", (int *, int *))                                                                        \
-    X(CreateProgram, "nvrtcCreateProgram",                                                                            \
-      (flxi_nvrtc_program *, const char *, const char *, int, const char *const *, const char *const *))              \
-    X(DestroyProgram, "nvrtcDestroyProgram", (flxi_nvrtc_program *))                                                  \
-    X(CompileProgram, "nvrtcCompileProgram", (flxi_nvrtc_program, int, const char *const *))                          \
-    X(GetCUBINSize, "nvrtcGetCUBINSize", (flxi_nvrtc_program, size_t *))                                              \
-    X(GetCUBIN, "nvrtcGetCUBIN", (flxi_nvrtc_program, char *))                                                        \
-    X(GetProgramLogSize, "nvrtcGetProgramLogSize", (flxi_nvrtc_program, size_t *))                                    \
+#define FLXI_CUDA_NVRTC(X)                                                                               \
+    X(Version, "nvrtcVersion", (int *, int *))                                                           \
+    X(CreateProgram, "nvrtcCreateProgram",                                                               \
+      (flxi_nvrtc_program *, const char *, const char *, int, const char *const *, const char *const *)) \
+    X(DestroyProgram, "nvrtcDestroyProgram", (flxi_nvrtc_program *))                                     \
+    X(CompileProgram, "nvrtcCompileProgram", (flxi_nvrtc_program, int, const char *const *))             \
+    X(GetCUBINSize, "nvrtcGetCUBINSize", (flxi_nvrtc_program, size_t *))                                 \
+    X(GetCUBIN, "nvrtcGetCUBIN", (flxi_nvrtc_program, char *))                                           \
+    X(GetProgramLogSize, "nvrtcGetProgramLogSize", (flxi_nvrtc_program, size_t *))                       \
     X(GetProgramLog, "nvrtcGetProgramLog", (flxi_nvrtc_program, char *))
 
 typedef struct {
@@ -130,32 +130,32 @@ enum {
     FLXI_LT_DESC_TRANSB = 4,
     FLXI_LT_LAYOUT_BATCH_COUNT = 5, /* cublasLtMatrixLayoutAttribute_t */
     FLXI_LT_LAYOUT_BATCH_STRIDE = 6,
-    FLXI_LT_PREF_MAX_WORKSPACE = 1, /* cublasLtMatmulPreferenceAttributes_t */
+    FLXI_LT_PREF_MAX_WORKSPACE = 1,   /* cublasLtMatmulPreferenceAttributes_t */
     FLXI_LT_PREF_MIN_ALIGNMENT_A = 5, /* … then of b, c and d */
     FLXI_LT_OP_N = 0,
     FLXI_LT_OP_T = 1,
 };
 
 /* X(name, symbol, parameters); the result is an int, 0 for success. */
-#define FLXI_CUDA_LT(X)                                                                                               \
-    X(Create, "cublasLtCreate", (flxi_lt_handle *))                                                                   \
-    X(Destroy, "cublasLtDestroy", (flxi_lt_handle))                                                                   \
-    X(MatmulDescCreate, "cublasLtMatmulDescCreate", (flxi_lt_desc *, int, int))                                       \
-    X(MatmulDescDestroy, "cublasLtMatmulDescDestroy", (flxi_lt_desc))                                                 \
-    X(MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", (flxi_lt_desc, int, const void *, size_t))            \
-    X(MatrixLayoutCreate, "cublasLtMatrixLayoutCreate", (flxi_lt_layout *, int, uint64_t, uint64_t, int64_t))         \
-    X(MatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", (flxi_lt_layout))                                           \
-    X(MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute", (flxi_lt_layout, int, const void *, size_t))      \
-    X(MatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", (flxi_lt_preference *))                               \
-    X(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", (flxi_lt_preference))                               \
-    X(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",                                           \
-      (flxi_lt_preference, int, const void *, size_t))                                                                \
-    X(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic",                                                       \
-      (flxi_lt_handle, flxi_lt_desc, flxi_lt_layout, flxi_lt_layout, flxi_lt_layout, flxi_lt_layout,                  \
-       flxi_lt_preference, int, flxi_lt_heuristic *, int *))                                                          \
-    X(Matmul, "cublasLtMatmul",                                                                                       \
-      (flxi_lt_handle, flxi_lt_desc, const void *, const void *, flxi_lt_layout, const void *, flxi_lt_layout,        \
-       const void *, const void *, flxi_lt_layout, void *, flxi_lt_layout, const void *, void *, size_t,              \
+#define FLXI_CUDA_LT(X)                                                                                          \
+    X(Create, "cublasLtCreate", (flxi_lt_handle *))                                                              \
+    X(Destroy, "cublasLtDestroy", (flxi_lt_handle))                                                              \
+    X(MatmulDescCreate, "cublasLtMatmulDescCreate", (flxi_lt_desc *, int, int))                                  \
+    X(MatmulDescDestroy, "cublasLtMatmulDescDestroy", (flxi_lt_desc))                                            \
+    X(MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", (flxi_lt_desc, int, const void *, size_t))       \
+    X(MatrixLayoutCreate, "cublasLtMatrixLayoutCreate", (flxi_lt_layout *, int, uint64_t, uint64_t, int64_t))    \
+    X(MatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", (flxi_lt_layout))                                      \
+    X(MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute", (flxi_lt_layout, int, const void *, size_t)) \
+    X(MatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", (flxi_lt_preference *))                          \
+    X(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", (flxi_lt_preference))                          \
+    X(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",                                      \
+      (flxi_lt_preference, int, const void *, size_t))                                                           \
+    X(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic",                                                  \
+      (flxi_lt_handle, flxi_lt_desc, flxi_lt_layout, flxi_lt_layout, flxi_lt_layout, flxi_lt_layout,             \
+       flxi_lt_preference, int, flxi_lt_heuristic *, int *))                                                     \
+    X(Matmul, "cublasLtMatmul",                                                                                  \
+      (flxi_lt_handle, flxi_lt_desc, const void *, const void *, flxi_lt_layout, const void *, flxi_lt_layout,   \
+       const void *, const void *, flxi_lt_layout, void *, flxi_lt_layout, const void *, void *, size_t,         \
        flxi_cu_stream))
 
 typedef struct {
@@ -176,11 +176,11 @@ const flxi_cublaslt *flxi_cuda_lt(flx_error *err);
 flx_code flxi_cuda_fail(const flxi_cuda *cu, const char *what, flxi_cu_result result, flx_error *err);
 
 /* Returns the error of a call of the driver that did not succeed. */
-#define FLXI_CU_TRY(cu, err, name, ...)                                 \
-    do {                                                                \
-        flxi_cu_result result_ = (cu)->name(__VA_ARGS__);               \
-        if (result_ != FLXI_CU_SUCCESS)                                 \
-            return flxi_cuda_fail((cu), "cu" #name, result_, (err));    \
+#define FLXI_CU_TRY(cu, err, name, ...)                              \
+    do {                                                             \
+        flxi_cu_result result_ = (cu)->name(__VA_ARGS__);            \
+        if (result_ != FLXI_CU_SUCCESS)                              \
+            return flxi_cuda_fail((cu), "cu" #name, result_, (err)); \
     } while (0)
 
 #endif

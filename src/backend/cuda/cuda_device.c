@@ -98,8 +98,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
         way->refused[way->num_refused++].why = why;
         return;
     }
-    *way = (flxi_node_way){
-        .code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, &table)};
+    *way = (flxi_node_way){.code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, &table)};
 }
 
 static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,

@@ -175,6 +175,9 @@ flx_code flxi_kernel_run_cuda(const flxi_kdispatch *d, flx_error *err)
 {
     dispatch r = {.d = d, .err = err};
     flxi_kcached *held;
+    if (d->options.subgroup_size != 32)
+        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "leave the size open, or run it with device cpu or ref",
+                              "a card has subgroups of 32 lanes, not of %u", d->options.subgroup_size);
     FLXI_TRY(flxi_card_of(d->kernel->ctx, &r.card, err));
     FLXI_TRY(get_compiled(r.card, d->kernel, &held, err));
     r.kernel = ((const compiled *)flxi_kcached_data(held))->kernel;

@@ -16,7 +16,7 @@
 static const struct {
     int32_t dtype;
     const char *type;
-} indices[] = {{FLX_I8, "signed char"}, {FLX_U8, "unsigned char"}, {FLX_I16, "short"}, {FLX_U16, "unsigned short"},
+} indices[] = {{FLX_I8, "signed char"}, {FLX_U8, "unsigned char"}, {FLX_I16, "short"},    {FLX_U16, "unsigned short"},
                {FLX_I32, "int"},        {FLX_U32, "unsigned"},     {FLX_I64, "long long"}};
 
 /* oob: 0 error, 1 zero, 2 clamp. -1: the position is dropped. */
@@ -73,7 +73,8 @@ static const char sum_body[] =
     "    const u64 row = (u64)blockIdx.x * 8u + threadIdx.x / 32u;\n    if (row >= rows)\n        return;\n"
     "    u64 low = 0, high = n;\n"
     "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (keys[middle] < row << 32)\n            low = middle + 1;\n        else\n            high = middle;\n    }\n"
+    "        if (keys[middle] < row << 32)\n            low = middle + 1;\n        else\n            high = middle;\n  "
+    "  }\n"
     "    u64 end = low;\n    while (end < n && keys[end] >> 32 == row)\n        end++;\n"
     "    for (u64 q = threadIdx.x % 32u; q < inner; q += 32u) {\n        A sum = ZERO;\n"
     "        for (u64 i = low; i < end; i++)\n"
@@ -226,8 +227,16 @@ static flx_code run_gather(const indexing *x)
     flxi_cuda_trouble *trouble = x->card->trouble;
     const flxi_device_node *node = x->node;
     int64_t extent = p->extent, count = p->count;
-    void *parameters[] = {(void *)(uintptr_t)&x->in[0], (void *)(uintptr_t)&x->in[1], (void *)(uintptr_t)&x->out,
-                          &words, &extent, &count, &all, &oob, &trouble, &node};
+    void *parameters[] = {(void *)(uintptr_t)&x->in[0],
+                          (void *)(uintptr_t)&x->in[1],
+                          (void *)(uintptr_t)&x->out,
+                          &words,
+                          &extent,
+                          &count,
+                          &all,
+                          &oob,
+                          &trouble,
+                          &node};
     FLXI_TRY(index_function(x, names[width], &f));
     return launch(x, f, (all + 255) / 256, 256, parameters);
 }
@@ -264,8 +273,8 @@ static flx_code run_scatter(const indexing *x, void *scratch)
     void *keys;
     uint64_t n = p->padded, rows = (uint64_t)p->extent, inner = (uint64_t)p->inner;
     FLXI_TRY(sort_keys(x, scratch, &keys));
-    FLXI_TRY(function_of(x->card, &x->card->sum_modules[p->dtype], flxi_cuda_sum_text, p->dtype, "sum_rows", &sum,
-                         x->err));
+    FLXI_TRY(
+        function_of(x->card, &x->card->sum_modules[p->dtype], flxi_cuda_sum_text, p->dtype, "sum_rows", &sum, x->err));
     void *parameters[] = {(void *)(uintptr_t)&x->in[0], &keys, (void *)(uintptr_t)&x->out, &n, &rows, &inner};
     return launch(x, sum, (rows + 7) / 8, 256, parameters);
 }

@@ -10,8 +10,8 @@ typedef struct {
     int64_t outer, extent, inner; /* of the table, or of the result of scatter_add: [outer, extent, inner] elements */
     int64_t count;                /* indices */
     int32_t index, dtype;
-    uint32_t size; /* bytes of an element */
-    uint32_t oob;  /* a flxi_oob */
+    uint32_t size;   /* bytes of an element */
+    uint32_t oob;    /* a flxi_oob */
     uint32_t padded; /* indices as they are sorted: a power of two, at least FLXI_CUDA_SORTED; 0: gather */
 } flxi_cuda_index_plan;
 

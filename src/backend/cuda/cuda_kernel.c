@@ -139,8 +139,7 @@ flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out,
     flxi_arena_init(&arena, mem);
     flxi_kentry *entries = flxi_new(&arena, flxi_kentry, q->num_kernels);
     division whole = {1, flxi_new(&arena, uint8_t, q->num_kernels)};
-    flx_code code =
-        entries && whole.text_of ? write_text(q, &whole, 0, entries, out, err) : flxi_oom(err, "text");
+    flx_code code = entries && whole.text_of ? write_text(q, &whole, 0, entries, out, err) : flxi_oom(err, "text");
     flxi_arena_free(&arena);
     return code;
 }

@@ -114,7 +114,8 @@ static bool choose(const flxi_cublaslt *lt, flxi_lt_handle handle, flxi_lt_plan 
     flxi_lt_heuristic found;
     int n = 0;
     uint64_t workspace = p->of.workspace;
-    bool ok = lt->MatmulPreferenceSetAttribute(preference, FLXI_LT_PREF_MAX_WORKSPACE, &workspace, sizeof workspace) == 0;
+    bool ok =
+        lt->MatmulPreferenceSetAttribute(preference, FLXI_LT_PREF_MAX_WORKSPACE, &workspace, sizeof workspace) == 0;
     for (int i = 0; i < 4; i++)
         ok &= lt->MatmulPreferenceSetAttribute(preference, FLXI_LT_PREF_MIN_ALIGNMENT_A + i, &p->of.alignment,
                                                sizeof p->of.alignment) == 0;
@@ -131,12 +132,11 @@ static void make_plan(const flxi_cublaslt *lt, flxi_lt_handle handle, flxi_lt_pl
 {
     const lt_type *t = type_of(p->of.dtype);
     flxi_lt_preference preference = NULL;
-    p->is_taken =
-        t && lt->MatmulDescCreate(&p->desc, t->compute, t->scale) == 0 &&
-        lt->MatmulDescSetAttribute(p->desc, FLXI_LT_DESC_TRANSA, &p->of.op[0], sizeof p->of.op[0]) == 0 &&
-        lt->MatmulDescSetAttribute(p->desc, FLXI_LT_DESC_TRANSB, &p->of.op[1], sizeof p->of.op[1]) == 0 &&
-        make_layouts(lt, p, t->data) && lt->MatmulPreferenceCreate(&preference) == 0 &&
-        choose(lt, handle, p, preference);
+    p->is_taken = t && lt->MatmulDescCreate(&p->desc, t->compute, t->scale) == 0 &&
+                  lt->MatmulDescSetAttribute(p->desc, FLXI_LT_DESC_TRANSA, &p->of.op[0], sizeof p->of.op[0]) == 0 &&
+                  lt->MatmulDescSetAttribute(p->desc, FLXI_LT_DESC_TRANSB, &p->of.op[1], sizeof p->of.op[1]) == 0 &&
+                  make_layouts(lt, p, t->data) && lt->MatmulPreferenceCreate(&preference) == 0 &&
+                  choose(lt, handle, p, preference);
     if (preference)
         lt->MatmulPreferenceDestroy(preference);
 }

@@ -51,8 +51,13 @@ static const struct {
     const char *name;
     stage_fn write; /* NULL: shown in a way of its own */
 } stages[] = {
-    {"hir", write_file}, {"mir", write_mir},   {"lir", write_lir}, {"c", write_c},
-    {"cuda", write_cuda}, {"report", NULL}, {0},
+    {"hir", write_file},
+    {"mir", write_mir},
+    {"lir", write_lir},
+    {"c", write_c},
+    {"cuda", write_cuda},
+    {"report", NULL},
+    {0},
 };
 
 static int show_text(const model *m, const args *a, const char *stage, stage_fn write, const flx_compile_options *o)
@@ -292,7 +297,7 @@ const command command_show = {
              "  lir     steps in order, each a kernel, a route, a loop or one op by the reference evaluator, and\n"
              "          where in memory it reads and writes\n"
              "  c       the C text of the kernels\n"
-             "  cuda    needs the device cuda\n"
+             "  cuda    CUDA C that the kernels become for a card, which need not be there\n"
              "  report  like lir, with the ops that each step computes and why no better way was taken\n"
              "All but hir and mir need the extents of all symbolic dimensions.\n"
              "\n"

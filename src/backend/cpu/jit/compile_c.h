@@ -8,8 +8,8 @@
 #define FLXI_COMPILE_C_H
 
 #include "backend/cpu/jit/c_compiler.h"
-#include "backend/object_cache.h"
 #include "backend/cpu/jit/shared_object.h"
+#include "backend/object_cache.h"
 
 typedef struct {
     flxi_cache_options cache;

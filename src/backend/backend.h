@@ -277,8 +277,8 @@ struct flxi_device {
     bool uses_host_memory;
     flx_code (*allocate)(flx_context *ctx, size_t nbytes, flxi_device_memory *out, flx_error *err);
     void (*release)(flx_context *ctx, flxi_device_memory *m); /* zeroes are fine */
-    /* It returns when the bytes have arrived in the host's memory, or have been taken from there: they arrive before the
-       next step. */
+    /* It returns when the bytes have arrived in the host's memory, or have been taken from there: then they arrive
+       before the next step. */
     flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
 
     /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step has ended when
@@ -294,8 +294,8 @@ struct flxi_device {
     flx_code (*run_loop)(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
                          int64_t length);
     /* Steps that are noted and run again as one. note() gives a queue whose steps are noted instead of run, with their
-       addresses; copies to and from the host are not among them. end_note() closes that queue in any case, and gives the
-       sequence unless `out` is NULL. They have run before, so nothing has to be prepared. NULL: never. */
+       addresses; copies to and from the host are not among them. end_note() closes that queue in any case, and gives
+       the sequence unless `out` is NULL. They have run before, so nothing has to be prepared. NULL: never. */
     flx_code (*note)(const flxi_device_run *r, flxi_queue **out);
     flx_code (*end_note)(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out);
     flx_code (*run_sequence)(const flxi_device_run *r, flxi_sequence *s);

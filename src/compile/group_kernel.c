@@ -10,8 +10,8 @@
               elements to sums in memory;
      serial   all other folds: an invocation for each row, which walks along the row.
 
-   A device may want other forms (flxi_kernel_form): workgroups along one axis; several elements for each invocation of a
-   map; a subgroup for each of several rows; and for long rows, and for those that are not contiguous, several
+   A device may want other forms (flxi_kernel_form): workgroups along one axis; several elements for each invocation of
+   a map; a subgroup for each of several rows; and for long rows, and for those that are not contiguous, several
    invocations that fold through memory of the workgroup.
 
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
@@ -57,7 +57,7 @@ typedef struct {
     uint32_t lanes;             /* of a row; 0: an invocation has rows of its own */
     uint32_t rows;              /* of a workgroup, at the same time */
     bool is_across;             /* neighbouring invocations have neighbouring rows; their lanes are the second axis */
-    uint32_t place;             /* … and this is their place in the workgroup: an expression */
+    uint32_t column_id;         /* … and this is their number in the workgroup: an expression */
     const flx_kernel *declared; /* the same kernel before: its buffers come first, in their order; or NULL */
     flxi_group_kernel *out;
     flx_type anchor, row_anchor; /* the shapes that the indices below are of */
@@ -382,18 +382,18 @@ static void index_neighbours(writer *w, uint32_t number, uint32_t times, flxi_ki
     flxi_kindex first = {0};
     int last = w->anchor.rank - 1;
     bool in_line = w->group->needs_axes && last >= 0 && w->anchor.dims[last] % times == 0;
-    uint32_t place = 0;
+    uint32_t offset = 0;
     if (in_line) {
         int64_t vectors = w->anchor.dims[last] / times;
         unfold(w, &w->anchor, 0, last, flxi_ku_div(&e, number, vectors), &first);
-        place = flxi_ku_mul(&e, flxi_ku_mod(&e, number, vectors), times);
+        offset = flxi_ku_mul(&e, flxi_ku_mod(&e, number, vectors), times);
     }
     for (uint32_t j = 0; j < times; j++) {
         at[j] = first;
         at[j].flat = flxi_ku_add(&e, flxi_ku_mul(&e, number, times), u32(w, j));
         at[j].flat = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), at[j].flat));
         if (in_line)
-            at[j].dim[last] = flxi_ku_add(&e, place, u32(w, j));
+            at[j].dim[last] = flxi_ku_add(&e, offset, u32(w, j));
     }
 }
 
@@ -765,13 +765,13 @@ static flxi_kval fold_across(writer *w, const running_fold *f, flxi_kval x, uint
 {
     flxi_express e = emitter(w);
     uint32_t re = shared_buffer(w, x.re, w->lanes * ACROSS), im = x.im ? shared_buffer(w, x.im, w->lanes * ACROSS) : 0;
-    uint32_t own = flxi_ku_add(&e, flxi_ku_mul(&e, lane, ACROSS), w->place);
+    uint32_t own = flxi_ku_add(&e, flxi_ku_mul(&e, lane, ACROSS), w->column_id);
     flxi_kb_store(w->k, re, own, x.re);
     if (im)
         flxi_kb_store(w->k, im, own, x.im);
     flxi_kb_barrier(w->k, FLX_KERNEL_ACQ_REL);
     for (uint32_t i = 0; i < w->lanes; i++) {
-        uint32_t at = flxi_ku_add(&e, w->place, u32(w, (int64_t)i * ACROSS));
+        uint32_t at = flxi_ku_add(&e, w->column_id, u32(w, (int64_t)i * ACROSS));
         flxi_kval part = named(w, (flxi_kval){flxi_kb_load(w->k, re, at), im ? flxi_kb_load(w->k, im, at) : 0});
         x = i == 0 ? part : named(w, flxi_express_join(w->g, w->k, f->node, x, part));
     }
@@ -983,12 +983,12 @@ static void write_across(writer *w)
     const flxi_space *s = &w->group->space;
     row_frame r = find_frame(w);
     int64_t rows = flxi_space_rows(s);
-    w->place = bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
+    w->column_id = bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
     r.lane = bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 1);
     uint32_t group = bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 0);
     w->out->grid[0] = blocks(rows, ACROSS);
     open_guarded(w, group, w->out->grid[0]); /* always true; it bounds the indices */
-    uint32_t i = flxi_ku_add(&e, flxi_ku_mul(&e, group, ACROSS), w->place);
+    uint32_t i = flxi_ku_add(&e, flxi_ku_mul(&e, group, ACROSS), w->column_id);
     if (rows % ACROSS)
         i = flxi_kb_binary(w->k, KBIN_min, i, u32(w, rows - 1));
     i = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), i));

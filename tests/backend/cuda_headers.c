@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_headers.c: what cuda_api.h declares is what CUDA's headers declare. Where these are installed, a C compiler reads
-   both: numbers, sizes and offsets must be equal, and libraries must have every function. */
+/* cuda_headers.c: what cuda_api.h declares is what CUDA's headers declare. Where these are installed, a C compiler
+   reads both: numbers, sizes and offsets must be equal. Libraries that are there have every function. */
 #include "backend/cuda/cuda_api.h"
 #include "test.h"
 

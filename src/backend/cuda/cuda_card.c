@@ -26,8 +26,8 @@ static flx_code open_card(flxi_card *c, flx_error *err)
     FLXI_CU_TRY(c->cu, err, PrimaryCtxRetain, &c->context, c->device);
     FLXI_CU_TRY(c->cu, err, CtxSetCurrent, c->context);
     FLXI_CU_TRY(c->cu, err, StreamCreate, &c->stream, FLXI_CU_STREAM_NON_BLOCKING);
-    FLXI_CU_TRY(c->cu, err, MemHostAlloc, (void **)&c->trouble, sizeof *c->trouble, FLXI_CU_HOST_MAPPED);
-    memset(c->trouble, 0, sizeof *c->trouble);
+    FLXI_CU_TRY(c->cu, err, MemHostAlloc, (void **)&c->finding, sizeof *c->finding, FLXI_CU_HOST_MAPPED);
+    memset(c->finding, 0, sizeof *c->finding);
     return FLX_OK;
 }
 
@@ -65,8 +65,8 @@ static void free_card(void *data)
             if (modules[k])
                 c->cu->ModuleUnload(modules[k]);
     }
-    if (c->trouble)
-        c->cu->MemFreeHost(c->trouble);
+    if (c->finding)
+        c->cu->MemFreeHost(c->finding);
     if (c->stream)
         c->cu->StreamDestroy(c->stream);
     if (c->context)

@@ -23,7 +23,7 @@ typedef struct {
     uint32_t reserved;
     int64_t value, extent;        /* an index, and the extent of its axis */
     const flxi_device_node *node; /* that has it */
-} flxi_cuda_trouble;
+} flxi_cuda_finding;
 
 typedef struct {
     const flxi_allocator *mem;
@@ -39,7 +39,7 @@ typedef struct {
     flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
     flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
     flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */
-    flxi_cuda_trouble *trouble;
+    flxi_cuda_finding *finding;
     atomic_int active; /* runs */
     bool is_ready;
     flx_error why_not; /* if it is not */

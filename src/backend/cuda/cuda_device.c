@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue is
-   a stream. What the card does not compute itself, the host does, on copies. */
+/* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue
+   is a stream. What the card does not compute itself, the host does, on copies. */
 #include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
-/* `flx devices` tells what exactly is missing. */
+/* `flx devices` shows what exactly is missing. */
 static const char *why_missing(void)
 {
     return flxi_cuda_driver(NULL) ? NULL : "there is no NVIDIA card with a driver for CUDA 12 or later here";
@@ -159,11 +159,11 @@ static void end(const flxi_device_run *r)
 {
     flxi_card *card;
     if (flxi_card_of(r->ctx, &card, NULL) == FLX_OK && atomic_fetch_sub(&card->active, 1) == 1)
-        card->trouble->is_set = 0;
+        card->finding->is_set = 0;
 }
 
 /* In the words of the definition. */
-static flx_code fail_index(const flxi_cuda_trouble *t, flx_error *err)
+static flx_code fail_index(const flxi_cuda_finding *t, flx_error *err)
 {
     const flxi_device_node *n = t->node;
     return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, FLX_I64, &t->value, 0, t->extent, err);
@@ -174,7 +174,7 @@ static flx_code finish(const flxi_device_run *r)
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
     FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, flxi_card_stream(card, r));
-    return *(volatile uint32_t *)&card->trouble->is_set ? fail_index(card->trouble, r->err) : FLX_OK;
+    return *(volatile uint32_t *)&card->finding->is_set ? fail_index(card->finding, r->err) : FLX_OK;
 }
 
 /* ---- Sequences: graphs of the driver ---- */

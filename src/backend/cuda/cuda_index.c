@@ -22,8 +22,8 @@ static const struct {
 /* oob: 0 error, 1 zero, 2 clamp. -1: the position is dropped. */
 static const char index_body[] =
     "typedef unsigned long long u64;\n"
-    "struct trouble {\n    unsigned is_set, reserved;\n    long long value, extent;\n    u64 node;\n};\n"
-    "static __device__ long long resolve(I index, long long extent, unsigned oob, trouble *t, u64 node)\n"
+    "struct finding {\n    unsigned is_set, reserved;\n    long long value, extent;\n    u64 node;\n};\n"
+    "static __device__ long long resolve(I index, long long extent, unsigned oob, finding *t, u64 node)\n"
     "{\n    const long long k = (long long)index;\n"
     "    if (k >= 0 && k < extent)\n        return k;\n"
     "    if (oob == 2 && extent > 0)\n        return k < 0 ? 0 : extent - 1;\n"
@@ -31,19 +31,19 @@ static const char index_body[] =
     "        t->value = k;\n        t->extent = extent;\n        t->node = node;\n    }\n"
     "    return -1;\n}\n"
     "template <class W> static __device__ void move(const W *x, const I *idx, W *y, u64 words, long long extent,\n"
-    "    long long count, u64 all, unsigned oob, trouble *t, u64 node)\n{\n"
+    "    long long count, u64 all, unsigned oob, finding *t, u64 node)\n{\n"
     "    const u64 at = (u64)blockIdx.x * 256u + threadIdx.x;\n    if (at >= all)\n        return;\n"
     "    const u64 row = at / words, place = at - row * words;\n"
     "    const long long o = (long long)(row / count), i = (long long)(row - (u64)o * count);\n"
     "    const long long k = resolve(idx[i], extent, oob, t, node);\n"
     "    W none = {};\n    y[at] = k < 0 ? none : x[(u64)(o * extent + k) * words + place];\n}\n"
     "#define GATHER(name, W) extern \"C\" __global__ void __launch_bounds__(256) name(const W *x, const I *idx, W *y, "
-    "u64 words, long long extent, long long count, u64 all, unsigned oob, trouble *t, u64 node) { "
+    "u64 words, long long extent, long long count, u64 all, unsigned oob, finding *t, u64 node) { "
     "move<W>(x, idx, y, words, extent, count, all, oob, t, node); }\n"
     "GATHER(gather_1, unsigned char)\nGATHER(gather_2, unsigned short)\nGATHER(gather_4, unsigned)\n"
     "GATHER(gather_8, u64)\nGATHER(gather_16, uint4)\n"
     "extern \"C\" __global__ void __launch_bounds__(512) sort_keys(const I *idx, u64 *keys, long long count, "
-    "long long extent, unsigned oob, trouble *t, u64 node)\n{\n"
+    "long long extent, unsigned oob, finding *t, u64 node)\n{\n"
     "    __shared__ u64 s[1024];\n"
     "    for (unsigned j = threadIdx.x; j < 1024u; j += 512u) {\n"
     "        const long long i = (long long)blockIdx.x * 1024 + j;\n"
@@ -224,7 +224,7 @@ static flx_code run_gather(const indexing *x)
     words = bytes >> width;
     uint64_t all = (uint64_t)p->outer * (uint64_t)p->count * words;
     uint32_t oob = p->oob;
-    flxi_cuda_trouble *trouble = x->card->trouble;
+    flxi_cuda_finding *finding = x->card->finding;
     const flxi_device_node *node = x->node;
     int64_t extent = p->extent, count = p->count;
     void *parameters[] = {(void *)(uintptr_t)&x->in[0],
@@ -235,7 +235,7 @@ static flx_code run_gather(const indexing *x)
                           &count,
                           &all,
                           &oob,
-                          &trouble,
+                          &finding,
                           &node};
     FLXI_TRY(index_function(x, names[width], &f));
     return launch(x, f, (all + 255) / 256, 256, parameters);
@@ -249,9 +249,9 @@ static flx_code sort_keys(const indexing *x, void *scratch, void **sorted)
     void *from = scratch, *to = (uint64_t *)scratch + p->padded;
     uint32_t oob = p->oob;
     int64_t extent = p->extent, count = p->count;
-    flxi_cuda_trouble *trouble = x->card->trouble;
+    flxi_cuda_finding *finding = x->card->finding;
     const flxi_device_node *node = x->node;
-    void *parameters[] = {(void *)(uintptr_t)&x->in[1], &from, &count, &extent, &oob, &trouble, &node};
+    void *parameters[] = {(void *)(uintptr_t)&x->in[1], &from, &count, &extent, &oob, &finding, &node};
     FLXI_TRY(index_function(x, "sort_keys", &sort));
     FLXI_TRY(index_function(x, "merge_keys", &merge));
     FLXI_TRY(launch(x, sort, p->padded / FLXI_CUDA_SORTED, 512, parameters));

@@ -171,7 +171,7 @@ static void log_cache(const flxi_compile_request *q, const flxi_cuda_compile_sta
     }
 }
 
-/* Emitted text for people: a failure to write it is none of compiling. */
+/* Emitted text for people: compiling does not fail if it cannot be written. */
 static void dump(const char *dir, size_t i, const flxi_strbuf *text)
 {
     char path[600];

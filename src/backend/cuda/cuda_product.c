@@ -106,7 +106,7 @@ const char *flxi_cuda_refuse_product(const flxi_device_node *n)
     return NULL;
 }
 
-/* More is not faster, and less costs up to a tenth of large products. */
+/* More is not faster, and with less large products take up to 10% longer. */
 static size_t workspace_of(const flxi_cuda_product *p)
 {
     double work = (double)p->m * p->n * p->k * p->batches;

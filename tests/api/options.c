@@ -968,7 +968,7 @@ static void declared_function(const char *text, const char *at, char *name, size
 
 static void check_uses(const char *text, const char *type)
 {
-    char pattern[100], function[100];
+    char pattern[120], function[100];
     snprintf(pattern, sizeof pattern, "const %s *", type);
     for (const char *at = text; (at = strstr(at, pattern)); at++) {
         if (strncmp(at + strlen(pattern), "attention; ", 11) == 0)

@@ -84,9 +84,19 @@ static contraction of_dot(const flxi_device_node *n)
     return c;
 }
 
+/* A batch axis along which the second operand does not move is more lines, where these follow each other. */
 static contraction contraction_of(const flxi_device_node *n)
 {
-    return n->op == OP_matmul ? of_matmul(n) : of_dot(n);
+    contraction c = n->op == OP_matmul ? of_matmul(n) : of_dot(n);
+    while (c.batch.n > 0 && c.lines.n == 1) {
+        const axis *outer = &c.batch.at[c.batch.n - 1];
+        axis *line = &c.lines.at[0];
+        if (outer->b != 0 || outer->a != line->a * line->count || outer->y != line->y * line->count)
+            break;
+        line->count *= outer->count;
+        c.batch.n--;
+    }
+    return c;
 }
 
 /* ---- Text ---- */

@@ -309,6 +309,8 @@ static flx_code finish(flxi_sa_model *s, flx_buffer *source, flx_buffer *header,
 
 static flx_code check_options(const flx_build_options *o, flx_error *err)
 {
+    if (o->flags & ~(uint32_t)(FLX_BUILD_GRAD | FLX_BUILD_TABLES))
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: unknown flags 0x%x", (unsigned)o->flags);
     if (o->params < FLX_BUILD_CALLER || o->params > FLX_BUILD_FILE)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %d is no way to get parameters", o->params);
     if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)

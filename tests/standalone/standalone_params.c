@@ -154,3 +154,20 @@ TEST(standalone_params_to_embed_must_have_values)
     CHECK(flx_build_c(s.g, &o, &source, NULL, NULL, &err) == FLX_E_MISSING_INPUT);
     subject_close(&s);
 }
+
+TEST(standalone_options_that_do_not_exist_are_refused)
+{
+    subject s = subject_open();
+    static const flx_build_options wrong[] = {
+        {.struct_size = sizeof *wrong, .flags = 64},
+        {.struct_size = sizeof *wrong, .params = 3},
+        {.struct_size = sizeof *wrong, .vector_bytes = 24},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        flx_error err = {0};
+        flx_buffer source;
+        CHECK(flx_build_c(s.g, &wrong[i], &source, NULL, NULL, &err) == FLX_E_USAGE && !source.data);
+    }
+    CHECK(flx_build_c(s.g, NULL, NULL, NULL, NULL, NULL) == FLX_E_USAGE);
+    subject_close(&s);
+}

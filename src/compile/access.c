@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access.c: the rule of an op is run on an index made of variables, one for the position and one for each axis. Where
+/* access.c: the rule of an op is run on an unknown index, one for the position and one for each axis. Where
    it asks for an operand, the index it asks with is classified: the position itself, a part of the axes in order, or
    something else. No table of ops is needed, and what is found cannot disagree with what is emitted later. */
 #include "compile/access.h"
@@ -103,12 +103,18 @@ static flxi_kval ask(flxi_express *e, uint32_t operand, const flxi_kindex *at)
     return p->given = unknown(e, t->dtype);
 }
 
+/* An index that is not a variable, as those of kernels may be: a rule that holds it in one asks for another index. */
+static uint32_t unknown_index(probe *p, const char *name)
+{
+    uint32_t x = flxi_kb_var(p->k, flxi_kb_let(p->k, name, flxi_kb_u32(p->k, 0)));
+    return flxi_kb_binary(p->k, KBIN_add, x, x);
+}
+
 static void name_index(probe *p)
 {
-    uint32_t zero = flxi_kb_u32(p->k, 0);
-    p->asked.flat = flxi_kb_var(p->k, flxi_kb_let(p->k, "flat", zero));
+    p->asked.flat = unknown_index(p, "flat");
     for (int k = 0; k < p->type->rank; k++)
-        p->asked.dim[k] = flxi_kb_var(p->k, flxi_kb_let(p->k, "axis", zero));
+        p->asked.dim[k] = unknown_index(p, "axis");
 }
 
 flx_code flxi_find_accesses(const flx_graph *g, const uint8_t *kind, uint32_t i, uint32_t result, flxi_arena *out,

@@ -97,6 +97,16 @@ TEST(compiled_sums_of_columns_join_the_rows)
     check_cases(cases, sizeof cases / sizeof *cases);
 }
 
+/* The window has the whole extent of the last two axes, so the sum is needed where it is. */
+TEST(compiled_updates_read_a_sum_at_its_own_row)
+{
+    static const shape_case cases[] = {{"graph f(x: f32[3, 3, 2], z: f32[3, 3, 2], i: i32[]) {\n"
+                                        "  s = neg(reduce_sum(x, axes=[0], keep_dims=true))\n"
+                                        "  return add(dynamic_update_slice(z, s, 0, 1, i), x)\n}",
+                                        1}};
+    check_cases(cases, 1);
+}
+
 TEST(compiled_small_products_join_their_surroundings)
 {
     static const shape_case cases[] = {

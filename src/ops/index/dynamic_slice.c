@@ -343,9 +343,9 @@ static flxi_kval pull_dynamic_update_slice(flxi_express *e, uint32_t result, con
         return x;
     /* Each axis is guarded by its own condition: all but the last one are then the same for a whole vector. */
     for (int k = 0; k < u->rank; k++) {
-        in.dim[k] = flxi_khold(e, flxi_ku_sub(e, in.dim[k], window_start(e, 2, k, u))); /* wraps before the window */
         if (u->dims[k] == e->in[0]->dims[k])
             continue;
+        in.dim[k] = flxi_khold(e, flxi_ku_sub(e, in.dim[k], window_start(e, 2, k, u))); /* wraps before the window */
         uint32_t is_in = flxi_khold(e, flxi_k2(e, KBIN_lt, in.dim[k], flxi_ku(e, u->dims[k])));
         in.dim[k] = flxi_ku_guarded(e, is_in, in.dim[k]);
         inside = flxi_k2(e, KBIN_logical_and, inside, is_in);

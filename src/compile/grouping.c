@@ -138,22 +138,50 @@ static flx_code find_accesses(maker *m, uint32_t i, uint32_t result, flxi_access
     return code;
 }
 
-/* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
-   computed. */
-static flx_code settle_view(maker *m, uint32_t value)
+/* The memory that a view is under another shape; 0: none. */
+static flx_code find_alias(maker *m, uint32_t value, uint32_t *alias)
 {
-    flxi_grouping *f = m->f;
     uint32_t i = flxi_value_at(m->g, value)->node;
     const flxi_node *n = flxi_node_at(m->g, i);
-    if (f->kind[i] != NODE_VIEW || f->alias_of[value])
-        return FLX_OK;
     flxi_accesses a;
     FLXI_TRY(find_accesses(m, i, value - n->first, &a));
     const flx_type *t = flxi_type_at(m->g, value);
     bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
                    flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
-    if (is_same)
-        f->alias_of[value] = a.at[0].value;
+    *alias = is_same ? a.at[0].value : 0;
+    return FLX_OK;
+}
+
+/* A view of a view in the same order, such as the blocks of a tile as one axis: it is the memory of the inner one,
+   which is computed along its own axes, without dividing an index. */
+static flx_code find_inner(maker *m, uint32_t value, uint32_t *alias)
+{
+    const flxi_node *n = flxi_node_at(m->g, flxi_value_at(m->g, value)->node);
+    uint32_t inner = n->nin == 1 ? n->in[0] : 0, j = inner ? flxi_value_at(m->g, inner)->node : 0;
+    if (!inner || m->f->kind[j] != NODE_VIEW || m->f->alias_of[inner] || m->o->keep_apart)
+        return FLX_OK;
+    m->f->kind[j] = NODE_POINTWISE;
+    flx_code code = find_alias(m, value, alias);
+    if (code != FLX_OK || *alias != inner) {
+        m->f->kind[j] = NODE_VIEW;
+        *alias = 0;
+    }
+    return code;
+}
+
+/* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
+   computed. */
+static flx_code settle_view(maker *m, uint32_t value)
+{
+    flxi_grouping *f = m->f;
+    uint32_t i = flxi_value_at(m->g, value)->node, alias;
+    if (f->kind[i] != NODE_VIEW || f->alias_of[value])
+        return FLX_OK;
+    FLXI_TRY(find_alias(m, value, &alias));
+    if (!alias)
+        FLXI_TRY(find_inner(m, value, &alias));
+    if (alias)
+        f->alias_of[value] = alias;
     else
         f->kind[i] = NODE_POINTWISE;
     return FLX_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm by their routes, judged by what they promise: products that give
-   the matrix back, orthonormal vectors, order and signs; for all extents up to 70 and some larger ones, and matrices
-   that are ill-conditioned, of missing rank, zero, huge, tiny or not finite. */
+/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm by their routes, judged by what they promise: products that
+   give the matrix back, orthonormal vectors, order and signs; for all extents up to 70 and some larger ones, and
+   matrices that are ill-conditioned, of missing rank, zero, huge, tiny or not finite. */
 #include "backend/cpu/linalg/row_kernels.h"
 #include "node_case.h"
 #include "ops/opcode.h"

@@ -325,8 +325,10 @@ static flxi_kval pull_diag(flxi_express *e, uint32_t result, const flxi_kindex *
         in.dim[x->rank - 1] = flxi_ku_add(e, i, flxi_ku(e, right));
         return flxi_operand_at(e, 0, &in);
     }
+    /* Of the row alone, so that all lanes read the same element. */
     uint32_t hit = flxi_khold(e, beside(e, KBIN_eq, in.dim[0], in.dim[1], k));
-    flxi_kindex from = {.flat = flxi_ku_guarded(e, hit, k < 0 ? in.dim[1] : in.dim[0])};
+    uint32_t i = flxi_ku_sub(e, in.dim[0], flxi_ku(e, down));
+    flxi_kindex from = {.flat = k ? flxi_ku_guarded(e, flxi_k2(e, KBIN_lt, i, flxi_ku(e, x->dims[0])), i) : i};
     return flxi_khold_value(e, flxi_kchoose(e, hit, flxi_operand_at(e, 0, &from), flxi_kzero(e, x->dtype)));
 }
 

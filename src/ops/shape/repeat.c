@@ -110,21 +110,10 @@ static void decompose_tile(flxi_site *s, flx_val *y)
     y[0] = flxi_reshape_like(s, y[0], &now);
 }
 
-static flxi_kval pull_tile(flxi_express *e, uint32_t result, const flxi_kindex *at)
-{
-    (void)result;
-    flxi_kindex in = flxi_at_axes(e, at);
-    const flx_type *x = e->in[0];
-    for (int k = 0; k < x->rank; k++)
-        if (x->dims[k] != e->out[0]->dims[k] && x->dims[k] > 0)
-            in.dim[k] = flxi_ku_mod(e, in.dim[k], x->dims[k]);
-    return flxi_operand_at(e, 0, &in);
-}
-
+/* No pull: the remainder of an index is read element by element, while the blocks of the decomposition are rows. */
 const flxi_rules flxi_rules_tile = {
     .infer = infer_tile,
     .eval = eval_tile,
-    .pull = pull_tile,
     .vjp = vjp_tile,
     .batch = batch_tile,
     .decompose = decompose_tile,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm of real matrices by dense_work.h, in f64: elements are widened
-   when they are loaded and rounded once when they are stored, as in the definitions. polar and lstsq consist of
+/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm of real matrices by dense_work.h, in f64: elements are
+   widened when they are loaded and rounded once when they are stored, as in the definitions. polar and lstsq consist of
    these.
 
    Matrices are scaled by a power of two, so that squares neither overflow nor underflow. As long as there are fewer

@@ -47,6 +47,13 @@ PyObject *array_of_val(PyObject *graph, flx_val v, int weak)
     return (PyObject *)a;
 }
 
+static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)type, (void)args, (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "arrays are made by fluxion.array() and fluxion.asarray()");
+    return NULL;
+}
+
 static void array_dealloc(array_object *a)
 {
     flx_tensor_release(a->tensor);
@@ -544,6 +551,7 @@ static PyMethodDef array_methods[] = {
 };
 
 static PyType_Slot array_slots[] = {
+    {Py_tp_new, array_new},
     {Py_tp_dealloc, array_dealloc},
     {Py_tp_getset, array_getters},
     {Py_tp_methods, array_methods},

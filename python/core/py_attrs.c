@@ -144,7 +144,9 @@ static int read_reals(attr_list *list, PyObject *value, flx_attr *a)
 static int type_of_pair(PyObject *value, flx_type *out)
 {
     PyObject *dtype, *shape;
-    return PyArg_ParseTuple(value, "OO", &dtype, &shape) ? type_from(dtype, shape, out) : -1;
+    if (need_tuple(value, "a type") < 0 || !PyArg_ParseTuple(value, "OO", &dtype, &shape))
+        return -1;
+    return type_from(dtype, shape, out);
 }
 
 static int read_type(attr_list *list, PyObject *value, flx_attr *a)
@@ -244,7 +246,7 @@ static int read_item(attr_list *list, PyObject *item, flx_attr *a)
 {
     const char *key, *kind;
     PyObject *value;
-    if (!PyArg_ParseTuple(item, "ssO", &key, &kind, &value))
+    if (need_tuple(item, "an attribute") < 0 || !PyArg_ParseTuple(item, "ssO", &key, &kind, &value))
         return -1;
     memset(a, 0, sizeof *a);
     a->key = key;

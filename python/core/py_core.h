@@ -123,6 +123,8 @@ extern PyObject *tree_leaf; /* the structure of a leaf */
 int make_jit_type(PyObject *module);
 int make_train_types(PyObject *module);
 
+/* 0 if `o` is a tuple, which PyArg_ParseTuple() requires; -1 with an exception that names it. */
+int need_tuple(PyObject *o, const char *what);
 /* Frees the memory of an object whose members are gone, and gives up its type. */
 void free_object(PyObject *o);
 /* A type of the module, added to it under its short name. NULL with an exception. */

@@ -153,7 +153,8 @@ static PyObject *export_capsule(flx_tensor *t, int versioned)
 static int on_this_device(PyObject *device)
 {
     int type = device_cpu, id = 0;
-    if (device && device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id))
+    if (device && device != Py_None &&
+        (need_tuple(device, "dl_device") < 0 || !PyArg_ParseTuple(device, "ii", &type, &id)))
         return -1;
     if (type != device_cpu) {
         PyErr_SetString(PyExc_BufferError, "arrays are in the memory of the host");
@@ -178,7 +179,8 @@ static PyObject *array_dlpack(array_object *a, PyObject *args, PyObject *kwargs)
         on_this_device(device) < 0)
         return NULL;
     int major = 0, minor = 0;
-    if (version && version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
+    if (version && version != Py_None &&
+        (need_tuple(version, "max_version") < 0 || !PyArg_ParseTuple(version, "ii", &major, &minor)))
         return NULL;
     if (!a->tensor) {
         PyErr_SetString(PyExc_BufferError, "an array of a traced function has no memory yet");

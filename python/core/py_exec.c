@@ -287,7 +287,7 @@ static PyType_Slot exec_slots[] = {
 static PyType_Spec exec_spec = {
     .name = "fluxion._core.Exec",
     .basicsize = sizeof(exec_object),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = exec_slots,
 };
 

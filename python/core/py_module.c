@@ -184,6 +184,14 @@ static PyObject *core_setup(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+int need_tuple(PyObject *o, const char *what)
+{
+    if (PyTuple_Check(o))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple, got %R", what, o);
+    return -1;
+}
+
 void free_object(PyObject *o)
 {
     PyTypeObject *type = Py_TYPE(o);

@@ -76,7 +76,8 @@ static PyObject *flatten_registered(PyObject *tree, PyObject *rules, PyObject *l
 {
     PyObject *parts = PyObject_CallFunctionObjArgs(PyTuple_GetItem(rules, 0), tree, NULL);
     PyObject *children, *facts, *s = NULL;
-    if (parts && PyArg_ParseTuple(parts, "OO", &children, &facts)) {
+    if (parts && need_tuple(parts, "what a class is flattened to") == 0 &&
+        PyArg_ParseTuple(parts, "OO", &children, &facts)) {
         PyObject *list = PySequence_Tuple(children);
         Py_ssize_t n = list ? PyTuple_Size(list) : 0;
         s = list ? new_structure((PyObject *)Py_TYPE(tree), facts, n) : NULL;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexing in the manner of NumPy: slices, integers, None, ..., arrays of integers and masks; and updates at an index.
 
-Slices and integers become ops on shapes. Arrays of integers become one gather: the indexed axes are brought together and
-their indices combined. An index out of range fails when it runs. A mask decides the shape of the result, so it needs a
-value; a traced function uses where() instead. An update finds the positions by indexing the numbers of all elements, and
-scatters to them, so that everything that can be read can be updated."""
+Slices and integers become ops on shapes. Arrays of integers become one gather: the indexed axes are brought together,
+and their indices combined. An index out of range fails when it runs. A mask decides the shape of the result, so it
+needs a value; a traced function uses where() instead. An update finds the positions by indexing the numbers of all
+elements, and scatters to them, so that everything that can be read can be updated."""
 
 import math
 
@@ -15,10 +15,6 @@ from .tracing import apply
 def _xp():
     from . import xp
     return xp
-
-
-def _is_index_array(i):
-    return not isinstance(i, (int, slice, type(None), type(Ellipsis))) or isinstance(i, bool)
 
 
 def _normal(x, index):
@@ -37,7 +33,7 @@ def _normal(x, index):
         else:
             out.append(a)
     used = sum(i is not None and i is not Ellipsis for i in out)
-    if out.count(Ellipsis) > 1 if not any(_is_index_array(i) for i in out) else sum(i is Ellipsis for i in out) > 1:
+    if sum(i is Ellipsis for i in out) > 1:
         raise IndexError("an index can only have a single ellipsis")
     if used > x.ndim:
         raise IndexError(f"too many indices: the array has {x.ndim} axes, but {used} were indexed")

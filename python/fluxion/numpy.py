@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's names: those of fluxion.xp, and others that programs use. `import fluxion.numpy as np` serves most of them."""
+"""NumPy's names: those of fluxion.xp, and others that programs use: import fluxion.numpy as np."""
 
 from . import xp
 from .xp import *  # noqa: F401, F403

@@ -12,7 +12,7 @@ _made = {}
 
 
 class Operand:
-    """An operand of a row: its name, its role (index, pred, key, int, any), and whether it may be absent or repeated."""
+    """An operand of a row: its name, its role (index, pred, key ...), whether it may be absent or repeated."""
 
     __slots__ = ("name", "role", "is_optional", "is_repeated")
 

@@ -114,6 +114,36 @@ def test_numbers_and_lists():
         fx.array(300, fx.int8)
 
 
+def test_wrong_calls_of_the_core_are_errors():
+    core = fx._core
+    a, g = fx.array([1.0, 2.0]), core.Graph("g")
+    h = core.Graph("h")
+    other = h.input("x", fx.float32, (2,))
+    compiled_graph = core.Graph("k")
+    compiled_graph.output(compiled_graph.input("x", fx.float32, (2,)), None)
+    compiled = core.compile(compiled_graph)
+    calls = [fx.Array, lambda: object.__new__(fx.Array), core.Exec, core.Graph, lambda: core.Graph(1), core.Trainer,
+             lambda: g.op("add", (other, other), ()), lambda: g.op("add", (a, a), ()),
+             lambda: g.op("add", (1,), ()),
+             lambda: g.op("none", (), ()), lambda: g.op("add", (), (1,)),
+             lambda: h.op("neg", (other,), (("a", "b", 1),)),
+             lambda: g.input("x", 3, ()), lambda: g.input("x", fx.float32, (1,) * 17), lambda: g.output(1, None),
+             lambda: g.value(99), lambda: core.grad(h, ["none"], 0), lambda: core.grad(1, [], 0),
+             lambda: core.vmap(h, ["x"], [5], [], 2), lambda: core.show(h, "none"),
+             lambda: core.read(b"x", "flx", "f"),
+             lambda: core.read(b"", "flxb", "f"), lambda: compiled.run([]), lambda: compiled.run([1]),
+             lambda: compiled.run([fx.array([1.0])]), lambda: compiled.run([other]), lambda: core.compile(1),
+             lambda: core.from_bytes(fx.float32, (2,), b"123"), lambda: core.from_dlpack(a, False),
+             lambda: core.from_buffer(1, False), lambda: core.unflatten((tuple, None, "*"), []),
+             lambda: core.unflatten("*", [1, 2]), lambda: a._retag(fx.float64), lambda: a._element(5),
+             lambda: a.__dlpack__(dl_device=(2, 0)), lambda: a.__dlpack__(max_version=1), lambda: a.to_device("gpu"),
+             lambda: core.dim_op("/", core.dim_symbol("N"), 0), lambda: core.specialise(h, {"N": "x"})]
+    for i, call in enumerate(calls):
+        with pytest.raises(Exception) as caught:
+            call()
+        assert not isinstance(caught.value, SystemError), i
+
+
 def test_arrays_do_not_change():
     a = fx.array([1.0, 2.0])
     with pytest.raises(TypeError, match="at"):

@@ -35,7 +35,7 @@ CASES = {
     "jvp of vmap of grad": (lambda J, N, L, x: J.jvp(J.vmap(J.grad(lambda v: (v**3).sum())), (x,), (x,)), X),
     "vjp of jit": (lambda J, N, L, x: J.vjp(J.jit(lambda v: (v*2, v**2)), x)[1]((x,x)), X),
     "hess of jit with closure": (lambda J, N, L, x: J.hessian(J.jit(lambda v: (v*x[0]).sum()**3))(x[1]), X),
-    "grad through jit closure over tracer": (lambda J, N, L, x: J.grad(lambda v: J.jit(lambda u: (u*v).sum())(v))(x), X),
+    "grad of jit with closure": (lambda J, N, L, x: J.grad(lambda v: J.jit(lambda u: (u*v).sum())(v))(x), X),
     "complex": (lambda J, N, L, x: (N.exp(1j*x), N.abs(x+1j), (x+1j).real, N.conj(x+1j)*2), X),
     "linalg": (lambda J, N, L, x:
         (N.linalg.inv(x@x.T+N.eye(2)), N.linalg.svd(x, full_matrices=False)[1], N.linalg.solve(x@x.T+N.eye(2), x),

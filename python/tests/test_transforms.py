@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms against JAX, with the same programs: each case is a function of a namespace, called with fluxion's and with
-JAX's. Without JAX they are left out."""
+"""Transforms against JAX, with the same programs: each case is a function of a namespace, called with fluxion's and
+with JAX's. Without JAX they are left out."""
 
 import pytest
 
@@ -66,7 +66,8 @@ def soft_clip(t):
     @t.custom_vjp
     def f(x, limit):
         return t.np.clip(x, -limit, limit)
-    f.defvjp(lambda x, limit: (f(x, limit), (x, limit)), lambda r, g: (g * r[0] * 3, None if t.is_ours else g.sum() * 0))
+    f.defvjp(lambda x, limit: (f(x, limit), (x, limit)),
+             lambda r, g: (g * r[0] * 3, None if t.is_ours else g.sum() * 0))
     return f
 
 

@@ -76,8 +76,8 @@ def agree(ours, theirs):
 
 
 UNARY = """abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag isfinite isinf
-isnan log log10 log1p log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan tanh
-trunc""".split()
+isnan log log10 log1p log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan
+tanh trunc""".split()
 BINARY = """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
 floor_divide greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum
 multiply nextafter not_equal pow remainder subtract""".split()
@@ -165,7 +165,8 @@ CALLS = [
     ("diff", (F,), {"n": 2}), ("clip", (F, -1.0, 1.0), {}), ("clip", (I, 2), {}),
     ("tril", (F,), {"k": 1}), ("triu", (SQ,), {"k": -1}), ("meshgrid", (F[0], F[1]), {}),
     ("meshgrid", (F[0], F[1]), {"indexing": "ij"}), ("matrix_transpose", (SQ,), {}),
-    ("matmul", (F, F.T.copy()), {}), ("matmul", (F, F[0]), {}), ("matmul", (F[:, 0], F), {}), ("matmul", (F[0], F[1]), {}),
+    ("matmul", (F, F.T.copy()), {}), ("matmul", (F, F[0]), {}), ("matmul", (F[:, 0], F), {}),
+    ("matmul", (F[0], F[1]), {}),
     ("matmul", (SQ, SQ[0]), {}), ("tensordot", (F, F), {}), ("tensordot", (F, F), {"axes": ((0,), (0,))}),
     ("tensordot", (F, F[0]), {"axes": 0}), ("vecdot", (C, C), {}), ("vecdot", (F, F), {"axis": -2}),
     ("astype", (F, "int32"), {}), ("full_like", (F, 7), {}), ("zeros_like", (I,), {}), ("ones_like", (B,), {}),
@@ -179,14 +180,18 @@ CALLS = [
     ("linalg.vector_norm", (F,), {"axis": 0, "ord": math.inf}), ("linalg.diagonal", (SQ,), {"offset": 1}),
     ("linalg.trace", (SQ,), {}), ("linalg.trace", (SQ,), {"offset": -1}), ("linalg.outer", (F[0], F[1]), {}),
     ("linalg.cross", (F[:, :3].copy(), F[:, 1:].copy()), {}),
-    ("fft.fft", (C,), {}), ("fft.fft", (C,), {"n": 6, "axis": 0, "norm": "ortho"}), ("fft.ifft", (C,), {"norm": "forward"}),
-    ("fft.fftn", (C,), {}), ("fft.ifftn", (C,), {"axes": (0,)}), ("fft.rfft", (F,), {}), ("fft.rfft", (F,), {"n": 7, "axis": 0}),
+    ("fft.fft", (C,), {}), ("fft.fft", (C,), {"n": 6, "axis": 0, "norm": "ortho"}),
+    ("fft.ifft", (C,), {"norm": "forward"}),
+    ("fft.fftn", (C,), {}), ("fft.ifftn", (C,), {"axes": (0,)}), ("fft.rfft", (F,), {}),
+    ("fft.rfft", (F,), {"n": 7, "axis": 0}),
     ("fft.irfft", (C,), {}), ("fft.irfft", (C,), {"n": 5}), ("fft.rfftn", (F,), {}), ("fft.irfftn", (C,), {}),
-    ("fft.hfft", (C,), {}), ("fft.ihfft", (F,), {}), ("fft.fftshift", (F,), {}), ("fft.ifftshift", (F,), {"axes": (1,)}),
+    ("fft.hfft", (C,), {}), ("fft.ihfft", (F,), {}), ("fft.fftshift", (F,), {}),
+    ("fft.ifftshift", (F,), {"axes": (1,)}),
     ("fft.fftfreq", (7,), {"d": 0.5}), ("fft.rfftfreq", (8,), {}),
     ("arange", (5,), {}), ("arange", (1, 10, 3), {}), ("arange", (0.0, 1.0, 0.25), {}), ("arange", (5, 0, -2), {}),
     ("linspace", (0.0, 1.0, 5), {}), ("linspace", (0.0, 1.0, 5), {"endpoint": False}), ("eye", (3,), {"k": 1}),
-    ("eye", (2, 4), {}), ("zeros", ((2, 3),), {}), ("ones", (3,), {}), ("full", ((2,), 2.5), {}), ("full", ((2,), True), {}),
+    ("eye", (2, 4), {}), ("zeros", ((2, 3),), {}), ("ones", (3,), {}), ("full", ((2,), 2.5), {}),
+    ("full", ((2,), True), {}),
 ]
 
 

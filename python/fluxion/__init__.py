@@ -21,8 +21,8 @@ _core.setup(Array, dtypes.TABLE, errors.BY_CODE, Dim, tree.NODES, to_array)
 
 from .control import cond, fori_loop, scan, switch, while_loop  # noqa: E402
 from .jit import jit, log_compiles  # noqa: E402
-from .transforms import (checkpoint, custom_vjp, grad, hessian, hvp, jacfwd, jacrev, jvp, stop_gradient,  # noqa: E402
-                         taylor, value_and_grad, vjp, vmap)
+from .transforms import (checkpoint, custom_jvp, custom_vjp, grad, hessian, hvp, jacfwd, jacrev, jvp,  # noqa: E402
+                         stop_gradient, taylor, value_and_grad, vjp, vmap)
 from .tree import (register_dataclass, register_pytree_node, tree_flatten, tree_leaves, tree_map,  # noqa: E402
                    tree_structure, tree_unflatten)
 

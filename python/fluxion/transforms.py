@@ -481,18 +481,12 @@ class custom_vjp:
         captures = [*call.staged.captures, *back.captures]
         operands = [trace.lift(a) for a in (*call.leaves, *captures)]
         first = len(call.leaves) + len(call.staged.captures)
-        fwd = tracing.Trace(call.staged.graph.name)
-        inputs = [fwd.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(operands)]
-        outputs = fwd.inline(call.staged.graph, inputs[:first])
-        for o in outputs:
-            fwd.output(o, None)
+        fwd, outputs = _forward_body(call, operands)
         rev = tracing.Trace("backward")
         inputs = [rev.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(operands)]
         values = [rev.input(f"y{i}", o.dtype, o.shape) for i, o in enumerate(outputs)]
-        seeds = {i: rev.input(f"d{i}", o.dtype, o.shape) for i, o in enumerate(outputs[:results])
-                 if dtypes.is_inexact(o.dtype)}
-        filled = [seeds[i] if i in seeds else _zero_in(rev, outputs[i]) for i in range(results)]
-        found = rev.inline(back.graph, [*values[results:], *filled, *inputs[first:]])
+        seeds = [rev.input(f"d{i}", o.dtype, o.shape) for i, o in enumerate(outputs[:results])]
+        found = rev.inline(back.graph, [*values[results:], *seeds, *inputs[first:]])
         derivatives = dict(zip(call.floating(), found))
         for i, a in enumerate(operands):
             if dtypes.is_inexact(a.dtype):
@@ -501,6 +495,78 @@ class custom_vjp:
                         (("fwd_body", "graph", fwd), ("vjp_body", "graph", rev),
                          ("num_residuals", "int", len(outputs) - results)))
         return unflatten(call.staged.out_structure[2], made[:results])
+
+
+class custom_jvp:
+    """A function with a forward mode of its own: defjvp(rule), where rule(primals, tangents) gives (result, tangent of
+    the result). Reverse mode transposes the rule, which must be linear in the tangents.
+
+    >>> import fluxion as fx
+    >>> f = fx.custom_jvp(lambda x: x * x)
+    >>> _ = f.defjvp(lambda primals, tangents: (primals[0] ** 2, 10 * primals[0] * tangents[0]))
+    >>> fx.grad(f)(3.0)
+    Array(30, dtype=float32)
+    """
+
+    def __init__(self, fun):
+        self.fun, self.rule, self._in_rule = fun, None, threading.local()
+        functools.update_wrapper(self, fun, updated=())
+
+    def defjvp(self, rule):
+        """Sets the function of the forward mode."""
+        self.rule = rule
+        return rule
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args):
+        if self.rule is None:
+            raise AttributeError(f"{tracing.function_name(self.fun)}: defjvp(rule) was not called")
+        if current() is None or getattr(self._in_rule, "active", False):
+            return self.fun(*args)
+        call = _Call(self.fun, args, {})
+        kinds = [(x.dtype, x.shape, False) for x in call.leaves]
+        rule = tracing.stage(lambda primals, tangents: self._tangent(call, primals, tangents), [*kinds, *kinds],
+                             (tuple, None, call.structure, call.structure), name="forward")
+        return self._node(call, rule)
+
+    def _tangent(self, call, primals, tangents):
+        self._in_rule.active = True  # as in custom_vjp
+        try:
+            _, tangent = self.rule(primals, tangents)
+        finally:
+            self._in_rule.active = False
+        leaves, structure = flatten(tangent)
+        if structure != call.staged.out_structure:
+            raise TypeError(f"custom_jvp: the tangent has the structure {structure}, the result "
+                            f"{call.staged.out_structure}")
+        return [tracing.cast(tracing.to_array(t), d) for t, (d, _) in zip(leaves, call.staged.types)]
+
+    def _node(self, call, rule):
+        trace = current()
+        operands = [trace.lift(a) for a in (*call.leaves, *call.staged.captures, *rule.captures)]
+        count, first = len(call.leaves), len(call.leaves) + len(call.staged.captures)
+        fwd, outputs = _forward_body(call, operands)
+        body = tracing.Trace("forward")
+        inputs = [body.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(operands)]
+        tangents = [body.input(f"t{i}", a.dtype, a.shape) for i, a in enumerate(operands)]
+        for i, o in enumerate(outputs):
+            body.input(f"y{i}", o.dtype, o.shape)
+        for t in body.inline(rule.graph, [*inputs[:count], *tangents[:count], *inputs[first:]]):
+            body.output(t, None)
+        made = trace.op("custom_fn", tuple(operands), (("fwd_body", "graph", fwd), ("jvp_body", "graph", body)))
+        return unflatten(call.staged.out_structure, made)
+
+
+def _forward_body(call, operands):
+    """The graph of a traced function with these operands as its inputs: its own, then those of other bodies."""
+    graph = tracing.Trace(call.staged.graph.name)
+    inputs = [graph.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(operands)]
+    outputs = graph.inline(call.staged.graph, inputs[:len(call.leaves) + len(call.staged.captures)])
+    for o in outputs:
+        graph.output(o, None)
+    return graph, outputs
 
 
 def _zero_in(graph, like):

@@ -71,6 +71,26 @@ def soft_clip(t):
     return f
 
 
+
+
+def counted(t):
+    """A function that also returns integers, which have no cotangent."""
+    @t.custom_vjp
+    def f(x):
+        return x * 2, t.np.sum(x > 0)
+    f.defvjp(lambda x: (f(x), x), lambda r, g: (g[0] * r,))
+    return f
+
+
+def own_jvp(t, scale):
+    """The rule uses an array from outside, and the derivative is not that of the function."""
+    @t.custom_jvp
+    def f(x, y):
+        return t.np.sin(x) * y
+    f.defjvp(lambda p, dp: (f(*p), dp[0] * p[1] * scale + dp[1] * t.np.cos(p[0])))
+    return f
+
+
 CASES = {
     "grad of a network": (lambda t: t.grad(network(t)), P, X),
     "value and grad of both": (lambda t: t.value_and_grad(network(t), argnums=(0, 1)), P, X),
@@ -95,6 +115,10 @@ CASES = {
     "checkpoint": (lambda t: t.grad(lambda x: t.checkpoint(lambda y: t.np.sin(t.np.sin(y)))(x).sum()), X),
     "stop_gradient": (lambda t: t.grad(lambda x: (x * t.stop_gradient(x * 2)).sum()), X),
     "custom_vjp": (lambda t: t.grad(lambda x: soft_clip(t)(x, 0.5).sum()), X),
+    "custom_vjp with integers": (lambda t: t.grad(lambda x: counted(t)(x)[0].sum()), X),
+    "custom_jvp": (lambda t: t.grad(lambda x: own_jvp(t, X)(x, 2.0).sum()), X),
+    "jvp of custom_jvp": (lambda t: lambda x, v: t.jvp(lambda y: own_jvp(t, x)(y, y * 2), (x,), (v,)), X, X * 2),
+    "vmap of custom_jvp": (lambda t: t.vmap(t.grad(lambda x: own_jvp(t, 1.0)(x, 3.0).sum())), X),
     "cond, traced": (lambda t: t.jit(lambda x: t.cond(x.sum() > 0, lambda y: y * 2, lambda y: -y, x)), X + 1),
     "grad of cond": (lambda t: t.grad(lambda x: t.cond(x.sum() > 0, lambda y: (y ** 2).sum(), lambda y: y.sum(), x)),
                      X + 1),

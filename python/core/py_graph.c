@@ -170,19 +170,6 @@ static PyObject *graph_named(graph_object *o, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The array of this graph with the number that `_id` gave. */
-static PyObject *graph_value(graph_object *o, PyObject *args)
-{
-    unsigned int id, weak = 0;
-    if (!PyArg_ParseTuple(args, "I|I", &id, &weak))
-        return NULL;
-    flx_val some = flx_graph_input_count(o->graph) ? flx_graph_input(o->graph, 0) : flx_graph_output(o->graph, 0);
-    flx_val v = {id, some.graph};
-    if (!flx_val_type(o->graph, v))
-        return PyErr_Format(PyExc_ValueError, "the graph has no value %u", id);
-    return array_of_val((PyObject *)o, v, (int)weak);
-}
-
 /* ---- Reading ---- */
 
 static PyObject *leaf_view(const flx_graph *g, flx_val v, const char *name, int is_param)
@@ -260,24 +247,6 @@ static PyObject *graph_symbols(graph_object *o, void *closure)
     return list;
 }
 
-/* nodes(): (op, ids of the inputs, ids of the results) of each. */
-static PyObject *graph_nodes(graph_object *o, PyObject *unused)
-{
-    (void)unused;
-    size_t n = flx_graph_node_count(o->graph);
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < n; i++) {
-        flx_node_view view;
-        if (flx_graph_node(o->graph, i, &view) != FLX_OK)
-            break;
-        PyObject *name = PyUnicode_FromString(view.op);
-        if (!name || PyList_Append(list, name) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
-    return list;
-}
-
 /* ---- The type ---- */
 
 static PyMethodDef graph_methods[] = {
@@ -287,8 +256,6 @@ static PyMethodDef graph_methods[] = {
     {"scalar", (PyCFunction)(void (*)(void))graph_scalar, METH_VARARGS, "A constant of rank 0."},
     {"output", (PyCFunction)(void (*)(void))graph_output, METH_VARARGS, "Declares the next output."},
     {"named", (PyCFunction)(void (*)(void))graph_named, METH_VARARGS, "Names a value."},
-    {"value", (PyCFunction)(void (*)(void))graph_value, METH_VARARGS, NULL},
-    {"nodes", (PyCFunction)(void (*)(void))graph_nodes, METH_NOARGS, "The ops of the nodes, in order."},
     {NULL, NULL, 0, NULL},
 };
 

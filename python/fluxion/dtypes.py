@@ -3,8 +3,6 @@
 
 import sys
 
-_KINDS = ("bool", "signed", "unsigned", "float", "complex")
-
 
 class DType:
     """The type of the elements of an array. Equal to its name and to NumPy's dtype of that name."""
@@ -137,10 +135,6 @@ WIDEST = {"bool": bool_, "int": int64, "float": float64, "complex": complex128}
 def weak_kind(dtype):
     """The kind of number that a weak array of this dtype is."""
     return "int" if dtype.kind in ("signed", "unsigned") else dtype.kind
-
-
-def is_float(dtype):
-    return dtype.kind == "float"
 
 
 def is_inexact(dtype):

@@ -123,6 +123,17 @@ class Graph:
             self._exec = _core.compile(self.graph)
         return self._exec.report()
 
+    @property
+    def memory(self):
+        """Bytes that a run works in, in addition to inputs and outputs; 0 before symbolic dimensions have extents."""
+        if self._exec is None:
+            self._exec = _core.compile(self.graph)
+        return self._exec.memory
+
+    def simplified(self):
+        """The graph without dead, constant and repeated parts; values do not change by a bit."""
+        return Graph(_core.simplify(self.graph), self._structure, self._out, self._captures)
+
     def save(self, path):
         """Writes .flx, .mlir or .flxb."""
         if self._captures:

@@ -9,13 +9,16 @@ from . import _core, dtypes, tracing
 from .tree import flatten, paths, unflatten
 
 _log = []
+_SLOW = (4, 5)  # FLX_LOG_FALLBACK, FLX_LOG_REFUSED: something is computed in a slower way than usual
 
 
 def log_compiles(enable=True):
-    """Logs each compilation of a jitted function, with its types and the time, to the logger "fluxion" (level WARNING,
-    which Python prints by default). A list receives the texts too: log_compiles([])."""
+    """Logs each compilation of a jitted function, with its types and the time, and what is computed in a slower way
+    than usual, to the logger "fluxion" (level WARNING, which Python prints by default), or to a list:
+    log_compiles(texts)."""
     if not enable and enable != []:
         _log.clear()
+        _core.set_log(None)
         return
     target = enable if isinstance(enable, list) else None
 
@@ -26,6 +29,7 @@ def log_compiles(enable=True):
             import logging
             logging.getLogger("fluxion").warning(text)
     _log[:] = [write]
+    _core.set_log(lambda event, subject, text: write(f"{subject}: {text}") if event in _SLOW else None)
 
 
 def _report(name, labels, kinds, count, seconds):
@@ -93,7 +97,7 @@ class JitFunction(_core.Jit):
     def _inside(self, args, kwargs):
         """A call from a traced function: the graph becomes the body of a `call`, traced once for each set of types."""
         kwargs = kwargs or {}
-        moving, fixed, leaves, structure = self._split(args, kwargs, None)
+        fixed, leaves, structure = self._split(args, kwargs, None)
         key = (structure, fixed, tuple(tracing.leaf_type(x) for x in leaves))
         staged = self._staged.get(key)
         if staged is None:
@@ -110,7 +114,7 @@ class JitFunction(_core.Jit):
     # ---- Arguments ----
 
     def _split(self, args, kwargs, leaves):
-        """(arguments that move, static ones, leaves, structure)"""
+        """(static arguments, leaves, structure)"""
         moving = tuple(a for i, a in enumerate(args) if i not in self.static_argnums)
         fixed = tuple((i, a) for i, a in enumerate(args) if i in self.static_argnums)
         named = {k: v for k, v in kwargs.items() if k not in self.static_argnames}
@@ -118,10 +122,10 @@ class JitFunction(_core.Jit):
         found, structure = flatten((moving, named))
         if leaves is None:
             leaves = [x if dtypes.number_kind(x) else tracing.to_array(x) for x in found]
-        return moving, fixed, leaves, structure
+        return fixed, leaves, structure
 
     def _stage(self, args, kwargs, leaves):
-        _, fixed, leaves, structure = self._split(args, kwargs, leaves)
+        fixed, leaves, structure = self._split(args, kwargs, leaves)
         kinds = [tracing.leaf_type(x) for x in leaves]
         static = dict(fixed)
 
@@ -131,11 +135,11 @@ class JitFunction(_core.Jit):
             return self.function(*positional, **named,
                                  **{k: v for k, v in static.items() if isinstance(k, str)})
 
-        names = self._names(structure, len(leaves), len(args))
+        names = self._names(structure, len(leaves))
         staged = tracing.stage(call, kinds, structure, names, tracing.function_name(self.function))
         return staged, leaves, structure, kinds
 
-    def _names(self, structure, count, num_args):
+    def _names(self, structure, count):
         code = getattr(self.function, "__code__", None)
         known = list(code.co_varnames[:code.co_argcount]) if code else []
         known = [n for i, n in enumerate(known) if i not in self.static_argnums]

@@ -59,7 +59,6 @@ class Trace(_core.Graph):
         self._kept = []  # arrays whose identity is a key
         self._names = set()
         self.is_open = True
-        self._last_line = None
 
     def fresh(self, name):
         """A name that no other input has."""
@@ -217,10 +216,10 @@ def _run_one(op, operands, items):
 class Staged:
     """A traced function: its graph, the structure of its result, and its captures, which are the last inputs."""
 
-    __slots__ = ("graph", "names", "out_structure", "captures", "out_weak")
+    __slots__ = ("graph", "names", "out_structure", "captures")
 
-    def __init__(self, graph, names, out_structure, out_weak):
-        self.graph, self.names, self.out_structure, self.out_weak = graph, names, out_structure, out_weak
+    def __init__(self, graph, names, out_structure):
+        self.graph, self.names, self.out_structure = graph, names, out_structure
         self.captures = tuple(graph.captures)
 
     @property
@@ -250,7 +249,7 @@ def stage(function, types, structure, names=None, name=None, params=()):
         values = [settle(trace.lift(to_array(x))) for x in leaves]
     for i, v in enumerate(values):
         trace.output(v, f"out{i}")
-    return Staged(trace, labels, out_structure, [])
+    return Staged(trace, labels, out_structure)
 
 
 def settle(a):

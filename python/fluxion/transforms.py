@@ -220,7 +220,7 @@ def _tangents(call, tangents):
     return values
 
 
-def _inputs_by_name(call, graph):
+def _inputs_by_name(call):
     return dict(zip((i[0] for i in call.staged.graph.inputs), call.inputs))
 
 
@@ -232,7 +232,7 @@ def _zeros_like(output):
 def jvp(fun, primals, tangents, has_aux=False):
     """fun(*primals) and its derivative in the direction of the tangents."""
     call = _Call(fun, primals, {})
-    values = _inputs_by_name(call, None) | _tangents(call, tangents)
+    values = _inputs_by_name(call) | _tangents(call, tangents)
     graph = _core.jvp(call.staged.graph, call.names(call.floating()))
     outputs = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     names = [o for o in call.staged.graph.outputs]
@@ -258,7 +258,7 @@ def hvp(fun, primals, tangents):
     call = _Call(fun, primals, {})
     _loss_parts(call, False, "hvp")
     wanted = call.floating()
-    values = _inputs_by_name(call, None) | _tangents(call, tangents)
+    values = _inputs_by_name(call) | _tangents(call, tangents)
     graph = _core.hvp(call.staged.graph, call.names(wanted))
     found = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     products = {i: found["hvp_" + call.staged.names[i]] for i in wanted}
@@ -270,7 +270,7 @@ def taylor(fun, primals, tangents, order):
     """fun(*primals), and the list of its derivatives of order 1 ... `order` along the tangents: d^k/dt^k of
     fun(x + t v) at t = 0."""
     call = _Call(fun, primals, {})
-    values = _inputs_by_name(call, None) | _tangents(call, tangents)
+    values = _inputs_by_name(call) | _tangents(call, tangents)
     graph = _core.taylor(call.staged.graph, call.names(call.floating()), order)
     found = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     outputs = call.staged.graph.outputs

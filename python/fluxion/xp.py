@@ -620,7 +620,7 @@ def _total(x, dtype):
     return x
 
 
-def _fold(op, x, axis, keepdims, weak=False):
+def _fold(op, x, axis, keepdims):
     return apply(op, x, axes=_axes(axis, x.ndim), keep_dims=_keep(keepdims)) if x.ndim else x
 
 

@@ -128,7 +128,7 @@ def test_wrong_calls_of_the_core_are_errors():
              lambda: g.op("none", (), ()), lambda: g.op("add", (), (1,)),
              lambda: h.op("neg", (other,), (("a", "b", 1),)),
              lambda: g.input("x", 3, ()), lambda: g.input("x", fx.float32, (1,) * 17), lambda: g.output(1, None),
-             lambda: g.value(99), lambda: core.grad(h, ["none"], 0), lambda: core.grad(1, [], 0),
+             lambda: core.grad(h, ["none"], 0), lambda: core.grad(1, [], 0),
              lambda: core.vmap(h, ["x"], [5], [], 2), lambda: core.show(h, "none"),
              lambda: core.read(b"x", "flx", "f"),
              lambda: core.read(b"", "flxb", "f"), lambda: compiled.run([]), lambda: compiled.run([1]),

@@ -26,6 +26,7 @@ def test_symbolic_graphs_run_with_any_extents(tmp_path):
         g.save(tmp_path / f"m.{extension}")
         np.testing.assert_allclose(fx.load(tmp_path / f"m.{extension}")(x, w), g(x, w), rtol=1e-6)
     fixed = g.specialise(B=4)
+    assert fixed.memory >= 0 and fixed.simplified()(np.ones((4, 3), "f4"), w).shape == (2,)
     assert fixed.symbols == [] and "stablehlo" in fixed.text("mlir") and "tanh" in fixed.report()
     grad = fx.grad(lambda w: g(x, w).sum())(w)
     assert grad.shape == (3, 2)

@@ -13,8 +13,8 @@ static const char *why_missing(void)
     return flxi_cuda_driver(NULL) ? NULL : "there is no NVIDIA card with a driver for CUDA 12 or later here";
 }
 
-/* A warp for a row; a block for a long one; 32 columns for a block. Measured on an H200: rows of 1024 elements are as
-   fast by warps as by blocks; few rows at a time leave those of the longest in the cache for the next pass. */
+/* A warp for a row; a block for a long one, the wider the longer it is; 32 columns for a block. Elements of large maps
+   are vectors of 16 bytes. */
 static const flxi_kernel_form form = {.lanes = 32,
                                       .rows = 8,
                                       .width = 256,

@@ -241,7 +241,7 @@ FLX_API const flx_tensor *flx_trainer_output(const flx_trainer *t, const char *n
     before the first step, and for the norm where it is not needed (FLX_TRAIN_UNGUARDED without clip_norm). */
 FLX_API double flx_trainer_rate(const flx_trainer *t);
 FLX_API double flx_trainer_norm(const flx_trainer *t);
-/** Of the last step: the norm of the gradients of the trained parameters whose names match the pattern, before clipping.
+/** Of the last step: the norm of the gradients of the trained parameters whose names match, before clipping.
     NaN before the first step, without FLX_TRAIN_NORMS, and when none matches. */
 FLX_API double flx_trainer_norm_of(const flx_trainer *t, const char *pattern);
 /** 1 if the last step was left out because of gradients that are not finite (FLX_TRAIN_LOSS_SCALE). */
@@ -253,6 +253,11 @@ FLX_API size_t flx_trainer_memory(const flx_trainer *t);
 
 /** The compiled step, for reports; borrowed. */
 FLX_API const flx_exec *flx_trainer_exec(const flx_trainer *t);
+
+/** Runs the step on these values, as flx_exec_trace() does, without taking it: parameters and state stay as they are. For
+    reports. */
+FLX_API flx_code flx_trainer_trace(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, flx_run_trace *trace,
+                                   flx_error *err);
 
 /* ---- Stopping a training and continuing it (fluxion/checkpoint.h, fluxion/data.h) ---- */
 

@@ -443,3 +443,48 @@ TEST(trainer_survives_any_failed_allocation)
         CHECK(fault_is_clean(&f));
     }
 }
+
+/* ---- Traces ---- */
+
+/* A step that is traced has times, and is not taken. */
+TEST(trainer_trace_leaves_the_trainer_as_it_is)
+{
+    enum { STEPS = 64, EVENTS = 256 };
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, first_to_last, FLX_F32);
+    const flx_train_options o = {.struct_size = sizeof o, .optimiser = FLX_ADAM, .clip_norm = 1};
+    flx_trainer *t = flx_compile_training(g, &o, NULL, &err);
+    CHECK_MADE(t, &err);
+    uint64_t seed = 3;
+    const flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){64, 24});
+    const flx_feed feed = {"x", trainee_random(ctx, &type, &seed)};
+    double losses[3];
+    CHECK_OK(flx_trainer_step(t, &feed, 1, &losses[0], &err), &err);
+    flx_step_time steps[STEPS];
+    flx_step_event events[EVENTS];
+    flx_run_trace trace = {.steps = steps, .step_capacity = STEPS, .events = events, .event_capacity = EVENTS};
+    flx_tensor *before = flx_trainer_param(t, "w2", &err), *after = NULL;
+    CHECK_OK(flx_trainer_trace(t, &feed, 1, &trace, &err), &err);
+    CHECK(trace.num_steps > 0 && trace.num_events > 0);
+    after = flx_trainer_param(t, "w2", &err);
+    CHECK(memcmp(flx_tensor_const_data(before), flx_tensor_const_data(after), flx_tensor_nbytes(before)) == 0);
+    CHECK_OK(flx_trainer_step(t, &feed, 1, &losses[1], &err), &err);
+    CHECK(flx_trainer_trace(NULL, &feed, 1, &trace, &err) == FLX_E_USAGE);
+    CHECK(flx_trainer_trace(t, NULL, 0, &trace, &err) == FLX_E_MISSING_INPUT);
+    CHECK_OK(flx_trainer_step(t, &feed, 1, &losses[2], &err), &err);
+
+    flx_trainer *same = flx_compile_training(g, &o, NULL, &err); /* without traces */
+    for (int i = 0; i < 3; i++) {
+        double loss;
+        CHECK_OK(flx_trainer_step(same, &feed, 1, &loss, &err), &err);
+        CHECK(loss == losses[i]);
+    }
+    flx_trainer_free(same);
+    flx_tensor_release(before);
+    flx_tensor_release(after);
+    flx_tensor_release((flx_tensor *)feed.value);
+    flx_trainer_free(t);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}

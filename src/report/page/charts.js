@@ -37,7 +37,7 @@ function number(x) {
   if (x === 0) return '0';
   const size = Math.abs(x);
   if (size >= 1e6 || size < 1e-4) return x.toExponential(3).replace(/\.?0+e/, 'e').replace('e+', 'e');
-  return trimmed(x.toPrecision(5));
+  return size >= 1e4 ? String(Math.round(x)) : trimmed(x.toPrecision(5));
 }
 
 function scaled(x, unit, step = 1000) {

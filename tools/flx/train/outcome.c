@@ -2,6 +2,7 @@
 /* outcome.c: see outcome.h. */
 #include "train/outcome.h"
 
+#include "compiling.h"
 #include "io/output.h"
 #include "io/profile_table.h"
 #include "report.h"
@@ -10,6 +11,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { MAX_EVENTS = 1 << 16 }; /* of a profile */
 
 static int add_fact(const outcome *o, const char *name, const char *value)
 {
@@ -34,14 +37,37 @@ static int add_facts(const outcome *o)
     return status ? status : add_fact(o, "optimiser", flx_optimiser_name(o->p->options.optimiser));
 }
 
+/* The times of one step more, which is not taken. Without them the report lacks a timeline, so that a failure, such as
+   that of data which cannot be read any more, is not one of the training. */
+static bool trace_step(const outcome *o, flx_run_trace *trace)
+{
+    flx_error err = {0};
+    *trace =
+        (flx_run_trace){.step_capacity = compiling_steps(flx_trainer_exec(o->trainer)), .event_capacity = MAX_EVENTS};
+    trace->steps = calloc(trace->step_capacity + 1, sizeof *trace->steps);
+    trace->events = calloc(trace->event_capacity + 1, sizeof *trace->events);
+    bool is_done = !o->is_stopped && trace->steps && trace->events &&
+                   batches_next(o->batches, o->loader, o->p->loss, &err) > 0 &&
+                   flx_trainer_trace(o->trainer, o->batches->feeds, o->batches->num_feeds, trace, &err) == FLX_OK;
+    if (trace->num_steps > trace->step_capacity)
+        trace->num_steps = trace->step_capacity;
+    return is_done;
+}
+
 static int add_graphs(const outcome *o)
 {
     flx_error err = {0};
-    const flx_report_graph graph = {.struct_size = sizeof graph,
-                                    .title = "training step",
-                                    .graph = o->p->loss,
-                                    .exec = flx_trainer_exec(o->trainer)};
-    return flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
+    flx_run_trace trace;
+    flx_report_graph graph = {.struct_size = sizeof graph,
+                              .title = "training step",
+                              .graph = o->p->loss,
+                              .exec = flx_trainer_exec(o->trainer)};
+    if (trace_step(o, &trace))
+        graph.trace = &trace;
+    int status = flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
+    free(trace.steps);
+    free(trace.events);
+    return status;
 }
 
 /* Counts of the validation examples by their class and the class that was predicted. */

@@ -10,7 +10,8 @@
 typedef struct {
     const train_plan *p;
     const char *folder;
-    const flx_trainer *trainer;
+    flx_trainer *trainer;
+    flx_loader *loader;     /* of the data; its next batch is used for the profile */
     flx_loader *validation; /* NULL: none */
     batches *batches;
     flx_report *report;        /* with the curves */

@@ -289,6 +289,7 @@ static int conclude(training *t, bool is_stopped)
     const outcome o = {.p = t->p,
                        .folder = t->request->folder,
                        .trainer = t->trainer,
+                       .loader = t->loader,
                        .validation = t->validation,
                        .batches = &t->batches,
                        .report = t->report,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generating.c: text from a model: a decoder with states writes the same as one that sees the whole window each time,
    a known distribution gives known text, and misuse is reported. */
+#include "fault.h"
 #include "trainee.h"
 
 #include <fluxion/generate.h>
@@ -176,4 +177,33 @@ TEST(generate_reports_misuse)
     flx_graph_release(decode);
     flx_graph_release(g);
     flx_context_free(ctx);
+}
+
+/* Without memory it fails, once and cleanly; the text is the same as soon as there is enough. */
+TEST(generate_survives_failing_allocations)
+{
+    fault memory = {0};
+    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &memory});
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx, alphabet_text, FLX_F32);
+    flx_params *set = alphabet(g, 60);
+    const flx_generate_options o = {.struct_size = sizeof o, .tokens = 12};
+    int failures = 0;
+    flx_code code = FLX_E_OOM;
+    for (int64_t n = 1; code != FLX_OK; n += 1 + n / 20) {
+        flx_buffer text = {0};
+        memory.fail_at = memory.calls + n;
+        code = flx_generate(g, set, "abc", &o, &text, &err);
+        memory.fail_at = 0;
+        CHECK(code == FLX_OK || (code == FLX_E_OOM && !text.data));
+        failures += code != FLX_OK;
+        if (code == FLX_OK)
+            CHECK_EQ_STR(text.data, "abcdefghijklmno");
+        flx_buffer_free(&text);
+    }
+    CHECK(failures > 10);
+    flx_params_release(set);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+    CHECK(fault_is_clean(&memory));
 }

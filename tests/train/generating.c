@@ -190,7 +190,7 @@ TEST(generate_survives_failing_allocations)
     const flx_generate_options o = {.struct_size = sizeof o, .tokens = 12};
     int failures = 0;
     flx_code code = FLX_E_OOM;
-    for (int64_t n = 1; code != FLX_OK; n += 1 + n / 20) {
+    for (size_t n = 1; code != FLX_OK; n += 1 + n / 20) {
         flx_buffer text = {0};
         memory.fail_at = memory.calls + n;
         code = flx_generate(g, set, "abc", &o, &text, &err);

@@ -321,6 +321,21 @@ int model_open_fixed(model *m, const args *a)
     return open_path(m, a->operand, a);
 }
 
+int model_choose(model *m, const char *name)
+{
+    flx_graph *g = name ? flx_module_find(m->module, name) : m->graph;
+    if (g) {
+        m->graph = g;
+        return STATUS_OK;
+    }
+    int status = fail(FLX_E_NAME, "%s has no graph '%s'", m->name, name);
+    hint_list_begin("it has");
+    for (size_t i = 0; i < flx_module_count(m->module); i++)
+        list_item(flx_graph_name(flx_module_graph(m->module, i)));
+    hint_list_end();
+    return status;
+}
+
 void model_close(model *m)
 {
     flx_onnx_free(m->onnx);

@@ -50,6 +50,8 @@ int model_open_fixed(model *m, const args *a);
 flx_tensor *model_param(const model *m, const char *name);
 /* The same of bytes that were read from the file already. */
 int model_read(model *m, const char *path, const file_bytes *bytes);
+/* Makes another graph of the file the one to work on; `name` NULL: the main one stays. */
+int model_choose(model *m, const char *name);
 void model_close(model *m);
 
 #endif

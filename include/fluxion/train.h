@@ -254,8 +254,8 @@ FLX_API size_t flx_trainer_memory(const flx_trainer *t);
 /** The compiled step, for reports; borrowed. */
 FLX_API const flx_exec *flx_trainer_exec(const flx_trainer *t);
 
-/** Runs the step on these values, as flx_exec_trace() does, without taking it: parameters and state stay as they are. For
-    reports. */
+/** Runs the step on these values, as flx_exec_trace() does, without taking it: parameters and state stay as they are.
+    For reports. */
 FLX_API flx_code flx_trainer_trace(flx_trainer *t, const flx_feed *feeds, size_t num_feeds, flx_run_trace *trace,
                                    flx_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* two_trainings.c: trainings in one process do not know of each other: at the same time on two threads, with contexts of
-   their own, they end with the bits that they have alone. */
+/* two_trainings.c: trainings in one process do not know of each other: at the same time on two threads, with contexts
+   of their own, they end with the bits that they have alone. */
 #include "trainee.h"
 
 #include <fluxion/data.h>

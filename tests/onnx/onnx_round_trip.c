@@ -18,6 +18,8 @@ static const char *const graphs[] = {
     "einsum(a, b, eq=\"bij,bjk->ik\") }",
     "graph main(x: f32[2, 8], g: f32[8], b: f32[8]) { return layer_norm(x, g, b), gelu(x), silu(x), rsqrt(square(x)), "
     "where(gt(x, 0), x, cumsum(x, axis=1)) }",
+    "graph main(x: f32[4], i: i64[4]) { return take_along(x, i), dim_size(x, axis=0), expm1(x), log1p(abs(x)), "
+    "fma(x, x, 1), rem(x, 0.75), tile(x, repeats=[2]) }",
     "graph main(x: f32[4]) { return cast(x, to=i32), clamp(-1, x, 1), pad(x, 2, low=[1], high=[2]), leaky_relu(x, "
     "alpha=0.2), broadcast_in_dim(x, shape=[2, 4], axes=[1]), ne(x, x) }",
 };

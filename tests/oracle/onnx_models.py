@@ -245,7 +245,7 @@ def check(flx, name, dynamo):
                         os.path.join(folder, "g.flx")], check=True)
         os.rename(os.path.join(folder, "m.safetensors"), os.path.join(folder, "g.safetensors"))
         got = run_flx(flx, os.path.join(folder, "g.flx"), folder, "cpu", ("x", "d_output"))
-        largest = max(np.abs(by_name[n]).max() for n in wrt)  # some are zero except for rounding, as a bias before a norm
+        largest = max(np.abs(by_name[n]).max() for n in wrt)  # a bias before a norm has gradient 0
         grads = [worst(got["d_" + n], by_name[n], 1e-2 * largest) for n in wrt]
     print(f"{name:10} {'dynamo' if dynamo else 'script'}  ref {errors[0]:.1e}  cpu {errors[1]:.1e}  gradients "
           f"{max(grads, default=0):.1e} ({len(wrt)} of {len(by_name)} tensors)", flush=True)

@@ -116,8 +116,8 @@ void hint_list_end(void)
 
 /* ---- What the library says ---- */
 
-/* The `LINE:COL` or `OFFSET` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it is not
-   used. */
+/* The `LINE:COL` or `OFFSET` at the end of `where`, or NULL. The file's name before it may have been cut to fit, so it
+   is not used. */
 static const char *position_in(const char *where)
 {
     const char *s = where + strlen(where), *found = NULL;

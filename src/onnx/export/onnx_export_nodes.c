@@ -112,7 +112,58 @@ static void write_clamp(const onnx_source *n)
     flxi_onnx_put1(n->w, "Min", high, 2, &out);
 }
 
+/* exp(x) - 1 and log(1 + x), without the accuracy near 0 that ours have. */
+static void write_expm1(const onnx_source *n)
+{
+    onnx_label in = flxi_onnx_in(n, 0), out = flxi_onnx_out(n, 0);
+    flx_dtype d = (flx_dtype)flxi_onnx_in_type(n, 0)->dtype;
+    onnx_label both[2] = {flxi_onnx_fresh(n->w), flxi_onnx_put_scalar(n->w, d, 1)};
+    flxi_onnx_put1(n->w, "Exp", &in, 1, &both[0]);
+    flxi_onnx_put1(n->w, "Sub", both, 2, &out);
+}
+
+static void write_log1p(const onnx_source *n)
+{
+    flx_dtype d = (flx_dtype)flxi_onnx_in_type(n, 0)->dtype;
+    onnx_label both[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_scalar(n->w, d, 1)}, sum = flxi_onnx_fresh(n->w);
+    onnx_label out = flxi_onnx_out(n, 0);
+    flxi_onnx_put1(n->w, "Add", both, 2, &sum);
+    flxi_onnx_put1(n->w, "Log", &sum, 1, &out);
+}
+
+static void write_fma(const onnx_source *n)
+{
+    onnx_label factors[2] = {flxi_onnx_in(n, 0), flxi_onnx_in(n, 1)}, out = flxi_onnx_out(n, 0);
+    onnx_label terms[2] = {flxi_onnx_fresh(n->w), flxi_onnx_in(n, 2)};
+    flxi_onnx_put1(n->w, "Mul", factors, 2, &terms[0]);
+    flxi_onnx_put1(n->w, "Add", terms, 2, &out);
+}
+
+static void write_rem(const onnx_source *n)
+{
+    put_all(n, &ONNX_INT("fmod", 1), 1);
+}
+
 /* ---- Shapes ---- */
+
+/* Element `axis` of the shape. */
+static void write_dim_size(const onnx_source *n)
+{
+    onnx_label in = flxi_onnx_in(n, 0), out = flxi_onnx_out(n, 0);
+    onnx_label pick[2] = {flxi_onnx_fresh(n->w),
+                          flxi_onnx_put_scalar(n->w, FLX_I64, (double)flxi_onnx_integer(n, "axis", 0))};
+    flxi_onnx_put1(n->w, "Shape", &in, 1, &pick[0]);
+    flxi_onnx_put1(n->w, "Gather", pick, 2, &out);
+}
+
+static void write_tile(const onnx_source *n)
+{
+    flx_ints repeats;
+    if (!flxi_onnx_list(n, "repeats", &repeats))
+        return;
+    onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_ints(n->w, repeats)}, out = flxi_onnx_out(n, 0);
+    flxi_onnx_put1(n->w, "Tile", in, 2, &out);
+}
 
 /* The extents of the result; one that is symbolic is inferred. */
 static bool result_shape(const onnx_source *n, int64_t dims[FLX_MAX_RANK], flx_ints *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_writer.h: writing graphs as ONNX models. A table (onnx_export.def) has a row for each op that can be written: the
-   operation there, and the function that writes it. A node may become several operations; values between them have
+/* onnx_writer.h: writing graphs as ONNX models. A table (onnx_export.def) has a row for each op that can be written:
+   the operation there, and the function that writes it. A node may become several operations; values between them have
    names of their own. */
 #ifndef FLXI_ONNX_WRITER_H
 #define FLXI_ONNX_WRITER_H

@@ -178,32 +178,27 @@ static void unroll(onnx_site *s, loop *l, int64_t goes_on)
     finish_unrolled(s, l);
 }
 
-/* A loop that runs as long as a computed condition holds, without scanned results: `while` with the carries
-   (index, condition, limit, carried...) and the captures. */
-static const flx_graph *while_condition(onnx_site *s, const flx_type *types, size_t n, bool has_limit)
-{
-    flx_graph *g = flxi_onnx_keep(s, flx_graph_new(flx_graph_context(s->g), "cond"));
-    flx_val *in = flxi_onnx_new(s, flx_val, n);
-    if (!g || !in)
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        in[i] = numbered_input(g, "a", i, &types[i]);
-    flx_val go = in[1];
-    if (has_limit)
-        go = flx_and(g, go, flx_lt(g, in[0], in[2]));
-    flx_output(g, go, "go");
-    return g;
-}
+/* ---- A loop whose steps are counted when it runs ---- */
 
-static void loop_at_run(onnx_site *s, loop *l)
-{
-    onnx_captures c;
+/* Carries of the `while`: index, condition, limit, what the model carries, then what its body captures. */
+typedef struct {
     onnx_body body;
+    onnx_captures captures;
+    size_t num_carried, total;
+    flx_val *in;
+    flx_type *types;
+} run_loop;
+
+enum { FIXED_CARRIES = 3 };
+
+/* The body as the model has it: (index, condition, carried...). */
+static bool make_loop_body(onnx_site *s, const loop *l, run_loop *r)
+{
     size_t n = l->num_carried;
     flx_type *types = flxi_onnx_new(s, flx_type, n + 2);
     int32_t *elements = flxi_onnx_new(s, int32_t, n + 2);
-    if (!types || !elements || !flxi_onnx_captures(s, &l->body, 1, &c))
-        return;
+    if (!types || !elements || !flxi_onnx_captures(s, &l->body, 1, &r->captures))
+        return false;
     types[0] = flx_type_make(FLX_I64, 0, NULL);
     types[1] = flx_type_make(FLX_BOOL, 0, NULL);
     elements[0] = ONNX_INT64;
@@ -212,56 +207,101 @@ static void loop_at_run(onnx_site *s, loop *l)
         types[i + 2] = *flxi_onnx_typeof(s, l->carried[i].v);
         elements[i + 2] = l->carried[i].element;
     }
-    if (!flxi_onnx_body(s, l->body, types, elements, n + 2, &c, &body))
-        return;
-    /* Carries: index, condition, limit, carried, captures. The body of the model has no limit: a graph around it. */
-    size_t total = 3 + n + c.num_vals;
-    flx_type *all = flxi_onnx_new(s, flx_type, total);
-    flx_val *in = flxi_onnx_new(s, flx_val, total), *out = flxi_onnx_new(s, flx_val, total);
-    if (!all || !in || !out)
-        return;
-    in[0] = flx_scalar(s->g, FLX_I64, 0);
-    in[1] = flxi_onnx_given(s->x[1]) ? flx_reshape(s->g, s->x[1], .shape = FLX_NO_INTS) : flx_scalar(s->g, FLX_BOOL, 1);
-    in[2] =
-        flxi_onnx_given(s->x[0]) ? flx_reshape(s->g, flxi_onnx_cast(s, s->x[0], FLX_I64), .shape = FLX_NO_INTS) : in[0];
+    if (!flxi_onnx_body(s, l->body, types, elements, n + 2, &r->captures, &r->body))
+        return false;
+    declare_outputs(s, &r->body, 0, 1 + n);
+    return !flxi_onnx_failed(s);
+}
+
+static bool take_carries(onnx_site *s, const loop *l, run_loop *r)
+{
+    size_t n = l->num_carried;
+    r->num_carried = n;
+    r->total = FIXED_CARRIES + n + r->captures.num_vals;
+    r->in = flxi_onnx_new(s, flx_val, r->total);
+    r->types = flxi_onnx_new(s, flx_type, r->total);
+    if (!r->in || !r->types)
+        return false;
+    r->in[0] = flx_scalar(s->g, FLX_I64, 0);
+    r->in[1] =
+        flxi_onnx_given(s->x[1]) ? flx_reshape(s->g, s->x[1], .shape = FLX_NO_INTS) : flx_scalar(s->g, FLX_BOOL, 1);
+    r->in[2] = flxi_onnx_given(s->x[0]) ? flx_reshape(s->g, flxi_onnx_cast(s, s->x[0], FLX_I64), .shape = FLX_NO_INTS)
+                                        : r->in[0];
     for (size_t i = 0; i < n; i++)
-        in[3 + i] = l->carried[i].v;
-    for (size_t i = 0; i < c.num_vals; i++)
-        in[3 + n + i] = c.vals[i];
-    for (size_t i = 0; i < total; i++)
-        all[i] = *flxi_onnx_typeof(s, in[i]);
-    declare_outputs(s, &body, 0, 1 + n);
-    flx_graph *step = flxi_onnx_keep(s, flx_graph_new(flx_graph_context(s->g), "step"));
-    if (!step || flxi_onnx_failed(s))
-        return;
-    flx_val *args = flxi_onnx_new(s, flx_val, total), *inner = flxi_onnx_new(s, flx_val, total);
-    if (!args || !inner)
-        return;
-    for (size_t i = 0; i < total; i++)
-        args[i] = numbered_input(step, "c", i, &all[i]);
-    inner[0] = args[0];
-    inner[1] = args[1];
-    for (size_t i = 3; i < total; i++)
-        inner[i - 1] = args[i];
-    flx_inline(step, body.g, inner, total - 1, out, 1 + n);
-    flx_output(step, flx_add(step, args[0], flx_scalar(step, FLX_I64, 1)), "index");
-    flx_output(step, flx_reshape(step, out[0], .shape = FLX_NO_INTS), "go");
-    flx_output(step, args[2], "limit");
-    for (size_t i = 0; i < n; i++)
-        flx_output(step, out[1 + i], NULL);
-    for (size_t i = 3 + n; i < total; i++)
-        flx_output(step, args[i], NULL);
+        r->in[FIXED_CARRIES + i] = l->carried[i].v;
+    for (size_t i = 0; i < r->captures.num_vals; i++)
+        r->in[FIXED_CARRIES + n + i] = r->captures.vals[i];
+    for (size_t i = 0; i < r->total; i++)
+        r->types[i] = *flxi_onnx_typeof(s, r->in[i]);
+    return true;
+}
+
+/* A graph with all carries as inputs; NULL with the error in s->g. */
+static flx_graph *graph_of_carries(onnx_site *s, const run_loop *r, const char *name, flx_val **args)
+{
+    flx_graph *g = flxi_onnx_keep(s, flx_graph_new(flx_graph_context(s->g), name));
+    *args = flxi_onnx_new(s, flx_val, r->total);
+    for (size_t i = 0; g && *args && i < r->total; i++)
+        (*args)[i] = numbered_input(g, "c", i, &r->types[i]);
+    return *args ? g : NULL;
+}
+
+static bool pass_error(onnx_site *s, const flx_graph *g)
+{
     flx_error err = {0};
-    if (flx_graph_error(step, &err) != FLX_OK) {
-        flxi_graph_fail(s->g, &err);
+    if (flx_graph_error(g, &err) == FLX_OK)
+        return true;
+    flxi_graph_fail(s->g, &err);
+    return false;
+}
+
+static const flx_graph *make_condition(onnx_site *s, const run_loop *r)
+{
+    flx_val *args;
+    flx_graph *g = graph_of_carries(s, r, "cond", &args);
+    if (!g)
+        return NULL;
+    flx_val go = args[1];
+    if (flxi_onnx_given(s->x[0]))
+        go = flx_and(g, go, flx_lt(g, args[0], args[2]));
+    flx_output(g, go, "go");
+    return pass_error(s, g) ? g : NULL;
+}
+
+/* One step on all carries: the body of the model does not know the limit, nor returns what it captures. */
+static const flx_graph *make_step(onnx_site *s, const run_loop *r)
+{
+    flx_val *args, *inner = flxi_onnx_new(s, flx_val, r->total), *out = flxi_onnx_new(s, flx_val, r->total);
+    flx_graph *g = graph_of_carries(s, r, "step", &args);
+    size_t n = r->num_carried;
+    if (!g || !inner || !out)
+        return NULL;
+    for (size_t i = 0; i < r->total; i++) /* all but the limit */
+        if (i != 2)
+            inner[i < 2 ? i : i - 1] = args[i];
+    flx_inline(g, r->body.g, inner, r->total - 1, out, 1 + n);
+    flx_output(g, flx_add(g, args[0], flx_scalar(g, FLX_I64, 1)), "index");
+    flx_output(g, flx_reshape(g, out[0], .shape = FLX_NO_INTS), "go");
+    flx_output(g, args[2], "limit");
+    for (size_t i = 0; i < n; i++)
+        flx_output(g, out[1 + i], NULL);
+    for (size_t i = FIXED_CARRIES + n; i < r->total; i++)
+        flx_output(g, args[i], NULL);
+    return pass_error(s, g) ? g : NULL;
+}
+
+static void loop_at_run(onnx_site *s, const loop *l)
+{
+    run_loop r = {.total = 0};
+    if (!make_loop_body(s, l, &r) || !take_carries(s, l, &r))
         return;
-    }
-    const flx_graph *cond = while_condition(s, all, total, flxi_onnx_given(s->x[0]));
-    if (!cond)
+    const flx_graph *step = make_step(s, &r), *cond = step ? make_condition(s, &r) : NULL;
+    flx_val *out = flxi_onnx_new(s, flx_val, r.total);
+    if (!cond || !out)
         return;
-    flx_while(s->g, in, total, out, total, .cond = cond, .body = step);
-    for (size_t i = 0; i < n && i < s->ny; i++) {
-        s->y[i] = out[3 + i];
+    flx_while(s->g, r.in, r.total, out, r.total, .cond = cond, .body = step);
+    for (size_t i = 0; i < l->num_carried && i < s->ny; i++) {
+        s->y[i] = out[FIXED_CARRIES + i];
         s->out[i].element = l->carried[i].element;
     }
 }

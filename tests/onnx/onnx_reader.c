@@ -266,6 +266,55 @@ TEST(onnx_initialisers_are_parameters_with_gradients)
     flx_context_free(ctx);
 }
 
+/* sum + x in each step, with the number of steps an input: a loop of the graph, which captures x. */
+TEST(onnx_loop_runs_as_often_as_an_input_says)
+{
+    onnx_bytes body = {.n = 0}, g = {.n = 0}, attr = {.n = 0}, node = {.n = 0};
+    onnx_bytes add = onnx_node_bytes("Add", "sum", "x", "next"),
+               keep = onnx_node_bytes("Identity", "go", NULL, "go_on");
+    onnx_bytes step = onnx_info_bytes("step", 7, NULL, 0), go = onnx_info_bytes("go", 9, NULL, 0);
+    onnx_bytes go_on = onnx_info_bytes("go_on", 9, NULL, 0), sum = onnx_info_bytes("sum", 1, (int64_t[]){2}, 1);
+    onnx_bytes next = onnx_info_bytes("next", 1, (int64_t[]){2}, 1), y = onnx_info_bytes("y", 1, (int64_t[]){2}, 1);
+    onnx_bytes x = onnx_info_bytes("x", 1, (int64_t[]){2}, 1), count = onnx_info_bytes("count", 7, NULL, 0);
+    put_part(&body, 1, &add);
+    put_part(&body, 1, &keep);
+    put_part(&body, 11, &step);
+    put_part(&body, 11, &go);
+    put_part(&body, 11, &sum);
+    put_part(&body, 12, &go_on);
+    put_part(&body, 12, &next);
+    put_text(&attr, 1, "body");
+    put_part(&attr, 6, &body);
+    put_int(&attr, 20, 5);
+    put_text(&node, 1, "count");
+    put_text(&node, 1, "");
+    put_text(&node, 1, "x");
+    put_text(&node, 2, "y");
+    put_text(&node, 4, "Loop");
+    put_part(&node, 5, &attr);
+    put_part(&g, 1, &node);
+    put_part(&g, 11, &count);
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    onnx_bytes bytes = onnx_model_bytes(&g, 17);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_onnx *m = flx_onnx_decode(ctx, bytes.at, bytes.n, NULL, NULL, &err);
+    CHECK_MSG(m != NULL, "%s", err.message);
+    flx_type scalar = flx_type_make(FLX_I64, 0, NULL), vector = flx_type_make(FLX_F32, 1, &(flx_dim){2});
+    flx_tensor *n = flx_tensor_new(ctx, &scalar, &(int64_t){4}, NULL), *out = NULL;
+    flx_tensor *v = flx_tensor_new(ctx, &vector, (const float[]){1, -2}, NULL);
+    flx_feed feeds[] = {{"count", n}, {"x", v}};
+    flx_run_options o = {.device = "ref"};
+    CHECK_MSG(flx_run(flx_onnx_graph(m), &o, feeds, 2, &out, &err) == FLX_OK, "%s", err.message);
+    CHECK(flx_tensor_get(out, 0) == 5 && flx_tensor_get(out, 1) == -10);
+    flx_tensor_release(out);
+    flx_tensor_release(v);
+    flx_tensor_release(n);
+    flx_onnx_free(m);
+    flx_context_free(ctx);
+}
+
 /* Positions count from the end, and may be far before the beginning; the extent is a number, or symbolic. */
 static void check_slice(int64_t from, int64_t to, int64_t extent, int64_t count, double first)
 {

@@ -106,7 +106,7 @@ const char **names_from(PyObject *sequence, size_t *count);
 PyObject *graph_of(flx_graph *g);                      /* steals the hold; NULL with an exception for NULL */
 PyObject *buffer_to_bytes(flx_buffer *b, int as_text); /* frees the buffer */
 int make_graph_type(PyObject *module);
-extern PyMethodDef transform_methods[];
+extern PyMethodDef transform_methods[], format_methods[];
 
 PyObject *core_compile(PyObject *self, PyObject *args, PyObject *kwargs);
 /* Runs on the memory of tensors; new references to the result arrays in `outputs`. -1 with an exception. */

@@ -287,5 +287,8 @@ static PyType_Spec graph_spec = {
 int make_graph_type(PyObject *module)
 {
     graph_base = make_type(module, &graph_spec, "Graph");
-    return graph_base && PyModule_AddFunctions(module, transform_methods) == 0 ? 0 : -1;
+    return graph_base && PyModule_AddFunctions(module, transform_methods) == 0 &&
+                   PyModule_AddFunctions(module, format_methods) == 0
+               ? 0
+               : -1;
 }

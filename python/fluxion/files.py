@@ -8,7 +8,8 @@ from . import _core, dtypes, tracing
 from .errors import UnsupportedError
 from .tree import count_leaves, flatten, unflatten
 
-_FORMS = {".flx": "flx", ".mlir": "mlir", ".flxb": "flxb"}
+_FORMS = {".flx": "flx", ".mlir": "mlir", ".flxb": "flxb", ".onnx": "onnx"}
+_VECTOR_BYTES = {"generic": 0, "neon": 16, "sse2": 16, "avx2": 32, "avx512": 64}
 
 
 class ShapeDtype:
@@ -32,8 +33,9 @@ class ShapeDtype:
 class Graph:
     """A graph with the trees of its arguments and results."""
 
-    def __init__(self, graph, structure=None, out_structure=None, captures=()):
+    def __init__(self, graph, structure=None, out_structure=None, captures=(), params=None):
         self.graph, self._captures = graph, tuple(captures)
+        self.params = dict(params or {})  # values of parameters, for calls that do not give them
         count = len(graph.inputs) - len(self._captures)
         self._structure = structure or (tuple, None, *["*"] * count)
         outputs = len(graph.outputs)
@@ -94,9 +96,9 @@ class Graph:
         inputs = self.graph.inputs
         free = inputs[len(leaves):len(inputs) - len(self._captures)]
         for name, *_ in free:
-            if name not in named:
+            if name not in named and name not in self.params:
                 raise TypeError(f"{self.name}: the input '{name}' is missing")
-            leaves.append(named.pop(name))
+            leaves.append(named.pop(name) if name in named else self.params[name])
         if named:
             raise TypeError(f"{self.name} has no input '{next(iter(named))}'")
         if len(leaves) != len(inputs) - len(self._captures):
@@ -115,7 +117,7 @@ class Graph:
 
     def specialise(self, **extents):
         """The graph with numbers for symbolic dimensions."""
-        return Graph(_core.specialise(self.graph, extents), self._structure, self._out, self._captures)
+        return self._with(_core.specialise(self.graph, extents))
 
     def report(self):
         """What computes each op, as text."""
@@ -132,17 +134,40 @@ class Graph:
 
     def simplified(self):
         """The graph without dead, constant and repeated parts; values do not change by a bit."""
-        return Graph(_core.simplify(self.graph), self._structure, self._out, self._captures)
+        return self._with(_core.simplify(self.graph))
 
-    def save(self, path):
-        """Writes .flx, .mlir or .flxb."""
+    def _with(self, graph):
+        return Graph(graph, self._structure, self._out, self._captures, self.params)
+
+    def _need_no_captures(self):
         if self._captures:
             raise UnsupportedError("UNSUPPORTED", f"'{self.name}' uses arrays from outside of the function, which the "
                                    "file would not have", "", "make them arguments")
+
+    def save(self, path):
+        """Writes .flx, .mlir, .flxb or .onnx; the values of parameters are in .onnx only."""
+        self._need_no_captures()
         form = _form(path)
-        content = _core.show(self.graph, form)
+        if form == "onnx":
+            content = _core.write_onnx(self.graph, self.params)
+        else:
+            content = _core.show(self.graph, form)
         with open(path, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
+
+    def build_c(self, path, header=None, target="generic", gradient=False):
+        """Writes the graph as a C file that needs nothing but a C compiler, and its header where that is a path; the
+        names in it begin with the name of the graph. With `gradient` also its gradient."""
+        self._need_no_captures()
+        if target not in _VECTOR_BYTES:
+            raise ValueError(f"target '{target}' is not one of {', '.join(_VECTOR_BYTES)}")
+        include = os.path.basename(os.fspath(header)) if header is not None else None
+        source, declarations = _core.build_c(self.graph, None, include, _VECTOR_BYTES[target], gradient)
+        with open(path, "w") as file:
+            file.write(source)
+        if header is not None:
+            with open(header, "w") as file:
+                file.write(declarations)
 
 
 def _form(path):
@@ -169,7 +194,13 @@ def from_text(text, name="text", graph=None):
 
 
 def load(path, graph=None):
-    """The main graph of a .flx, .mlir or .flxb file, or that of a name."""
+    """The main graph of a .flx, .mlir, .flxb or .onnx file, or that of a name. The initialisers of an ONNX model are
+    parameters: `params` of the graph has their values, which calls use unless they give others by name."""
+    if _form(path) == "onnx":
+        main, params = _core.read_onnx(os.fspath(path))
+        if graph not in (None, main.name):
+            raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {main.name}")
+        return Graph(main, params=params)
     with open(path, "rb") as file:
         content = file.read()
     main, graphs = _core.read(content, _form(path), os.fspath(path))
@@ -179,7 +210,7 @@ def load(path, graph=None):
 
 
 def save(path, function, *specs):
-    """Writes a Graph, or a function traced for arguments of these types, to .flx, .mlir or .flxb."""
+    """Writes a Graph, or a function traced for arguments of these types, to .flx, .mlir, .flxb or .onnx."""
     (function if isinstance(function, Graph) else trace(function, *specs)).save(path)
 
 

@@ -53,6 +53,22 @@ def test_control_flow():
     near(fx.jit(lambda x: fx.cond(x > 0, lambda v: v * 2, lambda v: -v, x))(-3.0), 3.0)
 
 
+def test_models_and_c_files():
+    import os
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        g = fx.from_text("graph f(x: f32[2, 3], param w: f32[3, 2]) { return tanh(matmul(x, w)) }")
+        x, w = xp.ones((2, 3)), xp.ones((3, 2)) * 0.1
+        g.params = {"w": w}
+        g.save(os.path.join(folder, "f.onnx"))
+        h = fx.load(os.path.join(folder, "f.onnx"))
+        near(h(x), g(x, w).tolist())
+        near(fx.grad(lambda p: h(x, **p).sum())(h.params)["w"], [[1.8302739, 1.8302739]] * 3)
+        g.build_c(os.path.join(folder, "f.c"), os.path.join(folder, "f.h"))
+        with open(os.path.join(folder, "f.h")) as file:
+            assert "int f_run(const f *m, const float *x, float *out0);" in file.read()
+
+
 def test_errors_show_the_line():
     import traceback
     try:

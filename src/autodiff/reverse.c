@@ -9,6 +9,7 @@
    before elements or contributions meet. */
 #include "autodiff/masks.h"
 #include "autodiff/needs.h"
+#include "ops/rule/rule_lists.h"
 
 #include <fluxion/catalogue.h>
 
@@ -203,6 +204,18 @@ static flx_val fit_dtype(flxi_site *s, flx_val v, const flx_type *to)
     return flx_cast(s->g, v, (flx_dtype)to->dtype);
 }
 
+/* Extents that must be the same when the graph runs may be written differently: a number, a symbol. */
+static flx_val fit_dims(flxi_site *s, flx_val v, const flx_type *to)
+{
+    const flx_type *t = flxi_typeof(s, v);
+    if (t->rank != to->rank || memcmp(t->dims, to->dims, (size_t)t->rank * sizeof *t->dims) == 0)
+        return v;
+    for (int k = 0; k < t->rank; k++)
+        if (flxi_dims_differ(s->ctx, t->dims[k], to->dims[k]))
+            return v;
+    return flxi_reshape_like(s, v, to);
+}
+
 static flx_code check_cotangent(sweep *w, const flxi_site *s, flx_val v, const flx_type *wanted)
 {
     const flx_type *t = flx_val_type(w->r->g, v);
@@ -269,6 +282,8 @@ static flx_code put(sweep *w, flxi_site *s, const flxi_node *n, uint32_t k, flxi
         d.dirty = false;
     }
     d.v = fit_dtype(s, flxi_unbroadcast(s, d.v, &type), &type);
+    FLXI_TRY(flxi_built(w->r->g, w->err));
+    d.v = fit_dims(s, d.v, &type);
     FLXI_TRY(flxi_built(w->r->g, w->err));
     FLXI_TRY(check_cotangent(w, s, d.v, &type));
     return contribute(w, n->in[k], d);

@@ -117,7 +117,7 @@ TEST(folder_converts_channels_and_lengths)
     add_sound("a/1.wav", 3);
     add_sound("a/2.wav", 5);
     CHECK(!flx_folder_read(ctx, base, NULL, &err) && err.code == FLX_E_SHAPE);
-    CHECK_EQ_STR(err.hint, "set flx_folder_options.samples");
+    CHECK_EQ_STR(err.hint, "give the number of samples, to which files are cut");
     const flx_folder_options o = {.struct_size = sizeof o, .samples = 4};
     flx_dataset *d = flx_folder_read(ctx, base, &o, &err);
     CHECK_MADE(d, &err);

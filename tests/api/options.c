@@ -5,12 +5,15 @@
 #include "api/callbacks.h"
 #include "test.h"
 
+#include <fluxion/build.h>
 #include <fluxion/custom.h>
 #include <fluxion/data.h>
 #include <fluxion/fluxion.h>
+#include <fluxion/generate.h>
 #include <fluxion/kernel.h>
 #include <fluxion/nn.h>
 #include <fluxion/onnx.h>
+#include <fluxion/quantise.h>
 #include <fluxion/recording.h>
 #include <fluxion/report.h>
 #include <stdio.h>
@@ -595,6 +598,61 @@ static flx_code call_nn_transformer_block(fixture *f, const void *options, flx_e
     return layer(f, make_block, options, err);
 }
 
+static flx_code call_nn_gpt(fixture *f, const void *options, flx_error *err)
+{
+    flx_graph *g = flx_graph_new(f->ctx, "layer");
+    const flx_type type = flx_type_make(FLX_I32, 2, (flx_dim[]){1, 2});
+    flx_output(g, flx_nn_gpt(g, "m", flx_input(g, "x", &type), options), NULL);
+    flx_code code = flx_graph_error(g, err);
+    flx_graph_release(g);
+    return code;
+}
+
+/* Structs that functions fill. */
+static flx_code call_exec_memory_plan(fixture *f, const void *options, flx_error *err)
+{
+    return flx_exec_memory_plan(f->exec, (flx_memory_plan *)(uintptr_t)options, err);
+}
+
+static flx_code build(const fixture *f, const flx_build_options *options, flx_build_sizes *sizes, flx_error *err)
+{
+    flx_buffer source = {0};
+    flx_code code = flx_build_c(f->g, options, &source, NULL, sizes, err);
+    flx_buffer_free(&source);
+    return code;
+}
+
+static flx_code call_build_c(fixture *f, const void *options, flx_error *err)
+{
+    return build(f, options, NULL, err);
+}
+
+static flx_code call_build_c_sizes(fixture *f, const void *options, flx_error *err)
+{
+    return build(f, NULL, (flx_build_sizes *)(uintptr_t)options, err);
+}
+
+static flx_code call_quantise(fixture *f, const void *options, flx_error *err)
+{
+    flx_graph *g = flx_quantise(f->g, options, err);
+    flx_graph_release(g);
+    return g ? FLX_OK : (flx_code)err->code;
+}
+
+/* The logits of a token are a row of the table. */
+static flx_code call_generate(fixture *f, const void *options, flx_error *err)
+{
+    static const char text[] = "graph g(t: i32[1, T], param w: f32[256, 256] ~ ones) { return gather(w, t) }";
+    flx_module *m = flx_parse(f->ctx, text, strlen(text), "generate", err);
+    flx_params *p = m ? flx_params_of(flx_module_main(m), 1, err) : NULL;
+    flx_code code = FLX_E_INTERNAL;
+    if (p)
+        code = flx_generate(flx_module_main(m), p, NULL, options, NULL, err);
+    flx_params_release(p);
+    flx_module_free(m);
+    return code;
+}
+
 /* ---- The structs, with every field set where that is possible ---- */
 
 static void *allocate(void *user, void *block, size_t old_size, size_t new_size)
@@ -789,17 +847,33 @@ static const flx_csv_options for_table = {.struct_size = sizeof for_table, .labe
 static const flx_onnx_options for_onnx = {.struct_size = sizeof for_onnx, .flags = FLX_ONNX_CONSTANTS, .folder = "."};
 static const flx_folder_options for_folder = {.struct_size = sizeof for_folder, .channels = 1, .samples = 8};
 
+static const flx_nn_gpt_options for_gpt = {
+    .struct_size = sizeof for_gpt, .vocabulary = 9, .width = 8, .layers = 1, .heads = 2};
+static const flx_memory_plan for_plan = {.struct_size = sizeof for_plan};
+static const flx_build_options for_build = {.struct_size = sizeof for_build, .flags = FLX_BUILD_GRAD, .name = "f"};
+static const flx_build_sizes for_sizes = {.struct_size = sizeof for_sizes};
+static const flx_quantise_options for_quantise = {
+    .struct_size = sizeof for_quantise, .flags = FLX_QUANTISE_TRAIN, .weight_bits = 4};
+static const flx_generate_options for_generate = {.struct_size = sizeof for_generate,
+                                                  .flags = FLX_GENERATE_MOST_LIKELY,
+                                                  .tokens = 1,
+                                                  .context = 2,
+                                                  .top = 3,
+                                                  .temperature = 1,
+                                                  .seed = 4};
+
 typedef struct {
     const char *type, *function;
     const void *sample;
     size_t size, alignment;
     size_t needed; /* a shorter struct lacks what must be given, and is refused for that */
     call_fn call;
+    bool is_filled; /* by the function: what a newer program has room for is set to zero */
 } options_row;
 
-#define ROW(type, function, sample, needed)                                                         \
-    {                                                                                               \
-#type, "flx_" #function, &(sample), sizeof(type), _Alignof(type), (needed), call_##function \
+#define ROW(type, function, sample, needed)                                                                \
+    {                                                                                                      \
+#type, "flx_" #function, &(sample), sizeof(type), _Alignof(type), (needed), call_##function, false \
     }
 
 static const options_row rows[] = {
@@ -816,7 +890,7 @@ static const options_row rows[] = {
     ROW(flx_fit_options, fit, for_fit, offsetof(flx_fit_options, epochs)),
     ROW(flx_minimise_options, minimise, for_minimise, 0),
     {"flx_compile_options", "flx_compile_training", &for_compile, sizeof for_compile, _Alignof(flx_compile_options), 0,
-     call_compile_training_compile},
+     call_compile_training_compile, false},
     ROW(flx_compile_options, compile, for_compile, 0),
     ROW(flx_compile_options, show_stage, for_compile, 0),
     ROW(flx_run_options, run, for_run, 0),
@@ -861,6 +935,14 @@ static const options_row rows[] = {
     ROW(flx_onnx_options, onnx_decode, for_onnx, 0),
     ROW(flx_onnx_options, onnx_read, for_onnx, 0),
     ROW(flx_folder_options, folder_read, for_folder, 0),
+    ROW(flx_nn_gpt_options, nn_gpt, for_gpt, 0),
+    {"flx_memory_plan", "flx_exec_memory_plan", &for_plan, sizeof for_plan, _Alignof(flx_memory_plan), 0,
+     call_exec_memory_plan, true},
+    ROW(flx_build_options, build_c, for_build, 0),
+    {"flx_build_sizes", "flx_build_c", &for_sizes, sizeof for_sizes, _Alignof(flx_build_sizes), 0, call_build_c_sizes,
+     true},
+    ROW(flx_quantise_options, quantise, for_quantise, 0),
+    ROW(flx_generate_options, generate, for_generate, 0),
 };
 
 enum { NUM_ROWS = sizeof rows / sizeof *rows, MORE = 64 };
@@ -910,10 +992,10 @@ static void check_row(fixture *f, const options_row *r)
     for (uint32_t prefix = 1; prefix <= size; prefix++)
         check_prefix(f, r, prefix);
     test_fail_context("%s(%s)", r->function, r->type);
-    expect(f, r, copy_cut(r, 0, size, 0xa5), FLX_OK);          /* 0: the layout of version 0.2 */
-    expect(f, r, copy_cut(r, longer, size, 0), FLX_OK);        /* of a newer program, nothing new used */
-    expect(f, r, copy_cut(r, longer, size, 1), FLX_E_USAGE);   /* something new used */
-    expect(f, r, copy_cut(r, 1u << 16, size, 0), FLX_E_USAGE); /* not a size */
+    expect(f, r, copy_cut(r, 0, size, 0xa5), FLX_OK);   /* 0: the layout of version 0.2 */
+    expect(f, r, copy_cut(r, longer, size, 0), FLX_OK); /* of a newer program, nothing new used */
+    expect(f, r, copy_cut(r, longer, size, 1), r->is_filled ? FLX_OK : FLX_E_USAGE); /* something new used */
+    expect(f, r, copy_cut(r, 1u << 16, size, 0), FLX_E_USAGE);                       /* not a size */
     expect(f, r, copy_cut(r, UINT32_MAX, size, 0), FLX_E_USAGE);
 }
 
@@ -971,7 +1053,10 @@ static void check_uses(const char *text, const char *type)
     char pattern[120], function[100];
     snprintf(pattern, sizeof pattern, "const %s *", type);
     for (const char *at = text; (at = strstr(at, pattern)); at++) {
-        if (strncmp(at + strlen(pattern), "attention; ", 11) == 0)
+        const char *end = at + strlen(pattern);
+        while (is_name(*end))
+            end++;
+        if (*end == ';')
             continue; /* a field: the struct it is part of has a row */
         declared_function(text, at, function, sizeof function);
         EXPECT_MSG(has_row(type, function), "tests/api/options.c has no row for %s of %s()", type, function);
@@ -981,10 +1066,10 @@ static void check_uses(const char *text, const char *type)
 
 TEST(api_options_table_is_complete)
 {
-    static const char *const headers[] = {"catalogue.h", "checkpoint.h", "custom.h",   "data.h",      "exec.h",
-                                          "graph.h",     "kernel.h",     "lower.h",    "nn.h",        "onnx.h",
-                                          "recording.h", "report.h",     "run.h",      "stablehlo.h", "tensor.h",
-                                          "text.h",      "train.h",      "transform.h"};
+    static const char *const headers[] = {
+        "build.h",  "catalogue.h", "checkpoint.h", "custom.h", "data.h", "exec.h",     "generate.h",
+        "graph.h",  "kernel.h",    "lower.h",      "nn.h",     "onnx.h", "quantise.h", "recording.h",
+        "report.h", "run.h",       "stablehlo.h",  "tensor.h", "text.h", "train.h",    "transform.h"};
     enum { NUM_HEADERS = sizeof headers / sizeof *headers };
     char *texts[NUM_HEADERS];
     size_t found = 0;

@@ -28,6 +28,27 @@ void flxi_sa_copy(flxi_sa_writer *w)
             flxi_sa_line(w, "memcpy(y%u, x%u, %zu);", k, k, bytes_of(w->n->out_types[k]));
 }
 
+/* More operands than a kernel takes. */
+void flxi_sa_concat(flxi_sa_writer *w)
+{
+    const flx_type *y = w->n->out_types[0];
+    int axis = (int)flxi_sa_int(w->n, "axis");
+    int64_t outer = flxi_static_extent(y, 0, axis), numbers = flxi_is_complex(y->dtype) ? 2 : 1, at = 0;
+    int64_t row = numbers * flxi_static_extent(y, axis, y->rank);
+    if (!bytes_of(y))
+        return;
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++) {", (long long)outer);
+    for (uint32_t k = 0; k < w->n->nin; k++) {
+        const flx_type *x = w->n->in_types[k];
+        int64_t part = numbers * flxi_static_extent(x, axis, x->rank);
+        if (part)
+            flxi_sa_line(w, "    memcpy(y0 + %lld * i + %lld, x%u + %lld * i, %zu);", (long long)row, (long long)at, k,
+                         (long long)part, bytes_of(x) / (size_t)outer);
+        at += part;
+    }
+    flxi_sa_line(w, "}");
+}
+
 /* ---- Checks ---- */
 
 /* x where everything in ok is true; NaN is not. */

@@ -162,17 +162,22 @@ TEST(onnx_external_data_stays_in_the_folder)
     snprintf(inner, sizeof inner, "%s/inner", folder);
     snprintf(link, sizeof link, "%s/inner/link.bin", folder);
     CHECK(symlink("../secret.bin", link) == 0);
+    char pipe[100];
+    snprintf(pipe, sizeof pipe, "%s/inner/pipe.bin", folder);
+    CHECK(mkfifo(pipe, 0600) == 0);
     onnx_bytes good = external_tensor("w.bin", "4", "8"), long_one = external_tensor("w.bin", "12", "8");
     CHECK(read_sum(&good, inner, &err) == FLX_OK);
     CHECK(read_sum(&good, NULL, &err) == FLX_E_UNSUPPORTED);
     CHECK(read_sum(&long_one, inner, &err) == FLX_E_SYNTAX);
-    static const char *const bad[] = {"../secret.bin", "/etc/hostname", "a/../../secret.bin", "link.bin", "", "none"};
+    static const char *const bad[] = {
+        "../secret.bin", "/etc/hostname", "a/../../secret.bin", "link.bin", "pipe.bin", "", "none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         onnx_bytes w = external_tensor(bad[i], "0", "8");
         flx_code code = read_sum(&w, inner, &err);
         CHECK_MSG(code == FLX_E_SYNTAX || code == FLX_E_IO, "'%s' gives %s", bad[i], flx_code_name(code));
     }
     unlink(link);
+    unlink(pipe);
     unlink(path);
     unlink(outside);
     rmdir(inner);
@@ -355,6 +360,37 @@ TEST(onnx_slices_count_from_the_end)
     check_slice(-2, -1, -1, 1, 3);
     check_slice(INT64_MIN, -2, 4, 2, 1);
     check_slice(-1, INT64_MAX, 4, 1, 4);
+}
+
+static flx_code read_range(int64_t start, int64_t limit, int64_t step)
+{
+    static const char *const names[] = {"start", "limit", "step"};
+    const int64_t values[] = {start, limit, step};
+    onnx_bytes node = {.n = 0}, g = {.n = 0}, y = onnx_info_bytes("y", 7, (int64_t[]){-1}, 1);
+    for (int i = 0; i < 3; i++)
+        put_text(&node, 1, names[i]);
+    put_text(&node, 2, "y");
+    put_text(&node, 4, "Range");
+    put_part(&g, 1, &node);
+    for (int i = 0; i < 3; i++) {
+        onnx_bytes t = onnx_tensor_bytes(names[i], 7, NULL, 0);
+        put_bytes(&t, 9, &values[i], sizeof values[i]);
+        put_part(&g, 5, &t);
+    }
+    put_part(&g, 12, &y);
+    onnx_bytes bytes = onnx_model_bytes(&g, 17);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_code code = decode(ctx, bytes.at, bytes.n);
+    flx_context_free(ctx);
+    return code;
+}
+
+TEST(onnx_ranges_without_end_are_refused)
+{
+    CHECK(read_range(0, 10, 3) == FLX_OK && read_range(5, 0, 1) == FLX_OK);
+    CHECK(read_range(0, 10, 0) == FLX_E_ATTRIBUTE);
+    CHECK(read_range(0, INT64_C(1) << 60, 1) == FLX_E_SIZE);
+    CHECK(read_range(INT64_MIN, INT64_MAX, 1) == FLX_E_SIZE);
 }
 
 /* Rows of one operation are in order, and their versions do not overlap. */

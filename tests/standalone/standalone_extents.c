@@ -9,6 +9,7 @@
 
 static const char *const graphs[] = {
     "graph f(a: f32[17, 33], b: f32[33, 19]) { return matmul(a, b) }",
+    "graph f(a: f32[5, 1, 2], b: f32[5, 3, 2]) { return concat(a, b, a, b, a, b, a, b, a, b, axis=1) }",
     "graph f(a: f32[8, 16], b: f32[16, 32]) { return matmul(a, b) }",
     "graph f(a: f32[13, 20], b: f32[35, 20]) { return dot_general(a, b, lc=[1], rc=[1]) }",
     "graph f(a: f64[20, 13], b: f64[20, 21]) { return dot_general(a, b, lc=[0], rc=[0]) }",

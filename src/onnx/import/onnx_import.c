@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static const int64_t max_nodes = 2000000; /* once functions and loops are expanded */
+static const int64_t max_nodes = 300000; /* once functions and loops are expanded */
 
 /* ---- Inputs ---- */
 

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const onnx_element elements[] = {
 #define X(name, number, carrier, bits) {number, #name, FLX_##carrier, bits},
@@ -263,6 +264,7 @@ static flx_code load_external(flx_context *ctx, const onnx_tensor *t, const onnx
     const char *location = external_value(t, "location");
     char path[4096];
     flxi_source file;
+    struct stat st;
     if (!origin->folder)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "read the model from its file",
                               "unsupported: tensor '%.60s' is in another file, and there is no folder for it", t->name);
@@ -271,6 +273,9 @@ static flx_code load_external(flx_context *ctx, const onnx_tensor *t, const onnx
                          t->name, location ? location : "");
     if (!resolve(origin->folder, location, path, sizeof path))
         return flxi_fail(err, FLX_E_IO, "tensor '%.60s': there is no file '%.80s' in the folder of the model", t->name,
+                         location);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) /* a pipe would be waited for */
+        return flxi_fail(err, FLX_E_IO, "tensor '%.60s': external data in '%.80s', which is not a file", t->name,
                          location);
     FLXI_TRY(flxi_source_open(&file, &ctx->mem, path, 0, err));
     flx_code code = load_part(ctx, t, e, type, &file, out, err);

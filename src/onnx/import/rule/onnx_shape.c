@@ -93,10 +93,16 @@ void flxi_onnx_import_range(onnx_site *s)
     for (size_t i = 0; i < 3; i++)
         if (!flxi_onnx_known_reals(s, i, &v[i]) || v[i].n != 1)
             return;
-    double n = v[2].v[0] != 0 ? ceil((v[1].v[0] - v[0].v[0]) / v[2].v[0]) : -1;
-    if (!(n >= 0 && n < 1e9))
-        n = 0;
-    flx_type type = flx_type_make(flxi_onnx_dtype(s, s->x[0]), 1, &(flx_dim){(flx_dim)n});
+    double n = ceil((v[1].v[0] - v[0].v[0]) / v[2].v[0]);
+    if (v[2].v[0] == 0) {
+        flxi_onnx_fail(s, FLX_E_ATTRIBUTE, NULL, "the step is 0");
+        return;
+    }
+    if (!(n < 1e9)) {
+        flxi_onnx_fail(s, FLX_E_SIZE, NULL, "it has more than 1000000000 elements");
+        return;
+    }
+    flx_type type = flx_type_make(flxi_onnx_dtype(s, s->x[0]), 1, &(flx_dim){n > 0 ? (flx_dim)n : 0});
     flx_val steps = flx_mul(s->g, flx_iota(s->g, .type = &type), flx_reshape(s->g, s->x[2], .shape = FLX_NO_INTS));
     s->y[0] = flx_add(s->g, flx_reshape(s->g, s->x[0], .shape = FLX_NO_INTS), steps);
 }

@@ -39,6 +39,10 @@ extern const command *const commands[];
     {                                                                            \
         "--json", NULL, "one JSON object per line instead of text", MAY_BE_GIVEN \
     }
+#define OPTION_GRAPH                                                                                \
+    {                                                                                               \
+        "--graph", "NAME", "the graph of the file to take; the main one unless given", MAY_BE_GIVEN \
+    }
 #define OPTION_IN                                                                                      \
     {                                                                                                  \
         "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", MAY_REPEAT \

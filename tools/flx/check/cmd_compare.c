@@ -285,7 +285,7 @@ static int run_compare(const args *a)
     int status = read_request(&q, a);
     if (!status) {
         model m;
-        status = model_open(&m, a->operand);
+        status = model_open_chosen(&m, a);
         if (!status && !q.is_given)
             q.tolerance = fmax(q.tolerance, 16 * coarsest_spacing(m.graph));
         if (!status)
@@ -297,6 +297,7 @@ static int run_compare(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--devices", "A,B", "the two devices; all that run graphs, each with ref, unless given", MAY_BE_GIVEN},
     OPTION_IN,
     OPTION_SET,

@@ -344,7 +344,7 @@ static int run_gradcheck(const args *a)
     int status = read_request(&q, a);
     if (!status) {
         model m;
-        status = model_open(&m, a->operand);
+        status = model_open_chosen(&m, a);
         if (!status) {
             subject s;
             status = subject_read(&s, &m, &q, a);
@@ -359,6 +359,7 @@ static int run_gradcheck(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--wrt", "NAMES", "the inputs and parameters to look at, as in a,b; all floating ones\nunless given",
      MAY_BE_GIVEN},
     {"--order", "1|2", "2 checks second derivatives too; 1 unless given", MAY_BE_GIVEN},

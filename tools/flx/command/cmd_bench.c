@@ -340,7 +340,7 @@ static int run_bench(const args *a)
     if (status)
         return status;
     model m;
-    status = model_open(&m, a->operand);
+    status = model_open_chosen(&m, a);
     b.model = &m;
     if (!status)
         status = bench_model(&b, a);
@@ -350,6 +350,7 @@ static int run_bench(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     OPTION_DEVICE,
     {"--repeat", "R", "how often to run; 20 times unless given", MAY_BE_GIVEN},
     {"--seconds", "S", "run for about S seconds, at least 3 times, and at most R times if\n--repeat is given",

@@ -316,7 +316,7 @@ static int run_build(const args *a)
     int status = read_request(&q, a);
     if (status)
         return status;
-    status = model_open(&m, a->operand);
+    status = model_open_chosen(&m, a);
     if (!status)
         status = inputs_read_dims(&in, &m, a);
     if (!status) {
@@ -330,6 +330,7 @@ static int run_build(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"-o", "OUT", "where the C file goes; - is standard output. OUT.o, OUT.a and OUT.so are compiled,\nby $CC or cc",
      MUST_BE_GIVEN},
     {"--header", "OUT.h", "write the declarations there, and include them", MAY_BE_GIVEN},

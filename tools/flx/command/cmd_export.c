@@ -90,7 +90,7 @@ static int run_export(const args *a)
     model m;
     if (named && a->second)
         return fail(FLX_E_USAGE, "both -o %s and %s say where the program goes", named, a->second);
-    int status = model_open(&m, a->operand);
+    int status = model_open_chosen(&m, a);
     if (!status)
         status = export_model(&m, a, named ? named : a->second);
     model_close(&m);
@@ -98,9 +98,8 @@ static int run_export(const args *a)
 }
 
 static const option options[] = {
-    {"-o", "OUT", "the same as OUT after FILE; - (the default) is standard output", MAY_BE_GIVEN},
-    OPTION_SET,
-    OPTION_JSON,
+    OPTION_GRAPH, {"-o", "OUT", "the same as OUT after FILE; - (the default) is standard output", MAY_BE_GIVEN},
+    OPTION_SET,   OPTION_JSON,
     {0},
 };
 

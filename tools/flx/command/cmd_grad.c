@@ -47,6 +47,7 @@ static int run_grad(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     OPTION_WRT,
     {"--value", NULL, "keep the loss among the outputs", MAY_BE_GIVEN},
     {"--seed", "ones|input", "where the sweep starts: ones, when the loss is one element, or an\ninput d_output",

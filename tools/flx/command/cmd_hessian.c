@@ -28,7 +28,7 @@ static int run_hessian(const args *a)
     return status;
 }
 
-static const option options[] = {OPTION_WRT, OPTIONS_OF_LIMITS, OPTION_OUTPUT, OPTION_JSON, {0}};
+static const option options[] = {OPTION_GRAPH, OPTION_WRT, OPTIONS_OF_LIMITS, OPTION_OUTPUT, OPTION_JSON, {0}};
 
 static const char *const examples[] = {
     "flx hessian examples/rosenbrock.flx --wrt x | flx run --in x=1 --set N=3 -",

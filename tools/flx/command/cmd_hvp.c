@@ -27,9 +27,8 @@ static int run_hvp(const args *a)
 }
 
 static const option options[] = {
-    OPTION_WRT,    {"--value", NULL, "keep the loss and the gradient as the first outputs", MAY_BE_GIVEN},
-    OPTION_OUTPUT, OPTION_JSON,
-    {0},
+    OPTION_GRAPH,  OPTION_WRT,  {"--value", NULL, "keep the loss and the gradient as the first outputs", MAY_BE_GIVEN},
+    OPTION_OUTPUT, OPTION_JSON, {0},
 };
 
 static const char *const examples[] = {

@@ -48,6 +48,7 @@ static int run_jac(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     OPTION_WRT,
     {"--output", "NAMES", "the outputs to differentiate, as in a,b; all of a floating or complex\ndtype unless given",
      MAY_BE_GIVEN},

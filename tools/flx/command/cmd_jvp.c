@@ -21,7 +21,7 @@ static int run_jvp(const args *a)
     return status;
 }
 
-static const option options[] = {OPTION_WRT, OPTION_OUTPUT, OPTION_JSON, {0}};
+static const option options[] = {OPTION_GRAPH, OPTION_WRT, OPTION_OUTPUT, OPTION_JSON, {0}};
 
 static const char *const examples[] = {
     "flx jvp examples/logistic.flx --wrt w",

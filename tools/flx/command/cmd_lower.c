@@ -22,6 +22,7 @@ static int run_lower(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--policy", "direct|fusable|for-autodiff",
      "what blocks become: fused ops where there are some, as without this\noption; primitive ops; or primitive ops "
      "only, whatever "

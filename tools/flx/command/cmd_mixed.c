@@ -22,9 +22,8 @@ static int run_mixed(const args *a)
 }
 
 static const option options[] = {
-    {"--to", "bf16|f16", "the dtype of operands of products; bf16 unless given", MAY_BE_GIVEN},
-    OPTION_OUTPUT,
-    OPTION_JSON,
+    OPTION_GRAPH,  {"--to", "bf16|f16", "the dtype of operands of products; bf16 unless given", MAY_BE_GIVEN},
+    OPTION_OUTPUT, OPTION_JSON,
     {0},
 };
 

@@ -62,7 +62,7 @@ static int run_quantise(const args *a)
     int status = read_options(a, &o);
     if (status)
         return status;
-    status = model_open(&m, a->operand);
+    status = model_open_chosen(&m, a);
     if (!status)
         status = quantise(&m, a, &o);
     model_close(&m);
@@ -70,6 +70,7 @@ static int run_quantise(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     OPTION_IN,
     OPTION_SET,
     {"--bits", "N", "of weights, 2 to 8; 8 unless given", MAY_BE_GIVEN},

@@ -44,6 +44,7 @@ static int run_rewrite(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--exact", NULL, "only what gives the same bits; without it a replacement may round\ndifferently", MAY_BE_GIVEN},
     {"--regions", NULL, "replace runs of pointwise ops by elementwise_region too", MAY_BE_GIVEN},
     {"--clean", NULL, "fail when there is a near miss", MAY_BE_GIVEN},

@@ -314,15 +314,13 @@ static int run_run(const args *a)
     model m;
     status = model_open_fixed(&m, a);
     if (!status)
-        status = model_choose(&m, args_value(a, "--graph"));
-    if (!status)
         status = run_model(&m, a, device, &compile_options);
     model_close(&m);
     return status;
 }
 
 static const option options[] = {
-    {"--graph", "NAME", "the graph of the file to run; the main one unless given", MAY_BE_GIVEN},
+    OPTION_GRAPH,
     OPTION_IN,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
      MAY_BE_GIVEN},

@@ -21,7 +21,7 @@ typedef flx_code (*stage_fn)(const model *m, const flx_compile_options *o, flx_b
 static flx_code write_file(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
 {
     (void)o;
-    return flx_module_print(m->module, text, err);
+    return m->is_chosen ? flx_graph_print(m->graph, text, err) : flx_module_print(m->module, text, err);
 }
 
 static flx_code write_mir(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
@@ -251,7 +251,7 @@ static int run_show(const args *a)
     if (!stages[stage].name)
         return unknown_stage(name);
     model m;
-    int status = model_open(&m, a->operand);
+    int status = model_open_chosen(&m, a);
     if (!status)
         status = show_stage(&m, a, stage);
     model_close(&m);
@@ -259,6 +259,7 @@ static int run_show(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--stage", "STAGE", "hir, mir, lir, c, cuda or report; hir, the graphs of the file, unless given", MAY_BE_GIVEN},
     {"--html", "OUT", "write a page with the graph to look at in a browser; it needs no network", MAY_BE_GIVEN},
     {"--svg", "OUT", "write a picture", MAY_BE_GIVEN},
@@ -288,7 +289,8 @@ const command command_show = {
     .operand = "FILE",
     .summary = "print a graph as text or draw it, at any stage of compiling",
     .about = "Prints every graph of the file, one op per line, bodies before the graphs that use them.\n"
-             "The text reads back to exactly the same graphs. Binary files are shown as text too.\n"
+             "The text reads back to exactly the same graphs. Binary files are shown as text too. With --graph\n"
+             "only that graph is printed, after those that it uses.\n"
              "\n"
              "--stage shows the main graph at a stage of the compiler:\n"
              "  hir     the graphs of the file, as they are\n"

@@ -45,8 +45,8 @@ static int run_taylor(const args *a)
 }
 
 static const option options[] = {
-    OPTION_WRT, {"--order", "K", "the highest derivative; must be given", MUST_BE_GIVEN}, OPTION_OUTPUT, OPTION_JSON,
-    {0},
+    OPTION_GRAPH,  OPTION_WRT,  {"--order", "K", "the highest derivative; must be given", MUST_BE_GIVEN},
+    OPTION_OUTPUT, OPTION_JSON, {0},
 };
 
 static const char *const examples[] = {

@@ -120,6 +120,7 @@ static int run_vmap(const args *a)
 }
 
 static const option options[] = {
+    OPTION_GRAPH,
     {"--in", "NAME=AXIS,...",
      "where an input has its batch axis, or none; inputs that are not listed\nare shared; must "
      "be given",

@@ -152,7 +152,7 @@ int derive_write(const flx_graph *g, const args *a)
 int derive_run(const args *a, derive_fn make, const void *request)
 {
     model m;
-    int status = model_open(&m, a->operand);
+    int status = model_open_chosen(&m, a);
     if (!status) {
         flx_error err = {0};
         flx_graph *g = make(&m, request, &err);

@@ -316,16 +316,13 @@ int model_open(model *m, const char *path)
     return open_path(m, path, NULL);
 }
 
-int model_open_fixed(model *m, const args *a)
-{
-    return open_path(m, a->operand, a);
-}
-
-int model_choose(model *m, const char *name)
+/* Makes another graph of the file the one to work on; `name` NULL: the main one stays. */
+static int choose(model *m, const char *name)
 {
     flx_graph *g = name ? flx_module_find(m->module, name) : m->graph;
     if (g) {
         m->graph = g;
+        m->is_chosen = name != NULL;
         return STATUS_OK;
     }
     int status = fail(FLX_E_NAME, "%s has no graph '%s'", m->name, name);
@@ -334,6 +331,18 @@ int model_choose(model *m, const char *name)
         list_item(flx_graph_name(flx_module_graph(m->module, i)));
     hint_list_end();
     return status;
+}
+
+int model_open_chosen(model *m, const args *a)
+{
+    int status = open_path(m, a->operand, NULL);
+    return status ? status : choose(m, args_value(a, "--graph"));
+}
+
+int model_open_fixed(model *m, const args *a)
+{
+    int status = open_path(m, a->operand, a);
+    return status ? status : choose(m, args_value(a, "--graph"));
 }
 
 void model_close(model *m)

@@ -37,21 +37,22 @@ typedef struct {
     const char *name; /* the same for messages */
     flx_context *ctx;
     flx_module *module;
-    flx_graph *graph; /* the main one */
+    flx_graph *graph; /* the main one, or that of --graph */
+    bool is_chosen;   /* --graph named it */
     flx_onnx *onnx;   /* of an ONNX model: the values of its parameters; else NULL */
 } model;
 
 /* Reads text, the binary form, StableHLO or ONNX, whichever the file holds. Close with model_close(), also after a
    failure. */
 int model_open(model *m, const char *path);
+/* Opens the operand and takes the graph of --graph, where the command has that option. */
+int model_open_chosen(model *m, const args *a);
 /* The same with the inputs of an ONNX model that --fix gives as constants. */
 int model_open_fixed(model *m, const args *a);
 /* The value that the file of the model has for a parameter, borrowed; NULL: none. */
 flx_tensor *model_param(const model *m, const char *name);
 /* The same of bytes that were read from the file already. */
 int model_read(model *m, const char *path, const file_bytes *bytes);
-/* Makes another graph of the file the one to work on; `name` NULL: the main one stays. */
-int model_choose(model *m, const char *name);
 void model_close(model *m);
 
 #endif

@@ -142,29 +142,52 @@ static int read_request(request *q, const args *a)
 
 /* ---- Values of parameters ---- */
 
-/* From the file of --values, or beside the model; without one, initialised with the seed 0 where that was asked for. */
-static int read_values(request *q, const flx_graph *g, const model *m, const args *a, flx_params **set)
+/* What an ONNX model has for all of its parameters; false where it is none. */
+static bool set_from_model(flx_params *set, const model *m, int *status)
 {
     flx_error err = {0};
-    char *beside = weights_path(m->path);
-    const char *named = args_value(a, "--values"), *seed = args_value(a, "--init"),
-               *path = named    ? named
-                       : beside ? beside
-                                : "";
-    int64_t number = 0;
+    for (size_t i = 0; m->onnx && !*status && i < flx_params_count(set); i++) {
+        const char *name = flx_params_name(set, i);
+        flx_tensor *value = model_param(m, name);
+        if (!value)
+            *status = fail(FLX_E_MISSING_INPUT, "%s has no value for the parameter '%s'", m->name, name);
+        else if (flx_params_set(set, name, value, &err))
+            *status = report(&err, m->name);
+    }
+    return m->onnx != NULL;
+}
+
+static int load_values(flx_params *set, const model *m, const char *named)
+{
+    flx_error err = {0};
     int status = STATUS_OK;
-    if (seed && !read_i64(seed, &number))
-        status = fail(FLX_E_USAGE, "--init %s: an integer is needed", seed);
-    *set = status ? NULL : flx_params_of(g, (uint64_t)number, &err);
-    if (!status && !*set)
-        status = report(&err, m->name);
-    if (!status && !seed && flx_params_count(*set) && flx_params_load(*set, path, FLX_PARAMS_SURPLUS, &err)) {
+    if (!flx_params_count(set) || (!named && set_from_model(set, m, &status)))
+        return status;
+    char *beside = named ? NULL : weights_find(m->path);
+    const char *path = named ? named : beside;
+    if (!path)
+        return fail_memory();
+    if (flx_params_load(set, path, FLX_PARAMS_SURPLUS, &err)) {
         status = report(&err, path);
         hint("--values names a file of parameters; --init SEED makes new ones");
     }
     free(beside);
-    q->o.values = *set;
     return status;
+}
+
+/* From the file of --values, the model or beside it; initialised with a seed where that was asked for. */
+static int read_values(request *q, const flx_graph *g, const model *m, const args *a, flx_params **set)
+{
+    flx_error err = {0};
+    const char *seed = args_value(a, "--init");
+    int64_t number = 0;
+    if (seed && !read_i64(seed, &number))
+        return fail(FLX_E_USAGE, "--init %s: an integer is needed", seed);
+    *set = flx_params_of(g, (uint64_t)number, &err);
+    q->o.values = *set;
+    if (!*set)
+        return report(&err, m->name);
+    return seed ? STATUS_OK : load_values(*set, m, args_value(a, "--values"));
 }
 
 /* ---- Results ---- */
@@ -337,7 +360,10 @@ static const option options[] = {
     {"--name", "NAME", "prefix of all names; that of the graph unless given", MAY_BE_GIVEN},
     {"--with", "LIST", "more functions: grad, train:OPTIMISER", MAY_BE_GIVEN},
     {"--params", "WAY", "where parameters come from: caller (the default), embed or file", MAY_BE_GIVEN},
-    {"--values", "FILE", "parameters to embed; m.safetensors beside m.flx unless given", MAY_BE_GIVEN},
+    {"--values", "FILE",
+     "parameters to embed; m.safetensors beside m.flx, weights.safetensors of a\ntraining folder or those of an ONNX "
+     "model unless given",
+     MAY_BE_GIVEN},
     {"--init", "SEED", "embed parameters that are initialised with this seed instead", MAY_BE_GIVEN},
     {"--rate", "NUMBER", "of train; that of the optimiser unless given", MAY_BE_GIVEN},
     {"--target", "NAME", "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512",

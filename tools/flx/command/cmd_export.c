@@ -39,15 +39,16 @@ static bool is_onnx(const char *path)
 /* The parameters for which there is a value become initialisers. */
 static flx_code encode_onnx(const model *m, const flx_graph *g, flx_buffer *out, flx_error *err)
 {
-    size_t n = flx_graph_input_count(g), num_params = 0;
+    size_t n = flx_graph_input_count(g), num_params = 0, num_missing = 0;
     flx_feed *params = calloc(n + 1, sizeof *params);
     flx_tensor **values = calloc(n + 1, sizeof(flx_tensor *));
     flx_code code = FLX_E_OOM;
-    char *beside = weights_path(m->path);
+    char *beside = weights_find(m->path);
     for (size_t i = 0; params && values && beside && i < n; i++) {
         const char *name = flx_val_name(g, flx_graph_input(g, i));
         flx_tensor *t = flx_graph_input_is_param(g, i) ? flx_safetensors_read(m->ctx, beside, name, NULL) : NULL;
         t = t ? t : flx_tensor_retain(model_param(m, name));
+        num_missing += !t && flx_graph_input_is_param(g, i);
         if (t) {
             values[num_params] = t;
             params[num_params++] = (flx_feed){name, t};
@@ -55,6 +56,9 @@ static flx_code encode_onnx(const model *m, const flx_graph *g, flx_buffer *out,
     }
     if (params && values && beside)
         code = flx_onnx_encode(g, params, num_params, out, err);
+    if (code == FLX_OK && num_missing)
+        note("parameters without a value became inputs of the ONNX model: %zu of %zu; %s does not have them",
+             num_missing, num_missing + num_params, m->onnx ? m->name : beside);
     for (size_t i = 0; values && i < num_params; i++)
         flx_tensor_release(values[i]);
     free(params);
@@ -115,9 +119,9 @@ const command command_export = {
     .operand = "FILE [OUT]",
     .summary = "a graph as a StableHLO program or an ONNX model",
     .about = "Writes the main graph as an ONNX model where OUT ends in .onnx, with the parameters that m.safetensors\n"
-             "beside m.flx has as initialisers, and else as StableHLO text (.mlir): @main takes the inputs and "
-             "parameters in order of\n"
-             "declaration and returns the outputs. Extents must be numbers: --set gives those of symbolic\n"
+             "beside m.flx (or weights.safetensors beside the model.flx of a training folder) has as initialisers,\n"
+             "and else as StableHLO text (.mlir): @main takes the inputs and parameters in order of declaration and\n"
+             "returns the outputs. Extents must be numbers: --set gives those of symbolic\n"
              "dimensions. An op without a counterpart there is written as what it means in terms of others; the few\n"
              "for which that is not known are named when one is met.",
     .options = options,

@@ -226,7 +226,7 @@ static int find_beside(reading *r)
 {
     if (strcmp(r->model->path, "-") == 0)
         return STATUS_OK;
-    r->beside = weights_path(r->model->path);
+    r->beside = weights_find(r->model->path);
     if (!r->beside)
         return fail_memory();
     if (access(r->beside, F_OK) != 0) {

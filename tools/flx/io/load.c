@@ -89,6 +89,29 @@ char *weights_path(const char *path)
     return beside;
 }
 
+/* The same folder's file of this name, allocated. */
+static char *in_same_folder(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0, room = n + strlen(name) + 1;
+    char *other = malloc(room);
+    if (other)
+        snprintf(other, room, "%.*s%s", (int)n, path, name);
+    return other;
+}
+
+char *weights_find(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *beside = weights_path(path);
+    if (!beside || access(beside, F_OK) == 0 || strcmp(slash ? slash + 1 : path, "model.flx") != 0)
+        return beside;
+    char *trained = in_same_folder(path, "weights.safetensors");
+    bool is_trained = trained && access(trained, F_OK) == 0;
+    free(is_trained ? beside : trained);
+    return is_trained ? trained : beside;
+}
+
 /* ---- Slower ways ---- */
 
 /* The first reason, and whether there are others; written by any thread. */

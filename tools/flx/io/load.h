@@ -24,6 +24,9 @@ const char *file_name(const char *path); /* for messages */
 
 /* Where the parameters of a graph file are kept: m.safetensors for m.flx, allocated; NULL when memory is exhausted. */
 char *weights_path(const char *path);
+/* The file that has them, allocated: that one, or weights.safetensors beside the model.flx of a training folder. The
+   former's name where there is neither; NULL when memory is exhausted. */
+char *weights_find(const char *path);
 
 /* A context in which one tensor may take what the machine has; NULL when memory is exhausted. It listens for
    tell_slow(). */

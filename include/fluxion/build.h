@@ -27,7 +27,7 @@ enum {
 typedef struct flx_build_options {
     uint32_t struct_size;        /* sizeof(flx_build_options); 0: the layout of version 0.2 */
     uint32_t flags;              /* FLX_BUILD_… */
-    const char *name;            /* prefix of all names; NULL: that of the graph */
+    const char *name;            /* prefix of all names; NULL: that of the graph, `model` for `main` */
     const char *header;          /* name of the header that the file includes; NULL: the file has the declarations */
     int32_t params;              /* a flx_build_params */
     int32_t vector_bytes;        /* 16, 32 or 64: vectors of this size by extensions of gcc and clang; 0: plain C */
@@ -43,8 +43,8 @@ typedef struct flx_build_sizes {
     uint32_t num_functions; /* static functions: kernels and others */
     int64_t constant_bytes; /* of constants, embedded parameters included */
     int64_t arena_bytes;    /* of the memory that runs work in */
-    int64_t memory_bytes;   /* what NAME_init() is given: the arena, and what training changes */
-    int64_t flops;          /* of one call of each function: run, gradient, step together */
+    int64_t memory_bytes;   /* what NAME_init() is given: the arena, and what training changes; at least 16 */
+    int64_t flops;          /* of one call of each function: run, gradient, step together; one round of a while */
     int64_t text_bytes;     /* of the C file */
 } flx_build_sizes;
 

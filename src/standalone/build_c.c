@@ -3,10 +3,12 @@
 #include "autodiff/autodiff.h"
 #include "base/context.h"
 #include "base/options.h"
+#include "graph/op/work.h"
 #include "passes/pass.h"
 #include "standalone/standalone.h"
 #include "standalone/step_graph.h"
 
+#include <ctype.h>
 #include <fluxion/transform.h>
 
 static size_t rounded(size_t n)
@@ -123,6 +125,8 @@ static flx_code add_gradient(flxi_sa_model *s)
                               "graph '%.60s' has no parameters to differentiate", g->name);
     const flx_grad_options o = {sizeof o, FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
     flx_graph *d = flx_grad(g, wrt, n, &o, s->err);
+    if (!d && s->err->code == FLX_E_NON_SCALAR)
+        flxi_hint(s->err, "the first output of a graph with a gradient must be a scalar: reduce it to one element");
     if (!d)
         return (flx_code)s->err->code;
     flx_code code = add_function(s, d, SA_GRAD, "grad", SIZE_MAX, NULL);
@@ -182,6 +186,8 @@ static flx_code add_functions(flxi_sa_model *s)
         s->fields.at[i].offset = s->memory_bytes;
         s->memory_bytes += rounded(s->fields.at[i].nbytes);
     }
+    s->needs_memory = s->memory_bytes > 0;
+    s->memory_bytes = s->needs_memory ? s->memory_bytes : 16; /* an array of it must have elements */
     return FLX_OK;
 }
 
@@ -259,13 +265,62 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
     add_buffer(out, &s->f.entries);
 }
 
-static int64_t flops_of(const flxi_sa_model *s)
+/* ---- Sizes ---- */
+
+/* By number of a routine: its sum + 1; 0 before it is known. Routines are shared: each is summed once. */
+typedef struct {
+    int64_t *known;
+    uint32_t num_routines;
+} counter;
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t routine_flops(counter *c, const flxi_routine *l);
+
+static int64_t bodies_flops(counter *c, const flxi_routine *l, const flxi_step *s)
+{
+    int64_t sum = 0, most = 0;
+    for (uint32_t k = 0; k < s->num_bodies; k++) {
+        int64_t one = routine_flops(c, s->bodies[k]);
+        sum = flxi_plus(sum, one);
+        most = one > most ? one : most;
+    }
+    switch (s->kind) {
+    case STEP_SCAN: return times(sum, flxi_sa_scan_length(l->g, flxi_node_at(l->g, s->node)));
+    case STEP_BRANCH: return most;
+    default: return sum;
+    }
+}
+
+static int64_t routine_flops(counter *c, const flxi_routine *l)
+{
+    int64_t *known = l->number < c->num_routines ? &c->known[l->number] : NULL;
+    if (known && *known)
+        return *known - 1;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        sum = flxi_plus(sum, l->steps[i].flops);
+        sum = flxi_plus(sum, bodies_flops(c, l, &l->steps[i]));
+    }
+    if (known)
+        *known = sum < INT64_MAX ? sum + 1 : sum;
+    return sum;
+}
+
+/* Of one call of each function. The body of a scan counts once for each of its steps, of branches the one with the
+   most; a while loop, whose rounds are not known, counts one. */
+static int64_t flops_of(flxi_sa_model *s)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < s->num_functions; i++) {
         const flxi_program *m = &s->functions[i].program;
-        for (size_t k = 0; k < m->all_steps.n; k++)
-            sum += m->all_steps.at[k].block->steps[m->all_steps.at[k].step].flops;
+        counter c = {flxi_new(&s->f.arena, int64_t, m->num_routines), m->num_routines};
+        s->f.failed |= !c.known;
+        sum = c.known ? flxi_plus(sum, routine_flops(&c, m->main)) : sum;
     }
     return sum;
 }
@@ -307,10 +362,21 @@ static flx_code finish(flxi_sa_model *s, flx_buffer *source, flx_buffer *header,
 
 /* ---- The public function ---- */
 
+static bool is_c_name(const char *name)
+{
+    const char *p = name;
+    while (isalpha((unsigned char)*p) || *p == '_' || (p > name && isdigit((unsigned char)*p)))
+        p++;
+    return p > name && !*p;
+}
+
 static flx_code check_options(const flx_build_options *o, flx_error *err)
 {
     if (o->flags & ~(uint32_t)(FLX_BUILD_GRAD | FLX_BUILD_TABLES))
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: unknown flags 0x%x", (unsigned)o->flags);
+    if (o->name && !is_c_name(o->name))
+        return flxi_fail_hint(err, FLX_E_USAGE, "letters, digits and _ make a name, and no digit is first",
+                              "'%.60s' cannot be the prefix of names in C", o->name);
     if (o->params < FLX_BUILD_CALLER || o->params > FLX_BUILD_FILE)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %d is no way to get parameters", o->params);
     if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)
@@ -327,6 +393,12 @@ static void free_model(flxi_sa_model *s)
     flxi_sa_file_free(&s->f);
 }
 
+/* A function `main` is the program's own, not that of a model. */
+static const char *prefix_of(const flx_graph *g)
+{
+    return g->name && *g->name && strcmp(g->name, "main") != 0 ? g->name : "model";
+}
+
 static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
                       flx_build_sizes *sizes, flx_error *err)
 {
@@ -336,13 +408,23 @@ static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer
     *s = (flxi_sa_model){.o = o, .g = g, .err = err};
     flxi_sa_file_init(&s->f, g->ctx);
     s->f.vector_bytes = (unsigned)o->vector_bytes;
-    s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : g->name && *g->name ? g->name : "model");
+    s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
     flx_code code = add_functions(s);
     if (code == FLX_OK)
         code = finish(s, source, header, sizes);
     free_model(s);
     flxi_free(flxi_context_mem(g->ctx), s, 1, sizeof *s);
     return code;
+}
+
+static flx_code check_extents(const flx_graph *g, flx_error *err)
+{
+    const char *symbol = flx_graph_symbol(g, 0);
+    if (!symbol)
+        return FLX_OK;
+    flxi_fail(err, FLX_E_UNBOUND_DIM, "the dimension '%.60s' has no extent, which a C file needs", symbol);
+    flxi_hint(err, "give its extent: --set %.60s=INT (flx_build_options.dims)", symbol);
+    return FLX_E_UNBOUND_DIM;
 }
 
 flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source, flx_buffer *header,
@@ -363,11 +445,9 @@ flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_b
     flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
     if (!bound)
         return (flx_code)err->code;
-    flx_code code = flx_graph_symbol(bound, 0) ? FLX_E_UNBOUND_DIM : FLX_OK;
-    code = code == FLX_OK ? build(bound, &o, source, header, sizes, err)
-                          : flxi_fail_hint(err, code, "give its extent",
-                                           "the dimension '%.60s' has no extent, which a C file needs",
-                                           flx_graph_symbol(bound, 0));
+    flx_code code = check_extents(bound, err);
+    if (code == FLX_OK)
+        code = build(bound, &o, source, header, sizes, err);
     flx_graph_release(bound);
     return code;
 }

@@ -152,6 +152,8 @@ typedef struct {
 flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to);
 /* A step that runs bodies. */
 flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
+/* How many steps a scan has. */
+int64_t flxi_sa_scan_length(const flx_graph *g, const flxi_node *n);
 /* The function of a body of the step. */
 flx_code flxi_sa_body(flxi_sa_routine *r, const flxi_routine *body, const char **name);
 /* A call: what is between is its arguments. The call of a function that fails ends this one. */
@@ -194,7 +196,8 @@ typedef struct {
     size_t num_functions;
     FLXI_VEC(flxi_sa_field) fields;
     bool trains;
-    size_t arena_bytes, memory_bytes;
+    size_t arena_bytes, memory_bytes; /* the latter at least 16 */
+    bool needs_memory;
     flx_error *err;
 } flxi_sa_model;
 

@@ -160,6 +160,12 @@ static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
 
 /* ---- Scan ---- */
 
+int64_t flxi_sa_scan_length(const flx_graph *g, const flxi_node *n)
+{
+    const scan_attrs *a = flxi_scan_attrs(n);
+    return a->length != FLXI_ABSENT ? a->length : flxi_type_at(g, n->in[a->num_carry + a->num_bcast])->dims[0];
+}
+
 typedef struct {
     const scan_attrs *a;
     uint32_t carries, shared;
@@ -240,7 +246,7 @@ static flx_code write_scan(flxi_sa_routine *r, const flxi_step *s)
     const char *body;
     c.carries = (uint32_t)c.a->num_carry;
     c.shared = c.carries + (uint32_t)c.a->num_bcast;
-    c.length = c.a->length != FLXI_ABSENT ? c.a->length : flxi_type_at(r->l->g, n->in[c.shared])->dims[0];
+    c.length = flxi_sa_scan_length(r->l->g, n);
     if (c.length == 0) {
         copy_carries(r, s, &c);
         return FLX_OK;

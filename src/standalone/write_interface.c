@@ -152,7 +152,7 @@ static void write_init(interface *x)
 {
     const char *name = x->s->f.prefix;
     flxi_addf(x->out, "\nint %s_init(%s *m, void *memory)\n{\n", name, name);
-    if (x->s->memory_bytes)
+    if (x->s->needs_memory)
         flxi_addf(x->out, "    if (!memory || (uintptr_t)memory %% 16 != 0)\n        return %s_BAD_MEMORY;\n",
                   x->upper);
     flxi_add_text(x->out, "    m->arena = (unsigned char *)memory;\n");
@@ -394,8 +394,11 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
         "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes, aligned to 16, and is the model's from now on.%s */\n"
         "int %s_init(%s *m, void *memory);\n",
         x.upper,
-        s->fields.n && s->o->params == FLX_BUILD_CALLER && !s->trains ? "\n   Then set the pointers of the parameters."
-                                                                      : "",
+        !s->fields.n || s->o->params != FLX_BUILD_CALLER ? ""
+        : s->trains
+            ? "\n   Parameters and states are in it, and zero: copy the values of parameters to where the pointers of "
+              "`m` point."
+            : "\n   Then set the pointers of the parameters.",
         name, name);
     x.out = &s->f.entries;
     write_init(&x);

@@ -43,10 +43,18 @@ static int check_new_name(const args *a, const option *o, const char *value)
     return STATUS_OK;
 }
 
+static int given_twice(const option *o)
+{
+    int status = fail(FLX_E_USAGE, "%s is given twice", o->name);
+    if (o->value && strcmp(o->value, "NAMES") == 0)
+        hint("one %s has all names: %s a,b", o->name, o->name);
+    return status;
+}
+
 static int keep_option(args *a, const option *o, const char *value)
 {
     if (o->use != MAY_REPEAT && args_value(a, o->name))
-        return fail(FLX_E_USAGE, "%s is given twice", o->name);
+        return given_twice(o);
     int status = o->use == MAY_REPEAT ? check_new_name(a, o, value) : STATUS_OK;
     if (status)
         return status;

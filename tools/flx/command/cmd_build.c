@@ -7,6 +7,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fluxion/build.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,23 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-static out_kind kind_of(const char *path)
+static int read_out(request *q, const args *a)
 {
-    return ends_with(path, ".o")    ? OUT_OBJECT
-           : ends_with(path, ".so") ? OUT_SHARED
-           : ends_with(path, ".a")  ? OUT_ARCHIVE
-                                    : OUT_TEXT;
+    static const char *const endings[] = {
+        [OUT_TEXT] = ".c", [OUT_OBJECT] = ".o", [OUT_SHARED] = ".so", [OUT_ARCHIVE] = ".a"};
+    q->out = args_value(a, "-o");
+    if (!q->out)
+        return fail(FLX_E_USAGE, "-o is missing: where does the C file go?");
+    for (out_kind kind = OUT_TEXT; kind <= OUT_ARCHIVE; kind++)
+        if (ends_with(q->out, endings[kind])) {
+            q->kind = kind;
+            return STATUS_OK;
+        }
+    if (!output_extension(q->out))
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "-o %s: there is no such kind of file", q->out);
+    hint("OUT.c is text; OUT.o, OUT.a and OUT.so are compiled");
+    return status;
 }
 
 /* ---- Options ---- */
@@ -93,6 +105,8 @@ static int read_addition(request *q, const char *word, size_t n)
     }
     snprintf(name, sizeof name, "%.*s", (int)(n < 31 ? n : 31), word);
     if (strncmp(name, "train:", 6) == 0 && flx_optimiser_find(name + 6) >= 0) {
+        if (q->o.train)
+            return fail(FLX_E_USAGE, "--with names two optimisers: a file has one training step");
         q->train = (flx_train_options){.struct_size = sizeof q->train, .optimiser = flx_optimiser_find(name + 6)};
         q->o.train = &q->train;
         return STATUS_OK;
@@ -120,24 +134,39 @@ static int read_additions(request *q, const args *a)
     return STATUS_OK;
 }
 
+/* Options that would have no effect. */
+static int check_uses(const request *q, const args *a)
+{
+    static const char *const of_values[] = {"--init", "--values"};
+    for (size_t i = 0; i < 2; i++)
+        if (args_has(a, of_values[i]) && q->o.params != FLX_BUILD_EMBED)
+            return fail(FLX_E_USAGE, "%s has no effect without --params embed", of_values[i]);
+    if (args_has(a, "--init") && args_has(a, "--values"))
+        return fail(FLX_E_USAGE, "both --init and --values say what the parameters are");
+    if (args_has(a, "--rate") && !q->o.train)
+        return fail(FLX_E_USAGE, "--rate has no effect without --with train:OPTIMISER");
+    return STATUS_OK;
+}
+
 static int read_request(request *q, const args *a)
 {
     q->o.struct_size = sizeof q->o;
     q->o.name = args_value(a, "--name");
-    q->out = args_value(a, "-o");
     q->header = args_value(a, "--header");
-    if (!q->out)
-        return fail(FLX_E_USAGE, "-o is missing: where does the C file go?");
-    q->kind = kind_of(q->out);
+    int status = read_out(q, a);
+    if (status)
+        return status;
     if (q->header && q->kind == OUT_TEXT) {
         const char *slash = strrchr(q->header, '/');
         snprintf(q->header_name, sizeof q->header_name, "%s", slash ? slash + 1 : q->header);
         q->o.header = q->header_name;
     }
-    int status = read_params(q, a);
+    status = read_params(q, a);
     if (!status)
         status = read_target(q, a);
-    return status ? status : read_additions(q, a);
+    if (!status)
+        status = read_additions(q, a);
+    return status ? status : check_uses(q, a);
 }
 
 /* ---- Values of parameters ---- */
@@ -214,38 +243,65 @@ static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json
            (long long)s->arena_bytes, (long long)s->memory_bytes, (long long)s->flops);
 }
 
-/* Runs a program and waits for it. */
+/* Runs a program and waits for it. A child that could not become the program says why through the pipe. */
 static int run_program(const char *const *words)
 {
-    int status = 0;
+    int status = 0, cause = 0, ends[2];
+    if (pipe(ends))
+        return fail(FLX_E_DEVICE, "cannot run '%s': %s", words[0], strerror(errno));
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     pid_t child = fork();
     if (child == 0) {
         execvp(words[0], (char *const *)(uintptr_t)words);
-        _exit(127);
+        cause = errno;
+        _exit(write(ends[1], &cause, sizeof cause) == sizeof cause ? 127 : 126);
     }
-    if (child < 0)
-        return fail(FLX_E_DEVICE, "cannot start %s: %s", words[0], strerror(errno));
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    cause = child < 0 ? errno : 0;
+    close(ends[1]);
+    if (child > 0 && read(ends[0], &cause, sizeof cause) != sizeof cause)
+        cause = 0;
+    close(ends[0]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (!cause && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return STATUS_OK;
-    int failed = fail(FLX_E_DEVICE, "%s failed", words[0]);
+    int failed = cause ? fail(FLX_E_DEVICE, "cannot run '%s': %s", words[0], strerror(cause))
+                       : fail(FLX_E_DEVICE, "'%s' failed", words[0]);
     hint("$CC names the C compiler; -o OUT.c writes the text alone");
     return failed;
+}
+
+enum { MOST_WORDS = 64 }; /* of a command */
+
+/* The words of $CC, which may have a launcher and flags: `text` is cut at blanks. */
+static size_t split_words(char *text, const char **words)
+{
+    size_t n = 0;
+    for (char *rest = NULL, *word = strtok_r(text, " \t", &rest); word && n < MOST_WORDS / 2;
+         word = strtok_r(NULL, " \t", &rest))
+        words[n++] = word;
+    return n;
 }
 
 /* The C compiler makes an object or a shared object of the text. */
 static int compile_text(const request *q, const char *text, const char *out)
 {
-    enum { MOST = 24 };
-    const char *words[MOST], *cc = getenv("CC");
-    size_t n = 0;
-    const char *const first[] = {cc && *cc ? cc : "cc", "-std=c99",        "-O2",
-                                 "-ffp-contract=off",   "-fno-math-errno", "-fPIC"};
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        words[n++] = first[i];
+    static const char *const usual[] = {"-std=c99", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC"};
+    const char *words[MOST_WORDS], *own[MOST_WORDS], *given = getenv("CC");
+    char *cc = strdup(given ? given : "");
+    if (!cc)
+        return fail_memory();
+    size_t num_own = split_words(cc, own), n = 0, at = 0;
+    while (at < num_own && own[at][0] != '-')
+        words[n++] = own[at++];
+    if (n == 0)
+        words[n++] = "cc";
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        words[n++] = usual[i];
     for (const char *const *flag = q->machine; *flag; flag++)
         words[n++] = *flag;
+    while (at < num_own) /* the user's flags have the last word */
+        words[n++] = own[at++];
     words[n++] = q->kind == OUT_SHARED ? "-shared" : "-c";
     words[n++] = "-o";
     words[n++] = out;
@@ -253,7 +309,9 @@ static int compile_text(const request *q, const char *text, const char *out)
     if (q->kind == OUT_SHARED)
         words[n++] = "-lm";
     words[n] = NULL;
-    return run_program(words);
+    int status = run_program(words);
+    free(cc);
+    return status;
 }
 
 /* A file beside the result, with another ending. */

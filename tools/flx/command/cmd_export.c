@@ -88,13 +88,26 @@ static int export_model(const model *m, const args *a, const char *path)
     return status;
 }
 
+static int check_kind(const char *path)
+{
+    const char *extension = path ? output_extension(path) : NULL;
+    if (!extension || strcmp(extension, ".onnx") == 0 || strcmp(extension, ".mlir") == 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "%s: there is no such kind of file", path);
+    hint("OUT.mlir is StableHLO text, OUT.onnx an ONNX model");
+    return status;
+}
+
 static int run_export(const args *a)
 {
     const char *named = args_value(a, "-o");
     model m;
     if (named && a->second)
         return fail(FLX_E_USAGE, "both -o %s and %s say where the program goes", named, a->second);
-    int status = model_open_chosen(&m, a);
+    int status = check_kind(named ? named : a->second);
+    if (status)
+        return status;
+    status = model_open_chosen(&m, a);
     if (!status)
         status = export_model(&m, a, named ? named : a->second);
     model_close(&m);

@@ -85,6 +85,12 @@ char *output_path(const char *folder, const char *name)
     return asprintf(&path, "%s%s%s.npy", folder, slash ? "/" : "", name) < 0 ? NULL : path;
 }
 
+const char *output_extension(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strrchr(slash ? slash : path, '.');
+}
+
 int output_failed(const char *path, const flx_error *err)
 {
     int status = report(err, path);

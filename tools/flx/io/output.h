@@ -22,4 +22,7 @@ int output_write_npy(const char *folder, const char *name, const flx_tensor *t);
 /* What the library reports of writing `path`: failing to write is the system's failure, reading has the same code. */
 int output_failed(const char *path, const flx_error *err);
 
+/* The end of the file's name, from its last dot on; NULL where it has none, as standard output and devices. */
+const char *output_extension(const char *path);
+
 #endif

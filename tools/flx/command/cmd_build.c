@@ -171,7 +171,7 @@ static int read_request(request *q, const args *a)
 
 /* ---- Values of parameters ---- */
 
-/* What an ONNX model has for all of its parameters; false where it is none. */
+/* What an ONNX model has for all of its parameters; false for other models. */
 static bool set_from_model(flx_params *set, const model *m, int *status)
 {
     flx_error err = {0};

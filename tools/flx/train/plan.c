@@ -151,6 +151,14 @@ static int read_model(train_plan *p)
     return status ? status : check_params(p, flx_module_find(p->model.module, "decode"));
 }
 
+/* start = "file.safetensors", or new */
+static int read_start(train_plan *p)
+{
+    int status = settings_text(&p->settings, &p->settings.root, "start", &p->start);
+    p->is_new = !status && p->start && strcmp(p->start, "new") == 0;
+    return status;
+}
+
 /* f16 and bf16 are for the products of the training step alone: parameters stay as they are. */
 static int read_precision(train_plan *p)
 {
@@ -485,8 +493,9 @@ static int read_sample(train_plan *p)
 
 int plan_read(train_plan *p, const char *path)
 {
-    static int (*const parts[])(train_plan *) = {read_model,  read_data,     read_inputs, read_length, read_optimiser,
-                                                 read_groups, read_schedule, read_limits, read_sample, read_precision};
+    static int (*const parts[])(train_plan *) = {read_model,  read_start,     read_data,     read_inputs,
+                                                 read_length, read_optimiser, read_groups,   read_schedule,
+                                                 read_limits, read_sample,    read_precision};
     *p = (train_plan){.options = {.struct_size = sizeof p->options}};
     int status = read_names(p, path);
     if (!status)

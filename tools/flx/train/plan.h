@@ -31,7 +31,9 @@ typedef struct {
     flx_graph *schedule, *narrow; /* what options and loss may point to */
     int64_t batch, epochs, steps; /* steps of all epochs; the training ends with whichever comes first */
     int64_t seed, patience, save_every, threads;
-    int64_t memory; /* bytes that a step may work in; 0: any */
+    const char *start; /* the file with the values that it begins with; NULL: what is with the model */
+    bool is_new;       /* … or new ones */
+    int64_t memory;    /* bytes that a step may work in; 0: any */
     bool shuffle, drop_last;
     sample_plan sample;
 } train_plan;

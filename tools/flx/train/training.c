@@ -12,6 +12,7 @@
 #include "train/outcome.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
+#include "train/start.h"
 
 #include <fluxion/stop.h>
 #include <math.h>
@@ -24,6 +25,7 @@ enum { MAX_POINTS = 4000, TIMED_STEPS = 5 };
 typedef struct {
     const train_plan *p;
     const training_request *request;
+    start_values start;
     flx_trainer *trainer;
     flx_loader *loader, *validation;
     batches batches;
@@ -211,15 +213,20 @@ static void say_as_setting(flx_error *err)
         }
 }
 
+/* A checkpoint has the values of a training that is resumed. */
 static int compile(training *t)
 {
     flx_error err = {0};
+    int status = t->request->resumes ? STATUS_OK : start_read(&t->start, t->p);
+    if (status)
+        return status;
     flx_compile_options o = {.struct_size = sizeof o,
                              .flags = FLX_COMPILE_FLUSH,
                              .threads = (int32_t)t->p->threads,
                              .memory_budget = t->p->memory};
     flx_train_options options = t->p->options;
     options.flags |= FLX_TRAIN_NORMS;
+    options.set = t->start.set;
     t->trainer = flx_compile_training(t->p->loss, &options, &o, &err);
     if (t->trainer)
         return STATUS_OK;
@@ -237,6 +244,8 @@ static void say_beginning(const training *t)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
     printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
            flx_optimiser_name(p->options.optimiser));
+    if (t->start.from)
+        printf("weights from %s\n", t->start.from);
     if (t->every > 1)
         printf("the curves and the log have one step of %lld\n", (long long)t->every);
     fflush(stdout);
@@ -438,6 +447,7 @@ int training_run(const train_plan *p, const training_request *request)
     flx_params_release(t.best);
     flx_report_free(t.report);
     flx_trainer_free(t.trainer);
+    start_free(&t.start);
     flx_loader_free(t.loader);
     flx_loader_free(t.validation);
     batches_end(&t.batches);

@@ -51,6 +51,10 @@ FLX_API const flx_type *flx_dataset_type(const flx_dataset *d, size_t i);
 FLX_API size_t flx_dataset_classes(const flx_dataset *d);
 FLX_API const char *flx_dataset_class(const flx_dataset *d, size_t i);
 
+/** The columns of a table that are the features, in their order: flx_csv_options.features. 0 without them. */
+FLX_API size_t flx_dataset_features(const flx_dataset *d);
+FLX_API const char *flx_dataset_feature(const flx_dataset *d, size_t i); /* NULL when out of range */
+
 /** Numbers the classes of a column of labels, i32, as in this list, such as that of the data that a model was trained
     on: a reader numbers those that it finds. The dataset then has these classes. NAME, and nothing is changed, when it
     has a class that is not in the list. */
@@ -127,6 +131,9 @@ typedef struct flx_csv_options {
     int32_t separator;    /* a character; 0: a comma */
     int32_t reserved;     /* 0 */
     const char *target;   /* the column with the numbers to predict, f32, left out of the features; or NULL */
+    const char *const *order; /* the names of the columns of the features, in the order that they get; the table must
+                                 have these and no others. NULL: as in the table */
+    size_t num_order;
 } flx_csv_options;
 
 /** Reads a table: fields may be quoted ("" is a quote), lines end with LF or CRLF, empty lines are skipped. A column of

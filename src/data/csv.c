@@ -193,6 +193,42 @@ static flx_code find_column(const table *t, const char *name, size_t *out, flx_e
     return FLX_E_NAME;
 }
 
+static bool is_feature(const table *t, size_t i)
+{
+    return i != t->label && i != t->target;
+}
+
+/* The place of column i among the features: that of its name in the order that is asked for. */
+static size_t place_in_order(const table *t, size_t i)
+{
+    size_t k = 0;
+    while (k < t->o.num_order && strcmp(t->o.order[k], t->kinds.at[i].name) != 0)
+        k++;
+    return k;
+}
+
+/* The table has each name of the order once, and no other features. */
+static flx_code check_order(const table *t, flx_error *err)
+{
+    char shown[64];
+    for (size_t k = 0; k < t->o.num_order; k++) {
+        size_t found = 0;
+        for (size_t i = 0; i < t->kinds.n; i++)
+            found += is_feature(t, i) && place_in_order(t, i) == k;
+        flxi_printable(shown, sizeof shown, t->o.order[k], strlen(t->o.order[k]));
+        if (found != 1)
+            return flxi_fail(err, FLX_E_SHAPE,
+                             found ? "the table has two columns '%s'" : "the table lacks the column '%s'", shown);
+    }
+    for (size_t i = 0; i < t->kinds.n; i++) {
+        flxi_printable(shown, sizeof shown, t->kinds.at[i].name, strlen(t->kinds.at[i].name));
+        if (is_feature(t, i) && place_in_order(t, i) == t->o.num_order)
+            return flxi_fail(err, FLX_E_SHAPE, "the table has a column '%s', which is not one of the %zu features",
+                             shown, t->o.num_order);
+    }
+    return FLX_OK;
+}
+
 static flx_code read_header(table *t, reader *r, flx_error *err)
 {
     bool has_names = !(t->o.flags & FLX_CSV_NO_HEADER);
@@ -209,7 +245,8 @@ static flx_code read_header(table *t, reader *r, flx_error *err)
     if (has_names)
         *r = first;
     FLXI_TRY(find_column(t, t->o.label, &t->label, err));
-    return find_column(t, t->o.target, &t->target, err);
+    FLXI_TRY(find_column(t, t->o.target, &t->target, err));
+    return t->o.order ? check_order(t, err) : FLX_OK;
 }
 
 static bool is_not_a_number(double x)
@@ -394,6 +431,17 @@ static flx_code add_tensor(flx_dataset *d, const char *name, flx_type type, targ
     return flxi_dataset_own(d, name, x, err);
 }
 
+/* The names of the features, in their order. */
+static flx_code name_features(const table *t, flx_dataset *d, flx_error *err)
+{
+    for (size_t i = 0; i < t->o.num_order; i++)
+        FLXI_TRY(flxi_dataset_add_feature(d, t->o.order[i], err));
+    for (size_t i = 0; i < t->kinds.n && !t->o.order; i++)
+        if (is_feature(t, i))
+            FLXI_TRY(flxi_dataset_add_feature(d, t->kinds.at[i].name, err));
+    return FLX_OK;
+}
+
 static flx_code make_columns(const table *t, flx_dataset *d, target *targets, flx_error *err)
 {
     size_t features = t->kinds.n - (t->label != SIZE_MAX) - (t->target != SIZE_MAX);
@@ -401,6 +449,7 @@ static flx_code make_columns(const table *t, flx_dataset *d, target *targets, fl
     if (t->o.features) {
         const flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){t->rows, (int64_t)features});
         FLXI_TRY(add_tensor(d, t->o.features, type, &joined, err));
+        FLXI_TRY(name_features(t, d, err));
     }
     for (size_t i = 0, k = 0; i < t->kinds.n; i++) {
         bool is_label = i == t->label, is_target = i == t->target;
@@ -409,8 +458,10 @@ static flx_code make_columns(const table *t, flx_dataset *d, target *targets, fl
         const flx_type type = flx_type_make(dtype, 1, (flx_dim[]){t->rows});
         if (is_label || is_target || !t->o.features)
             FLXI_TRY(add_tensor(d, t->kinds.at[i].name, type, &targets[i], err));
-        else
-            targets[i] = (target){FLX_F32, (float *)joined.to + k++, (int64_t)features};
+        else {
+            size_t place = t->o.order ? place_in_order(t, i) : k++;
+            targets[i] = (target){FLX_F32, (float *)joined.to + place, (int64_t)features};
+        }
     }
     return FLX_OK;
 }
@@ -435,6 +486,10 @@ static flx_code check_options(flx_csv_options *o, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: unknown flags %#x", (unsigned)o->flags);
     if (o->label && o->target && strcmp(o->label, o->target) == 0)
         return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: one column cannot be both label and target");
+    if (o->order && !o->features)
+        return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: an order is that of the features, which have no name");
+    if (!o->order && o->num_order)
+        return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: the order is missing");
     o->separator = o->separator ? o->separator : ',';
     if (o->separator < 1 || o->separator > 127 || strchr("\"\r\n", (char)o->separator))
         return flxi_fail(err, FLX_E_USAGE, "flx_csv_options: %ld is not a separator", (long)o->separator);

@@ -33,6 +33,7 @@ void flx_dataset_free(flx_dataset *d)
         flx_tensor_release(d->columns.at[i].base);
     flxi_vec_free(mem, &d->columns);
     flxi_vec_free(mem, &d->classes);
+    flxi_vec_free(mem, &d->features);
     flxi_arena_free(&d->arena);
     flxi_free(mem, d, 1, sizeof *d);
 }
@@ -225,6 +226,22 @@ const char *flx_dataset_class(const flx_dataset *d, size_t i)
     return i < flx_dataset_classes(d) ? d->classes.at[i] : NULL;
 }
 
+size_t flx_dataset_features(const flx_dataset *d)
+{
+    return d ? d->features.n : 0;
+}
+
+const char *flx_dataset_feature(const flx_dataset *d, size_t i)
+{
+    return i < flx_dataset_features(d) ? d->features.at[i] : NULL;
+}
+
+flx_code flxi_dataset_add_feature(flx_dataset *d, const char *name, flx_error *err)
+{
+    const char *copy = flxi_arena_text(&d->arena, name, strlen(name));
+    return copy && flxi_push(d->mem, &d->features, copy) ? FLX_OK : flxi_oom(err, "the features of a dataset");
+}
+
 flx_code flxi_dataset_add_class(flx_dataset *d, const char *name, size_t size, flx_error *err)
 {
     const char *copy = flxi_arena_text(&d->arena, name, size);
@@ -276,6 +293,8 @@ static flx_code copy_slice(flx_dataset *s, const flx_dataset *d, int64_t begin, 
     }
     for (size_t i = 0; i < d->classes.n; i++)
         FLXI_TRY(flxi_dataset_add_class(s, d->classes.at[i], strlen(d->classes.at[i]), err));
+    for (size_t i = 0; i < d->features.n; i++)
+        FLXI_TRY(flxi_dataset_add_feature(s, d->features.at[i], err));
     s->rows = end - begin;
     return FLX_OK;
 }

@@ -31,7 +31,11 @@ struct flx_dataset {
     FLXI_VEC(flxi_column) columns;
     int64_t rows;
     FLXI_VEC(const char *) classes;
+    FLXI_VEC(const char *) features; /* names of the columns of a table that are one column here */
 };
+
+/* Adds the name of a feature. */
+flx_code flxi_dataset_add_feature(flx_dataset *d, const char *name, flx_error *err);
 
 size_t flxi_column_row_bytes(const flxi_column *c);
 

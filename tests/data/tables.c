@@ -36,6 +36,28 @@ static int32_t dtype_of(const flx_dataset *d, size_t i)
     return flx_dataset_type(d, i)->dtype;
 }
 
+TEST(csv_features_are_found_by_their_names)
+{
+    static const char *const order[] = {"a", "b"};
+    const flx_csv_options o = {.struct_size = sizeof o, .label = "k", .features = "x", .order = order, .num_order = 2};
+    static const char *const wrong[] = {"a,k\n", "a,b,c,k\n", "a,b,b,k\n"};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_dataset *d = decode(ctx, "b,k,a\n2,0,1\n4,1,3\n", &o, &err);
+    CHECK_MADE(d, &err);
+    CHECK(value(d, "x", 0, 0) == 1 && value(d, "x", 0, 1) == 2 && value(d, "x", 1, 0) == 3 && value(d, "x", 1, 1) == 4);
+    flx_dataset *part = flx_dataset_slice(d, 1, 2, &err);
+    CHECK_MADE(part, &err);
+    CHECK(flx_dataset_features(part) == 2 && !flx_dataset_feature(part, 2));
+    CHECK_EQ_STR(flx_dataset_feature(part, 0), "a");
+    CHECK_EQ_STR(flx_dataset_feature(part, 1), "b");
+    flx_dataset_free(part);
+    flx_dataset_free(d);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(!decode(ctx, wrong[i], &o, &err) && err.code == FLX_E_SHAPE);
+    flx_context_free(ctx);
+}
+
 TEST(csv_columns_have_the_dtype_of_their_fields)
 {
     flx_context *ctx = flx_context_new(NULL);

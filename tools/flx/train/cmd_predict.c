@@ -42,7 +42,11 @@ static const char *source_of(const char *path)
 
 static int open_call(trained *t, settings *s, setting *call, bool may_lack_truth)
 {
-    const source_request request = {.ctx = t->p.model.ctx, .folder = "", .may_lack_truth = may_lack_truth};
+    const source_request request = {.ctx = t->p.model.ctx,
+                                    .folder = "",
+                                    .features = (const char *const *)t->features,
+                                    .num_features = t->num_features,
+                                    .may_lack_truth = may_lack_truth};
     flx_tokeniser *tokeniser = t->p.data.tokeniser;
     int status = source_open(&t->p.data, s, call, &request);
     flx_tokeniser_free(tokeniser);

@@ -436,6 +436,15 @@ static int read_length(train_plan *p)
     return STATUS_OK;
 }
 
+/* memory = 4000000, or "4M" */
+static int read_memory(train_plan *p)
+{
+    const setting *given = settings_take(&p->settings.root, "memory");
+    if (!given || (given->text && given->kind <= SETTING_TEXT && read_amount(given->text, &p->memory)))
+        return STATUS_OK;
+    return settings_fail(&p->settings, given, "memory must be a number of bytes above 0, such as 64M or 2G");
+}
+
 static int read_limits(train_plan *p)
 {
     settings *s = &p->settings;
@@ -463,7 +472,7 @@ static int read_limits(train_plan *p)
     if (!status)
         status = settings_integer(s, &s->root, "threads", 1, 64, &p->threads);
     if (!status)
-        status = settings_integer(s, &s->root, "memory", 1, INT64_MAX, &p->memory);
+        status = read_memory(p);
     t->seed = (uint64_t)p->seed;
     if (!status && p->patience && !p->validation.data)
         return settings_fail(s, settings_take(&s->root, "patience"), "patience needs validation, or split");

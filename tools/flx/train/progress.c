@@ -5,6 +5,7 @@
 #include "compiling.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BAR_WIDTH = 24 };
@@ -40,10 +41,15 @@ void progress_end(progress *p)
     }
 }
 
+const char *progress_name(const flx_metric *m)
+{
+    return strcmp(m->name, "out0") == 0 ? "loss" : m->name;
+}
+
 static void put_metrics(const char *title, const flx_metric *metrics, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        printf("%s%s %.4f", i ? ", " : title, metrics[i].name, metrics[i].value);
+        printf("%s%s %.4f", i ? ", " : title, progress_name(&metrics[i]), metrics[i].value);
 }
 
 void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool is_whole, bool is_best)

@@ -24,4 +24,7 @@ void progress_epoch(progress *p, const flx_progress *state, int64_t epoch, bool 
 /* Removes the line that is redrawn. */
 void progress_end(progress *p);
 
+/* The name of a metric; that of an output 0 without a name of its own is `loss`. */
+const char *progress_name(const flx_metric *m);
+
 #endif

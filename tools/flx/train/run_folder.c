@@ -75,26 +75,38 @@ static int describe(const char *folder, const char *name, const flx_buffer *text
     return status;
 }
 
-/* A line for each class: what would end a line is a blank. */
-static int describe_classes(const char *folder, const train_plan *p, bool is_there)
+/* A line for each name: what would end a line is a blank. */
+static int describe_names(const char *folder, const char *file, bool is_there, const char *what, const flx_dataset *d,
+                          size_t n, const char *(*name_at)(const flx_dataset *d, size_t i))
 {
-    size_t n = flx_dataset_classes(p->data.data), size = 0;
+    size_t size = 0;
     flx_buffer text = {0};
     for (size_t i = 0; i < n; i++)
-        size += strlen(flx_dataset_class(p->data.data, i)) + 1;
+        size += strlen(name_at(d, i)) + 1;
     char *lines = malloc(size + 1), *at = lines;
     if (!lines)
         return fail_memory();
     for (size_t i = 0; i < n; i++) {
-        for (const char *c = flx_dataset_class(p->data.data, i); *c; c++)
+        for (const char *c = name_at(d, i); *c; c++)
             *at++ = *c == '\n' || *c == '\r' ? ' ' : *c;
         *at++ = '\n';
     }
     text.data = lines;
     text.size = size;
-    int status = n ? describe(folder, "classes.txt", &text, is_there, "list of classes") : STATUS_OK;
+    int status = n ? describe(folder, file, &text, is_there, what) : STATUS_OK;
     free(lines);
     return status;
+}
+
+static int describe_classes(const char *folder, const train_plan *p, bool is_there)
+{
+    const flx_dataset *d = p->data.data;
+    int status = describe_names(folder, "classes.txt", is_there, "list of classes", d, flx_dataset_classes(d),
+                                flx_dataset_class);
+    if (status || !p->data.has_names)
+        return status;
+    return describe_names(folder, "features.txt", is_there, "list of columns", d, flx_dataset_features(d),
+                          flx_dataset_feature);
 }
 
 int run_folder_describe(const char *folder, const train_plan *p, bool is_there)

@@ -271,8 +271,11 @@ static int read_value(reader *r, setting *out)
     if (!(out->text = token_text(r)))
         return fail_memory();
     out->kind = r->kind == NUMBER ? SETTING_NUMBER : SETTING_TEXT;
-    if (r->kind == NUMBER && !read_number(out->text, &out->number))
-        return expected(r, "a number");
+    if (r->kind == NUMBER && !read_number(out->text, &out->number)) {
+        if (!read_amount(out->text, &(int64_t){0}))
+            return expected(r, "a number");
+        out->kind = SETTING_TEXT; /* 64M */
+    }
     bool may_be_call = r->kind == NAME;
     next_token(r);
     if (!may_be_call || !is_mark(r, '('))

@@ -17,7 +17,7 @@ typedef struct {
     const char *folder;
     flx_context *ctx;
     const source *like;
-    bool may_lack_truth;
+    const source_request *request;
     source *out;
 } opening;
 
@@ -187,8 +187,11 @@ static int open_csv(opening *o)
         status = settings_fail(o->s, o->from, "separator must be one character");
     options.flags = has_header ? 0 : FLX_CSV_NO_HEADER;
     options.separator = separator[0];
+    options.order = has_header && o->request->num_features ? o->request->features : NULL;
+    options.num_order = options.order ? o->request->num_features : 0;
+    o->out->has_names = has_header;
     flx_dataset *data = status ? NULL : flx_csv_read(o->ctx, path, &options, &err);
-    if (!status && !data && o->may_lack_truth && err.code == FLX_E_NAME) {
+    if (!status && !data && o->request->may_lack_truth && err.code == FLX_E_NAME) {
         options.label = options.target = NULL;
         err = (flx_error){0};
         data = flx_csv_read(o->ctx, path, &options, &err);
@@ -273,7 +276,7 @@ int source_open(source *out, const settings *s, setting *from, const source_requ
                  .folder = request->folder,
                  .ctx = request->ctx,
                  .like = request->like,
-                 .may_lack_truth = request->may_lack_truth,
+                 .request = request,
                  .out = out};
     *out = (source){0};
     bool is_named = from->kind == SETTING_CALL || from->kind == SETTING_TEXT;

@@ -14,13 +14,16 @@ typedef struct {
     int64_t length;           /* tokens of a row, of a text */
     int64_t tokens;           /* the largest token of a text, and one */
     const char *label;        /* the column with classes, or NULL */
+    bool has_names;           /* of its features: a table with a header */
 } source;
 
 typedef struct {
     flx_context *ctx;
-    const char *folder;  /* which paths are relative to */
-    const source *like;  /* a text is encoded by its tokeniser, if it has one; or NULL */
-    bool may_lack_truth; /* a table need not have the columns of the label and the target */
+    const char *folder;          /* which paths are relative to */
+    const source *like;          /* a text is encoded by its tokeniser, if it has one; or NULL */
+    const char *const *features; /* the columns of a table with a header, by name, in the order of the model … */
+    size_t num_features;         /* … or 0: as in the table */
+    bool may_lack_truth;         /* a table need not have the columns of the label and the target */
 } source_request;
 
 /* Reads the data that the setting describes. Free with source_free(), also after a failure. */

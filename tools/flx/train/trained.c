@@ -60,28 +60,46 @@ static int read_tokeniser(trained *t, const char *path)
     return t->p.data.tokeniser ? STATUS_OK : report(&err, path);
 }
 
-static int read_classes(trained *t, const char *path)
+/* The lines of a file. */
+static int read_lines(const char *path, char ***names, size_t *count)
 {
     file_bytes bytes = {0};
     int status = file_read(path, &bytes);
     size_t lines = 0;
     for (size_t i = 0; !status && i < bytes.size; i++)
         lines += bytes.data[i] == '\n';
-    t->classes = status ? NULL : calloc(lines + 1, sizeof *t->classes);
-    if (!status && !t->classes)
+    *names = status ? NULL : calloc(lines + 1, sizeof **names);
+    if (!status && !*names)
         status = fail_memory();
     const char *at = bytes.data;
-    while (!status && t->num_classes < lines) {
+    while (!status && *count < lines) {
         size_t n = (size_t)((char *)memchr(at, '\n', bytes.size - (size_t)(at - bytes.data)) - at);
-        char *name = t->classes[t->num_classes] = strndup(at, n);
+        char *name = (*names)[*count] = strndup(at, n);
         at += n + 1;
         if (!name)
             status = fail_memory();
         else
-            t->num_classes++;
+            ++*count;
     }
     free(bytes.data);
     return status;
+}
+
+static void free_lines(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static int read_classes(trained *t, const char *path)
+{
+    return read_lines(path, &t->classes, &t->num_classes);
+}
+
+static int read_features(trained *t, const char *path)
+{
+    return read_lines(path, &t->features, &t->num_features);
 }
 
 int trained_open(trained *t, const char *folder)
@@ -94,14 +112,15 @@ int trained_open(trained *t, const char *folder)
         status = read_part(t, folder, "weights.safetensors", false, read_weights);
     if (!status)
         status = read_part(t, folder, "tokeniser.json", true, read_tokeniser);
+    if (!status)
+        status = read_part(t, folder, "features.txt", true, read_features);
     return status ? status : read_part(t, folder, "classes.txt", true, read_classes);
 }
 
 void trained_close(trained *t)
 {
-    for (size_t i = 0; i < t->num_classes; i++)
-        free(t->classes[i]);
-    free(t->classes);
+    free_lines(t->classes, t->num_classes);
+    free_lines(t->features, t->num_features);
     flx_params_release(t->weights);
     plan_free(&t->p);
     *t = (trained){0};

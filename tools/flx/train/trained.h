@@ -10,6 +10,8 @@ typedef struct {
     flx_params *weights;
     char **classes; /* names of the classes, if they have names */
     size_t num_classes;
+    char **features; /* the columns of a table with a header, in the order of the model, if they have names */
+    size_t num_features;
 } trained;
 
 /* Reads the folder. Close with trained_close(), also after a failure. */

@@ -36,10 +36,11 @@ typedef struct {
     flx_params *best;        /* weights of the best epoch, or NULL */
     progress progress;
     flx_report *report;
-    int64_t every; /* steps between two points of a curve */
-    double saved;  /* when the checkpoint was written, in seconds */
-    int status;    /* of what failed in a callback */
-    int lock;      /* of the folder; -1: none */
+    int64_t every;       /* steps between two points of a curve */
+    int64_t every_epoch; /* … and epochs */
+    double saved;        /* when the checkpoint was written, in seconds */
+    int status;          /* of what failed in a callback */
+    int lock;            /* of the folder; -1: none */
 } training;
 
 /* ---- Batches ---- */
@@ -92,7 +93,7 @@ static void points(training *t, const char *kind, const flx_metric *metrics, siz
 {
     for (size_t i = 0; i < n; i++) {
         char name[200];
-        snprintf(name, sizeof name, "%.100s/%s", metrics[i].name, kind);
+        snprintf(name, sizeof name, "%.100s/%s", progress_name(&metrics[i]), kind);
         point(t, name, metrics[i].value);
     }
 }
@@ -149,8 +150,10 @@ static void after_epoch(training *t, const flx_progress *state)
     double value = state->num_validation ? state->validation[0].value : NAN;
     bool is_best = is_over && state->num_validation && (!t->at.best_epoch || value < t->at.best);
     progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
-    points(t, "training", state->metrics, state->num_metrics);
-    points(t, "validation", state->validation, state->num_validation);
+    if (t->epoch_now % t->every_epoch == 0 || t->at.step >= t->end) {
+        points(t, "training", state->metrics, state->num_metrics);
+        points(t, "validation", state->validation, state->num_validation);
+    }
     if (is_best && !t->status)
         keep_best(t, value);
     if (is_over && (t->p->save_every || clock_seconds() - t->saved > 60))
@@ -228,6 +231,8 @@ static int compile(training *t)
     options.flags |= FLX_TRAIN_NORMS;
     options.set = t->start.set;
     t->trainer = flx_compile_training(t->p->loss, &options, &o, &err);
+    if (t->trainer && t->p->memory)
+        compiling_tell_memory(flx_trainer_exec(t->trainer));
     if (t->trainer)
         return STATUS_OK;
     say_as_setting(&err);
@@ -430,6 +435,7 @@ int training_run(const train_plan *p, const training_request *request)
     training t = {.p = p, .request = request, .lock = -1};
     t.end = request->steps && request->steps < p->steps ? request->steps : p->steps;
     t.every = p->steps / MAX_POINTS + 1;
+    t.every_epoch = p->epochs / MAX_POINTS + 1;
     int status = data_check(p);
     if (!status)
         status = make_loaders(&t);

@@ -67,6 +67,9 @@ FLX_API flx_tensor *flx_dataset_gather(const flx_dataset *d, const char *name, c
 
 /** Rows [begin, end) of all columns as a dataset of its own, which shares their memory. */
 FLX_API flx_dataset *flx_dataset_slice(const flx_dataset *d, int64_t begin, int64_t end, flx_error *err);
+/** All rows in a random order, the same for one seed on every machine, as a dataset of its own, which shares their
+    memory. */
+FLX_API flx_dataset *flx_dataset_shuffle(const flx_dataset *d, uint64_t seed, flx_error *err);
 
 /** Windows of a sequence, for models that predict what comes next: row i of column `x` is elements [i stride, i stride
     + length) of the sequence, and row i of `next` is the same one element later. Windows share the memory of the

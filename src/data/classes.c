@@ -43,7 +43,8 @@ static flx_tensor *renumber(const flx_dataset *d, const flxi_column *c, const in
     flx_tensor *t = flx_tensor_new(d->ctx, &c->type, NULL, err);
     for (int64_t i = 0; t && i < d->rows; i++) {
         int32_t label;
-        memcpy(&label, (const char *)c->base->data + c->first + (size_t)i * c->stride, sizeof label);
+        memcpy(&label, (const char *)c->base->data + c->first + (size_t)flxi_column_row(c, i) * c->stride,
+               sizeof label);
         ((int32_t *)t->data)[i] = label >= 0 && (size_t)label < d->classes.n ? numbers[label] : label;
     }
     return t;
@@ -76,6 +77,7 @@ static flx_code use_classes(flx_dataset *d, const char *label, const char *const
     flx_tensor_release(to->base);
     to->base = t;
     to->first = 0;
+    to->order = NULL;
     to->stride = sizeof(int32_t);
     return FLX_OK;
 }

@@ -2,6 +2,7 @@
 /* dataset.c: datasets: columns, slices and windows. */
 #include "data/dataset.h"
 
+#include "data/permutation.h"
 #include "graph/type/tensor.h"
 
 #include <math.h>
@@ -282,13 +283,28 @@ flx_tensor *flx_dataset_gather(const flx_dataset *d, const char *name, const int
 
 /* ---- Slices and windows ---- */
 
+/* Rows [begin, end) of an order, which the new dataset owns. */
+static flx_code copy_order(flx_dataset *s, flxi_column *c, int64_t begin, int64_t end, flx_error *err)
+{
+    int64_t *order = flxi_new(&s->arena, int64_t, (size_t)(end - begin) + 1);
+    if (!order)
+        return flxi_oom(err, "the order of a dataset");
+    memcpy(order, c->order + begin, (size_t)(end - begin) * sizeof *order);
+    c->order = order;
+    return FLX_OK;
+}
+
 static flx_code copy_slice(flx_dataset *s, const flx_dataset *d, int64_t begin, int64_t end, flx_error *err)
 {
     for (size_t i = 0; i < d->columns.n; i++) {
         flxi_column c = d->columns.at[i];
         c.type.dims[0] = end - begin;
-        c.first += (size_t)begin * c.stride;
-        c.first_row += begin;
+        if (c.order) {
+            FLXI_TRY(copy_order(s, &c, begin, end, err));
+        } else {
+            c.first += (size_t)begin * c.stride;
+            c.first_row += begin;
+        }
         FLXI_TRY(append(s, c.name, c, err));
     }
     for (size_t i = 0; i < d->classes.n; i++)
@@ -312,6 +328,32 @@ flx_dataset *flx_dataset_slice(const flx_dataset *d, int64_t begin, int64_t end,
     }
     flx_dataset *s = flx_dataset_new(d->ctx, err);
     return s ? flxi_dataset_if(s, copy_slice(s, d, begin, end, err)) : NULL;
+}
+
+/* The same order for each column. */
+static flx_code shuffle_column(flx_dataset *s, flxi_column *c, uint64_t seed, flx_error *err)
+{
+    int64_t *order = flxi_new(&s->arena, int64_t, (size_t)s->rows + 1);
+    flxi_permutation p;
+    uint32_t *table = flxi_new(&s->arena, uint32_t, s->rows <= FLXI_PERMUTATION_TABLE ? (size_t)s->rows + 1 : 1);
+    if (!order || !table)
+        return flxi_oom(err, "the order of a dataset");
+    flxi_permutation_begin(&p, (uint64_t)s->rows, seed, 0, table);
+    for (int64_t i = 0; i < s->rows; i++) {
+        int64_t row = (int64_t)flxi_permutation_at(&p, (uint64_t)i);
+        order[i] = c->order ? c->order[row] : row;
+    }
+    c->order = order;
+    return FLX_OK;
+}
+
+flx_dataset *flx_dataset_shuffle(const flx_dataset *d, uint64_t seed, flx_error *err)
+{
+    flx_dataset *s = flx_dataset_slice(d, 0, flx_dataset_rows(d), err);
+    flx_code code = FLX_OK;
+    for (size_t i = 0; s && code == FLX_OK && i < s->columns.n; i++)
+        code = shuffle_column(s, &s->columns.at[i], seed, err);
+    return s ? flxi_dataset_if(s, code) : NULL;
 }
 
 static flx_code check_windows(const flx_tensor *sequence, int64_t length, int64_t stride, flx_error *err)

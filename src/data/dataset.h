@@ -21,7 +21,8 @@ typedef struct {
     double scale, offset;
     flx_row_fn make;
     void *user;
-    int64_t first_row; /* for `make` */
+    int64_t first_row;    /* for `make` */
+    const int64_t *order; /* row i is row order[i] of these; NULL: row i. Owned by the arena of the dataset */
 } flxi_column;
 
 struct flx_dataset {
@@ -36,6 +37,12 @@ struct flx_dataset {
 
 /* Adds the name of a feature. */
 flx_code flxi_dataset_add_feature(flx_dataset *d, const char *name, flx_error *err);
+
+/* Which row of what a column is stored as is its row i. */
+static inline int64_t flxi_column_row(const flxi_column *c, int64_t i)
+{
+    return c->order ? c->order[i] : i;
+}
 
 size_t flxi_column_row_bytes(const flxi_column *c);
 

@@ -83,10 +83,11 @@ static flx_code make_rows(const flxi_column *c, const int64_t *rows, int64_t cou
     size_t step = flxi_column_row_bytes(c);
     for (int64_t i = 0; i < count && !flxi_stopped(); i++, to += step) {
         flx_error inner = {0};
-        flx_code code = c->make(c->user, c->first_row + rows[i], c->is_converted ? scratch : to, &inner);
+        int64_t row = c->first_row + flxi_column_row(c, rows[i]);
+        flx_code code = c->make(c->user, row, c->is_converted ? scratch : to, &inner);
         if (code != FLX_OK) {
             code = flxi_is_code((int32_t)code) ? code : FLX_E_USAGE;
-            flxi_fail(err, code, "column '%.60s', row %lld: %.120s", c->name, (long long)(c->first_row + rows[i]),
+            flxi_fail(err, code, "column '%.60s', row %lld: %.120s", c->name, (long long)row,
                       inner.message[0] ? inner.message : "the function of the program failed");
             if (inner.where[0])
                 flxi_at(err, "%s", inner.where);
@@ -102,7 +103,7 @@ static flx_code make_rows(const flxi_column *c, const int64_t *rows, int64_t cou
 
 static const unsigned char *row_at(const flxi_column *c, int64_t row)
 {
-    return (const unsigned char *)c->base->data + c->first + (size_t)row * c->stride;
+    return (const unsigned char *)c->base->data + c->first + (size_t)flxi_column_row(c, row) * c->stride;
 }
 
 /* Fetches the beginning of a row that is needed soon; the processor guesses how it continues. */
@@ -129,7 +130,7 @@ static void convert_rows(const flxi_column *c, const int64_t *rows, int64_t coun
 static void copy_rows(const flxi_column *c, const int64_t *rows, int64_t count, unsigned char *out)
 {
     size_t step = flxi_column_row_bytes(c);
-    bool is_dense = c->stride == step;
+    bool is_dense = c->stride == step && !c->order;
     for (int64_t i = 0; i < count;) {
         int64_t run = 1;
         while (is_dense && i + run < count && run < BETWEEN_POLLS && rows[i + run] == rows[i] + run)

@@ -36,6 +36,33 @@ static int32_t dtype_of(const flx_dataset *d, size_t i)
     return flx_dataset_type(d, i)->dtype;
 }
 
+TEST(dataset_shuffle_keeps_rows_together)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_csv_options o = {.struct_size = sizeof o, .label = "k"};
+    flx_dataset *d = decode(ctx, "a,k\n0,u\n1,u\n2,u\n3,u\n4,v\n5,v\n6,v\n7,v\n", &o, &err);
+    CHECK_MADE(d, &err);
+    flx_dataset *mixed = flx_dataset_shuffle(d, 3, &err);
+    flx_dataset *part = flx_dataset_slice(mixed, 2, 8, &err);
+    CHECK_MADE(part, &err);
+    CHECK(flx_dataset_use_classes(part, "k", (const char *const[]){"v", "u"}, 2, &err) == FLX_OK);
+    unsigned seen = 0, moved = 0;
+    for (int64_t i = 0; i < 8; i++) {
+        double a = value(mixed, "a", i, 0);
+        CHECK(value(mixed, "k", i, 0) == (a >= 4));
+        if (i >= 2)
+            CHECK(value(part, "a", i - 2, 0) == a && value(part, "k", i - 2, 0) == (a < 4));
+        seen |= 1u << (unsigned)a;
+        moved += a != (double)i;
+    }
+    CHECK(seen == 255 && moved > 0);
+    flx_dataset_free(part);
+    flx_dataset_free(mixed);
+    flx_dataset_free(d);
+    flx_context_free(ctx);
+}
+
 TEST(csv_features_are_found_by_their_names)
 {
     static const char *const order[] = {"a", "b"};

@@ -203,7 +203,10 @@ static int read_data(train_plan *p)
     settings *s = &p->settings;
     setting *data = settings_take(&s->root, "data"), *validation = settings_take(&s->root, "validation");
     double split = 0;
-    int status = settings_number(s, &s->root, "split", 0.0, 0.9, &split);
+    p->seed = 1;
+    int status = settings_integer(s, &s->root, "seed", 0, INT64_MAX, &p->seed);
+    if (!status)
+        status = settings_number(s, &s->root, "split", 0.0, 0.9, &split);
     if (status)
         return status;
     if (!data)
@@ -218,7 +221,7 @@ static int read_data(train_plan *p)
     if (!status && validation)
         status = match_classes(p, validation);
     if (!status && split > 0)
-        status = source_split(&p->data, split, &p->validation);
+        status = source_split(&p->data, split, (uint64_t)p->seed, &p->validation);
     return status;
 }
 
@@ -449,10 +452,7 @@ static int read_limits(train_plan *p)
 {
     settings *s = &p->settings;
     flx_train_options *t = &p->options;
-    p->seed = 1;
-    int status = settings_integer(s, &s->root, "seed", 0, INT64_MAX, &p->seed);
-    if (!status)
-        status = settings_number(s, &s->root, "clip_norm", above_0, 1e30, &t->clip_norm);
+    int status = settings_number(s, &s->root, "clip_norm", above_0, 1e30, &t->clip_norm);
     if (!status)
         status = settings_number(s, &s->root, "clip_value", above_0, 1e30, &t->clip_value);
     if (!status)

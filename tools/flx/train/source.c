@@ -73,6 +73,7 @@ static int open_digits(opening *o)
 static int open_pendulum(opening *o)
 {
     int64_t rows = 1000, length = 50, seed = 1;
+    o->out->is_sequence = true;
     flx_error err = {0};
     int status = read_count(o, "rows", &rows);
     if (!status)
@@ -302,13 +303,28 @@ int source_use_classes(source *d, const char *const *classes, size_t count, flx_
     return flx_dataset_use_classes(d->data, d->label, classes, count, err) == FLX_OK ? STATUS_OK : STATUS_BAD_INPUT;
 }
 
-int source_split(source *d, double part, source *rest)
+/* Rows that are sorted, such as those of a folder, would leave whole classes to the last part. */
+static int mix_rows(source *d, uint64_t seed)
+{
+    flx_error err = {0};
+    flx_dataset *mixed = d->is_sequence || d->is_text ? NULL : flx_dataset_shuffle(d->data, seed, &err);
+    if (!mixed)
+        return err.code ? report(&err, NULL) : STATUS_OK;
+    flx_dataset_free(d->data);
+    d->data = mixed;
+    return STATUS_OK;
+}
+
+int source_split(source *d, double part, uint64_t seed, source *rest)
 {
     int64_t rows_there = flx_dataset_rows(d->data), kept = rows_there - (int64_t)ceil(part * (double)rows_there);
     flx_error err = {0};
     if (kept < 1)
         return fail(FLX_E_USAGE, "the data has too few rows to split off %g of them: %lld", part,
                     (long long)rows_there);
+    int status = mix_rows(d, seed);
+    if (status)
+        return status;
     *rest = *d;
     rest->tokeniser = NULL;
     rest->data = flx_dataset_slice(d->data, kept, rows_there, &err);

@@ -14,6 +14,7 @@ typedef struct {
     int64_t length;           /* tokens of a row, of a text */
     int64_t tokens;           /* the largest token of a text, and one */
     const char *label;        /* the column with classes, or NULL */
+    bool is_sequence;         /* rows follow each other in time */
     bool has_names;           /* of its features: a table with a header */
 } source;
 
@@ -33,8 +34,9 @@ void source_free(source *d);
 /* Numbers the classes as in the list. */
 int source_use_classes(source *d, const char *const *classes, size_t count, flx_error *err);
 
-/* Moves the last part of the rows, at least one, to a source of its own. */
-int source_split(source *d, double part, source *rest);
+/* Moves a part of the rows, at least one, to a source of its own: of a text and of other sequences the last ones, of
+   other sources random ones, as the seed says. */
+int source_split(source *d, double part, uint64_t seed, source *rest);
 
 /* `path` as seen from the folder; allocated. NULL when memory is exhausted. */
 char *path_in(const char *folder, const char *path);

@@ -347,6 +347,13 @@ const char *__lsan_default_options(void)
 {
     return "use_tls=0";
 }
+
+/* Values of the C library's own for keys of threads beyond the 32nd, which libraries that tests load may need. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:pthread_setspecific";
+}
 #else
 static const bool has_address_sanitizer = false;
 #endif

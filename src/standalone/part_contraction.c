@@ -84,14 +84,21 @@ static contraction of_dot(const flxi_device_node *n)
     return c;
 }
 
+/* Whether `outer` is `inner * count`, which may be too large a number where there are no elements. */
+static bool follows(int64_t outer, int64_t inner, int64_t count)
+{
+    int64_t product;
+    return !__builtin_mul_overflow(inner, count, &product) && outer == product;
+}
+
 /* A batch axis along which the second operand does not move is more lines, where these follow each other. */
 static contraction contraction_of(const flxi_device_node *n)
 {
     contraction c = n->op == OP_matmul ? of_matmul(n) : of_dot(n);
-    while (c.batch.n > 0 && c.lines.n == 1) {
+    while (c.batch.n > 0 && c.lines.n == 1 && flxi_sa_count(n->out_types[0]) > 0) {
         const axis *outer = &c.batch.at[c.batch.n - 1];
         axis *line = &c.lines.at[0];
-        if (outer->b != 0 || outer->a != line->a * line->count || outer->y != line->y * line->count)
+        if (outer->b != 0 || !follows(outer->a, line->a, line->count) || !follows(outer->y, line->y, line->count))
             break;
         line->count *= outer->count;
         c.batch.n--;

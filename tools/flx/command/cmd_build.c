@@ -148,12 +148,24 @@ static int check_uses(const request *q, const args *a)
     return STATUS_OK;
 }
 
+/* Nothing that the command reads or writes is overwritten. */
+static int check_files(const request *q, const args *a)
+{
+    if (output_is_same(q->out, a->operand) || output_is_same(q->header, a->operand))
+        return fail(FLX_E_USAGE, "%s would be overwritten: it is what is built", a->operand);
+    if (output_is_same(q->out, q->header))
+        return fail(FLX_E_USAGE, "-o and --header are the same file");
+    return STATUS_OK;
+}
+
 static int read_request(request *q, const args *a)
 {
     q->o.struct_size = sizeof q->o;
     q->o.name = args_value(a, "--name");
     q->header = args_value(a, "--header");
     int status = read_out(q, a);
+    if (!status)
+        status = check_files(q, a);
     if (status)
         return status;
     if (q->header && q->kind == OUT_TEXT) {

@@ -85,6 +85,16 @@ char *output_path(const char *folder, const char *name)
     return asprintf(&path, "%s%s%s.npy", folder, slash ? "/" : "", name) < 0 ? NULL : path;
 }
 
+bool output_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (!a || !b || strcmp(a, "-") == 0)
+        return false;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 const char *output_extension(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -22,6 +22,9 @@ int output_write_npy(const char *folder, const char *name, const flx_tensor *t);
 /* What the library reports of writing `path`: failing to write is the system's failure, reading has the same code. */
 int output_failed(const char *path, const flx_error *err);
 
+/* Whether both paths are one file that exists, or are written alike. NULL is none. */
+bool output_is_same(const char *a, const char *b);
+
 /* The end of the file's name, from its last dot on; NULL where it has none, as standard output and devices. */
 const char *output_extension(const char *path);
 

@@ -40,9 +40,23 @@ static int check_no_checkpoint(const char *path, const void *folder)
     return status;
 }
 
+/* The folder may be one of the user's, and the file the model or the data of this training. */
+static int check_no_file(const char *path, const void *folder)
+{
+    if (access(path, F_OK) != 0)
+        return STATUS_OK;
+    int status =
+        fail(FLX_E_USAGE, "%s would be overwritten: %s has no checkpoint of a training", path, (const char *)folder);
+    hint("--out DIR writes elsewhere, --overwrite replaces it");
+    return status;
+}
+
 int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
+    static const char *const written[] = {"model.flx", "settings.train", log_name, weights_name, "report.html"};
     int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
+    for (size_t i = 0; !status && !may_have_checkpoint && i < sizeof written / sizeof *written; i++)
+        status = with_path(folder, written[i], check_no_file, folder);
     return status ? status : output_make_folder(folder);
 }
 

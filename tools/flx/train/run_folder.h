@@ -23,7 +23,8 @@ typedef struct {
     bool is_due;              /* an epoch has ended, and its validation has not */
 } run_position;
 
-/* Makes the folder. BAD_INPUT when it has a checkpoint, unless the training is resumed or overwritten. */
+/* Makes the folder. BAD_INPUT when it has a checkpoint or a file that would be written, unless the training is resumed
+   or overwritten. */
 int run_folder_make(const char *folder, bool may_have_checkpoint);
 
 /* Makes sure that no other training writes to the folder, until the process ends or *lock is closed. BAD_INPUT when

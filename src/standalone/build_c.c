@@ -393,6 +393,14 @@ static void free_model(flxi_sa_model *s)
     flxi_sa_file_free(&s->f);
 }
 
+/* Those of the interface, which a parameter may be called like. */
+static void keep_names(flxi_sa_file *f)
+{
+    static const char *const of_functions[] = {"init", "run", "grad", "step", "load"};
+    for (size_t i = 0; i < sizeof of_functions / sizeof *of_functions; i++)
+        flxi_sa_name(f, of_functions[i]);
+}
+
 /* A function `main` is the program's own, not that of a model. */
 static const char *prefix_of(const flx_graph *g)
 {
@@ -409,6 +417,7 @@ static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer
     flxi_sa_file_init(&s->f, g->ctx);
     s->f.vector_bytes = (unsigned)o->vector_bytes;
     s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
+    keep_names(&s->f);
     flx_code code = add_functions(s);
     if (code == FLX_OK)
         code = finish(s, source, header, sizes);

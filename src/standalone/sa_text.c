@@ -337,6 +337,8 @@ const char *flxi_sa_identifier(flxi_sa_file *f, const char *name)
     size_t n = 0;
     if (!name || !*name)
         name = "value";
+    if (name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z')))
+        text[n++] = 'v'; /* C keeps these for compilers and libraries */
     if (is_digit(*name))
         text[n++] = '_';
     for (; *name && n < 60; name++)

@@ -63,8 +63,8 @@ void flxi_sa_file_free(flxi_sa_file *f);
 const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...) FLX_PRINTF(2, 3);
 /* A name of the file that nothing has yet: this one as a C identifier after the prefix, perhaps with a number. */
 const char *flxi_sa_name(flxi_sa_file *f, const char *wanted);
-/* The name of the static function with this text, in which NAME_ stands for it. A function that is new is added to the
-   code as it is `shown`, under a name made from `wanted`, after a comment. */
+/* The name of the static function with this text, where NAME_ is its placeholder. A function that is new is added to
+   the code as it is `shown`, under a name made from `wanted`, after a comment. */
 const char *flxi_sa_static_of(flxi_sa_file *f, const flxi_strbuf *text, const flxi_strbuf *shown, const char *wanted,
                               const char *comment);
 

@@ -3,7 +3,7 @@
    functions that read its JSON are written into the file; numbers stay where they are. */
 #include "standalone/standalone.h"
 
-/* $ stands for the prefix. */
+/* $ is a placeholder for the prefix. */
 static const char reader[] =
     "\n/* After the string that begins at p. */\n"
     "static const char *$_skip_string(const char *p, const char *end)\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_compile.c: see cuda_compile.h. A key of the cache stands for a text, an architecture, and a version of NVRTC
+/* cuda_compile.c: see cuda_compile.h. A key of the cache identifies a text, an architecture and a version of NVRTC
    with fixed options. Nothing is contracted: the text says where a product
    and a sum are one operation. */
 #include "backend/cuda/cuda_compile.h"

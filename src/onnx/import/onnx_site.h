@@ -17,7 +17,7 @@
 typedef struct onnx_import onnx_import; /* of one model */
 typedef struct onnx_scope onnx_scope;   /* a graph or a function being imported */
 
-/* What a name of the model stands for. */
+/* What a name of the model refers to. */
 typedef struct onnx_value {
     onnx_type_kind kind; /* ONNX_T_NONE: an operand that was left out; ONNX_T_OPTIONAL: an optional without a value */
     int32_t element;     /* of a tensor: its element type in the file */

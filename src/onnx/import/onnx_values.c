@@ -238,7 +238,7 @@ flx_tensor *flxi_onnx_need(onnx_site *s, size_t i)
     return t;
 }
 
-/* Numbers far below zero ("from the beginning") must not be taken for symbolic extents. */
+/* Numbers far below zero ("from the beginning") must not be mistaken for symbolic extents. */
 static int64_t as_number(int64_t v)
 {
     return flxi_dim_is_number(v) ? v : FLXI_DIM_SYMBOLIC_END;

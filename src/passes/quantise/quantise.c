@@ -19,7 +19,7 @@ typedef struct {
     const flx_quantise_options *o;
     flxi_quantised_products products;
     bool *is_live;                  /* by node: something that stays reads it */
-    uint32_t *rounded;              /* by value of the old graph: what stands for it in products, or 0 */
+    uint32_t *rounded;              /* by value of the old graph: what replaces it in products, or 0 */
     FLXI_VEC(flx_val) states, next; /* of a training */
     int bits;
 } quantising;

@@ -110,15 +110,32 @@ static void consume(flxi_routine *l, uint32_t step)
     }
 }
 
-/* The result of a route that works in place, likewise. */
-static void take_over_operand(flxi_routine *l, uint32_t step)
+/* A value, and those whose memory it took over, are computed where output k will be. */
+static void move_to_output(flxi_routine *l, uint32_t slot, uint32_t k)
+{
+    for (uint32_t next = slot + 1; next;) {
+        flxi_slot *s = &l->slots[next - 1];
+        next = s->taken_over;
+        s->segment = SEGMENT_OUTPUT;
+        s->index = k;
+        s->taken_over = 0;
+    }
+}
+
+/* The result of a route that works in place, likewise. Where the result is an output, the operand is computed there:
+   no one else may use that memory, unless the caller puts the output where an input is. */
+static void take_over_operand(const flxi_program *m, flxi_routine *l, uint32_t step)
 {
     const flxi_step *s = &l->steps[step];
     if (s->kind != STEP_ROUTE || !s->way->is_in_place || !is_consumed(l, s, step, 0))
         return;
     flxi_slot *out = &l->slots[s->slots[s->num_reads]];
-    if (out->segment == SEGMENT_ARENA && out->nbytes && out->nbytes == l->slots[s->slots[0]].nbytes)
+    if (!out->nbytes || out->nbytes != l->slots[s->slots[0]].nbytes)
+        return;
+    if (out->segment == SEGMENT_ARENA)
         out->taken_over = s->slots[0] + 1;
+    else if (out->segment == SEGMENT_OUTPUT && (l != m->main || !m->options.num_shares))
+        move_to_output(l, s->slots[0], out->index);
 }
 
 /* ---- Placing ---- */
@@ -173,7 +190,7 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
         s->scratch = scratch_of(m, l, s);
         take_over(m, l, i);
         consume(l, i);
-        take_over_operand(l, i);
+        take_over_operand(m, l, i);
     }
     size_t n = (size_t)l->num_slots + l->num_steps;
     flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);

@@ -49,8 +49,8 @@ flx_code flxi_mirrors_bind(flxi_mirrors *m, const flxi_routine *l, flxi_arena *a
     for (uint32_t i = 0; i < l->num_slots; i++) {
         const flxi_slot *slot = &l->slots[i];
         void *at;
-        if (slot->segment != SEGMENT_INPUT && slot->segment != SEGMENT_OUTPUT)
-            continue;
+        if (slot->segment != SEGMENT_INPUT && (slot->segment != SEGMENT_OUTPUT || m->out[slot->index]))
+            continue; /* several slots may be in the memory of one output, one after the other */
         FLXI_TRY(flxi_mirrors_add(m, arena->mem, NULL, slot->nbytes, &at, err));
         if (slot->segment == SEGMENT_INPUT) {
             m->in[slot->index] = at;

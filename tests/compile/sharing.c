@@ -173,6 +173,42 @@ TEST(sharing_follows_from_how_elements_are_read)
     }
 }
 
+/* ---- Routes that work in place ---- */
+
+/* Two scatters one after the other, of which the second writes an output: both work there, so that one run needs no
+   memory for what is before them. Updates of one row meet. */
+TEST(routes_in_place_work_where_the_output_is)
+{
+    static const char text[] =
+        "graph f(i: i32[3], u: f32[3, 64]) {\n"
+        "  x = full(f32[1000, 64], 1)\n"
+        "  y = scatter_nd(x, i, u, start_index_map=[0], offset_axes=[1], collapsed_axes=[0], index_vector_axis=1)\n"
+        "  return scatter_nd(y, i, u, start_index_map=[0], offset_axes=[1], collapsed_axes=[0], index_vector_axis=1)\n"
+        "}\n";
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_module *m = flx_parse(ctx, text, strlen(text), "t", &err);
+    CHECK_MSG(m, "%s", err.message);
+    flx_exec *e = flx_compile(flx_module_main(m), &(flx_compile_options){.threads = 2}, &err);
+    CHECK_MADE(e, &err);
+    CHECK(flx_exec_memory(e) < 1000 * 64 * sizeof(float));
+    int32_t rows_at[3] = {7, 999, 7};
+    float u[3][64], *y = room((size_t)1000 * 64, sizeof *y);
+    for (int k = 0; k < 3 * 64; k++)
+        u[k / 64][k % 64] = (float)k;
+    for (int run = 0; run < 2; run++) /* a second run starts anew */
+        CHECK_OK(flx_exec_run_at(e, (const void *[]){rows_at, u}, (void *[]){y}, &err), &err);
+    for (int k = 0; k < 1000 * 64; k++) {
+        int row = k / 64, j = k % 64;
+        float expected = row == 7 ? 1 + 2 * (u[0][j] + u[2][j]) : row == 999 ? 1 + 2 * u[1][j] : 1;
+        CHECK_MSG(y[k] == expected, "row %d, column %d: %g instead of %g", row, j, (double)y[k], (double)expected);
+    }
+    free(y);
+    flx_exec_free(e);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
 /* ---- Random graphs ---- */
 
 static const flx_tensor *find_input(const void *user, const char *name)

@@ -11,6 +11,10 @@
 #include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* Combines n updates into elements of y: a row of it, both with a distance between neighbours, or elements at offsets,
    where a negative one is dropped. */
 typedef void (*combine_row)(void *y, int64_t y_step, const void *updates, int64_t update_step, int64_t n);
@@ -36,6 +40,7 @@ typedef struct {
 
 /* ---- Loops ---- */
 
+enum { STREAMED_BYTES = 32 << 20 };
 enum { BLOCK = 16 }; /* of a dense row: a loop of fixed length is compiled to vectors */
 
 #define COMBINE(name, A, U, expression)                                                                \
@@ -293,6 +298,25 @@ static void scatter_divided(const scattering *s)
     flxi_pool_run(s->n->pool, axis->extent, chunk, scatter_part, (void *)(uintptr_t)s);
 }
 
+/* Zeros; past the cache where the result does not fit there, so that no line is read before it is written. */
+static void clear(char *to, size_t bytes, size_t whole)
+{
+#ifdef __SSE2__
+    if (whole >= STREAMED_BYTES) {
+        char *end = to + bytes;
+        for (; to < end && (uintptr_t)to % 64; to++)
+            *to = 0;
+        for (; end - to >= 64; to += 64)
+            for (int k = 0; k < 4; k++)
+                _mm_stream_si128((__m128i *)(void *)to + k, _mm_setzero_si128());
+        _mm_sfence();
+        bytes = (size_t)(end - to);
+    }
+#endif
+    (void)whole;
+    memset(to, 0, bytes);
+}
+
 /* What y holds before the updates: zeros, or x. */
 static void begin_part(void *user, int64_t begin, int64_t end)
 {
@@ -301,7 +325,7 @@ static void begin_part(void *user, int64_t begin, int64_t end)
     size_t bytes = (size_t)(end - begin) * s->y_size;
     char *to = (char *)s->y + (size_t)begin * s->y_size;
     if (s->n->op == OP_scatter_add) {
-        memset(to, 0, bytes);
+        clear(to, bytes, (size_t)flxi_route_count(s->n->out_types[0]) * s->y_size);
         return;
     }
     if (s->y == s->n->out[0]) {

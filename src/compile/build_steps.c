@@ -567,20 +567,27 @@ static flx_code group_nodes(builder *b, const flxi_grouping_options *o, bool *is
     return code;
 }
 
-/* Folds over windows that the device computes faster than any kernel are in no group. */
-static flx_code refuse_preferred(builder *b)
+/* Folds over windows that the device computes faster than any kernel are in no group; movements, where they are needed
+   in memory. */
+static flx_code find_preferred(builder *b, flxi_grouping_options *o)
 {
+    bool *preferred = flxi_new(&b->l->arena, bool, b->g->node_count);
+    if (!preferred)
+        return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < b->g->node_count; i++) {
         const flxi_node *n = flxi_node_at(b->g, i);
+        uint8_t class = flxi_ops[n->op].op_class;
         flxi_step s = {0};
         flxi_node_way way = {0};
-        if (flxi_ops[n->op].op_class != CLASS_WINDOW || n->nout != 1)
+        if ((class != CLASS_WINDOW && class != CLASS_SHAPE) || n->nout != 1)
             continue;
         FLXI_TRY(describe_node(b, n, &s));
         b->m->device->accept_node(s.described, b->m->threads, &way);
-        if (way.code && way.is_preferred)
+        preferred[i] = way.code && way.is_preferred;
+        if (preferred[i] && class == CLASS_WINDOW)
             FLXI_TRY(refuse(b, &i, 1, "the device has a faster way", false));
     }
+    o->preferred = preferred;
     return FLX_OK;
 }
 
@@ -590,7 +597,7 @@ static flx_code form_groups(builder *b)
 {
     flxi_grouping_options o = b->m->grouping;
     bool is_refused;
-    FLXI_TRY(refuse_preferred(b));
+    FLXI_TRY(find_preferred(b, &o));
     o.refused = b->refused;
     o.positions = b->l->positions;
     do {

@@ -170,7 +170,7 @@ static flx_code find_inner(maker *m, uint32_t value, uint32_t *alias)
 }
 
 /* A view that is needed in memory: either it is memory that is there already, under another shape, or it is
-   computed. */
+   computed, by the device's own way if that is faster than a kernel. */
 static flx_code settle_view(maker *m, uint32_t value)
 {
     flxi_grouping *f = m->f;
@@ -180,10 +180,15 @@ static flx_code settle_view(maker *m, uint32_t value)
     FLXI_TRY(find_alias(m, value, &alias));
     if (!alias)
         FLXI_TRY(find_inner(m, value, &alias));
-    if (alias)
+    if (alias) {
         f->alias_of[value] = alias;
-    else
-        f->kind[i] = NODE_POINTWISE;
+        return FLX_OK;
+    }
+    bool is_called = m->o->preferred && m->o->preferred[i];
+    f->kind[i] = is_called ? NODE_CALLED : NODE_POINTWISE;
+    const flxi_node *n = flxi_node_at(m->g, i);
+    for (uint32_t k = 0; is_called && k < n->nin; k++)
+        FLXI_TRY(settle_view(m, n->in[k]));
     return FLX_OK;
 }
 

@@ -71,6 +71,7 @@ typedef struct {
     bool evaluate_all;              /* nothing becomes a kernel: there is no compiler */
     uint32_t max_nodes;             /* of a group; 0: the usual limit */
     const char *const *refused;     /* by node: not NULL for those that may be in no group; or NULL */
+    const bool *preferred;          /* by node: a view that the device computes faster than a kernel; or NULL */
     const flxi_position *positions; /* by node; or NULL */
     const flxi_kernel_form *form;   /* of the device, or NULL: rows are folded by columns only without one */
 } flxi_grouping_options;

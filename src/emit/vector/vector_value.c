@@ -172,10 +172,11 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]), moves = flxi_vspell_moves(b->element);
     int32_t step = flxi_vw_step(w, e->x[0]);
     bool is_row = step == 1 && moves, is_paired = step == 2 && moves && flxi_ktype_bytes(b->element, 1) >= 4;
+    bool is_backward = step == -1 && moves && is_proven;
     guarded g;
     if (moves && step == KSTEP_VARYING && is_guarded(w, e->x[0], &g))
         return load_guarded(w, e, &g, part);
-    const char *index = is_row || is_paired ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
+    const char *index = is_row || is_paired || is_backward ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)
         return load_lanes(w, e, index);
     is_proven &= !is_paired;
@@ -183,6 +184,10 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     s.x[0] = flxi_kw_pointer(w, e->ref);
     s.x[1] = is_proven ? index : flxi_kw_length(w, e->ref);
     s.x[2] = index;
+    if (is_backward) { /* the last lane is the first in memory */
+        unsigned last = w->vectors->lanes - 1;
+        return (words){flxi_vw_text(w, flxi_kw_text(w, "@exchange_%u(@get($a + ($b - %uu)))", last, last), &s), 2};
+    }
     const char *text = is_paired   ? "@pairs($a, $b, $c)"
                        : is_row    ? is_proven ? "@get($a + $b)" : "@load($a, $b, $c)"
                        : is_proven ? "@gather_at($a, $b)"

@@ -4,6 +4,7 @@
    A transposition is first reduced: axes of extent 1 vanish, and axes that stay neighbours become one. Where the last
    axis stays last, rows are copied; else squares of the plane spanned by the last axis of x and that of y are turned,
    so that both sides are read and written in whole cache lines. */
+#include "backend/cpu/gemm/gemm_square.h"
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
@@ -31,7 +32,7 @@ typedef struct {
 
 static turning reduced(const flxi_route_node *n)
 {
-    turning t = {.size = flx_dtype_size(n->out_types[0]->dtype), .x = n->in[0], .y = n->out[0]};
+    turning t = {.size = flx_dtype_size(n->out_types[0]->dtype)};
     const flx_type *y = n->out_types[0];
     flx_ints perm = flxi_route_ints(n, "perm");
     int64_t strides[FLX_MAX_RANK];
@@ -88,7 +89,7 @@ static void copy_rows(void *user, int64_t begin, int64_t end)
     }
 }
 
-enum { SQUARE = 32 };
+enum { SQUARE = 32, LEAST_TURNED = 1 << 13 };
 
 /* rows x cols of y, whose rows are y_row apart; x is dense along the rows. */
 #define TURN(name, T)                                                                                      \
@@ -105,9 +106,27 @@ typedef struct {
 } bytes16;
 TURN(turn_1, uint8_t)
 TURN(turn_2, uint16_t)
-TURN(turn_4, uint32_t)
+TURN(turn_rest_4, uint32_t)
 TURN(turn_8, uint64_t)
 TURN(turn_16, bytes16)
+
+/* Words, in squares of 4 x 4 in registers. */
+static void turn_4(const char *from, char *to, int64_t rows, int64_t cols, int64_t x_col, int64_t y_row)
+{
+    const uint32_t *x = (const uint32_t *)(const void *)from;
+    uint32_t *y = (uint32_t *)(void *)to;
+    int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 4 * 4;
+    for (int64_t i = 0; i < whole_rows; i += 4)
+        for (int64_t j = 0; j < whole_cols; j += 4) {
+            flxi_word4 line[4];
+            for (int k = 0; k < 4; k++)
+                line[k] = flxi_load_word4(x + i + (j + k) * x_col);
+            flxi_turn_square(line, y + i * y_row + j, y_row);
+        }
+    turn_rest_4((const char *)(x + whole_cols * x_col), (char *)(y + whole_cols), whole_rows, cols - whole_cols, x_col,
+                y_row);
+    turn_rest_4((const char *)(x + whole_rows), (char *)(y + whole_rows * y_row), rows - whole_rows, cols, x_col, y_row);
+}
 
 /* One band of SQUARE rows along the turned axis, for all columns. */
 static void turn_bands(void *user, int64_t begin, int64_t end)
@@ -134,12 +153,23 @@ static void turn_bands(void *user, int64_t begin, int64_t end)
     }
 }
 
+/* A kernel reads single elements of lines that are far apart, where the last axis moves. */
+bool flxi_transpose_is_preferred(const flxi_route_node *n)
+{
+    if (flxi_route_count(n->out_types[0]) < LEAST_TURNED)
+        return false;
+    turning t = reduced(n);
+    return t.turned != t.rank - 1 && t.dims[t.turned] >= 8 && t.dims[t.rank - 1] >= 8;
+}
+
 flx_code flxi_transpose_route(const flxi_route_node *n)
 {
     int64_t count = flxi_route_count(n->out_types[0]);
     if (count == 0)
         return FLX_OK;
     turning t = reduced(n);
+    t.x = n->in[0];
+    t.y = n->out[0];
     int64_t cols = t.dims[t.rank - 1];
     if (t.turned == t.rank - 1) {
         flxi_pool_run(n->pool, count / cols, flxi_route_chunk(count / cols, cols * (int64_t)t.size), copy_rows, &t);

@@ -697,6 +697,20 @@ static const flxi_vhelper helpers[] = {
       "    return $G;\n"
       "}\n"},
      0},
+    /* Consecutive elements from i on where m holds, from o on in the other lanes. */
+    {{"either_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
+           "{\n    $e r;\n    " LANES
+           "r[j] = (m[j] ? i : o) + j < n ? b[(m[j] ? i : o) + j] : 0;\n    return $G;\n}\n"},
+     0},
+    {{"either", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
+      "{\n"
+      "    const int all = !@any(~m);\n"
+      "    const k_u32 at = all ? i : o;\n"
+      "    return (all || !@any(m)) && (k_u64)at + $k <= n ? @get(b + at) : @either_rest(b, n, i, o, m);\n"
+      "}\n"},
+     0},
     {{"put", KBY_TYPE, "$F void $n($E *b, $v a)\n{ const $e r = $H; __builtin_memcpy(b, &r, sizeof r); }\n"}, 0},
     {{"store_rest", KBY_TYPE,
       RARE "void $n($E *b, k_u32 n, k_u32 i, $v a)\n"

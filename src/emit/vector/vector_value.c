@@ -130,7 +130,8 @@ static words load_lanes(flxi_kwriter *w, const flxi_kx *e, const char *index)
 }
 
 /* An index `rest + select(condition, ramp, other)`: a ramp that is guarded where it might leave its operand, as of a
-   concatenation, a window or padding. Most vectors are wholly inside or wholly outside. */
+   concatenation, a window or padding, or one of two ramps, as of a rotation. Most vectors are wholly inside or wholly
+   outside. */
 typedef struct {
     uint32_t condition, ramp, other;
     const char *rest; /* the sum of all that is uniform, or "" */
@@ -139,11 +140,11 @@ typedef struct {
 static bool is_guarded(flxi_kwriter *w, uint32_t index, guarded *g)
 {
     *g = (guarded){.rest = ""};
-    for (const flxi_kx *e = &w->k->exprs[index]; e->type == FLX_U32; e = &w->k->exprs[index]) {
+    for (const flxi_kx *e = flxi_kw_meaning(w, index); e->type == FLX_U32; e = flxi_kw_meaning(w, index)) {
         if (e->kind == KX_SELECT) {
             g->condition = e->x[0], g->ramp = e->x[1], g->other = e->x[2];
             return flxi_vw_step(w, g->condition) == KSTEP_VARYING && flxi_vw_step(w, g->ramp) == 1 &&
-                   flxi_vw_step(w, g->other) == 0;
+                   (flxi_vw_step(w, g->other) == 0 || flxi_vw_step(w, g->other) == 1);
         }
         int uniform = e->kind == KX_BINARY && e->op == KBIN_add ? flxi_vw_step(w, e->x[0]) != 0 : -1;
         if (uniform < 0 || flxi_vw_step(w, e->x[uniform]) != 0)
@@ -156,14 +157,18 @@ static bool is_guarded(flxi_kwriter *w, uint32_t index, guarded *g)
 
 static words load_guarded(flxi_kwriter *w, const flxi_kx *e, const guarded *g, unsigned part)
 {
-    bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]);
+    bool are_ramps = flxi_vw_step(w, g->other) == 1;
+    bool is_proven = !are_ramps && flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]);
     const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
-    const char *first = flxi_vw_first(w, g->ramp, part), *other = flxi_kw_value(w, g->other);
+    const char *first = flxi_vw_first(w, g->ramp, part), *other = flxi_vw_first(w, g->other, part);
     flxi_ksubject s = {.type = w->k->buffers[e->ref].element, .result = FLX_U32};
     s.x[0] = is_proven ? pointer : flxi_kw_text(w, "%s, %s", pointer, length);
     s.x[1] = flxi_kw_text(w, "%s%s, %s%s", first, g->rest, other, g->rest);
     s.x[2] = flxi_vw_truth(w, g->condition, part);
-    return (words){flxi_vw_text(w, is_proven ? "@guarded_at($a, $b, $c)" : "@guarded($a, $b, $c)", &s), 3};
+    const char *text = are_ramps   ? "@either($a, $b, $c)"
+                       : is_proven ? "@guarded_at($a, $b, $c)"
+                                   : "@guarded($a, $b, $c)";
+    return (words){flxi_vw_text(w, text, &s), 3};
 }
 
 static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
@@ -176,7 +181,8 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     guarded g;
     if (moves && step == KSTEP_VARYING && is_guarded(w, e->x[0], &g))
         return load_guarded(w, e, &g, part);
-    const char *index = is_row || is_paired || is_backward ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
+    const char *index =
+        is_row || is_paired || is_backward ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)
         return load_lanes(w, e, index);
     is_proven &= !is_paired;

@@ -114,17 +114,19 @@ static flxi_kval pull_rope(flxi_express *e, uint32_t result, const flxi_kindex *
     if (half == 0)
         return flxi_operand_at(e, 0, at);
     flxi_kval x = flxi_khold_value(e, flxi_operand_at(e, 0, &to));
-    uint32_t d = flxi_khold(e, flxi_ku_mod(e, to.dim[last], a->head_dim));
+    bool turns_all = a->n_rot == a->head_dim;
+    uint32_t in_head = a->layout == HEADS_BSD ? flxi_ku_mod(e, to.dim[last], a->head_dim) : to.dim[last];
+    uint32_t d = flxi_khold(e, in_head);
     uint32_t first = flxi_khold(e, flxi_k2(e, KBIN_lt, d, flxi_ku(e, half)));
-    uint32_t turns = flxi_khold(e, flxi_k2(e, KBIN_lt, d, flxi_ku(e, a->n_rot)));
-    uint32_t step = flxi_kb_select(e->k, first, flxi_ku(e, 0), flxi_ku(e, half));
-    angle.dim[table->rank - 1] = flxi_khold(e, flxi_ku_guarded(e, turns, flxi_ku_sub(e, d, step)));
+    uint32_t turns = turns_all ? 0 : flxi_khold(e, flxi_k2(e, KBIN_lt, d, flxi_ku(e, a->n_rot)));
+    uint32_t pair = flxi_kb_select(e->k, first, d, flxi_ku_sub(e, d, flxi_ku(e, half)));
+    angle.dim[table->rank - 1] = flxi_khold(e, turns_all ? pair : flxi_ku_guarded(e, turns, pair));
     angle.dim[table->rank - 2] = to.dim[a->layout == HEADS_BHSD ? 2 : 1];
     if (table->rank == 3)
         angle.dim[0] = to.dim[0];
     uint32_t other = flxi_kb_select(e->k, first, flxi_ku_add(e, to.dim[last], flxi_ku(e, half)),
                                     flxi_ku_sub(e, to.dim[last], flxi_ku(e, half)));
-    to.dim[last] = flxi_khold(e, flxi_kb_select(e->k, turns, other, to.dim[last]));
+    to.dim[last] = flxi_khold(e, turns_all ? other : flxi_kb_select(e->k, turns, other, to.dim[last]));
     uint32_t partner = flxi_kas(e, flxi_operand_at(e, 0, &to), wide).re;
     uint32_t cosine = flxi_kas(e, flxi_operand_at(e, 1, &angle), wide).re;
     uint32_t sine = flxi_khold(e, flxi_kas(e, flxi_operand_at(e, 2, &angle), wide).re);
@@ -132,7 +134,7 @@ static flxi_kval pull_rope(flxi_express *e, uint32_t result, const flxi_kindex *
     uint32_t y = flxi_k2(e, KBIN_add, flxi_k2(e, KBIN_mul, flxi_kas(e, x, wide).re, cosine),
                          flxi_k2(e, KBIN_mul, partner, sine));
     flxi_kval rounded = flxi_kas(e, flxi_kreal(y), e->out[result]->dtype);
-    return flxi_khold_value(e, a->n_rot == a->head_dim ? rounded : flxi_kchoose(e, turns, rounded, x));
+    return flxi_khold_value(e, turns_all ? rounded : flxi_kchoose(e, turns, rounded, x));
 }
 
 /* ---- Derivatives ---- */

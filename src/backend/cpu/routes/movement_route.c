@@ -125,7 +125,8 @@ static void turn_4(const char *from, char *to, int64_t rows, int64_t cols, int64
         }
     turn_rest_4((const char *)(x + whole_cols * x_col), (char *)(y + whole_cols), whole_rows, cols - whole_cols, x_col,
                 y_row);
-    turn_rest_4((const char *)(x + whole_rows), (char *)(y + whole_rows * y_row), rows - whole_rows, cols, x_col, y_row);
+    turn_rest_4((const char *)(x + whole_rows), (char *)(y + whole_rows * y_row), rows - whole_rows, cols, x_col,
+                y_row);
 }
 
 /* One band of SQUARE rows along the turned axis, for all columns. */

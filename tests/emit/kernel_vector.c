@@ -162,7 +162,17 @@ typedef struct {
     "69, 0)]); ys[r * 74 + i] = y[select(i >= 3 && i < 40, i - 3, 7) + r]; hs[r * 74 + i] = h[select(i < 41, "   \
     "i, r * 200)]; } } }"
 
+/* One of two rows, held by name or not, of memory that holds all or only a part; rows that are read backward. */
+#define TURNED                                                                                                   \
+    "kernel turned(workgroup = [64, 1, 1]) { buffer x: f32[222] read; buffer y: f64[] read; buffer h: f16[222] " \
+    "read; buffer out: f32[] output; buffer ys: f64[] output; buffer hs: f16[] output; buffer os: f32[] output;" \
+    " let i = invocation_id(0); let r = workgroup_id(1); if (i < 74) { if (r < 3) {"                             \
+    " let p = select(i < 32, i + 42, i - 32); out[r * 74 + i] = x[r * 74 + p];"                                  \
+    " ys[r * 74 + i] = y[r * 74 + select(i < 5, i + 69, i - 5)]; hs[r * 74 + i] = h[r * 74 + (73 - i)];"         \
+    " os[r * 74 + i] = x[r * 74 + (73 - i)]; } } }"
+
 static const shape shapes[] = {
+    {TURNED, {2, 3, 1}, 222, 16, 0},       {TURNED, {2, 3, 1}, 222, 32, 2},       {TURNED, {2, 3, 1}, 30, 64, 0},
     {GUARDED, {2, 3, 1}, 222, 16, 0},      {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},
     {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0}, {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},
     {COMPLEX, {2, 1, 1}, 230, 64, 0},      {COMPLEX, {2, 1, 1}, 239, 16, 2},      {CALLS, {2, 1, 1}, 130, 32, 0},
@@ -288,6 +298,18 @@ TEST(kernel_vector_guarded_ramps_are_not_gathered)
     flx_kernel *k = flk(GUARDED);
     char *text = vector_text(k, NULL, &reason);
     CHECK(!reason && strstr(text, "k_guarded_at_f32") && strstr(text, "k_guarded_f64") && !strstr(text, "k_gather_f"));
+    free(text);
+    flx_kernel_release(k);
+}
+
+/* Only the lanes of a last vector that is not full are read one by one. */
+TEST(kernel_vector_turned_rows_are_read_at_once)
+{
+    const char *reason;
+    flx_kernel *k = flk(TURNED);
+    char *text = vector_text(k, NULL, &reason);
+    CHECK(!reason && strstr(text, "k_either_f32") && strstr(text, "k_either_f64") &&
+          strstr(text, "k_exchange_7_f32x8(k_get_f32x8(") && strstr(text, "k_exchange_7_f16x8(k_get_f16x8("));
     free(text);
     flx_kernel_release(k);
 }

@@ -105,6 +105,25 @@ flx_code flxi_kcache_keep(flxi_kcache *c, flxi_kcache_key *key, void *data, flxi
     return *held ? FLX_OK : flxi_oom(err, "a compiled kernel");
 }
 
+flx_code flxi_kcache_get(flxi_kcache *c, const flx_kernel *k, size_t size, flxi_kcache_make *make, flxi_kcached **held,
+                         flx_error *err)
+{
+    flxi_kcache_key key;
+    FLXI_TRY(flxi_kcache_key_of(k, &key, err));
+    if ((*held = flxi_kcache_find(c, &key))) {
+        flxi_kcache_key_free(&key);
+        return FLX_OK;
+    }
+    void *made = flxi_alloc(c->mem, 1, size);
+    flx_code code = made ? make(c->owner, k, made, err) : flxi_oom(err, "a compiled kernel");
+    if (code == FLX_OK)
+        return flxi_kcache_keep(c, &key, made, held, err);
+    if (made)
+        c->discard(c->owner, made);
+    flxi_kcache_key_free(&key);
+    return code;
+}
+
 void flxi_kcache_put_back(flxi_kcache *c, flxi_kcached *entry)
 {
     pthread_mutex_lock(&c->lock);

@@ -36,6 +36,11 @@ flxi_kcached *flxi_kcache_find(flxi_kcache *c, const flxi_kcache_key *key);
 /* Keeps `data`, taking it and the key over in any case; if another thread was faster, gives its entry instead. The
    oldest entries that are not held are evicted. Held until it is put back. */
 flx_code flxi_kcache_keep(flxi_kcache *c, flxi_kcache_key *key, void *data, flxi_kcached **held, flx_error *err);
+/* The entry of a kernel; if there is none, `make` fills `size` zeroed bytes, which the cache's discard() frees. Held
+   until it is put back. */
+typedef flx_code flxi_kcache_make(void *owner, const flx_kernel *k, void *made, flx_error *err);
+flx_code flxi_kcache_get(flxi_kcache *c, const flx_kernel *k, size_t size, flxi_kcache_make *make, flxi_kcached **held,
+                         flx_error *err);
 void flxi_kcache_put_back(flxi_kcache *c, flxi_kcached *entry);
 void *flxi_kcached_data(const flxi_kcached *entry);
 

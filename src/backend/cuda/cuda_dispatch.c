@@ -38,8 +38,10 @@ static flx_code build(flxi_card *card, const flxi_strbuf *text, compiled *k, flx
     return FLX_OK;
 }
 
-static flx_code compile(flxi_card *card, const flx_kernel *kernel, compiled *k, flx_error *err)
+static flx_code compile(void *owner, const flx_kernel *kernel, void *made, flx_error *err)
 {
+    flxi_card *card = owner;
+    compiled *k = made;
     flxi_kfile file;
     flxi_strbuf text;
     FLXI_TRY(flxi_kernel_check_target(kernel, &flxi_target_cuda, err));
@@ -59,24 +61,6 @@ static flx_code compile(flxi_card *card, const flx_kernel *kernel, compiled *k, 
     return code;
 }
 
-static flx_code get_compiled(flxi_card *card, const flx_kernel *kernel, flxi_kcached **held, flx_error *err)
-{
-    flxi_kcache_key key;
-    FLXI_TRY(flxi_kcache_key_of(kernel, &key, err));
-    if ((*held = flxi_kcache_find(&card->kernels, &key))) {
-        flxi_kcache_key_free(&key);
-        return FLX_OK;
-    }
-    compiled *k = flxi_alloc(card->mem, 1, sizeof *k);
-    flx_code code = k ? compile(card, kernel, k, err) : flxi_oom(err, "a compiled kernel");
-    if (code == FLX_OK)
-        return flxi_kcache_keep(&card->kernels, &key, k, held, err);
-    if (k)
-        flxi_cuda_discard_kernel(card, k);
-    flxi_kcache_key_free(&key);
-    return code;
-}
-
 /* ---- Running ---- */
 
 typedef struct {
@@ -88,11 +72,6 @@ typedef struct {
     uint32_t status[KSTATUS_WORDS];
     flx_error *err;
 } dispatch;
-
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
 
 static size_t size_of(const dispatch *r, uint32_t i)
 {
@@ -125,7 +104,7 @@ static flx_code send_all(dispatch *r)
     const flx_kernel *k = r->d->kernel;
     uint32_t n = k->num_buffers;
     for (uint32_t i = 1; i <= n; i++)
-        if (is_bound(&k->buffers[i])) {
+        if (flxi_kbuffer_is_bound(&k->buffers[i])) {
             r->count[i - 1] = flxi_kbound_length(&r->d->bound[i]);
             FLXI_TRY(send(r, i - 1, r->d->bound[i].data, size_of(r, i)));
         }
@@ -179,7 +158,7 @@ flx_code flxi_kernel_run_cuda(const flxi_kdispatch *d, flx_error *err)
         return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "leave the size open, or run it with device cpu or ref",
                               "a card has subgroups of 32 lanes, not of %u", d->options.subgroup_size);
     FLXI_TRY(flxi_card_of(d->kernel->ctx, &r.card, err));
-    FLXI_TRY(get_compiled(r.card, d->kernel, &held, err));
+    FLXI_TRY(flxi_kcache_get(&r.card->kernels, d->kernel, sizeof(compiled), compile, &held, err));
     r.kernel = ((const compiled *)flxi_kcached_data(held))->kernel;
     r.kernel.kernel = d->kernel;
     bool is_empty = d->grid[0] == 0 || d->grid[1] == 0 || d->grid[2] == 0;

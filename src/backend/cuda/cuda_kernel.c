@@ -22,11 +22,6 @@ const char *flxi_cuda_refuse_kernel(const flx_kernel *k)
 
 /* ---- Launching ---- */
 
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_error *err)
 {
     const uint32_t most = 65535; /* along the second and the third axis; the first has room for all */
@@ -49,7 +44,7 @@ flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_
         return FLX_OK;
     FLXI_TRY(check_grid(k->kernel, grid, err));
     for (uint32_t i = 0; i < k->kernel->num_buffers; i++) {
-        if (!is_bound(&k->kernel->buffers[i + 1]))
+        if (!flxi_kbuffer_is_bound(&k->kernel->buffers[i + 1]))
             continue;
         uint64_t count = l->count ? l->count[i] : k->kernel->buffers[i + 1].count;
         lengths[i] = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;

@@ -182,8 +182,10 @@ static flx_code build(engine *e, compiled *k, const flxi_strbuf *text, flx_error
     return k->kernel ? FLX_OK : fail(err, "clCreateKernel", status);
 }
 
-static flx_code compile(engine *e, const flx_kernel *kernel, compiled *k, flx_error *err)
+static flx_code compile(void *owner, const flx_kernel *kernel, void *made, flx_error *err)
 {
+    engine *e = owner;
+    compiled *k = made;
     flxi_kfile file;
     flxi_strbuf text;
     FLXI_TRY(flxi_kernel_check_target(kernel, &flxi_target_opencl, err));
@@ -201,24 +203,6 @@ static flx_code compile(engine *e, const flx_kernel *kernel, compiled *k, flx_er
     return code;
 }
 
-static flx_code get_compiled(engine *e, const flx_kernel *kernel, flxi_kcached **held, flx_error *err)
-{
-    flxi_kcache_key key;
-    FLXI_TRY(flxi_kcache_key_of(kernel, &key, err));
-    if ((*held = flxi_kcache_find(&e->kernels, &key))) {
-        flxi_kcache_key_free(&key);
-        return FLX_OK;
-    }
-    compiled *k = flxi_alloc(e->mem, 1, sizeof *k);
-    flx_code code = k ? compile(e, kernel, k, err) : flxi_oom(err, "a compiled kernel");
-    if (code == FLX_OK)
-        return flxi_kcache_keep(&e->kernels, &key, k, held, err);
-    if (k)
-        free_compiled(e, k);
-    flxi_kcache_key_free(&key);
-    return code;
-}
-
 /* ---- Running ---- */
 
 typedef struct {
@@ -230,11 +214,6 @@ typedef struct {
     cl_uint next; /* number of the next argument */
     flx_error *err;
 } dispatch;
-
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
 
 static size_t size_of(const dispatch *r, uint32_t i)
 {
@@ -264,7 +243,7 @@ static flx_code send_all(dispatch *r)
 {
     const flx_kernel *k = r->d->kernel;
     for (uint32_t i = 1; i <= k->num_buffers; i++) {
-        if (!is_bound(&k->buffers[i]))
+        if (!flxi_kbuffer_is_bound(&k->buffers[i]))
             continue;
         uint32_t length = flxi_kbound_length(&r->d->bound[i]);
         FLXI_TRY(send(r, i, r->d->bound[i].data, size_of(r, i)));
@@ -325,7 +304,7 @@ flx_code flxi_kernel_run_opencl(const flxi_kdispatch *d, flx_error *err)
     flxi_kcached *held;
     size_t n = d->kernel->num_buffers + 1u;
     FLXI_TRY(engine_of(d->kernel->ctx, &r.e, err));
-    FLXI_TRY(get_compiled(r.e, d->kernel, &held, err));
+    FLXI_TRY(flxi_kcache_get(&r.e->kernels, d->kernel, sizeof(compiled), compile, &held, err));
     r.k = flxi_kcached_data(held);
     r.memory = flxi_alloc(r.e->mem, n, sizeof *r.memory);
     bool is_empty = d->grid[0] == 0 || d->grid[1] == 0 || d->grid[2] == 0;

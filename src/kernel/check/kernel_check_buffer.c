@@ -96,11 +96,6 @@ static void check_meta(flxi_kchecker *c)
 
 /* ---- Buffers ---- */
 
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 void flxi_kcheck_type(flxi_kchecker *c, const char *what, uint32_t type)
 {
     bool lacks = (type == FLX_F64 && (c->target.flags & FLX_KERNEL_LACKS_F64)) ||
@@ -120,7 +115,7 @@ static void check_names(flxi_kchecker *c, uint32_t number, flxi_index *bindings)
                    flxi_kshow(b->name).at);
     else
         name->buffer = number;
-    if (!is_bound(b))
+    if (!flxi_kbuffer_is_bound(b))
         return;
     uint32_t other;
     flxi_probe p = flxi_index_first(bindings, b->binding);

@@ -173,7 +173,7 @@ static void check_indirect(flxi_kchecker *c, const flxi_ks *s)
         return;
     flxi_kshown name = flxi_kshow(b->name);
     uint64_t size = b->count ? flxi_ktype_bytes(b->element, b->count) : UINT64_MAX;
-    if (b->access == FLX_KERNEL_WORKGROUP || b->access == FLX_KERNEL_PRIVATE)
+    if (!flxi_kbuffer_is_bound(b))
         flxi_kfind(c, "K49", "keep the triple in storage",
                    "indirect_dispatch from buffer '%s', whose memory ends with the dispatch", name.at);
     else if (s->offset % 4 != 0)
@@ -250,7 +250,7 @@ static void check_collective(flxi_kchecker *c, const flxi_ks *s)
     if (!(c->target.flags & FLX_KERNEL_HAS_COLLECTIVES))
         flxi_kfind(c, "K53", "exchange data between dispatches", "%s: the target does not support collectives", what);
     for (int i = 0; i < 2; i++)
-        if (b[i]->access == FLX_KERNEL_WORKGROUP || b[i]->access == FLX_KERNEL_PRIVATE)
+        if (!flxi_kbuffer_is_bound(b[i]))
             flxi_kfind(c, "K53", "collectives work on storage", "%s on buffer '%s', which is %s", what,
                        flxi_kshow(b[i]->name).at, flxi_kaccess_names[b[i]->access]);
     if (b[0]->element && b[1]->element && b[0]->element != b[1]->element)

@@ -338,7 +338,7 @@ static flx_code run_counting(runner *r, const uint32_t grid[3], const flx_kernel
     size_t n = 0;
     for (uint32_t i = 1; i <= k->num_buffers; i++) {
         const flxi_kbuffer *b = &k->buffers[i];
-        if (b->access == FLX_KERNEL_WORKGROUP || b->access == FLX_KERNEL_PRIVATE)
+        if (!flxi_kbuffer_is_bound(b))
             continue;
         memory[n].buffer = b->name;
         uint32_t forward = flxi_kernel_find_buffer(r->d->forward, b->name);
@@ -415,11 +415,6 @@ static flx_code run_all(runner *r, const uint32_t grid[3], const flx_kernel_run_
     return check_overflow(r, memory, d->needs.n);
 }
 
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 static bool is_needed(const flx_kernel_derived *d, const char *name)
 {
     for (size_t i = 0; i < d->needs.n; i++)
@@ -451,7 +446,7 @@ static flx_code check_given(const runner *r)
     for (size_t i = 0; i < r->num_given; i++) {
         const flx_kernel_memory *m = &r->given[i];
         uint32_t b = flxi_kernel_find_buffer(k, m->buffer);
-        if (!is_needed(r->d, m->buffer) && (!b || !is_bound(&k->buffers[b])))
+        if (!is_needed(r->d, m->buffer) && (!b || !flxi_kbuffer_is_bound(&k->buffers[b])))
             return fail_unknown(r, m->buffer);
         if (given(r, m->buffer) != m)
             return flxi_fail(r->err, FLX_E_DUP_NAME, "buffer '%.100s' is bound twice", m->buffer);

@@ -41,11 +41,6 @@ static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_erro
 
 /* ---- Binding ---- */
 
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 static bool is_written(const flxi_kbuffer *b)
 {
     return b->access == FLX_KERNEL_WRITE || b->access == FLX_KERNEL_READ_WRITE;
@@ -56,7 +51,7 @@ static flx_code fail_unknown(const flx_kernel *k, const char *name, flx_error *e
     char shown[80], names[120] = "";
     size_t n = 0;
     for (uint32_t i = 1; i <= k->num_buffers && n < sizeof names - 1; i++)
-        if (is_bound(&k->buffers[i]))
+        if (flxi_kbuffer_is_bound(&k->buffers[i]))
             n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", k->buffers[i].name);
     flxi_fail(err, FLX_E_NAME, "kernel '%.60s' has no buffer '%s'", k->name,
               flxi_printable(shown, sizeof shown, name, strlen(name)));
@@ -90,7 +85,7 @@ static flx_code bind_one(const flx_kernel *k, const flx_kernel_memory *m, flxi_k
     const flxi_kbuffer *b = &k->buffers[i];
     if (!i)
         return fail_unknown(k, m->buffer, err);
-    if (!is_bound(b))
+    if (!flxi_kbuffer_is_bound(b))
         return flxi_fail_hint(err, FLX_E_USAGE, "do not bind it: the kernel allocates it",
                               "buffer '%.60s' is %s memory and cannot be bound", b->name,
                               flxi_kaccess_names[b->access]);
@@ -118,7 +113,7 @@ static flx_code bind(const flx_kernel *k, const flx_kernel_memory *memory, size_
     for (size_t i = 0; i < n; i++)
         FLXI_TRY(bind_one(k, &memory[i], bound, seen, err));
     for (uint32_t i = 1; i <= k->num_buffers; i++)
-        if (is_bound(&k->buffers[i]) && !seen[i])
+        if (flxi_kbuffer_is_bound(&k->buffers[i]) && !seen[i])
             return flxi_fail_hint(err, FLX_E_MISSING_INPUT, "every bound buffer needs memory, including outputs",
                                   "buffer '%.60s' of kernel '%.60s' has no memory", k->buffers[i].name, k->name);
     return FLX_OK;

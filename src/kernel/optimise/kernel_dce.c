@@ -276,7 +276,7 @@ static void mark_program(marker *m)
         flag_unreachable(m, k->fns[i].body, m->f.fn_at[i], false);
     flag_unreachable(m, k->body, body_at, false);
     for (uint32_t b = 1; b <= k->num_buffers; b++) {
-        bool is_inner = k->buffers[b].access == FLX_KERNEL_WORKGROUP || k->buffers[b].access == FLX_KERNEL_PRIVATE;
+        bool is_inner = !flxi_kbuffer_is_bound(&k->buffers[b]);
         if (!is_inner && !(m->o->only_if_loaded && m->o->only_if_loaded[b]))
             mark_contents(m, b);
     }

@@ -58,18 +58,13 @@ static flx_code refuse(fusion *w, const char *buffer, const char *why)
 
 /* ---- Buffers ---- */
 
-static bool is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 static uint32_t free_binding(const flxi_kb *b, uint32_t wanted)
 {
     bool is_free = false;
     while (!is_free) {
         is_free = true;
         for (size_t i = 1; i < b->buffers.n && is_free; i++)
-            is_free = !is_bound(&b->buffers.at[i]) || b->buffers.at[i].binding != wanted;
+            is_free = !flxi_kbuffer_is_bound(&b->buffers.at[i]) || b->buffers.at[i].binding != wanted;
         wanted += !is_free;
     }
     return wanted;
@@ -110,7 +105,7 @@ static flx_code add_buffers(fusion *w, int which)
     for (uint32_t i = 1; i <= p->k->num_buffers && flxi_kb_ok(w->b); i++) {
         flxi_kbuffer b = p->k->buffers[i];
         uint32_t same = which ? flxi_kb_find_buffer(w->b, b.name) : 0;
-        if (same && is_bound(&b) && is_bound(&w->b->buffers.at[same])) {
+        if (same && flxi_kbuffer_is_bound(&b) && flxi_kbuffer_is_bound(&w->b->buffers.at[same])) {
             FLXI_TRY(join_buffer(w, &w->b->buffers.at[same], &b));
             w->is_shared[same] = 1;
             p->buffers[i] = same;
@@ -118,7 +113,7 @@ static flx_code add_buffers(fusion *w, int which)
         }
         if (same)
             b.name = flxi_kb_fresh_name(w->b, b.name);
-        if (which && is_bound(&b))
+        if (which && flxi_kbuffer_is_bound(&b))
             b.binding = free_binding(w->b, b.binding);
         if (flxi_kb_ok(w->b))
             p->buffers[i] = flxi_kb_buffer(w->b, &b);

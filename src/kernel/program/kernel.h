@@ -245,6 +245,12 @@ typedef struct {
     uint32_t position; /* as in flxi_ks; set by the builder */
 } flxi_kbuffer;
 
+/* Whether the caller gives its memory: it has a binding. */
+static inline bool flxi_kbuffer_is_bound(const flxi_kbuffer *b)
+{
+    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
+}
+
 /* A pure function: parameters are variables, the result is an expression after the body. */
 typedef struct {
     const char *name;

@@ -215,7 +215,7 @@ uint32_t flxi_kb_buffer(flxi_kb *b, const flxi_kbuffer *buffer)
     flxi_kbuffer kept = *buffer;
     flxi_arena *arena = &b->k->arena;
     kept.position = b->position;
-    if (kept.access == FLX_KERNEL_WORKGROUP || kept.access == FLX_KERNEL_PRIVATE)
+    if (!flxi_kbuffer_is_bound(&kept))
         kept.binding = 0; /* it has no meaning there, so it must not make programs differ */
     kept.name = keep_text(b, buffer->name);
     kept.predicates = flxi_dup(arena, flx_kernel_predicate, buffer->predicates, buffer->num_predicates);

@@ -280,7 +280,7 @@ static flx_code parse_binding(flxi_kparser *p, declaration *d, const char *at)
 {
     uint64_t v;
     FLXI_TRY(flxi_kread_u64(p, "a binding", UINT32_MAX, &v));
-    if (d->b.access == FLX_KERNEL_WORKGROUP || d->b.access == FLX_KERNEL_PRIVATE)
+    if (!flxi_kbuffer_is_bound(&d->b))
         return flxi_kfail_at(p, at, "leave it out", "a %s buffer takes no binding", flxi_kaccess_names[d->b.access]);
     d->b.binding = (uint32_t)v;
     d->bound = true;
@@ -372,7 +372,7 @@ flx_code flxi_kparse_buffer(flxi_kparser *p)
     if (d.descriptor)
         flxi_free(p->mem, d.descriptor, d.b.descriptor_size, 1);
     FLXI_TRY(code);
-    bool loose = !d.bound && d.b.access != FLX_KERNEL_WORKGROUP && d.b.access != FLX_KERNEL_PRIVATE;
+    bool loose = !d.bound && flxi_kbuffer_is_bound(&d.b);
     flxi_ksymbol *s = flxi_ksymbol_at(p, symbol);
     if (!s || !flxi_push(p->mem, &p->unbound, loose))
         return flxi_kfail_memory(p);
@@ -390,7 +390,7 @@ flx_code flxi_kbind_rest(flxi_kparser *p)
         return flxi_kfail_memory(p);
     for (size_t i = 0; i < n; i++) {
         const flxi_kbuffer *b = &p->b->buffers.at[i + 1];
-        bool bound = b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE && !p->unbound.at[i];
+        bool bound = flxi_kbuffer_is_bound(b) && !p->unbound.at[i];
         if (bound && b->binding < n)
             taken[b->binding] = 1;
     }

@@ -511,7 +511,7 @@ static void put_declaration(printer *p, const flxi_kbuffer *b)
     flxi_addf(&p->out, "] %s",
               output ? "output" : flxi_kaccess_names[b->access < FLX_KERNEL_ACCESS_COUNT ? b->access : 1]);
     put_flags(p, flags, flxi_kbuffer_flag_words, FLXI_KBUFFER_FLAG_WORDS, " ", " ");
-    if (b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE)
+    if (flxi_kbuffer_is_bound(b))
         flxi_addf(&p->out, " @%u", b->binding);
     put_options(p, b);
     put(p, ";\n");

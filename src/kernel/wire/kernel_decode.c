@@ -674,7 +674,7 @@ static flx_code read_buffer(reader *r)
     flxi_kbuffer b = {.access = (uint8_t)head, .element = (uint8_t)(head >> 8), .usage = (uint8_t)(head >> 16)};
     FLXI_TRY(get_text(r, &b.name));
     FLXI_TRY(get(r, &b.binding));
-    if (b.binding && !flxi_kwire_is_bound(&b))
+    if (b.binding && !flxi_kbuffer_is_bound(&b))
         return bad_value(r, "a workgroup or private buffer has a binding");
     FLXI_TRY(get(r, &b.flags));
     if (b.flags & ~(uint32_t)FLXI_KERNEL_BUFFER_FLAGS)

@@ -353,7 +353,7 @@ static void put_buffer(writer *w, const flxi_kbuffer *b)
 {
     put(w, b->access | (uint32_t)b->element << 8 | (uint32_t)b->usage << 16);
     put_text(w, b->name);
-    put(w, flxi_kwire_is_bound(b) ? b->binding : 0);
+    put(w, flxi_kbuffer_is_bound(b) ? b->binding : 0);
     put(w, b->flags);
     put_u64(w, b->count);
     put_u64(w, b->range_begin);

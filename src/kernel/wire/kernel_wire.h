@@ -99,10 +99,4 @@ static inline int flxi_kwire_numbers(uint32_t test)
     }
 }
 
-/* Whether the buffer has a binding. */
-static inline bool flxi_kwire_is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 #endif

@@ -42,7 +42,7 @@ static const flxi_attr kernel_call_schema[] = {
 static uint32_t find_bound(const flx_kernel *k, const char *name, size_t length)
 {
     for (uint32_t b = 1; b <= k->num_buffers; b++)
-        if (flxi_kernel_call_is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length &&
+        if (flxi_kbuffer_is_bound(&k->buffers[b]) && strlen(k->buffers[b].name) == length &&
             memcmp(k->buffers[b].name, name, length) == 0)
             return b;
     return 0;
@@ -117,7 +117,7 @@ static void declared_names(const flx_kernel *k, bool outputs, uint32_t *list, si
     for (uint32_t b = 1; b <= k->num_buffers && *n < FLXI_KERNEL_CALL_BUFFERS; b++) {
         bool is_output = (k->buffers[b].flags & FLX_KERNEL_OUTPUT) != 0;
         bool is_unread = k->buffers[b].access == FLX_KERNEL_WRITE && !is_output;
-        if (flxi_kernel_call_is_bound(&k->buffers[b]) && is_output == outputs && !is_unread)
+        if (flxi_kbuffer_is_bound(&k->buffers[b]) && is_output == outputs && !is_unread)
             list[(*n)++] = b;
     }
 }
@@ -233,7 +233,7 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
         FLXI_TRY(check_count(f, &m->k->buffers[m->inputs[i]], f->in[i]));
     size_t covered = m->num_outputs;
     for (uint32_t b = 1; b <= m->k->num_buffers; b++) {
-        bool is_named = !flxi_kernel_call_is_bound(&m->k->buffers[b]);
+        bool is_named = !flxi_kbuffer_is_bound(&m->k->buffers[b]);
         for (size_t i = 0; i < m->num_inputs; i++)
             is_named |= m->inputs[i] == b;
         for (size_t i = 0; i < covered; i++)

@@ -52,11 +52,6 @@ bool flxi_kernel_call_length(const char *text, uint64_t invocations, const uint3
 /* Whether it depends on the counts. */
 bool flxi_kernel_call_needs_counts(const char *text);
 
-static inline bool flxi_kernel_call_is_bound(const flxi_kbuffer *b)
-{
-    return b->access != FLX_KERNEL_WORKGROUP && b->access != FLX_KERNEL_PRIVATE;
-}
-
 /* ---- Rules ---- */
 
 void flxi_kernel_call_vjp(flxi_site *s, const flx_val *dy, flx_val *dx);

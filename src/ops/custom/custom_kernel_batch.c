@@ -55,7 +55,7 @@ static bool choose_buffers(batching *b)
     for (uint32_t i = 1; b->batched && i <= k->num_buffers; i++) {
         uint32_t in = flxi_kernel_call_input(&b->m, i);
         bool needs = is_written(&k->buffers[i]) || b->a->backward[0] || (in != UINT32_MAX && b->s->batched[in]);
-        b->batched[i] = flxi_kernel_call_is_bound(&k->buffers[i]) && needs;
+        b->batched[i] = flxi_kbuffer_is_bound(&k->buffers[i]) && needs;
     }
     return b->batched != NULL;
 }
@@ -86,7 +86,7 @@ static const char *batch_backward(batching *b)
     const char *text = NULL;
     uint8_t *batched = k ? flxi_rule_new(b->s, uint8_t, k->num_buffers + 1) : NULL;
     for (uint32_t i = 1; batched && i <= k->num_buffers; i++)
-        batched[i] = flxi_kernel_call_is_bound(&k->buffers[i]);
+        batched[i] = flxi_kbuffer_is_bound(&k->buffers[i]);
     if (batched)
         text = batch_text(b, k, batched);
     if (!k)

@@ -79,7 +79,7 @@ static flx_code plan_buffer(planner *x, uint32_t i)
     const flxi_kbuffer *b = &x->m->k->buffers[i];
     flxi_call_buffer *to = &x->buffers[i - 1];
     *to = (flxi_call_buffer){.operand = UINT32_MAX, .result = UINT32_MAX};
-    if (!flxi_kernel_call_is_bound(b))
+    if (!flxi_kbuffer_is_bound(b))
         return FLX_OK;
     const char *length = flxi_kernel_call_scratch(x->m, x->a, i);
     if (length)
@@ -120,7 +120,7 @@ static flx_kernel *with_counts(const planner *x, flxi_arena *arena)
         return NULL;
     }
     for (uint32_t i = 1; i <= k->num_buffers; i++)
-        if (!buffers[i].count && flxi_kernel_call_is_bound(&buffers[i]))
+        if (!buffers[i].count && flxi_kbuffer_is_bound(&buffers[i]))
             buffers[i].count = x->buffers[i - 1].count;
     memcpy(&view, k, sizeof view);
     view.buffers = buffers;
@@ -236,7 +236,7 @@ flx_code flxi_call_begin(const flxi_call_plan *p, flxi_call_run *r, flxi_eval *e
 {
     for (uint32_t i = 0; i < p->num_buffers; i++) {
         r->count[i] = p->buffers[i].count;
-        if (flxi_kernel_call_is_bound(&p->kernel->buffers[i + 1]))
+        if (flxi_kbuffer_is_bound(&p->kernel->buffers[i + 1]))
             bind_buffer(&p->buffers[i], r, &r->data[i]);
     }
     return p->is_open ? open_scratch(p, r, e) : FLX_OK;

@@ -258,7 +258,7 @@ static bool count_trips(derivation *x)
         uint32_t forward = flxi_kernel_find_buffer(x->m->k, b->name);
         uint32_t in = flxi_kernel_call_input(x->m, forward);
         flx_dim count = (flx_dim)x->d->num_counters;
-        if (!flxi_kernel_call_is_bound(b))
+        if (!flxi_kbuffer_is_bound(b))
             continue;
         flxi_kneed n = {.name = b->name, .element = b->element};
         flx_type flat = flx_type_make(FLX_U32, 1, &count);
@@ -374,7 +374,7 @@ static void own_backward(flxi_site *s, const flxi_kernel_call *a, const flxi_ker
     x.target = flxi_rule_new(s, uint32_t, x.k->num_buffers + 1);
     bool has_room = x.operands && x.out && x.types && x.target;
     for (uint32_t b = 1; has_room && b <= x.k->num_buffers; b++)
-        if (flxi_kernel_call_is_bound(&x.k->buffers[b]))
+        if (flxi_kbuffer_is_bound(&x.k->buffers[b]))
             bind_own(&x, &x.k->buffers[b], dy);
     if (has_room)
         call_own(&x, a, dx);

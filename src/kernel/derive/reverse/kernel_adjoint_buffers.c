@@ -114,7 +114,7 @@ static void declare_primal(flxi_kreverser *g, uint32_t i, uint8_t other_uses)
 {
     const flxi_kbuffer_facts *f = &g->w->buffers[i];
     flxi_kbuffer buffer = g->k->buffers[i];
-    bool is_bound = buffer.access != FLX_KERNEL_WORKGROUP && buffer.access != FLX_KERNEL_PRIVATE;
+    bool is_bound = flxi_kbuffer_is_bound(&buffer);
     bool shows_result = (g->q->options->flags & FLX_KERNEL_WITH_FORWARD) && g->q->outputs[i];
     bool is_given =
         (g->q->options->flags & FLX_KERNEL_SAVED) && g->q->outputs[i] && g->is_written_once[i] && !shows_result;

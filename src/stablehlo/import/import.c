@@ -2,6 +2,7 @@
 /* import.c: flx_import_stablehlo: parse, then import the entry function as a graph. */
 #include "base/context.h"
 #include "graph/module.h"
+#include "stablehlo/bytecode/bytecode.h"
 #include "stablehlo/import/import_scope.h"
 
 #include <fluxion/stablehlo.h>
@@ -85,7 +86,7 @@ static flx_graph *import_once(hlo_import *im, const hlo_function *f)
         if (!g || flx_graph_error(g, &im->error) == FLX_OK)
             flxi_oom(&im->error, "a program");
         im->error.where[0] = 0;
-        flxi_at(&im->error, "%.110s:%u:%u", im->file, f->at.line, f->at.column);
+        flxi_hlo_place(&im->error, im->file, f->at);
     }
     flx_graph_release(g);
     return NULL;
@@ -121,6 +122,18 @@ static void import_free(hlo_import *im)
     flxi_arena_free(&im->arena);
 }
 
+/* Text, bytecode, or a file of jax.export with bytecode in it. */
+static flx_code read_program(const flxi_allocator *mem, const char *data, size_t length, const char *file,
+                             hlo_module *out, flx_error *err)
+{
+    if (flxi_hlo_is_bytecode(data, length))
+        return flxi_hlo_read_bytecode(mem, data, length, file, out, err);
+    flxi_hlo_artifact exported = flxi_hlo_exported_by_jax(data, length);
+    if (exported.at)
+        return flxi_hlo_read_bytecode(mem, exported.at, exported.length, file, out, err);
+    return flxi_hlo_parse(mem, data, length, file, out, err);
+}
+
 flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
 {
     flx_error local = {0};
@@ -131,7 +144,7 @@ flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t leng
         return NULL;
     }
     file = file ? file : "text";
-    flx_code code = flxi_hlo_parse(&ctx->mem, text, length, file, &program, &local);
+    flx_code code = read_program(&ctx->mem, text, length, file, &program, &local);
     if (code == FLX_OK) {
         m = flxi_module_new(ctx);
         hlo_import im = {

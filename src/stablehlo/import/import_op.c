@@ -44,7 +44,7 @@ void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at)
     if (im->error.code != FLX_OK || flx_graph_error(sc->g, &im->error) == FLX_OK)
         return;
     im->error.where[0] = 0;
-    flxi_at(&im->error, "%.110s:%u:%u", im->file, at.line, at.column);
+    flxi_hlo_place(&im->error, im->file, at);
 }
 
 /* ---- Bindings ---- */
@@ -220,6 +220,16 @@ static bool import_op(hlo_scope *sc, const hlo_op *op)
         round_results(&s);
     }
     return !flxi_hlo_failed(&s) && bind_results(&s);
+}
+
+void flxi_hlo_import_checked(hlo_site *s, const hlo_op *op)
+{
+    hlo_site as = *s;
+    as.op = op;
+    as.row = flxi_hlo_operation(op->name);
+    if (counts(&as, "operands", op->num_operands, flxi_hlo_signature_operands(as.row->signature)) &&
+        flxi_hlo_check_signature(&as) && flxi_hlo_check_attributes(&as) && flxi_hlo_check_agreement(&as))
+        flxi_hlo_import_as(s, op, s->x, s->nx);
 }
 
 void flxi_hlo_import_as(hlo_site *s, const hlo_op *op, const flx_val *x, size_t nx)

@@ -79,6 +79,8 @@ bool flxi_hlo_import_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size
 
 /* The operation that another one stands for: its rule on operands x, its results in s->y. */
 void flxi_hlo_import_as(hlo_site *s, const hlo_op *op, const flx_val *x, size_t nx);
+/* The same with the operands of s->op and all checks that the row of `op` asks for; there must be such a row. */
+void flxi_hlo_import_checked(hlo_site *s, const hlo_op *op);
 
 /* The declared type as one of ours with the `?` extents symbols made from `name` (NULL: an error in the graph). */
 bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_type *out);

@@ -6,6 +6,7 @@
 #include "graph/type/dim.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void *flxi_hlo_alloc(hlo_site *s, size_t n, size_t size)
 {
@@ -70,8 +71,12 @@ static bool dense_ints(const hlo_attr *a, int64_t *v, size_t n)
     flx_dtype d = flxi_hlo_carrier(a->type);
     if (!flxi_is_int((int32_t)d) && d != FLX_BOOL)
         return false;
-    for (size_t i = 0; i < n; i++)
-        v[i] = flxi_load_int((int32_t)d, a->bytes, a->is_splat ? 0 : (int64_t)i);
+    size_t size = flx_dtype_size(d);
+    for (size_t i = 0; i < n; i++) {
+        int64_t word; /* the elements are not aligned */
+        memcpy(&word, (const unsigned char *)a->bytes + (a->is_splat ? 0 : i * size), size);
+        v[i] = flxi_load_int((int32_t)d, &word, 0);
+    }
     return true;
 }
 

@@ -675,8 +675,7 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* dense<[0, 1]> : tensor<2xi64> became array<i64: 0, 1>. */
-static flx_code dense_to_list(hlo_parser *p, const hlo_attr *dense, const hlo_attr **out)
+flx_code flxi_hlop_dense_to_list(hlo_parser *p, const hlo_attr *dense, const hlo_attr **out)
 {
     const hlo_type *t = dense->type;
     size_t base = p->ints.n;
@@ -748,7 +747,7 @@ flx_code flxi_hlop_modernise(hlo_parser *p, hlo_entry *e)
                                         "precision_config",
                                         NULL};
     if (e->value->kind == HLO_A_DENSE && is_one_of(e->name, lists))
-        return dense_to_list(p, e->value, &e->value);
+        return flxi_hlop_dense_to_list(p, e->value, &e->value);
     if ((e->value->kind == HLO_A_STRING || e->value->kind == HLO_A_ARRAY) && is_one_of(e->name, words))
         return string_to_word(p, e->value, &e->value);
     return FLX_OK;

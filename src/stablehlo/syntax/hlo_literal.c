@@ -81,6 +81,15 @@ static bool is_little_endian(void)
     return first == 1;
 }
 
+/* Whether the data is the elements, as they are in memory. */
+static bool is_as_in_memory(hlo_element e)
+{
+    hlo_element part = flxi_hlop_part(e);
+    size_t size = stored_size(part);
+    return size == flx_dtype_size(flxi_hlo_element(part)->carrier) && flxi_hlo_element(part)->bits == (int)(8 * size) &&
+           is_little_endian();
+}
+
 /* `count` elements of the data. */
 static void store_elements(const literal *l, const unsigned char *s, size_t count)
 {
@@ -88,11 +97,6 @@ static void store_elements(const literal *l, const unsigned char *s, size_t coun
     size_t parts = flxi_hlop_is_complex(l->element) ? 2 * count : count;
     size_t from = stored_size(part);
     size_t to = flx_dtype_size(flxi_hlo_element(part)->carrier);
-    bool as_it_is = from == to && flxi_hlo_element(part)->bits == (int)(8 * from) && is_little_endian();
-    if (as_it_is) {
-        memmove(l->out, s, parts * from);
-        return;
-    }
     for (size_t i = 0; i < parts; i++)
         store_part(part, l->out + i * to, s + i * from);
 }
@@ -118,8 +122,9 @@ static flx_code wrong_size(hlo_parser *p, hlo_location at, const literal *l, siz
                              num_bytes, l->count, flxi_hlo_element(l->element)->text);
 }
 
-/* Turns bytes in the arena into the elements of the attribute; in place where they are equal. */
-static flx_code set_bytes(hlo_parser *p, hlo_location at, literal *l, unsigned char *s, size_t num_bytes, hlo_attr *a)
+/* The elements of the attribute; the bytes themselves where they are equal. */
+static flx_code set_bytes(hlo_parser *p, hlo_location at, literal *l, const unsigned char *s, size_t num_bytes,
+                          hlo_attr *a)
 {
     layout how = layout_of(l, s, num_bytes);
     if (how == no_layout)
@@ -127,8 +132,10 @@ static flx_code set_bytes(hlo_parser *p, hlo_location at, literal *l, unsigned c
     a->is_splat = how == one_element || how == one_bit;
     size_t count = a->is_splat ? 1 : l->count;
     a->num_bytes = count * l->size;
-    bool in_place = a->num_bytes == num_bytes && how != packed_bits && how != one_bit;
-    l->out = in_place ? s : aligned_room(p, a->num_bytes);
+    a->bytes = s;
+    if (how != packed_bits && how != one_bit && is_as_in_memory(l->element))
+        return FLX_OK;
+    l->out = aligned_room(p, a->num_bytes);
     if (!l->out)
         return FLX_E_OOM;
     a->bytes = l->out;
@@ -255,15 +262,10 @@ static flx_code skip_data(hlo_parser *p)
     }
 }
 
-/* > : type */
-static flx_code parse_literal_type(hlo_parser *p, literal *l)
+static flx_code set_type(hlo_parser *p, hlo_location at, const hlo_type *t, literal *l)
 {
-    FLXI_TRY(flxi_hlop_expect(p, ">"));
-    FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_location at = flxi_hlop_position(p);
-    FLXI_TRY(flxi_hlop_type(p, &l->type));
-    const hlo_type *t = l->type;
     bool is_static = t->kind == HLO_TENSOR && !t->is_unranked;
+    l->type = t;
     l->count = 1;
     for (int i = 0; is_static && i < t->rank; i++) {
         is_static = t->dims[i] != HLO_DYNAMIC;
@@ -274,6 +276,26 @@ static flx_code parse_literal_type(hlo_parser *p, literal *l)
     l->element = t->element;
     l->size = flx_dtype_size(flxi_hlo_element(t->element)->carrier);
     return FLX_OK;
+}
+
+/* > : type */
+static flx_code parse_literal_type(hlo_parser *p, literal *l)
+{
+    FLXI_TRY(flxi_hlop_expect(p, ">"));
+    FLXI_TRY(flxi_hlop_expect(p, ":"));
+    hlo_location at = flxi_hlop_position(p);
+    const hlo_type *t;
+    FLXI_TRY(flxi_hlop_type(p, &t));
+    return set_type(p, at, t, l);
+}
+
+flx_code flxi_hlop_literal(hlo_parser *p, hlo_location at, const hlo_type *type, const unsigned char *bytes,
+                           size_t num_bytes, hlo_attr *a)
+{
+    literal l = {0};
+    FLXI_TRY(set_type(p, at, type, &l));
+    a->type = type;
+    return set_bytes(p, at, &l, bytes, num_bytes, a);
 }
 
 /* Room for the elements of a list written in `length` characters: each takes one and a comma. */

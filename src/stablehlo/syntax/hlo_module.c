@@ -4,7 +4,7 @@
 
 /* ---- Functions ---- */
 
-static flx_code add_function(hlo_parser *p, const hlo_function *f)
+flx_code flxi_hlop_add_function(hlo_parser *p, const hlo_function *f)
 {
     uint64_t hash = flxi_hash_text(FLXI_HASH_SEED, f->name);
     uint32_t i;
@@ -17,8 +17,7 @@ static flx_code add_function(hlo_parser *p, const hlo_function *f)
     return FLX_OK;
 }
 
-/* The values that are returned are those the function declares. */
-static flx_code check_return(hlo_parser *p, const hlo_function *f)
+flx_code flxi_hlop_check_return(hlo_parser *p, const hlo_function *f)
 {
     const hlo_op *last = f->body.first;
     while (last && last->next)
@@ -162,7 +161,7 @@ static flx_code parse_function(hlo_parser *p)
     FLXI_TRY(skip_attributes(p));
     if (flxi_hlop_peek(p) == '{') {
         FLXI_TRY(flxi_hlop_region(p, scope, args, &f.body));
-        FLXI_TRY(check_return(p, &f));
+        FLXI_TRY(flxi_hlop_check_return(p, &f));
     } else {
         f.is_declared_only = true;
         f.body.args = (const hlo_value *const *)HLO_TAKE(p, void *, items, args, &f.body.num_args);
@@ -172,7 +171,7 @@ static flx_code parse_function(hlo_parser *p)
     }
     f.num_values = p->num_values;
     FLXI_TRY(flxi_hlop_skip_location(p));
-    return add_function(p, &f);
+    return flxi_hlop_add_function(p, &f);
 }
 
 /* ---- The generic forms ---- */
@@ -230,8 +229,7 @@ static flx_code parse_generic_body(hlo_parser *p, hlo_function *f)
     return flxi_hlop_region(p, p->scope.n, p->items.n, &f->body);
 }
 
-/* What the attributes of the generic form say about a function. */
-static flx_code describe_function(hlo_parser *p, size_t base, hlo_function *f)
+flx_code flxi_hlop_describe_function(hlo_parser *p, size_t base, hlo_function *f)
 {
     const hlo_attr *name = find_entry(p, base, "sym_name");
     const hlo_attr *type = find_entry(p, base, "function_type");
@@ -273,11 +271,11 @@ static flx_code parse_generic_function(hlo_parser *p, hlo_location at)
     FLXI_TRY(parse_generic_body(p, &f));
     FLXI_TRY(flxi_hlop_expect(p, ")"));
     FLXI_TRY(close_generic(p, &d));
-    FLXI_TRY(describe_function(p, d.entries, &f));
-    FLXI_TRY(check_return(p, &f));
+    FLXI_TRY(flxi_hlop_describe_function(p, d.entries, &f));
+    FLXI_TRY(flxi_hlop_check_return(p, &f));
     p->entries.n = d.entries;
     f.num_values = p->num_values;
-    return add_function(p, &f);
+    return flxi_hlop_add_function(p, &f);
 }
 
 static flx_code parse_items(hlo_parser *p, const char **module_name, char close);
@@ -405,7 +403,20 @@ static flx_code parse_text(hlo_parser *p, hlo_module *m)
     return m->functions ? FLX_OK : FLX_E_OOM;
 }
 
-static void free_stacks(hlo_parser *p)
+void flxi_hlop_init(hlo_parser *p, const flxi_allocator *mem, flxi_arena *arena, const char *file, flx_error *err)
+{
+    *p = (hlo_parser){.file = file ? file : "text", .mem = mem, .arena = arena, .err = err, .names = {.arena = arena}};
+    flxi_hlop_set_text(p, "", 0);
+}
+
+void flxi_hlop_set_text(hlo_parser *p, const char *text, size_t length)
+{
+    p->text = text;
+    p->end = text + length;
+    p->c = (hlo_cursor){.at = text, .line_start = text, .line = 1};
+}
+
+void flxi_hlop_free(hlo_parser *p)
 {
     flxi_strings_free(&p->names);
     flxi_index_free(p->mem, &p->alias_index);
@@ -428,16 +439,11 @@ flx_code flxi_hlo_parse(const flxi_allocator *mem, const char *text, size_t leng
 {
     *out = (hlo_module){0};
     flxi_arena_init(&out->arena, mem);
-    hlo_parser p = {.text = text,
-                    .end = text + length,
-                    .c = {.at = text, .line_start = text, .line = 1},
-                    .file = file ? file : "text",
-                    .mem = mem,
-                    .arena = &out->arena,
-                    .err = err,
-                    .names = {.arena = &out->arena}};
+    hlo_parser p;
+    flxi_hlop_init(&p, mem, &out->arena, file, err);
+    flxi_hlop_set_text(&p, text, length);
     flx_code code = parse_text(&p, out);
-    free_stacks(&p);
+    flxi_hlop_free(&p);
     if (code != FLX_OK)
         flxi_hlo_module_free(out);
     return code;

@@ -93,6 +93,18 @@ void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size
     (*(count) = (p)->stack.n - (base), (p)->stack.n = (base), \
      (const T *)flxi_hlop_take((p), (p)->stack.at ? (p)->stack.at + (base) : NULL, *(count), sizeof(T)))
 
+/* ---- hlo_module.c ---- */
+
+/* A parser of no text, whose arena is that of the module. */
+void flxi_hlop_init(hlo_parser *p, const flxi_allocator *mem, flxi_arena *arena, const char *file, flx_error *err);
+void flxi_hlop_set_text(hlo_parser *p, const char *text, size_t length);
+void flxi_hlop_free(hlo_parser *p); /* the stacks: what was parsed stays in the arena */
+flx_code flxi_hlop_add_function(hlo_parser *p, const hlo_function *f);
+/* The values that are returned are those the function declares. */
+flx_code flxi_hlop_check_return(hlo_parser *p, const hlo_function *f);
+/* What the attributes of the generic form say about a function: those above `base`. */
+flx_code flxi_hlop_describe_function(hlo_parser *p, size_t base, hlo_function *f);
+
 /* ---- hlo_lexer.c ---- */
 
 hlo_location flxi_hlop_position(hlo_parser *p); /* of what comes next */
@@ -148,6 +160,11 @@ hlo_type *flxi_hlop_new_type(hlo_parser *p, hlo_type_kind kind);
 const hlo_type *flxi_hlop_tensor_of(hlo_parser *p, hlo_element element, int rank, const int64_t *dims);
 const hlo_type *flxi_hlop_scalar_of(hlo_parser *p, hlo_element element);
 
+/* #stablehlo.bounds<4, ?> and the older type_extensions; other encodings say nothing about values. */
+flx_code flxi_hlop_encoding(hlo_parser *p, hlo_location at, const hlo_attr *a, hlo_type *t);
+/* Whether the axis of quantised elements is one of the tensor. */
+flx_code flxi_hlop_check_quantised(hlo_parser *p, hlo_location at, const hlo_type *t);
+
 /* ---- hlo_attr.c ---- */
 
 flx_code flxi_hlop_attr(hlo_parser *p, const hlo_attr **out);
@@ -168,7 +185,14 @@ flx_code flxi_hlop_conv_dims(hlo_parser *p, const hlo_attr **out);
 /* Converts older spellings of an attribute to the current one: dense<…> of one axis into a list, strings into words. */
 flx_code flxi_hlop_modernise(hlo_parser *p, hlo_entry *e);
 
+/* dense<[0, 1]> : tensor<2xi64> became array<i64: 0, 1>. */
+flx_code flxi_hlop_dense_to_list(hlo_parser *p, const hlo_attr *dense, const hlo_attr **out);
+
 /* ---- hlo_literal.c ---- */
+
+/* The literal of a type, stored as in hexadecimal data: *a keeps these bytes where they need no conversion. */
+flx_code flxi_hlop_literal(hlo_parser *p, hlo_location at, const hlo_type *type, const unsigned char *bytes,
+                           size_t num_bytes, hlo_attr *a);
 
 flx_code flxi_hlop_dense(hlo_parser *p, hlo_location at, const hlo_attr **out);          /* after the word dense */
 flx_code flxi_hlop_dense_resource(hlo_parser *p, hlo_location at, const hlo_attr **out); /* after dense_resource */

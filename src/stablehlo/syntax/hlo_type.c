@@ -223,12 +223,8 @@ static flx_code parse_dims(hlo_parser *p, bool *unranked)
     }
 }
 
-/* #stablehlo.bounds<4, ?> and the older type_extensions; other encodings say nothing about values. */
-static flx_code parse_encoding(hlo_parser *p, hlo_type *t)
+flx_code flxi_hlop_encoding(hlo_parser *p, hlo_location at, const hlo_attr *a, hlo_type *t)
 {
-    hlo_location at = flxi_hlop_position(p);
-    const hlo_attr *a;
-    FLXI_TRY(flxi_hlop_attr(p, &a));
     if (a->kind == HLO_A_DICT && a->struct_name && strcmp(a->struct_name, "type_extensions") == 0)
         a = flxi_hlo_entry(a, "bounds");
     if (!a || a->kind != HLO_A_LIST || !a->ints)
@@ -242,7 +238,7 @@ static flx_code parse_encoding(hlo_parser *p, hlo_type *t)
     return FLX_OK;
 }
 
-static flx_code check_quantised(hlo_parser *p, hlo_location at, const hlo_type *t)
+flx_code flxi_hlop_check_quantised(hlo_parser *p, hlo_location at, const hlo_type *t)
 {
     const hlo_quant *q = t->quant;
     if (!q || q->axis < 0 || t->is_unranked)
@@ -284,9 +280,13 @@ static flx_code parse_tensor(hlo_parser *p, const hlo_type **out)
     } else {
         FLXI_TRY(parse_element(p, &t->element));
     }
-    FLXI_TRY(check_quantised(p, at, t));
-    if (flxi_hlop_eat(p, ","))
-        FLXI_TRY(parse_encoding(p, t));
+    FLXI_TRY(flxi_hlop_check_quantised(p, at, t));
+    if (flxi_hlop_eat(p, ",")) {
+        const hlo_attr *encoding;
+        at = flxi_hlop_position(p);
+        FLXI_TRY(flxi_hlop_attr(p, &encoding));
+        FLXI_TRY(flxi_hlop_encoding(p, at, encoding, t));
+    }
     *out = t;
     return flxi_hlop_expect(p, ">");
 }

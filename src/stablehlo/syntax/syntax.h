@@ -11,10 +11,17 @@
 
 #include <fluxion/types.h>
 
-/* Place in the text, from 1. */
+/* Place in the text, from 1; of bytecode line 0 and the offset of the byte. */
 typedef struct {
     uint32_t line, column;
 } hlo_location;
+
+/* Place in the program that this one was made from, as bytecode notes it. */
+typedef struct {
+    const char *file; /* NULL: not known */
+    uint32_t line, column;
+    const char *name; /* "jit(f)/add"; NULL: none */
+} hlo_source;
 
 /* ---- Types ---- */
 
@@ -155,7 +162,7 @@ struct hlo_attr {
             const char *struct_name; /* "gather", "dot", "conv" …; NULL for a plain dictionary */
         };
         struct {
-            const void *bytes; /* elements of the carrier, row-major; one element when is_splat */
+            const void *bytes; /* elements of the carrier, row-major; one element when is_splat; not aligned */
             size_t num_bytes;
             bool is_splat;
         };
@@ -190,6 +197,7 @@ struct hlo_op {
     size_t num_attrs;
     const hlo_region *regions;
     size_t num_regions;
+    const hlo_source *source; /* NULL: not known */
     const hlo_op *next;
 };
 
@@ -197,7 +205,8 @@ typedef struct {
     const char *name; /* without the @ */
     bool is_public;
     hlo_location at;
-    uint32_t num_values; /* of all its regions */
+    const hlo_source *source; /* NULL: not known */
+    uint32_t num_values;      /* of all its regions */
     hlo_region body;
     const hlo_type *const *results;
     size_t num_results;
@@ -224,6 +233,9 @@ const hlo_function *flxi_hlo_find(const hlo_module *m, const char *name); /* NUL
 /* The attribute of that name, NULL when absent. */
 const hlo_attr *flxi_hlo_attr(const hlo_op *op, const char *name);
 const hlo_attr *flxi_hlo_entry(const hlo_attr *dict, const char *name);
+
+/* Adds the location to an error that has none: FILE:LINE:COL, or FILE:OFFSET in bytecode. */
+void flxi_hlo_place(flx_error *err, const char *file, hlo_location at);
 
 /* Type as in the text, for messages; like snprintf. */
 size_t flxi_hlo_type_print(const hlo_type *type, char *buffer, size_t size);

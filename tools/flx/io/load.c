@@ -191,9 +191,15 @@ static bool ends_with(const char *path, const char *extension)
     return n >= k && strcmp(path + n - k, extension) == 0;
 }
 
+/* Bytecode, or a file of jax.export, which has bytecode after its names and types. */
+static bool is_bytecode(const file_bytes *bytes)
+{
+    return bytes->size >= 4 && memmem(bytes->data, bytes->size, BYTECODE_MAGIC, 4) != NULL;
+}
+
 static bool is_stablehlo(const char *path, const file_bytes *bytes)
 {
-    return ends_with(path, ".mlir") || begins_stablehlo(bytes);
+    return ends_with(path, ".mlir") || ends_with(path, ".mlirbc") || begins_stablehlo(bytes) || is_bytecode(bytes);
 }
 
 /* ---- ONNX ---- */

@@ -17,6 +17,9 @@ typedef struct {
 /* Their binary forms begin with these four bytes. */
 #define GRAPH_MAGIC "FLXB"
 #define KERNEL_MAGIC "FLXK"
+#define BYTECODE_MAGIC \
+    "ML\xef"           \
+    "R" /* MLIR bytecode */
 
 int file_read(const char *path, file_bytes *out);
 bool begins_with(const file_bytes *bytes, const char magic[4]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_structure.c: operations that compute nothing: constants, calls, tuples, tokens, barriers. */
-#include "stablehlo/import/import_site.h"
+#include "stablehlo/import/import_scope.h"
 
 #include <string.h>
 
@@ -53,9 +53,41 @@ void flxi_hlo_import_call(hlo_site *s)
     call(s, "callee");
 }
 
+/* A composite of this name is an operation of CHLO, the attributes of which are those of the composite. */
+static bool is_known_operation(const hlo_site *s, hlo_op *op)
+{
+    const hlo_attr *name = flxi_hlo_attr(s->op, "name");
+    const hlo_attr *attrs = flxi_hlo_attr(s->op, "composite_attributes");
+    if (!name || name->kind != HLO_A_STRING || strncmp(name->text, "chlo.", 5) != 0 || s->op->num_regions)
+        return false;
+    const hlo_operation *row = flxi_hlo_operation(name->text);
+    *op = *s->op;
+    op->name = name->text;
+    op->attrs = attrs && attrs->kind == HLO_A_DICT ? attrs->entries : NULL;
+    op->num_attrs = op->attrs ? attrs->num_entries : 0;
+    return row && row->import && !row->regions;
+}
+
+/* The operation itself is faster and more accurate than its decomposition, and has a derivative of its own. */
 void flxi_hlo_import_composite(hlo_site *s)
 {
-    call(s, "decomposition");
+    hlo_op op;
+    if (is_known_operation(s, &op))
+        flxi_hlo_import_checked(s, &op);
+    else
+        call(s, "decomposition");
+}
+
+/* The body in place: on one device its arguments are the operands, and its results are what it returns. */
+void flxi_hlo_import_manual_computation(hlo_site *s)
+{
+    if (s->op->num_regions != 1) {
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has %zu regions, but takes 1", s->op->num_regions);
+        return;
+    }
+    size_t n = flxi_hlo_inline_region(s, &s->op->regions[0], s->x, s->nx, s->y, s->ny);
+    if (n != s->ny && !flxi_hlo_failed(s))
+        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values for %zu results", n, s->ny);
 }
 
 /* ---- Values passed on ---- */

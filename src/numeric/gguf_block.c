@@ -163,6 +163,68 @@ static void decode_q8_k(const uint8_t *b, double *y)
         y[e] = (int8_t)b[4 + e] * (double)d;
 }
 
+/* ---- Three values, -d, 0 and d ---- */
+
+/* Digit n of base 3 of a byte, which holds the number 0.d0 d1 d2 d3 d4 times 256, rounded up. */
+static int digit(int byte, int n)
+{
+    static const uint8_t powers[] = {1, 3, 9, 27, 81};
+    return ((byte * powers[n] & 255) * 3) >> 8;
+}
+
+/* qs[48], qh[4], d: 32 bytes of five digits, 16 bytes of five, 4 bytes of four; the first digits of all bytes come
+   first. */
+static void decode_tq1_0(const uint8_t *b, double *y)
+{
+    double d = half_at(b + 52);
+    for (int e = 0; e < 256; e++) {
+        int byte = e < 160 ? b[e % 32] : e < 240 ? b[32 + e % 16] : b[48 + e % 4];
+        int n = e < 160 ? e / 32 : e < 240 ? (e - 160) / 16 : (e - 240) / 4;
+        y[e] = (digit(byte, n) - 1) * d;
+    }
+}
+
+/* qs[64], d */
+static void decode_tq2_0(const uint8_t *b, double *y)
+{
+    double d = half_at(b + 64);
+    for (int e = 0; e < 256; e++)
+        y[e] = ((b[32 * (e / 128) + e % 32] >> 2 * (e % 128 / 32) & 3) - 1) * d;
+}
+
+/* ---- Floats that are not packed ---- */
+
+static void decode_f32(const uint8_t *b, double *y)
+{
+    float x;
+    uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+    memcpy(&x, &bits, sizeof x);
+    *y = (double)x;
+}
+
+static void decode_f16(const uint8_t *b, double *y)
+{
+    *y = half_at(b);
+}
+
+static void decode_bf16(const uint8_t *b, double *y)
+{
+    *y = flxi_from_bf16((uint16_t)(b[0] | b[1] << 8));
+}
+
+/* ---- The table ---- */
+
+#define decode_iq4_nl flxi_decode_iq4_nl
+#define decode_iq4_xs flxi_decode_iq4_xs
+#define decode_iq3_xxs flxi_decode_iq3_xxs
+#define decode_iq3_s flxi_decode_iq3_s
+#define decode_iq2_xxs flxi_decode_iq2_xxs
+#define decode_iq2_xs flxi_decode_iq2_xs
+#define decode_iq2_s flxi_decode_iq2_s
+#define decode_iq1_s flxi_decode_iq1_s
+#define decode_iq1_m flxi_decode_iq1_m
+#define decode_mxfp4 flxi_decode_mxfp4
+
 const flxi_gguf_format flxi_gguf_formats[FLXI_GGUF_COUNT] = {
 #define ROW(name, count, nbytes) [FLXI_GGUF_##name] = {count, nbytes, decode_##name},
     FLXI_GGUF_MAP(ROW)

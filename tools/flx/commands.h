@@ -7,6 +7,7 @@
 
 extern const command command_bench;
 extern const command command_build;
+extern const command command_chat;
 extern const command command_check;
 extern const command command_compare;
 extern const command command_devices;

@@ -15,7 +15,8 @@
    Folds that need the results of others come in a later phase; each phase is one loop over the row that computes what
    the folds of that phase want, and stores the elements that are known by then. Elements are computed again in each
    phase rather than kept, since their operands are in the nearest cache by then; except those of expensive functions
-   (group_kept.c). */
+   (group_kept.c). Where a device has registers for the operands of a whole row, all of them are loaded before the first
+   phase (group_vectors.c). */
 #include "compile/group_kernel.h"
 
 #include "compile/group/group_writer.h"

@@ -313,6 +313,7 @@ static flx_code write_array(const flx_tensor *t, const char *path, flx_error *er
     flxi_save save;
     char header[FLXI_NPY_HEADER_MAX];
     size_t n = flxi_npy_header(&t->type, header);
+    FLXI_TRY(flxi_tensor_fetch(t, err));
     FLXI_TRY(flxi_save_begin(&save, path, err));
     flx_code code = flxi_save_bytes(&save, header, n, err);
     if (code == FLX_OK)

@@ -126,7 +126,9 @@ static flx_code write_entry(flxi_zip_writer *w, const char *key, const flx_tenso
     flxi_add_text(&name, ".npy");
     flx_tensor *version = NULL;
     flx_code code = name.failed ? flxi_oom(err, "the name of an archive entry") : flxi_npy_version(t, &version, err);
-    if (version) {
+    if (code == FLX_OK)
+        code = flxi_tensor_fetch(version, err);
+    if (code == FLX_OK) {
         flxi_piece pieces[2] = {{header, flxi_npy_header(&version->type, header)}, {version->data, version->nbytes}};
         code = flxi_zip_write_entry(w, name.at, pieces, 2, err);
     }

@@ -486,6 +486,7 @@ flx_code flxi_safetensors_header(flxi_strbuf *b, const flxi_safetensors_content 
 /* On a big-endian machine a converted copy. */
 flx_code flxi_safetensors_elements(const flx_tensor *t, flxi_take_bytes take, void *user, flx_error *err)
 {
+    FLXI_TRY(flxi_tensor_fetch(t, err));
     if (!flxi_host_is_big_endian())
         return take(user, t->data, t->nbytes, err);
     flxi_source s = flxi_source_memory(t->data, t->nbytes);

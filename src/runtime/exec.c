@@ -438,9 +438,13 @@ static flx_code run_variant_at(flxi_variant *v, const flx_run_options *o, const 
     const void **all = e->g->leaves.n <= FEW ? in : flxi_alloc(e->mem, e->g->leaves.n, sizeof *all);
     if (!all)
         return flxi_oom(err, "inputs");
-    for (size_t i = 0; i < e->g->leaves.n; i++)
+    flx_code code = FLX_OK;
+    for (size_t i = 0; i < e->g->leaves.n && code == FLX_OK; i++) {
+        code = inputs[i] ? FLX_OK : flxi_tensor_fetch(e->params[i], err);
         all[i] = inputs[i] ? inputs[i] : e->params[i]->data;
-    flx_code code = flxi_variant_run(v, &setup, all, outputs, err);
+    }
+    if (code == FLX_OK)
+        code = flxi_variant_run(v, &setup, all, outputs, err);
     if (all != in)
         flxi_free(e->mem, all, e->g->leaves.n, sizeof *all);
     return code;
@@ -517,6 +521,7 @@ flx_code flx_exec_set_param(flx_exec *e, const char *name, const flx_tensor *val
     if (!e || !name || !value)
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_set_param: the executable, a name and a value must be given");
     FLXI_TRY(check_param(e, name, value, &i, err));
+    FLXI_TRY(flxi_tensor_fetch(value, err));
     flx_tensor *copy = flx_tensor_new(e->ctx, &value->type, value->data, err);
     if (!copy)
         return FLX_E_OOM;

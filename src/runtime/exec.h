@@ -69,6 +69,7 @@ struct flx_exec {
     uint64_t clock;                    /* counts uses of variants */
     flxi_variant *fixed;               /* what was compiled at once, or NULL; does not change and never goes */
     flx_tensor **params;               /* by leaf; NULL: not set */
+    const flxi_state *last;            /* of the last run, on a device with memory of its own; it may be gone */
 };
 
 /* Made if it is new. One thread at a time compiles. It stays until flxi_variant_leave(). */

@@ -38,6 +38,7 @@ static flx_code match_feeds(flxi_feeding *s, const flx_feed *feeds, size_t n)
             return flxi_fail(s->err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
         if (feeds[i].value->ctx != s->g->ctx)
             return flxi_fail(s->err, FLX_E_USAGE, "the value of '%s' belongs to another context", text);
+        FLXI_TRY(flxi_tensor_fetch(feeds[i].value, s->err));
         s->in[k] = feeds[i].value;
     }
     return missing_inputs(s);

@@ -10,6 +10,7 @@ typedef struct {
     const flxi_device *device;
     flx_context *ctx;
     FLXI_VEC(flxi_device_memory) memory;
+    const flxi_routine *routine;
     size_t num_in, num_out;
     const void **in;      /* by leaf; NULL for those that no step reads */
     void **out;           /* by output: its own memory, or that of an input with which it shares */
@@ -18,8 +19,10 @@ typedef struct {
     size_t *out_bytes;    /* … and by output */
     const void **held;    /* by leaf: the address of the host whose elements are here; NULL: none are */
     void **left;          /* by output: the address of the host that it has yet to be copied to; NULL: none */
+    size_t *becomes;      /* by output: 1 + the leaf in whose place it is put after the run; 0: in none */
     const void **last_in; /* of the last run … */
     void **last_out;
+    bool is_lost; /* what was left is gone with a run that failed */
 } flxi_mirrors;
 
 void flxi_mirrors_init(flxi_mirrors *m, const flxi_device *device, flx_context *ctx);
@@ -35,10 +38,14 @@ flx_code flxi_mirrors_bind(flxi_mirrors *m, const flxi_routine *l, flxi_arena *a
    already need not be sent. */
 flx_code flxi_mirrors_send(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *kept, const void *const *inputs,
                            void *const *outputs, bool *moved);
-/* After it. `left` by output, or NULL: what stays here until flxi_mirrors_fetch(). */
+/* After all steps: whether outputs have yet to be put in the place of inputs that their steps cannot overwrite; and
+   putting them there. */
+bool flxi_mirrors_has_moves(const flxi_mirrors *m);
+flx_code flxi_mirrors_move(flxi_mirrors *m, const flxi_device_run *r);
+/* After the run. `left` by output, or NULL: what stays here until flxi_mirrors_fetch(). */
 flx_code flxi_mirrors_receive(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *left, void *const *outputs);
-/* After a run that failed: what is here means nothing. */
-void flxi_mirrors_forget(flxi_mirrors *m);
+/* After a run that failed. `is_whole`: it ended before it wrote to the memory of inputs, so these are as they were. */
+void flxi_mirrors_forget(flxi_mirrors *m, bool is_whole);
 flx_code flxi_mirrors_fetch(flxi_mirrors *m, const flxi_device_run *r);
 
 #endif

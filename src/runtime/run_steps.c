@@ -75,6 +75,7 @@ typedef struct {
     const flxi_run_setup *setup;
     flx_error *err;
     flxi_device_run run;
+    bool has_committed; /* memory of inputs may be overwritten */
 } running;
 
 /* ---- Making a state ---- */
@@ -895,7 +896,10 @@ static flx_code run_main_range(running *r, block *b, uint32_t from, uint32_t to,
 static flx_code run_commit(running *r, block *b)
 {
     FLXI_TRY(flxi_stop_check(r->err));
+    if (!r->device->uses_host_memory)
+        FLXI_TRY(finish(r)); /* what steps have found is known only then */
     flx_stop *stop = flxi_stop_swap(NULL);
+    r->has_committed = true;
     flx_code code = run_main_range(r, b, b->l->commit, b->l->num_steps, true);
     flxi_stop_swap(stop);
     return code;
@@ -931,8 +935,15 @@ static flx_code run_mirrored(running *r, flxi_state *s, const void *const *input
     FLXI_TRY(flxi_mirrors_send(&s->mirrors, &r->run, o ? o->kept_inputs : NULL, inputs, outputs, &moved));
     if (moved)
         free_sequences(s);
+    r->has_committed = !(s->m->options.flags & FLX_COMPILE_ATOMIC);
     FLXI_TRY(run_block(r, s->main, s->mirrors.in, s->mirrors.out));
     s->has_run = true;
+    if (flxi_mirrors_has_moves(&s->mirrors)) {
+        if (!r->has_committed)
+            FLXI_TRY(finish(r));
+        r->has_committed = true;
+        FLXI_TRY(flxi_mirrors_move(&s->mirrors, &r->run));
+    }
     return flxi_mirrors_receive(&s->mirrors, &r->run, o ? o->left_outputs : NULL, outputs);
 }
 
@@ -965,7 +976,7 @@ flx_code flxi_state_run(flxi_state *s, const flxi_run_setup *setup, const void *
         device->uses_host_memory ? run_block(&r, s->main, inputs, outputs) : run_mirrored(&r, s, inputs, outputs);
     flx_code last = finish(&r); /* in any case: no step may continue after the run */
     if (code != FLX_OK || last != FLX_OK)
-        flxi_mirrors_forget(&s->mirrors);
+        flxi_mirrors_forget(&s->mirrors, !r.has_committed);
     if (device->end)
         device->end(&r.run);
     if (setup->flushes)

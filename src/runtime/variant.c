@@ -89,7 +89,8 @@ static void *compile_later(void *user)
     pthread_mutex_lock(&e->lock);
     if (code == FLX_OK) {
         v->on = &v->later;
-        free_states(e, &v->first); /* no run will want them */
+        if (e->device->uses_host_memory) /* else results may be there yet */
+            free_states(e, &v->first);   /* no run will want them */
     } else if (!v->is_specialising) {
         v->failure = err;
     }
@@ -367,10 +368,30 @@ static void give_state(flxi_variant *v, flxi_tier *t, flxi_state *s, int64_t tim
         count_run(v, time_ns);
     if (e->variants.n > 1)
         trim_states(e, v);
-    bool kept = t == v->on && flxi_push(e->mem, &t->states, s);
+    bool kept = (t == v->on || !e->device->uses_host_memory) && flxi_push(e->mem, &t->states, s);
     pthread_mutex_unlock(&e->lock);
     if (!kept)
         flxi_state_free(s);
+}
+
+/* On a device with memory of its own. What the last run kept there is in the memory of its state: another one begins
+   with what the host has. */
+static flx_code run_apart(flxi_variant *v, flxi_state *s, const flxi_run_setup *setup, const void *const *in,
+                          void *const *out, flx_error *err)
+{
+    flx_exec *e = v->exec;
+    flxi_run_setup own = *setup;
+    flx_run_options o = setup->options ? *setup->options : (flx_run_options){0};
+    pthread_mutex_lock(&e->lock);
+    bool is_other = e->last != s;
+    e->last = s;
+    pthread_mutex_unlock(&e->lock);
+    if (is_other && o.kept_inputs) {
+        FLXI_TRY(flx_exec_fetch(e, err));
+        o.kept_inputs = NULL;
+        own.options = &o;
+    }
+    return flxi_state_run(s, &own, in, out, err);
 }
 
 flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const void *const *in, void *const *out,
@@ -381,7 +402,8 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     FLXI_TRY(take_state(v, &tier, &s, err));
     bool is_timed = v->is_general || v->is_lazy;
     int64_t begin = is_timed ? flxi_log_clock() : 0;
-    flx_code code = flxi_state_run(s, setup, in, out, err);
+    flx_code code =
+        v->exec->device->uses_host_memory ? flxi_state_run(s, setup, in, out, err) : run_apart(v, s, setup, in, out, err);
     give_state(v, tier, s, is_timed ? flxi_log_clock() - begin : 0);
     return code;
 }
@@ -393,9 +415,10 @@ flx_code flx_exec_fetch(flx_exec *e, flx_error *err)
     flx_code code = FLX_OK;
     pthread_mutex_lock(&e->lock);
     for (size_t i = 0; i < e->variants.n && code == FLX_OK; i++) {
-        const flxi_tier *t = e->variants.at[i]->on;
-        for (size_t k = 0; k < t->states.n && code == FLX_OK; k++)
-            code = flxi_state_fetch(t->states.at[k], e->queue, err);
+        const flxi_tier *tiers[] = {&e->variants.at[i]->first, &e->variants.at[i]->later};
+        for (int t = 0; t < 2; t++)
+            for (size_t k = 0; k < tiers[t]->states.n && code == FLX_OK; k++)
+                code = flxi_state_fetch(tiers[t]->states.at[k], e->queue, err);
     }
     pthread_mutex_unlock(&e->lock);
     return code;
@@ -426,6 +449,10 @@ bool flxi_variant_may_share(const flxi_variant *v, size_t input, size_t output)
     pthread_mutex_lock(&v->exec->lock);
     const flxi_program *m = &v->on->program;
     pthread_mutex_unlock(&v->exec->lock);
+    if (!v->exec->device->uses_host_memory) /* there an output can always be put in the place of an input */
+        return input < v->g->leaves.n && output < v->g->outputs.n &&
+               flxi_type_equal(flxi_type_at(v->g, v->g->leaves.at[input]),
+                               flxi_type_at(v->g, v->g->outputs.at[output].val));
     return flxi_routine_may_share(m, m->main, input, output); /* whichever follows shares no less */
 }
 

@@ -198,7 +198,8 @@ static flx_code bind_validation(fit_work *w)
 static flx_code make_validation(fit_work *w)
 {
     const flx_graph *g = w->o.validation;
-    const flx_compile_options flush = {.struct_size = sizeof flush, .flags = FLX_COMPILE_FLUSH};
+    const flx_compile_options flush = {
+        .struct_size = sizeof flush, .flags = FLX_COMPILE_FLUSH, .device = flxi_trainer_device(w->t)};
     if (!g)
         return FLX_OK;
     FLXI_TRY(flx_graph_error(g, w->err));
@@ -244,18 +245,23 @@ static flx_code keep_best(fit_work *w)
         const flx_tensor *now = s->entries.at[i]->value;
         if (!w->best[i] && !(w->best[i] = flx_tensor_new(s->ctx, &now->type, NULL, w->err)))
             return (flx_code)w->err->code;
+        FLXI_TRY(flxi_tensor_fetch(now, w->err));
         if (now->nbytes)
             memcpy(w->best[i]->data, now->data, now->nbytes);
     }
     return FLX_OK;
 }
 
-static void restore_best(fit_work *w)
+static flx_code restore_best(fit_work *w)
 {
     const flx_params *s = flx_trainer_params(w->t);
-    for (size_t i = 0; w->best && i < s->entries.n; i++)
-        if (w->best[i] && w->best[i]->nbytes)
-            memcpy(s->entries.at[i]->value->data, w->best[i]->data, w->best[i]->nbytes);
+    for (size_t i = 0; w->best && i < s->entries.n; i++) {
+        if (!w->best[i] || !w->best[i]->nbytes)
+            continue;
+        FLXI_TRY(flxi_tensor_take(s->entries.at[i]->value, w->err));
+        memcpy(s->entries.at[i]->value->data, w->best[i]->data, w->best[i]->nbytes);
+    }
+    return FLX_OK;
 }
 
 /* Whether the value is the best so far, and keeps the parameters if it is. */
@@ -341,9 +347,7 @@ static flx_code fit(fit_work *w)
     flx_code code = w->o.flags & FLX_FIT_VALIDATE_FIRST && w->exec ? validate_first(w) : FLX_OK;
     for (int64_t e = 0; code == FLX_OK && e < w->o.epochs && !is_over(w); e++)
         code = run_epoch(w, e);
-    if (code == FLX_OK)
-        restore_best(w);
-    return code;
+    return code == FLX_OK ? restore_best(w) : code;
 }
 
 static flx_code check(flx_fit_options *o, const flx_trainer *t, flx_error *err)

@@ -154,6 +154,7 @@ static flx_code list_params(flxi_minimising *m, const flx_graph *g)
         if (!now)
             return flxi_fail(m->err, FLX_E_NAME, "flx_minimise: the set has no value of the parameter '%.60s'",
                              v->name);
+        FLXI_TRY(flxi_tensor_fetch(now, m->err));
         m->names[m->num_params] = v->name;
         m->begin[m->num_params + 1] = m->begin[m->num_params] + (size_t)now->count;
         m->point[m->num_params++] = flx_tensor_new(g->ctx, &now->type, now->data, m->err);

@@ -242,6 +242,8 @@ flx_code flx_params_set(flx_params *s, const char *name, const flx_tensor *value
         return flxi_fail(err, FLX_E_NAME, "the set has no parameter called '%s'",
                          flxi_printable(text, sizeof text, name, strlen(name)));
     FLXI_TRY(flxi_param_fits(s, p, &value->type, err));
+    FLXI_TRY(flxi_tensor_fetch(value, err));
+    FLXI_TRY(flxi_tensor_take(p->value, err));
     if (value->nbytes)
         memmove(p->value->data, value->data, value->nbytes);
     p->is_set = true;

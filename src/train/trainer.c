@@ -2,7 +2,10 @@
 /* trainer.c: a compiled training step and the memory that persists from step to step: sets of parameters and of state.
    A tensor that the step can update in place has one buffer; the others have a second one, which they exchange for the
    first when a step has succeeded. All memory and all tables are allocated with the trainer, or with the first step of
-   a set of extents, so that a step only looks up names and sets pointers. */
+   a set of extents, so that a step only looks up names and sets pointers.
+
+   A device with memory of its own keeps parameters and state from step to step. Their tensors then say that the trainer
+   has newer elements (flxi_keeper), which are copied when somebody asks for them. */
 #include "train/train.h"
 
 #include "base/options.h"
@@ -20,11 +23,13 @@ typedef struct {
 } held_leaf;
 
 struct flx_trainer {
+    flxi_keeper keeper;
     flx_context *ctx;
     const flxi_allocator *mem;
     flxi_training training;
     flx_train_options o; /* its lists are those of the caller, not used after making */
     flx_exec *exec;
+    const char *device; /* or NULL: the usual one */
     flx_params *params, *state, *averages;
     flxi_arena arena;
     held_leaf *leaves;
@@ -37,6 +42,8 @@ struct flx_trainer {
     size_t rate_leaf; /* 1 + the input that is the rate; 0: none */
     const void **in;  /* by leaf */
     void **out;       /* by output */
+    uint8_t *kept;    /* by leaf: the device has it since the last step */
+    uint8_t *left;    /* by output: the device keeps it for the next step */
     uint64_t step;    /* calls of flx_trainer_step(), to see which inputs were given */
     /* Of a graph with symbolic dimensions: */
     flx_dim_binding *dims; /* by symbol; extent -1: not known yet */
@@ -44,6 +51,62 @@ struct flx_trainer {
     bool is_prepared;      /* results and the following are for these extents */
     bool *in_place;        /* by updated leaf: the step may overwrite it */
 };
+
+/* ---- What a device keeps ---- */
+
+/* Everything is here afterwards, as new as it can be: what is lost is lost. */
+static flx_code fetch_all(flxi_keeper *k, flx_error *err)
+{
+    flx_trainer *t = (flx_trainer *)(void *)k;
+    flx_code code = flx_exec_fetch(t->exec, err);
+    for (size_t i = 0; i < t->training.g->leaves.n; i++) {
+        flx_tensor *value = t->leaves[i].param ? t->leaves[i].param->value : NULL;
+        if (!value || value->keeper != k)
+            continue;
+        value->is_behind = false;
+        if (code != FLX_OK)
+            value->keeper = NULL;
+    }
+    return code;
+}
+
+/* Before the trainer ends. */
+static void leave_params(flx_trainer *t)
+{
+    if (!t->exec || !t->leaves)
+        return;
+    fetch_all(&t->keeper, NULL);
+    for (size_t i = 0; i < t->training.g->leaves.n; i++)
+        if (t->leaves[i].param && t->leaves[i].param->value->keeper == &t->keeper)
+            t->leaves[i].param->value->keeper = NULL;
+}
+
+/* Before a step: what others have is brought here. */
+static flx_code take_params(flx_trainer *t, flx_error *err)
+{
+    for (size_t i = 0; i < t->training.g->leaves.n; i++) {
+        flx_tensor *value = t->leaves[i].param ? t->leaves[i].param->value : NULL;
+        if (value && value->keeper && value->keeper != &t->keeper)
+            FLXI_TRY(flxi_tensor_take(value, err));
+        t->kept[i] = value && value->keeper == &t->keeper;
+    }
+    return FLX_OK;
+}
+
+/* After it. */
+static void keep_params(flx_trainer *t)
+{
+    const flxi_training *s = &t->training;
+    for (size_t i = 0; i < s->g->leaves.n; i++)
+        if (t->leaves[i].param)
+            t->leaves[i].param->value->keeper = &t->keeper;
+    for (size_t j = 0; j < s->num_updated; j++) {
+        flx_tensor *value = t->leaves[s->updated[j]].param->value;
+        value->is_behind = t->in_place[j];
+        if (!t->in_place[j])
+            value->keeper = NULL;
+    }
+}
 
 /* ---- Making ---- */
 
@@ -111,11 +174,13 @@ static flx_code make_tables(flx_trainer *t, flx_error *err)
     t->leaves = flxi_new(&t->arena, held_leaf, g->leaves.n);
     t->in = flxi_new(&t->arena, const void *, g->leaves.n);
     t->out = flxi_new(&t->arena, void *, g->outputs.n);
+    t->kept = flxi_new(&t->arena, uint8_t, g->leaves.n);
+    t->left = flxi_new(&t->arena, uint8_t, g->outputs.n);
     t->results = flxi_new(&t->arena, flx_tensor *, t->training.num_results);
     t->in_place = flxi_new(&t->arena, bool, t->training.num_updated);
     t->dims = flxi_new(&t->arena, flx_dim_binding, g->symbols.n);
     t->is_known = flxi_new(&t->arena, bool, g->symbols.n);
-    if (!t->leaves || !t->in || !t->out || !t->results || !t->in_place || !t->dims || !t->is_known)
+    if (!t->leaves || !t->in || !t->out || !t->kept || !t->left || !t->results || !t->in_place || !t->dims || !t->is_known)
         return flxi_oom(err, "a trainer");
     for (size_t i = 0; i < g->symbols.n; i++)
         t->dims[i] = (flx_dim_binding){g->symbols.at[i], -1};
@@ -200,7 +265,8 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
     if (!compile)
         o.flags = FLX_COMPILE_FLUSH;
     flx_share *shares = flxi_new(&t->arena, flx_share, t->training.num_updated);
-    if (!shares)
+    t->device = o.device ? flxi_arena_text(&t->arena, o.device, strlen(o.device)) : NULL;
+    if (!shares || (o.device && !t->device))
         return flxi_oom(err, "a trainer");
     for (size_t j = 0; j < t->training.num_updated; j++)
         shares[j] = (flx_share){t->training.updated[j], t->training.num_results + j};
@@ -222,6 +288,7 @@ flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options
         code = flxi_oom(&local, "a trainer");
     if (t) {
         t->ctx = loss->ctx;
+        t->keeper.fetch = fetch_all;
         t->last_rate = t->last_norm = NAN;
         t->mem = flxi_context_mem(loss->ctx);
         flxi_arena_init(&t->arena, t->mem);
@@ -239,6 +306,7 @@ void flx_trainer_free(flx_trainer *t)
 {
     if (!t)
         return;
+    leave_params(t);
     for (size_t i = 0; t->leaves && i < t->training.g->leaves.n; i++)
         flx_tensor_release(t->leaves[i].next);
     for (size_t i = 0; t->results && i < t->training.num_results; i++)
@@ -304,6 +372,8 @@ flx_tensor *flx_trainer_param(const flx_trainer *t, const char *name, flx_error 
         return NULL;
     }
     const flx_tensor *now = t->leaves[leaf].param->value;
+    if (flxi_tensor_fetch(now, err) != FLX_OK)
+        return NULL;
     return flx_tensor_new(t->ctx, &now->type, now->data, err);
 }
 
@@ -326,6 +396,7 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
         return flxi_fail(err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
     if (flxi_type_is_static(flxi_type_at(t->training.g, t->training.g->leaves.at[leaf])))
         FLXI_TRY(check_value(t, leaf, f->value, "input", err));
+    FLXI_TRY(flxi_tensor_fetch(f->value, err));
     t->leaves[leaf].fed = t->step;
     t->leaves[leaf].value = f->value;
     t->in[leaf] = f->value->data;
@@ -491,6 +562,7 @@ static void set_pointers(flx_trainer *t)
     for (size_t j = 0; j < s->num_updated; j++) {
         const held_leaf *l = &t->leaves[s->updated[j]];
         t->out[s->num_results + j] = t->in_place[j] ? l->param->value->data : l->next->data;
+        t->left[s->num_results + j] = t->in_place[j];
     }
 }
 
@@ -512,8 +584,12 @@ static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_err
     flx_run_options o;
     FLXI_TRY(FLXI_READ_GROWN_OPTIONS(flx_run_options, stop, &o, options, err));
     FLXI_TRY(prepare(t, &o, err));
+    FLXI_TRY(take_params(t, err));
     set_pointers(t);
+    o.kept_inputs = t->kept;
+    o.left_outputs = t->left;
     FLXI_TRY(flx_exec_run_at_with(t->exec, &o, t->in, t->out, err));
+    keep_params(t);
     for (size_t j = 0; j < s->num_updated; j++)
         if (!t->in_place[j])
             exchange(t->leaves[s->updated[j]].param->value, t->leaves[s->updated[j]].next);
@@ -596,6 +672,11 @@ int flx_trainer_skipped(const flx_trainer *t)
 const flx_graph *flxi_trainer_graph(const flx_trainer *t)
 {
     return t->training.g;
+}
+
+const char *flxi_trainer_device(const flx_trainer *t)
+{
+    return t->device;
 }
 
 size_t flxi_trainer_results(const flx_trainer *t)

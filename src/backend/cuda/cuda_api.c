@@ -140,6 +140,21 @@ static void load_lt(void)
     lt_state.is_there = find_all(names, "install CUDA's cuBLAS, or set CUDA_HOME", list, &lt_state.why_not) == FLX_OK;
 }
 
+static flxi_cudnn dnn;
+static loading dnn_state;
+static pthread_once_t dnn_once = PTHREAD_ONCE_INIT;
+
+static void load_dnn(void)
+{
+    static const char *const names[] = {"libcudnn.so.9", "libcudnn.so", NULL};
+    const wanted list[] = {
+#define FLXI_DNN_ROW(name, symbol, parameters) {symbol, (void **)&dnn.name},
+        FLXI_CUDA_DNN(FLXI_DNN_ROW)
+#undef FLXI_DNN_ROW
+            {0}};
+    dnn_state.is_there = find_all(names, "install cuDNN 9, or set CUDA_HOME", list, &dnn_state.why_not) == FLX_OK;
+}
+
 static bool is_loaded(const loading *l, flx_error *err)
 {
     if (!l->is_there && err)
@@ -157,6 +172,12 @@ const flxi_nvrtc *flxi_cuda_nvrtc(flx_error *err)
 {
     pthread_once(&nvrtc_once, load_nvrtc);
     return is_loaded(&nvrtc_state, err) ? &nvrtc : NULL;
+}
+
+const flxi_cudnn *flxi_cuda_dnn(flx_error *err)
+{
+    pthread_once(&dnn_once, load_dnn);
+    return is_loaded(&dnn_state, err) ? &dnn : NULL;
 }
 
 const flxi_cublaslt *flxi_cuda_lt(flx_error *err)

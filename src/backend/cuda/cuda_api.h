@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_api.h: the parts of CUDA's libraries that are used here: the driver, NVRTC and cuBLASLt. They are looked for at
+/* cuda_api.h: the parts of CUDA's libraries that are used here: the driver, NVRTC, cuBLASLt and cuDNN. They are looked for at
    run time, once for the process, and stay loaded. No header of CUDA is needed to build, and no library to run what
    does not use it. Names and values are those of CUDA's headers, which tests/backend/cuda_headers.c compares where they
    are installed. */
@@ -164,6 +164,100 @@ typedef struct {
 #undef FLXI_LT_MEMBER
 } flxi_cublaslt;
 
+/* ---- cuDNN: graphs of operations ---- */
+
+typedef struct cudnnContext *flxi_dnn_handle;
+typedef void *flxi_dnn_desc;
+
+enum {
+    FLXI_DNN_POINTWISE = 0, /* cudnnBackendDescriptorType_t */
+    FLXI_DNN_ENGINECFG = 3,
+    FLXI_DNN_ENGINEHEUR = 4,
+    FLXI_DNN_PLAN = 5,
+    FLXI_DNN_POINTWISE_NODE = 13,
+    FLXI_DNN_GRAPH = 15,
+    FLXI_DNN_PACK = 16,
+    FLXI_DNN_TENSOR = 17,
+    FLXI_DNN_MATMUL = 18,
+    FLXI_DNN_MATMUL_NODE = 19,
+    FLXI_DNN_REDUCTION = 21,
+    FLXI_DNN_REDUCTION_NODE = 22,
+    FLXI_DNN_RESHAPE_NODE = 31,
+    FLXI_DNN_POINTWISE_MODE = 0, /* cudnnBackendAttributeName_t */
+    FLXI_DNN_POINTWISE_MATH = 1,
+    FLXI_DNN_POINTWISE_AXIS = 9,
+    FLXI_DNN_HEUR_MODE = 200,
+    FLXI_DNN_HEUR_GRAPH = 201,
+    FLXI_DNN_HEUR_RESULTS = 202,
+    FLXI_DNN_PLAN_HANDLE = 400,
+    FLXI_DNN_PLAN_CONFIG = 401,
+    FLXI_DNN_PLAN_WORKSPACE = 402,
+    FLXI_DNN_NODE_POINTWISE = 750, /* … then X, B, Y */
+    FLXI_DNN_NODE_T = 758,
+    FLXI_DNN_GRAPH_HANDLE = 800,
+    FLXI_DNN_GRAPH_OPS = 801,
+    FLXI_DNN_TENSOR_ALIGNMENT = 900,
+    FLXI_DNN_TENSOR_TYPE = 901,
+    FLXI_DNN_TENSOR_DIMENSIONS = 902,
+    FLXI_DNN_TENSOR_STRIDES = 903,
+    FLXI_DNN_TENSOR_ID = 906,
+    FLXI_DNN_TENSOR_IS_VIRTUAL = 907,
+    FLXI_DNN_TENSOR_IS_BY_VALUE = 908,
+    FLXI_DNN_PACK_IDS = 1000,
+    FLXI_DNN_PACK_POINTERS = 1001,
+    FLXI_DNN_PACK_WORKSPACE = 1003,
+    FLXI_DNN_MATMUL_MATH = 1500,
+    FLXI_DNN_MATMUL_A = 1520, /* … then B, C and the descriptor */
+    FLXI_DNN_REDUCTION_OPERATOR = 1600,
+    FLXI_DNN_REDUCTION_MATH = 1601,
+    FLXI_DNN_REDUCTION_X = 1610, /* … then Y and the descriptor */
+    FLXI_DNN_RESHAPE_X = 2200,   /* … then Y */
+    FLXI_DNN_OF_HANDLE = 0,      /* cudnnBackendAttributeType_t */
+    FLXI_DNN_OF_DATA_TYPE = 1,
+    FLXI_DNN_OF_BOOLEAN = 2,
+    FLXI_DNN_OF_INT64 = 3,
+    FLXI_DNN_OF_POINTER = 6,
+    FLXI_DNN_OF_HEUR_MODE = 8,
+    FLXI_DNN_OF_POINTWISE_MODE = 14,
+    FLXI_DNN_OF_DESCRIPTOR = 15,
+    FLXI_DNN_OF_REDUCTION = 18,
+    FLXI_DNN_F32 = 0, /* cudnnDataType_t */
+    FLXI_DNN_F16 = 2,
+    FLXI_DNN_I32 = 4,
+    FLXI_DNN_BF16 = 9,
+    FLXI_DNN_BOOL = 11,
+    FLXI_DNN_ADD = 0, /* cudnnPointwiseMode_t */
+    FLXI_DNN_MUL = 1,
+    FLXI_DNN_DIV = 6,
+    FLXI_DNN_SUB = 9,
+    FLXI_DNN_EXP = 13,
+    FLXI_DNN_LOG = 15,
+    FLXI_DNN_GE = 303,
+    FLXI_DNN_INDEX = 501,
+    FLXI_DNN_SELECT = 601,
+    FLXI_DNN_SUM = 0, /* cudnnReduceTensorOp_t */
+    FLXI_DNN_MAX = 3,
+    FLXI_DNN_HEUR_MODE_A = 3,
+};
+
+/* X(name, symbol, parameters); the result is an int, 0 for success. */
+#define FLXI_CUDA_DNN(X)                                                                          \
+    X(Create, "cudnnCreate", (flxi_dnn_handle *))                                                 \
+    X(Destroy, "cudnnDestroy", (flxi_dnn_handle))                                                 \
+    X(SetStream, "cudnnSetStream", (flxi_dnn_handle, flxi_cu_stream))                             \
+    X(CreateDescriptor, "cudnnBackendCreateDescriptor", (int, flxi_dnn_desc *))                   \
+    X(DestroyDescriptor, "cudnnBackendDestroyDescriptor", (flxi_dnn_desc))                        \
+    X(SetAttribute, "cudnnBackendSetAttribute", (flxi_dnn_desc, int, int, int64_t, const void *)) \
+    X(GetAttribute, "cudnnBackendGetAttribute", (flxi_dnn_desc, int, int, int64_t, int64_t *, void *)) \
+    X(Finalize, "cudnnBackendFinalize", (flxi_dnn_desc))                                          \
+    X(Execute, "cudnnBackendExecute", (flxi_dnn_handle, flxi_dnn_desc, flxi_dnn_desc))
+
+typedef struct {
+#define FLXI_DNN_MEMBER(name, symbol, parameters) int(*name) parameters;
+    FLXI_CUDA_DNN(FLXI_DNN_MEMBER)
+#undef FLXI_DNN_MEMBER
+} flxi_cudnn;
+
 /* ---- Loading ---- */
 
 /* NULL, with an error that says why, when there is no such library, or it lacks something. The driver is initialised
@@ -171,6 +265,7 @@ typedef struct {
 const flxi_cuda *flxi_cuda_driver(flx_error *err);
 const flxi_nvrtc *flxi_cuda_nvrtc(flx_error *err);
 const flxi_cublaslt *flxi_cuda_lt(flx_error *err);
+const flxi_cudnn *flxi_cuda_dnn(flx_error *err);
 
 /* DEVICE (OOM where card memory is exhausted) with the name of the result. */
 flx_code flxi_cuda_fail(const flxi_cuda *cu, const char *what, flxi_cu_result result, flx_error *err);

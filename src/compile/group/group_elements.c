@@ -103,7 +103,7 @@ static bool is_same_element(const flx_type *t, const flxi_kindex *a, const flxi_
     return true;
 }
 
-static bool recall(const flxi_gwriter *w, uint32_t value, const flxi_kindex *at, flxi_kval *x)
+bool flxi_gw_recall(const flxi_gwriter *w, uint32_t value, const flxi_kindex *at, flxi_kval *x)
 {
     const flx_type *t = flxi_type_at(w->g, value);
     for (size_t i = w->known.n; i-- > 0;)
@@ -148,7 +148,7 @@ static flxi_kval element_of(flxi_gwriter *w, uint32_t value, const flxi_kindex *
     uint32_t i = flxi_value_at(w->g, value)->node;
     const flxi_node *n = flxi_node_at(w->g, i);
     flxi_kval x;
-    if (recall(w, value, &there, &x) || is_literal(w, value, &x))
+    if (flxi_gw_recall(w, value, &there, &x) || is_literal(w, value, &x))
         return x;
     bool is_ours = w->f->group_of[i] == w->number;
     if (is_ours) { /* the current index may have been requested indirectly */
@@ -174,6 +174,25 @@ flxi_kval flxi_gw_value_here(flxi_gwriter *w, uint32_t value, flxi_level level)
 {
     flxi_kindex at = flxi_gw_index_for(w, value, level);
     return element_of(w, value, &at);
+}
+
+bool flxi_gw_is_operand_here(const flxi_gwriter *w, uint32_t value)
+{
+    uint32_t from = flxi_value_at(w->g, value)->node;
+    const flx_type *t = flxi_type_at(w->g, value);
+    bool is_same = t->rank == w->anchor.rank && memcmp(t->dims, w->anchor.dims, (size_t)t->rank * sizeof *t->dims) == 0;
+    return is_same && w->f->group_of[from] != w->number && w->f->kind[from] != NODE_VIEW;
+}
+
+/* What a node reads elsewhere after all is not used. */
+void flxi_gw_load_operands(flxi_gwriter *w)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (flxi_gw_is_operand_here(w, n->in[k]))
+                flxi_gw_value_here(w, n->in[k], LEVEL_ELEMENT);
+    }
 }
 
 /* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is

@@ -82,7 +82,7 @@ static uint32_t find_room(const flxi_gwriter *w, uint32_t value, int last)
 void flxi_gw_find_kept(flxi_gwriter *w, int last_phase)
 {
     w->num_kept = 0;
-    if (!w->lanes || w->is_across || w->group->space.extent > most_kept_extent)
+    if (!w->lanes || w->is_across || w->vector || w->group->space.extent > most_kept_extent)
         return;
     bool *needed = flxi_alloc(w->mem, (size_t)(last_phase + 1) * w->group->num_nodes, sizeof *needed);
     w->failed |= !needed;

@@ -3,8 +3,6 @@
    when others need their index; on devices that want it, several neighbouring elements for each invocation. */
 #include "compile/group/group_writer.h"
 
-enum { MOST_TIMES = 8 }; /* elements of an invocation */
-
 /* The shape with the most axes among those stored: others follow from it. */
 const flx_type *flxi_gw_find_anchor(const flxi_gwriter *w)
 {
@@ -41,22 +39,6 @@ static void set_line_index(flxi_gwriter *w, int axis, uint32_t o, uint32_t i)
         w->element.dim[k] = flxi_gw_u32(w, 0);
 }
 
-/* Operands that the group's nodes read at the current element. What a node reads elsewhere after all is not used. */
-static void load_operands(flxi_gwriter *w)
-{
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        for (uint32_t k = 0; k < n->nin; k++) {
-            uint32_t from = flxi_value_at(w->g, n->in[k])->node;
-            const flx_type *t = flxi_type_at(w->g, n->in[k]);
-            bool is_same =
-                t->rank == w->anchor.rank && memcmp(t->dims, w->anchor.dims, (size_t)t->rank * sizeof *t->dims) == 0;
-            if (is_same && w->f->group_of[from] != w->number && w->f->kind[from] != NODE_VIEW)
-                flxi_gw_value_here(w, n->in[k], LEVEL_ELEMENT);
-        }
-    }
-}
-
 /* Where the elements of a vector are. Those of one line differ along its axis alone, which shows what they share. */
 static void index_neighbours(flxi_gwriter *w, uint32_t number, uint32_t times, flxi_kindex *at)
 {
@@ -83,11 +65,11 @@ static void index_neighbours(flxi_gwriter *w, uint32_t number, uint32_t times, f
    that the compiler reads and writes them as vectors. */
 static void write_elements(flxi_gwriter *w, uint32_t number, uint32_t times)
 {
-    flxi_kindex at[MOST_TIMES];
+    flxi_kindex at[FLXI_MOST_TIMES];
     index_neighbours(w, number, times, at);
     for (uint32_t j = 0; j < times; j++) {
         w->element = at[j];
-        load_operands(w);
+        flxi_gw_load_operands(w);
     }
     for (uint32_t j = 0; j < times; j++) {
         w->element = at[j];
@@ -110,7 +92,7 @@ static uint32_t times_of(const flxi_gwriter *w)
         widest = w->f->is_stored[value] && size > widest ? size : widest;
     }
     uint32_t times = w->f->form->vector / (uint32_t)widest;
-    return times > MOST_TIMES ? MOST_TIMES : times > 2 ? times : 2;
+    return times > FLXI_MOST_TIMES ? FLXI_MOST_TIMES : times > 2 ? times : 2;
 }
 
 /* An invocation has neighbouring elements; the last workgroup may have fewer, which are computed one at a time. */

@@ -43,24 +43,19 @@ static bool has_element_stores(const flxi_gwriter *w, int phase)
     return false;
 }
 
-/* Where element k of the row is. The axes of the anchor: those of outer, of the extent, of inner. */
-static void set_element(flxi_gwriter *w, int from, int to, uint32_t outer, uint32_t k, uint32_t inner)
+/* The axes of the anchor: those of outer, of the extent, of inner. */
+void flxi_gw_set_element(flxi_gwriter *w, const flxi_row_frame *r, uint32_t k)
 {
     flxi_express e = flxi_gw_emitter(w);
     const flxi_space *s = &w->group->space;
     w->element = w->row;
-    flxi_gw_unfold(w, &w->anchor, from, to, k, &w->element);
-    uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, outer, s->extent), k);
-    w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), inner);
+    flxi_gw_unfold(w, &w->anchor, r->from, r->to, k, &w->element);
+    uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, r->outer, s->extent), k);
+    w->element.flat = flxi_ku_add(&e, flxi_ku_mul(&e, line, s->inner), r->inner);
     w->column = k;
 }
 
-typedef struct {
-    int from, to; /* the folded axes of the anchor */
-    uint32_t outer, inner, lane;
-} row_frame;
-
-static void loop_over_row(flxi_gwriter *w, const row_frame *r, int phase)
+static void loop_over_row(flxi_gwriter *w, const flxi_row_frame *r, int phase)
 {
     flxi_express e = flxi_gw_emitter(w);
     int64_t extent = w->group->space.extent, width = w->lanes ? w->lanes : 1, full = extent / width;
@@ -68,29 +63,35 @@ static void loop_over_row(flxi_gwriter *w, const row_frame *r, int phase)
         uint32_t b = flxi_kb_var(
             w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "k"), flxi_gw_u32(w, 0), flxi_gw_u32(w, full)));
         uint32_t k = w->lanes ? flxi_ku_add(&e, flxi_ku_mul(&e, b, width), r->lane) : b;
-        set_element(w, r->from, r->to, r->outer, k, r->inner);
+        flxi_gw_set_element(w, r, k);
         visit_element(w, phase);
         flxi_kb_end(w->k);
     }
     if (extent % width) {
         flxi_gw_open_guarded(w, r->lane, extent % width);
-        set_element(w, r->from, r->to, r->outer, flxi_ku_add(&e, r->lane, flxi_gw_u32(w, full * width)), r->inner);
+        flxi_gw_set_element(w, r, flxi_ku_add(&e, r->lane, flxi_gw_u32(w, full * width)));
         visit_element(w, phase);
         flxi_kb_end(w->k);
     }
 }
 
-static void write_phases(flxi_gwriter *w, const row_frame *r)
+static void write_phases(flxi_gwriter *w, const flxi_row_frame *r)
 {
     int last = flxi_gw_find_phases(w);
+    flxi_gw_choose_vectors(w);
     flxi_gw_find_kept(w, last);
+    flxi_gw_load_row(w, r);
     for (int phase = 0; phase <= last; phase++) {
         compute_rows(w, phase);
         flxi_gw_start_folds(w, phase);
-        if (w->folds.n > 0 || has_element_stores(w, phase))
+        bool has_loop = w->folds.n > 0 || has_element_stores(w, phase);
+        if (has_loop && w->vector)
+            flxi_gw_walk_vectors(w, r, phase);
+        else if (has_loop)
             loop_over_row(w, r, phase);
         flxi_gw_end_folds(w, r->lane);
     }
+    flxi_gw_free_row(w);
     if (w->lanes)
         flxi_gw_open_guarded(w, r->lane, 1);
     flxi_gw_store_all(w, LEVEL_ROW, -1);
@@ -110,9 +111,9 @@ static uint32_t first_fold(const flxi_gwriter *w)
 
 /* The input of the first fold gives the shape: it knows where the folded axes are. Those after the ones of a fold by
    columns are the row's. */
-static row_frame find_frame(flxi_gwriter *w)
+static flxi_row_frame find_frame(flxi_gwriter *w)
 {
-    row_frame r = {0};
+    flxi_row_frame r = {0};
     uint32_t j = first_fold(w);
     const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
     const flx_ints axes = flxi_ops[n->op].rules->fold->axes(n->attrs);
@@ -128,7 +129,7 @@ static row_frame find_frame(flxi_gwriter *w)
     return r;
 }
 
-static void set_row(flxi_gwriter *w, const row_frame *r)
+static void set_row(flxi_gwriter *w, const flxi_row_frame *r)
 {
     flxi_express e = flxi_gw_emitter(w);
     flxi_gw_unfold(w, &w->row_anchor, 0, r->from, r->outer, &w->row);
@@ -140,7 +141,7 @@ static void set_row(flxi_gwriter *w, const row_frame *r)
 void flxi_gw_write_lanes(flxi_gwriter *w)
 {
     flxi_express e = flxi_gw_emitter(w);
-    row_frame r = find_frame(w);
+    flxi_row_frame r = find_frame(w);
     int64_t rows = w->group->column_rows ? w->group->column_rows : 1, parts = w->group->space.outer / rows;
     w->part = parts == 1 ? flxi_gw_u32(w, 0) : flxi_gw_bound_id(w, "row", FLX_KERNEL_WORKGROUP_ID, 0);
     r.lane = flxi_gw_bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 0);
@@ -171,7 +172,7 @@ void flxi_gw_write_across(flxi_gwriter *w)
 {
     flxi_express e = flxi_gw_emitter(w);
     const flxi_space *s = &w->group->space;
-    row_frame r = find_frame(w);
+    flxi_row_frame r = find_frame(w);
     int64_t rows = flxi_space_rows(s);
     w->column_id = flxi_gw_bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
     r.lane = flxi_gw_bound_id(w, "lane", FLX_KERNEL_LOCAL_ID, 1);
@@ -193,7 +194,7 @@ void flxi_gw_write_serial(flxi_gwriter *w)
 {
     flxi_express e = flxi_gw_emitter(w);
     const flxi_space *s = &w->group->space;
-    row_frame r = find_frame(w);
+    flxi_row_frame r = find_frame(w);
     uint32_t i = flxi_gw_bound_id(w, "i", FLX_KERNEL_INVOCATION_ID, 0);
     bool is_wide = s->inner >= FLXI_MAX_LANES && !w->f->form;
     flxi_gw_open_guarded(w, i, is_wide ? s->inner : flxi_space_rows(s));

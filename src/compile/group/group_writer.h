@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_writer.h: what the parts of group_kernel.c share: the state of the kernel that is written, and the calls
    between them. group_elements.c writes elements, group_map.c kernels without folds; group_rows.c writes rows, with the
-   folds of group_folds.c and the elements that group_kept.c keeps. */
+   folds of group_folds.c, the elements that group_kept.c keeps, and the vectors of group_vectors.c. */
 #ifndef FLXI_GROUP_WRITER_H
 #define FLXI_GROUP_WRITER_H
 
@@ -12,6 +12,7 @@ enum {
     FLXI_MAX_LANES = 16, /* of a row, for vectors of a CPU */
     FLXI_ACROSS = 32,    /* neighbouring rows in neighbouring invocations: the lanes of a row are this far apart */
     FLXI_MOST_KEPT = 4,
+    FLXI_MOST_TIMES = 8, /* elements of a vector */
 };
 
 typedef struct {
@@ -55,8 +56,14 @@ typedef struct {
     uint8_t *phase; /* by position in the group's list */
     flxi_kept_element kept[FLXI_MOST_KEPT];
     uint32_t num_kept;
-    bool failed;  /* memory is exhausted */
-    bool is_lost; /* a fold was wanted at another row than the current one: grouping must not allow that */
+    /* Rows of a device with a form of its own: lanes have vectors of neighbouring elements. */
+    uint32_t vector; /* elements of one; 0: lanes take single elements */
+    uint32_t
+        num_vectors;     /* of each lane, whose operands are in registers during all phases; 0: they are loaded again */
+    flxi_kindex *places; /* of these elements … */
+    uint32_t *columns;   /* … and their columns */
+    bool failed;         /* memory is exhausted */
+    bool is_lost;        /* a fold was wanted at another row than the current one: grouping must not allow that */
 } flxi_gwriter;
 
 /* ---- Elements (group_elements.c) ---- */
@@ -82,6 +89,14 @@ uint32_t flxi_gw_buffer_of(flxi_gwriter *w, uint32_t value, flx_kernel_access ac
 void flxi_gw_remember(flxi_gwriter *w, uint32_t value, const flxi_kindex *at, flxi_kval x);
 /* An expression as a variable, unless it is one or a literal. */
 uint32_t flxi_gw_bind(flxi_gwriter *w, uint32_t value, uint32_t x);
+
+/* What is known of it; false: nothing. */
+bool flxi_gw_recall(const flxi_gwriter *w, uint32_t value, const flxi_kindex *at, flxi_kval *x);
+
+/* Whether a value is in memory and has the shape of the elements. */
+bool flxi_gw_is_operand_here(const flxi_gwriter *w, uint32_t value);
+/* Loads those that the group's nodes read at the current element. */
+void flxi_gw_load_operands(flxi_gwriter *w);
 
 /* The current index of a value of the group, and its element there. */
 flxi_kindex flxi_gw_index_for(flxi_gwriter *w, uint32_t value, flxi_level level);
@@ -148,8 +163,24 @@ void flxi_gw_store_kept(flxi_gwriter *w, int phase);
 
 /* ---- Rows (group_rows.c) ---- */
 
+typedef struct {
+    int from, to; /* the folded axes of the anchor */
+    uint32_t outer, inner, lane;
+} flxi_row_frame;
+
+/* The current element is the k-th of its row. */
+void flxi_gw_set_element(flxi_gwriter *w, const flxi_row_frame *r, uint32_t k);
 void flxi_gw_write_lanes(flxi_gwriter *w);
 void flxi_gw_write_across(flxi_gwriter *w);
 void flxi_gw_write_serial(flxi_gwriter *w);
+
+/* ---- Vectors of a row (group_vectors.c) ---- */
+
+/* Whether lanes have vectors, and whether operands stay in registers: sets `vector` and `num_vectors`. */
+void flxi_gw_choose_vectors(flxi_gwriter *w);
+/* Operands of the vectors that are in registers, before the first phase. */
+void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r);
+void flxi_gw_walk_vectors(flxi_gwriter *w, const flxi_row_frame *r, int phase);
+void flxi_gw_free_row(flxi_gwriter *w);
 
 #endif

@@ -113,14 +113,26 @@ const flx_type *flx_tensor_type(const flx_tensor *t)
     return t ? &t->type : NULL;
 }
 
+flx_code flxi_tensor_fetch(const flx_tensor *t, flx_error *err)
+{
+    return t->is_behind ? t->keeper->fetch(t->keeper, err) : FLX_OK;
+}
+
+flx_code flxi_tensor_take(flx_tensor *t, flx_error *err)
+{
+    FLXI_TRY(flxi_tensor_fetch(t, err));
+    t->keeper = NULL;
+    return FLX_OK;
+}
+
 void *flx_tensor_data(flx_tensor *t)
 {
-    return t ? t->data : NULL;
+    return t && flxi_tensor_take(t, NULL) == FLX_OK ? t->data : NULL;
 }
 
 const void *flx_tensor_const_data(const flx_tensor *t)
 {
-    return t ? t->data : NULL;
+    return t && flxi_tensor_fetch(t, NULL) == FLX_OK ? t->data : NULL;
 }
 
 size_t flx_tensor_nbytes(const flx_tensor *t)
@@ -135,7 +147,7 @@ int64_t flx_tensor_count(const flx_tensor *t)
 
 double flx_tensor_get(const flx_tensor *t, int64_t i)
 {
-    if (!t || i < 0 || i >= t->count)
+    if (!t || i < 0 || i >= t->count || flxi_tensor_fetch(t, NULL) != FLX_OK)
         return NAN;
     return flxi_load_double(t->type.dtype, t->data, i);
 }
@@ -148,6 +160,8 @@ flx_tensor *flx_tensor_cast(const flx_tensor *t, flx_dtype to, flx_error *err)
     }
     flx_type type = t->type;
     type.dtype = (int32_t)to;
+    if (flxi_tensor_fetch(t, err) != FLX_OK)
+        return NULL;
     flx_tensor *y = flx_tensor_new(t->ctx, &type, NULL, err);
     for (int64_t i = 0; y && i < t->count; i++)
         flxi_cast_element(t->type.dtype, t->data, i, type.dtype, y->data, i);

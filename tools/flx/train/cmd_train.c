@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_train.c: `flx train`: a training from a file of settings. */
 #include "args.h"
+#include "command/cmd_devices.h"
 #include "commands.h"
 #include "report.h"
 #include "train/training.h"
@@ -23,7 +24,7 @@ static int read_request(const args *a, const train_plan *p, training_request *r,
         return fail_memory();
     }
     r->folder = *folder;
-    return STATUS_OK;
+    return device_choose(args_value(a, "--device"), &r->device);
 }
 
 static int run_train(const args *a)
@@ -46,6 +47,7 @@ static const option options[] = {
     {"--resume", NULL, "continue from the checkpoint in that folder", MAY_BE_GIVEN},
     {"--overwrite", NULL, "begin again although the folder has a checkpoint", MAY_BE_GIVEN},
     {"--steps", "N", "end after step N", MAY_BE_GIVEN},
+    {"--device", "NAME", "where steps and validation run; see `flx devices`", MAY_BE_GIVEN},
     {"--dry-run", NULL, "compile, take five steps, print parameters, operations, memory and time;\nwrite nothing",
      MAY_BE_GIVEN},
     {0},

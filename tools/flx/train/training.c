@@ -225,6 +225,7 @@ static int compile(training *t)
         return status;
     flx_compile_options o = {.struct_size = sizeof o,
                              .flags = FLX_COMPILE_FLUSH,
+                             .device = t->request->device,
                              .threads = (int32_t)t->p->threads,
                              .memory_budget = t->p->memory};
     flx_train_options options = t->p->options;

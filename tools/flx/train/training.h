@@ -7,6 +7,7 @@
 
 typedef struct {
     const char *folder; /* where it writes */
+    const char *device;
     bool resumes, overwrites, is_dry;
     int64_t steps; /* ends after that many; 0: as the plan says */
 } training_request;

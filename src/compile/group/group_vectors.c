@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group_vectors.c: rows whose lanes take vectors of neighbouring elements, for a device with a form of its own. Where
+   the operands of a whole row fit into the registers of its lanes, they are loaded once, before the first phase. */
+#include "compile/group/group_writer.h"
+
+/* Registers for operands that a lane may use, by lanes of a row: a multiprocessor has 2^16 of them, and a workgroup of
+   1024 has 64 for each lane. */
+static int64_t most_operand_words(const flxi_gwriter *w)
+{
+    return w->lanes > 512 ? 52 : w->lanes > 128 ? 96 : 72;
+}
+
+/* Words of the operands of one element that flxi_gw_load_operands() loads. */
+static int64_t operand_words(const flxi_gwriter *w)
+{
+    enum { MOST = 16 };
+    uint32_t seen[MOST], count = 0;
+    int64_t words = 0;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t k = 0; k < n->nin; k++) {
+            bool is_new = flxi_gw_is_operand_here(w, n->in[k]);
+            for (uint32_t i = 0; i < count && is_new; i++)
+                is_new = seen[i] != n->in[k];
+            if (!is_new)
+                continue;
+            words += flx_dtype_size(flxi_type_at(w->g, n->in[k])->dtype) > 4 ? 2 : 1;
+            if (count < MOST)
+                seen[count++] = n->in[k];
+        }
+    }
+    return words;
+}
+
+static uint32_t widest_element(const flxi_gwriter *w)
+{
+    size_t widest = 1;
+    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
+        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
+        for (uint32_t k = 0; k < n->nin; k++) {
+            size_t size = flx_dtype_size(flxi_type_at(w->g, n->in[k])->dtype);
+            widest = flxi_gw_is_operand_here(w, n->in[k]) && size > widest ? size : widest;
+        }
+    }
+    return (uint32_t)widest;
+}
+
+void flxi_gw_choose_vectors(flxi_gwriter *w)
+{
+    int64_t extent = w->group->space.extent, words = operand_words(w);
+    w->vector = w->num_vectors = 0;
+    if (!w->f->form || !w->lanes || w->is_across || w->group->column_rows || !words)
+        return;
+    uint32_t most = w->f->form->vector / widest_element(w);
+    w->vector = most > FLXI_MOST_TIMES ? FLXI_MOST_TIMES : most;
+    while (w->vector > 1 && (extent % w->vector || extent < (int64_t)w->lanes * w->vector))
+        w->vector /= 2;
+    int64_t each = extent / ((int64_t)w->lanes * w->vector);
+    if (each * w->vector * words <= most_operand_words(w))
+        w->num_vectors = (uint32_t)each;
+}
+
+/* Where the elements of the vector number `number` of the row are. */
+static void place_vector(flxi_gwriter *w, const flxi_row_frame *r, uint32_t number, flxi_kindex *at, uint32_t *columns)
+{
+    flxi_express e = flxi_gw_emitter(w);
+    uint32_t first = flxi_ku_mul(&e, number, w->vector);
+    first = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "k"), first));
+    flxi_gw_set_element(w, r, first);
+    uint32_t flat = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "i"), w->element.flat));
+    for (uint32_t j = 0; j < w->vector; j++) {
+        flxi_gw_set_element(w, r, flxi_ku_add(&e, first, flxi_gw_u32(w, j)));
+        at[j] = w->element;
+        at[j].flat = flxi_ku_add(&e, flat, flxi_gw_u32(w, j));
+        columns[j] = w->column;
+    }
+}
+
+/* What the elements of a vector are for. All are read before the first is folded, and all results of a node are stored
+   together, so that the compiler makes vectors of them. */
+static void visit_vector(flxi_gwriter *w, const flxi_kindex *at, const uint32_t *columns, int phase)
+{
+    size_t outside = w->known.n;
+    for (uint32_t j = 0; j < w->vector; j++) {
+        w->element = at[j];
+        flxi_gw_load_operands(w);
+    }
+    for (uint32_t j = 0; j < w->vector; j++) {
+        w->element = at[j];
+        w->column = columns[j];
+        flxi_gw_step_folds(w);
+        flxi_gw_compute_stored(w, LEVEL_ELEMENT, phase);
+    }
+    for (uint32_t n = 0; n < w->group->num_nodes; n++)
+        for (uint32_t j = 0; j < w->vector; j++) {
+            w->element = at[j];
+            flxi_gw_visit_stored_node(w, n, LEVEL_ELEMENT, phase, true);
+        }
+    w->known.n = outside;
+}
+
+void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r)
+{
+    flxi_express e = flxi_gw_emitter(w);
+    size_t n = (size_t)w->num_vectors * w->vector;
+    if (!n)
+        return;
+    w->places = flxi_alloc(w->mem, n, sizeof *w->places);
+    w->columns = flxi_alloc(w->mem, n, sizeof *w->columns);
+    w->failed |= !w->places || !w->columns;
+    for (uint32_t v = 0; v < w->num_vectors && !w->failed; v++) {
+        uint32_t number = flxi_ku_add(&e, flxi_gw_u32(w, (int64_t)v * w->lanes), r->lane);
+        place_vector(w, r, number, w->places + (size_t)v * w->vector, w->columns + (size_t)v * w->vector);
+    }
+    for (size_t i = 0; i < n && !w->failed; i++) {
+        w->element = w->places[i];
+        flxi_gw_load_operands(w);
+    }
+}
+
+void flxi_gw_free_row(flxi_gwriter *w)
+{
+    size_t n = (size_t)w->num_vectors * w->vector;
+    if (w->places)
+        flxi_free(w->mem, w->places, n, sizeof *w->places);
+    if (w->columns)
+        flxi_free(w->mem, w->columns, n, sizeof *w->columns);
+    w->places = NULL;
+    w->columns = NULL;
+}
+
+/* Vectors that every lane has, in registers or in a loop; then those that some have. */
+void flxi_gw_walk_vectors(flxi_gwriter *w, const flxi_row_frame *r, int phase)
+{
+    flxi_express e = flxi_gw_emitter(w);
+    flxi_kindex at[FLXI_MOST_TIMES];
+    uint32_t columns[FLXI_MOST_TIMES];
+    int64_t vectors = w->group->space.extent / w->vector, full = vectors / w->lanes;
+    for (uint32_t v = 0; v < w->num_vectors && !w->failed; v++)
+        visit_vector(w, w->places + (size_t)v * w->vector, w->columns + (size_t)v * w->vector, phase);
+    if (!w->num_vectors && full > 0) {
+        uint32_t b = flxi_kb_var(
+            w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "b"), flxi_gw_u32(w, 0), flxi_gw_u32(w, full)));
+        place_vector(w, r, flxi_ku_add(&e, flxi_ku_mul(&e, b, w->lanes), r->lane), at, columns);
+        visit_vector(w, at, columns, phase);
+        flxi_kb_end(w->k);
+    }
+    if (vectors % w->lanes) {
+        flxi_gw_open_guarded(w, r->lane, vectors % w->lanes);
+        place_vector(w, r, flxi_ku_add(&e, r->lane, flxi_gw_u32(w, full * w->lanes)), at, columns);
+        visit_vector(w, at, columns, phase);
+        flxi_kb_end(w->k);
+    }
+}

@@ -59,6 +59,7 @@ typedef struct {
     bool is_small;     /* the reference evaluator is the fastest way for so few elements */
     bool is_in_place;  /* result 0 may be in the memory of operand 0, which has the same type */
     bool is_preferred; /* to a kernel */
+    bool calls_bodies; /* it runs the node's bodies: they are routines of the step, whose memory follows the scratch */
 } flxi_node_way;
 
 /* ---- Kernels ---- */

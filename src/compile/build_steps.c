@@ -438,7 +438,8 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
         s.no_kernel = b->refused[i];
         s.is_defect = b->is_defect[i];
     }
-    return s.kind == STEP_EVALUATE && calls_bodies(b, n) ? add_control(b, n, &s) : add_step(b, &s);
+    bool has_bodies = s.kind == STEP_EVALUATE ? calls_bodies(b, n) : s.way->calls_bodies;
+    return has_bodies ? add_control(b, n, &s) : add_step(b, &s);
 }
 
 /* ---- Outputs ---- */

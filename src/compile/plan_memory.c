@@ -48,7 +48,7 @@ static size_t scratch_of(const flxi_program *m, const flxi_routine *l, const flx
     case STEP_BRANCH:
     case STEP_CALL:
     case STEP_EVALUATE: return most;
-    default: return s->scratch; /* what a route asked for */
+    default: return s->num_bodies ? rounded(s->way->scratch) + most : s->scratch; /* what a route asked for */
     }
 }
 

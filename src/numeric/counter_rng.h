@@ -43,5 +43,7 @@ double flxi_rng_uniform(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
 double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
 /* Standard normal; elements 2j and 2j + 1 are the cosine and sine halves of one Box–Muller pair. */
 double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
+/* Gamma(a, 1), element i of the key; NaN unless a > 0. */
+double flxi_rng_gamma(const flxi_rng *key, uint64_t i, double a);
 
 #endif

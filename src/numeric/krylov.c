@@ -4,7 +4,6 @@
 #include "numeric/krylov.h"
 
 #include <math.h>
-#include <stddef.h>
 
 enum { RESTART = 64 };
 
@@ -45,59 +44,53 @@ static void add_scaled(int64_t n, double *y, double by, const double *x)
         y[i] += by * x[i];
 }
 
-static flx_code apply(flxi_krylov *k, double *x, double *y)
+static int apply(flxi_krylov *k, double *x, double *y)
 {
     k->iterations--;
     return k->apply(k->user, x, y);
 }
 
 /* r = b - A x; before the first product x is zero. */
-static flx_code residual(flxi_krylov *k, const double *b, double *x, double *r, bool first)
+static int residual(flxi_krylov *k, const double *b, double *x, double *r, bool first)
 {
-    if (!first)
-        FLXI_TRY(apply(k, x, r));
-    for (int64_t i = 0; i < k->n; i++)
+    int code = first ? 0 : apply(k, x, r);
+    for (int64_t i = 0; i < k->n && code == 0; i++)
         r[i] = first ? b[i] : b[i] - r[i];
-    return FLX_OK;
+    return code;
 }
 
 /* ---- Rounds ---- */
 
 /* One round improves x until its own estimate of the residual is below `enough`; r is the residual at the start. */
-typedef flx_code (*round_fn)(flxi_krylov *k, double *x, double *r, double enough, double *room);
+typedef int (*round_fn)(flxi_krylov *k, double *x, double *r, double enough, double *room);
 
 /* Rounds until the true residual is small, or hardly becomes smaller any more. */
-static flx_code run_rounds(flxi_krylov *k, const double *b, double *x, round_fn run, size_t room)
+static int run_rounds(flxi_krylov *k, const double *b, double *x, round_fn run)
 {
-    size_t n = (size_t)k->n;
     double enough = k->tol * flxi_norm2(k->n, b);
     double before = INFINITY;
-    double *block = flxi_alloc(k->mem, n + room, sizeof *block);
-    if (!block)
-        return flxi_oom(k->err, "solving a system");
-    double *r = block;
-    flx_code code = FLX_OK;
+    double *r = k->room;
+    int code = 0;
     for (int64_t i = 0; i < k->n; i++)
         x[i] = 0.0;
     k->solved = false;
-    for (int i = 0; code == FLX_OK && !k->solved; i++) {
+    for (int i = 0; code == 0 && !k->solved; i++) {
         code = residual(k, b, x, r, i == 0);
         double size = flxi_norm2(k->n, r);
-        k->solved = code == FLX_OK && size <= enough;
+        k->solved = code == 0 && size <= enough;
         for (int64_t j = 0; j < k->n && !isfinite(size); j++)
             x[j] = NAN;
-        if (code != FLX_OK || k->solved || !(size <= 0.99 * before) || !isfinite(size) || k->iterations <= 0)
+        if (code != 0 || k->solved || !(size <= 0.99 * before) || !isfinite(size) || k->iterations <= 0)
             break;
         before = size;
-        code = run(k, x, r, enough, block + n);
+        code = run(k, x, r, enough, r + k->n);
     }
-    flxi_free(k->mem, block, n + room, sizeof *block);
     return code;
 }
 
 /* ---- Conjugate gradients ---- */
 
-static flx_code cg_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
+static int cg_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
 {
     int64_t n = k->n;
     double *p = room;
@@ -106,10 +99,10 @@ static flx_code cg_round(flxi_krylov *k, double *x, double *r, double enough, do
     for (int64_t i = 0; i < n; i++)
         p[i] = r[i];
     while (k->iterations > 0 && flxi_norm2(n, r) > enough) {
-        FLXI_TRY(apply(k, p, ap));
+        int code = apply(k, p, ap);
         double curvature = dot(n, p, ap);
-        if (!(curvature > 0.0)) /* not positive definite, or rounding dominates */
-            return FLX_OK;
+        if (code != 0 || !(curvature > 0.0)) /* not positive definite, or rounding dominates */
+            return code;
         double step = dot(n, p, r) / curvature; /* rr / curvature, except for the rounding of p */
         add_scaled(n, x, step, p);
         add_scaled(n, r, -step, ap);
@@ -118,12 +111,17 @@ static flx_code cg_round(flxi_krylov *k, double *x, double *r, double enough, do
             p[i] = r[i] + next / rr * p[i];
         rr = next;
     }
-    return FLX_OK;
+    return 0;
 }
 
-flx_code flxi_krylov_cg(flxi_krylov *k, const double *b, double *x)
+size_t flxi_cg_room(int64_t n)
 {
-    return run_rounds(k, b, x, cg_round, 2 * (size_t)k->n);
+    return 3 * (size_t)n;
+}
+
+int flxi_krylov_cg(flxi_krylov *k, const double *b, double *x)
+{
+    return run_rounds(k, b, x, cg_round);
 }
 
 /* ---- GMRES ---- */
@@ -135,9 +133,8 @@ static int64_t basis_size(int64_t n)
 
 /* The least-squares problem of the basis, kept triangular by rotations: column j of h has j + 1 numbers. */
 typedef struct {
-    double h[RESTART][RESTART + 1];
-    double c[RESTART], s[RESTART];
-    double g[RESTART + 1];
+    int64_t stride; /* from column to column of h */
+    double *h, *c, *s, *g;
 } triangle;
 
 /* Orthogonalises column j of h against the basis, twice: a single pass leaves the rounding errors of cancellation. */
@@ -156,7 +153,7 @@ static void orthogonalise(int64_t n, const double *basis, int64_t j, double *w, 
 
 static void rotate_column(triangle *t, int64_t j)
 {
-    double *h = t->h[j];
+    double *h = t->h + j * t->stride;
     for (int64_t i = 0; i < j; i++) {
         double upper = t->c[i] * h[i] + t->s[i] * h[i + 1];
         h[i + 1] = t->c[i] * h[i + 1] - t->s[i] * h[i];
@@ -174,50 +171,59 @@ static void rotate_column(triangle *t, int64_t j)
 static void add_solution(int64_t n, triangle *t, const double *basis, int64_t columns, double *x)
 {
     for (int64_t j = columns - 1; j >= 0; j--) {
-        double y = t->h[j][j] > 0.0 ? t->g[j] / t->h[j][j] : 0.0;
+        const double *h = t->h + j * t->stride;
+        double y = h[j] > 0.0 ? t->g[j] / h[j] : 0.0;
         for (int64_t i = 0; i < j; i++)
-            t->g[i] -= t->h[j][i] * y;
+            t->g[i] -= h[i] * y;
         add_scaled(n, x, y, basis + j * n);
     }
 }
 
-static flx_code grow_basis(flxi_krylov *k, triangle *t, double *basis, double enough, int64_t *columns)
+static int grow_basis(flxi_krylov *k, triangle *t, double *basis, double enough, int64_t *columns)
 {
     int64_t n = k->n;
     int64_t most = basis_size(n);
     for (int64_t j = 0; j < most && k->iterations > 0 && fabs(t->g[j]) > enough; j++) {
         double *w = basis + (j + 1) * n;
+        double *h = t->h + j * t->stride;
         double before = t->g[j];
-        FLXI_TRY(apply(k, basis + j * n, w));
-        orthogonalise(n, basis, j, w, t->h[j]);
-        double size = t->h[j][j + 1];
+        int code = apply(k, basis + j * n, w);
+        if (code != 0)
+            return code;
+        orthogonalise(n, basis, j, w, h);
+        double size = h[j + 1];
         rotate_column(t, j);
         *columns = j + 1;
         if (!(size > 1e-15 * fabs(before)) || !(size > 0.0)) /* nothing new: the basis is closed */
-            return FLX_OK;
+            return 0;
         for (int64_t i = 0; i < n; i++)
             w[i] /= size;
     }
-    return FLX_OK;
+    return 0;
 }
 
-static flx_code gmres_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
+static int gmres_round(flxi_krylov *k, double *x, double *r, double enough, double *room)
 {
-    triangle *t = flxi_alloc(k->mem, 1, sizeof *t);
-    int64_t columns = 0;
-    if (!t)
-        return flxi_oom(k->err, "solving a system");
-    t->g[0] = flxi_norm2(k->n, r);
-    for (int64_t i = 0; i < k->n; i++)
-        room[i] = r[i] / t->g[0];
-    flx_code code = grow_basis(k, t, room, enough, &columns);
-    if (code == FLX_OK)
-        add_solution(k->n, t, room, columns, x);
-    flxi_free(k->mem, t, 1, sizeof *t);
+    int64_t n = k->n, most = basis_size(n), columns = 0;
+    double *after = room + (most + 1) * n;
+    triangle t = {.stride = most + 1, .c = after, .s = after + most, .g = after + 2 * most, .h = after + 3 * most + 1};
+    t.g[0] = flxi_norm2(n, r);
+    for (int64_t i = 0; i < n; i++)
+        room[i] = r[i] / t.g[0];
+    int code = grow_basis(k, &t, room, enough, &columns);
+    if (code == 0)
+        add_solution(n, &t, room, columns, x);
     return code;
 }
 
-flx_code flxi_krylov_gmres(flxi_krylov *k, const double *b, double *x)
+/* The residual, the basis and one vector more, and the least-squares problem. */
+size_t flxi_gmres_room(int64_t n)
 {
-    return run_rounds(k, b, x, gmres_round, (size_t)(basis_size(k->n) + 1) * (size_t)k->n);
+    size_t most = (size_t)basis_size(n);
+    return (most + 2) * (size_t)n + most * (most + 1) + 3 * most + 1;
+}
+
+int flxi_krylov_gmres(flxi_krylov *k, const double *b, double *x)
+{
+    return run_rounds(k, b, x, gmres_round);
 }

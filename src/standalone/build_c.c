@@ -256,6 +256,8 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
         flxi_addf(out, "#include \"%s\"\n\n", s->o->header);
     if (flxi_sa_mentions(&s->f.code, "_Complex"))
         flxi_add_text(out, "#include <complex.h>\n");
+    if (flxi_sa_mentions(&s->f.code, "DBL_EPSILON"))
+        flxi_add_text(out, "#include <float.h>\n");
     flxi_add_text(out, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
     if (!s->o->header)
         add_buffer(out, declarations);

@@ -472,9 +472,20 @@ const char *flxi_sa_scatter_applies(const flxi_device_node *n)
 {
     const flxi_combine *c = &flxi_scatter_nd_attrs_of(n->op, n->attrs)->combine;
     if (c->graph && !flxi_scatter_adds(c))
-        return "the graph that combines is not an add";
+        return "a graph combines";
     bool has_order = !c->graph && (c->word == FLXI_SCATTER_MIN || c->word == FLXI_SCATTER_MAX);
     return has_order && flxi_is_complex(n->out_types[0]->dtype) ? "complex numbers have no order" : NULL;
+}
+
+/* y[to] = graph(y[to], x[from]) */
+static void write_call(flxi_sa_writer *w, const char *to, const char *from)
+{
+    int32_t dtype = w->n->out_types[0]->dtype;
+    int parts = flxi_is_complex(dtype) ? 2 : 1;
+    flxi_sa_line(w, "%s *const to = y0 + %d * (%s);", flxi_sa_type(dtype), parts, to);
+    flxi_sa_line(w, "%s combined[%d];", flxi_sa_type(dtype), parts);
+    flxi_sa_call_body(w, 0, flxi_sa_print(w, "scratch + %zu, to, x2 + %d * (%s), combined", w->body_at, parts, from));
+    flxi_sa_line(w, "memcpy(to, combined, sizeof combined);");
 }
 
 void flxi_sa_scatter_nd(flxi_sa_writer *w)
@@ -485,9 +496,18 @@ void flxi_sa_scatter_nd(flxi_sa_writer *w)
     begin_scatter(w);
     if (flxi_sa_count(d.moved) > 0) {
         open_windows(w, &d);
-        write_update(w, d.a->combine.graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)d.a->combine.word, "x2",
-                     target_at(w, &d), moved_at(w, &d));
+        if (d.a->combine.graph && !flxi_scatter_adds(&d.a->combine))
+            write_call(w, target_at(w, &d), moved_at(w, &d));
+        else
+            write_update(w, d.a->combine.graph ? FLXI_SCATTER_ADD : (flxi_scatter_word)d.a->combine.word, "x2",
+                         target_at(w, &d), moved_at(w, &d));
         close_windows(w, &d);
     }
     end_scatter(w);
+}
+
+const char *flxi_sa_scatter_calls(const flxi_device_node *n)
+{
+    const flxi_combine *c = &flxi_scatter_nd_attrs_of(n->op, n->attrs)->combine;
+    return c->graph && !flxi_scatter_adds(c) ? NULL : "no graph combines";
 }

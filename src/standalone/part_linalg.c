@@ -1,98 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_linalg.c: linear systems and factorisations of dense matrices, in double or double _Complex whatever the dtype,
-   as the reference evaluator computes them. Matrices are copied to scratch memory; the algorithms are functions of the
-   file, in the text below, in which NUM is the type of numbers. A singular matrix gives infinities and NaNs. */
+   by the functions of the reference evaluator (numeric/dense_body.h). Matrices are copied to scratch memory. A singular
+   matrix gives infinities and NaNs. */
+#include "numeric/dense.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/opcode.h"
 #include "standalone/parts.h"
-
-/* ---- Functions of the file ---- */
-
-static const char make_number[] = "static double _Complex NAME_(double re, double im)\n"
-                                  "{\n"
-                                  "    double parts[2];\n"
-                                  "    double _Complex z;\n"
-                                  "    parts[0] = re;\n"
-                                  "    parts[1] = im;\n"
-                                  "    memcpy(&z, parts, sizeof z);\n"
-                                  "    return z;\n"
-                                  "}\n";
-
-static const char size_of_number[] = "static double NAME_(double _Complex z)\n"
-                                     "{\n"
-                                     "    return fabs(creal(z)) + fabs(cimag(z));\n"
-                                     "}\n";
-
-static const char factor_rows[] = "static void NAME_(NUM *a, int64_t m, int64_t n, int64_t *pivots)\n"
-                                  "{\n"
-                                  "    for (int64_t k = 0; k < m && k < n; k++) {\n"
-                                  "        int64_t p = k;\n"
-                                  "        for (int64_t i = k + 1; i < m; i++)\n"
-                                  "            p = SIZE(a[i * n + k]) > SIZE(a[p * n + k]) ? i : p;\n"
-                                  "        pivots[k] = p;\n"
-                                  "        for (int64_t j = 0; p != k && j < n; j++) {\n"
-                                  "            const NUM t = a[p * n + j];\n"
-                                  "            a[p * n + j] = a[k * n + j];\n"
-                                  "            a[k * n + j] = t;\n"
-                                  "        }\n"
-                                  "        if (a[k * n + k] == 0)\n"
-                                  "            continue; /* and so is everything below */\n"
-                                  "        for (int64_t i = k + 1; i < m; i++) {\n"
-                                  "            const NUM f = a[i * n + k] / a[k * n + k];\n"
-                                  "            a[i * n + k] = f;\n"
-                                  "            for (int64_t j = k + 1; j < n; j++)\n"
-                                  "                a[i * n + j] -= f * a[k * n + j];\n"
-                                  "        }\n"
-                                  "    }\n"
-                                  "}\n";
-
-static const char exchange_rows[] = "static void NAME_(NUM *b, int64_t columns, const int64_t *pivots, int64_t n)\n"
-                                    "{\n"
-                                    "    for (int64_t i = 0; i < n; i++)\n"
-                                    "        for (int64_t j = 0; pivots[i] != i && j < columns; j++) {\n"
-                                    "            const NUM t = b[i * columns + j];\n"
-                                    "            b[i * columns + j] = b[pivots[i] * columns + j];\n"
-                                    "            b[pivots[i] * columns + j] = t;\n"
-                                    "        }\n"
-                                    "}\n";
-
-static const char solve_triangle[] =
-    "static void NAME_(const NUM *t, int64_t n, int64_t row, int64_t column, int lower, int unit, NUM *b,\n"
-    "                  int64_t columns)\n"
-    "{\n"
-    "    for (int64_t step = 0; step < n; step++) {\n"
-    "        const int64_t i = lower ? step : n - 1 - step;\n"
-    "        for (int64_t before = 0; before < step; before++) {\n"
-    "            const int64_t j = lower ? before : n - 1 - before;\n"
-    "            for (int64_t c = 0; c < columns; c++)\n"
-    "                b[i * columns + c] -= t[i * row + j * column] * b[j * columns + c];\n"
-    "        }\n"
-    "        for (int64_t c = 0; !unit && c < columns; c++)\n"
-    "            b[i * columns + c] /= t[i * (row + column)];\n"
-    "    }\n"
-    "}\n";
-
-static const char cholesky_factor[] = "static int NAME_(NUM *a, int64_t n)\n"
-                                      "{\n"
-                                      "    for (int64_t i = 0; i < n; i++)\n"
-                                      "        for (int64_t j = 0; j <= i; j++)\n"
-                                      "            a[i * n + j] = (a[i * n + j] + CONJ(a[j * n + i])) * 0.5;\n"
-                                      "    for (int64_t j = 0; j < n; j++) {\n"
-                                      "        for (int64_t i = j; i < n; i++)\n"
-                                      "            for (int64_t k = 0; k < j; k++)\n"
-                                      "                a[i * n + j] -= a[i * n + k] * CONJ(a[j * n + k]);\n"
-                                      "        const double pivot = REAL(a[j * n + j]);\n"
-                                      "        if (!(pivot > 0) || pivot == INFINITY)\n"
-                                      "            return 0;\n"
-                                      "        a[j * n + j] = sqrt(pivot);\n"
-                                      "        for (int64_t i = j + 1; i < n; i++)\n"
-                                      "            a[i * n + j] /= a[j * n + j];\n"
-                                      "    }\n"
-                                      "    for (int64_t i = 0; i < n; i++)\n"
-                                      "        for (int64_t j = i + 1; j < n; j++)\n"
-                                      "            a[i * n + j] = 0;\n"
-                                      "    return 1;\n"
-                                      "}\n";
 
 typedef struct {
     flxi_sa_writer *w;
@@ -102,38 +15,10 @@ typedef struct {
     int64_t n, k;       /* of a matrix of a system, and columns of its right-hand side */
 } algebra;
 
-/* Replaces NUM, SIZE(x) … by what they are for the numbers. */
-static void expand(const algebra *g, const char *text, const char *size, flxi_strbuf *out)
+/* A function of numeric/dense_body.h for the numbers. */
+static const char *function_of(const algebra *g, const char *name)
 {
-    const struct {
-        const char *word, *real, *complex;
-    } words[] = {
-        {"NUM", "double", "double _Complex"}, {"SIZE", "fabs", size}, {"CONJ", "", "conj"}, {"REAL", "", "creal"}};
-    while (*text) {
-        size_t i = 0, count = sizeof words / sizeof *words;
-        while (i < count && strncmp(text, words[i].word, strlen(words[i].word)) != 0)
-            i++;
-        bool is_word = i < count && (text[strlen(words[i].word)] < 'A' || text[strlen(words[i].word)] > 'Z') &&
-                       text[strlen(words[i].word)] != '_';
-        if (is_word) {
-            flxi_add_text(out, g->is_complex ? words[i].complex : words[i].real);
-            text += strlen(words[i].word);
-        } else {
-            flxi_add_char(out, *text++);
-        }
-    }
-}
-
-static const char *function_of(const algebra *g, const char *text, const char *name)
-{
-    flxi_sa_file *f = g->w->f;
-    flxi_strbuf whole;
-    const char *size = g->is_complex && strstr(text, "SIZE(") ? function_of(g, size_of_number, "size_of") : "";
-    flxi_strbuf_init(&whole, f->mem);
-    expand(g, text, size, &whole);
-    const char *made = flxi_sa_static_of(f, &whole, &whole, name, name);
-    flxi_strbuf_free(&whole);
-    return made;
+    return flxi_sa_borrow(g->w->f, g->is_complex ? "complex" : "real", name);
 }
 
 static algebra algebra_of(flxi_sa_writer *w)
@@ -141,8 +26,27 @@ static algebra algebra_of(flxi_sa_writer *w)
     algebra g = {.w = w, .is_complex = flxi_is_complex(w->n->out_types[0]->dtype), .number = ""};
     g.num = g.is_complex ? "double _Complex" : "double";
     if (g.is_complex)
-        g.number = function_of(&g, make_number, "make_complex");
+        g.number = flxi_sa_borrow(w->f, "complex_arith.h", "flxi_cmake");
     return g;
+}
+
+/* b, with k columns, becomes the solution of the system with a triangle in a. */
+static void write_triangle(const algebra *g, const flxi_triangle *t, int64_t k)
+{
+    const char *type = flxi_sa_borrow(g->w->f, "dense.h", "flxi_triangle"), *solve = function_of(g, "triangular");
+    flxi_sa_open(g->w, "/* a %s triangle */", t->lower ? "lower" : "upper");
+    flxi_sa_line(g->w, "const %s triangle = {%lld, %lld, %lld, %d, %d, %d};", type, (long long)t->n, (long long)t->row,
+                 (long long)t->col, t->lower, t->unit, t->conjugated);
+    flxi_sa_line(g->w, "%s(a, &triangle, b, %lld);", solve, (long long)k);
+    flxi_sa_close(g->w);
+}
+
+/* Likewise for the factors in a and the pivots of `lu`. */
+static void write_factored(const algebra *g, int64_t n, int64_t k)
+{
+    flxi_sa_line(g->w, "%s(b, %lld, pivots, %lld);", function_of(g, "exchange_rows"), (long long)k, (long long)n);
+    write_triangle(g, &(flxi_triangle){.n = n, .row = n, .col = 1, .lower = true, .unit = true}, k);
+    write_triangle(g, &(flxi_triangle){.n = n, .row = n, .col = 1}, k);
 }
 
 /* ---- Matrices ---- */
@@ -257,13 +161,8 @@ void flxi_sa_solve(flxi_sa_writer *w)
     open_systems(w, &s);
     write_load(&g, "a", "from", g.n, g.n, g.n, 1);
     write_load(&g, "b", "side", g.n, g.k, g.k, 1);
-    const char *triangle = function_of(&g, solve_triangle, "solve_triangle");
-    flxi_sa_line(w, "%s(a, %lld, %lld, pivots);", function_of(&g, factor_rows, "factor_rows"), (long long)g.n,
-                 (long long)g.n);
-    flxi_sa_line(w, "%s(b, %lld, pivots, %lld);", function_of(&g, exchange_rows, "exchange_rows"), (long long)g.k,
-                 (long long)g.n);
-    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 1, 1, b, %lld);", triangle, (long long)g.n, (long long)g.n, (long long)g.k);
-    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 0, 0, b, %lld);", triangle, (long long)g.n, (long long)g.n, (long long)g.k);
+    flxi_sa_line(w, "%s(a, %lld, %lld, pivots);", function_of(&g, "lu"), (long long)g.n, (long long)g.n);
+    write_factored(&g, g.n, g.k);
     write_store(&g, "to", "b", g.n, g.k, g.k, 1);
     for (int k = 0; k < s.lead; k++)
         flxi_sa_close(w);
@@ -283,13 +182,8 @@ void flxi_sa_triangular(flxi_sa_writer *w)
     declare_scratch(&g);
     open_systems(w, &s);
     write_load(&g, "a", "from", g.n, g.n, g.n, 1);
-    if (t.conjugated && g.is_complex) {
-        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)(g.n * g.n));
-        flxi_sa_line(w, "    a[i] = conj(a[i]);");
-    }
     write_load(&g, "b", "side", g.n, g.k, s.is_vector ? 1 : row, s.is_vector ? 0 : column);
-    flxi_sa_line(w, "%s(a, %lld, %lld, %lld, %d, %d, b, %lld);", function_of(&g, solve_triangle, "solve_triangle"),
-                 (long long)g.n, (long long)t.row, (long long)t.col, t.lower, t.unit, (long long)g.k);
+    write_triangle(&g, &t, g.k);
     write_store(&g, "to", "b", g.n, g.k, s.is_vector ? 1 : row, s.is_vector ? 0 : column);
     for (int k = 0; k < s.lead; k++)
         flxi_sa_close(w);
@@ -329,8 +223,7 @@ static void open_matrices(const algebra *g, const flx_type *t, int64_t result)
 static void write_pivots(const algebra *g, int64_t m, int64_t n, int64_t after)
 {
     flxi_sa_line(g->w, "int64_t *const pivots = (int64_t *)(a + %lld);", (long long)after);
-    flxi_sa_line(g->w, "%s(a, %lld, %lld, pivots);", function_of(g, factor_rows, "factor_rows"), (long long)m,
-                 (long long)n);
+    flxi_sa_line(g->w, "%s(a, %lld, %lld, pivots);", function_of(g, "lu"), (long long)m, (long long)n);
 }
 
 void flxi_sa_lu(flxi_sa_writer *w)
@@ -369,7 +262,7 @@ void flxi_sa_cholesky(flxi_sa_writer *w)
         return;
     algebra g = algebra_of(w);
     open_matrices(&g, t, n * n);
-    flxi_sa_line(w, "if (!%s(a, %lld))", function_of(&g, cholesky_factor, "cholesky_factor"), (long long)n);
+    flxi_sa_line(w, "if (!%s(a, %lld))", function_of(&g, "cholesky"), (long long)n);
     flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", (long long)(n * n));
     flxi_sa_line(w, "        a[i] = NAN; /* not positive definite */");
     if (!lower && g.is_complex) {
@@ -387,15 +280,12 @@ void flxi_sa_inverse(flxi_sa_writer *w)
     if (flxi_sa_count(t) == 0)
         return;
     algebra g = algebra_of(w);
-    const char *triangle = function_of(&g, solve_triangle, "solve_triangle");
     open_matrices(&g, t, n * n);
     write_pivots(&g, n, n, 2 * n * n);
     flxi_sa_line(w, "%s *const b = a + %lld;", g.num, n * n);
     flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", n * n);
     flxi_sa_line(w, "    b[i] = i %% %lld == 0;", n + 1);
-    flxi_sa_line(w, "%s(b, %lld, pivots, %lld);", function_of(&g, exchange_rows, "exchange_rows"), n, n);
-    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 1, 1, b, %lld);", triangle, n, n, n);
-    flxi_sa_line(w, "%s(a, %lld, %lld, 1, 0, 0, b, %lld);", triangle, n, n, n);
+    write_factored(&g, n, n);
     write_store(&g, "to", "b", n, n, n, 1);
     flxi_sa_close(w);
 }
@@ -415,9 +305,102 @@ void flxi_sa_determinant(flxi_sa_writer *w)
     }
     open_matrices(&g, t, 1);
     write_pivots(&g, n, n, n * n);
-    flxi_sa_line(w, "%s product[1] = {1};", g.num);
-    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", n);
-    flxi_sa_line(w, "    product[0] *= pivots[i] == i ? a[i * %lld] : -a[i * %lld];", n + 1, n + 1);
+    flxi_sa_line(w, "%s product[1];", g.num);
+    flxi_sa_line(w, "%s(a, %lld, pivots, product);", function_of(&g, "determinant"), n);
     write_store(&g, "to", "product", 1, 1, 1, 1);
     flxi_sa_close(w);
+}
+
+/* a = q r: q and r are in scratch memory, with room for one column of q more. */
+size_t flxi_sa_qr_scratch(const flxi_device_node *n)
+{
+    const flx_type *t = n->in_types[0];
+    if (flxi_sa_count(t) == 0)
+        return 0;
+    size_t size = flxi_is_complex(t->dtype) ? 16 : 8, rows = (size_t)t->dims[t->rank - 2],
+           columns = (size_t)t->dims[t->rank - 1], steps = rows < columns ? rows : columns;
+    return size * rows * (columns + steps + 1);
+}
+
+void flxi_sa_qr(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    int64_t m = t->dims[t->rank - 2], n = t->dims[t->rank - 1], steps = m < n ? m : n;
+    if (flxi_sa_count(t) == 0)
+        return;
+    algebra g = algebra_of(w);
+    open_matrices(&g, t, m * steps);
+    flxi_sa_line(w, "%s *const q = a + %lld;", g.num, (long long)(m * n));
+    flxi_sa_line(w, "%s *r = y1 + %sn * %lld;", flxi_sa_type(t->dtype), g.is_complex ? "2 * " : "",
+                 (long long)(steps * n));
+    flxi_sa_line(w, "%s(a, %lld, %lld, q);", function_of(&g, "qr"), (long long)m, (long long)n);
+    write_store(&g, "to", "q", m, steps, steps, 1);
+    write_store(&g, "r", "a", steps, n, n, 1);
+    flxi_sa_close(w);
+}
+
+void flxi_sa_adjugate(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    long long n = (long long)t->dims[t->rank - 1];
+    if (flxi_sa_count(t) == 0)
+        return;
+    algebra g = algebra_of(w);
+    open_matrices(&g, t, n * n);
+    write_pivots(&g, n, n, 2 * n * n);
+    flxi_sa_line(w, "%s *const b = a + %lld;", g.num, n * n);
+    flxi_sa_line(w, "%s(a, %lld, pivots, b);", function_of(&g, "adjugate"), n);
+    write_store(&g, "to", "b", n, n, n, 1);
+    flxi_sa_close(w);
+}
+
+/* ---- Sparse systems: the matrix is made dense ---- */
+
+static int64_t sides_of(const flxi_device_node *n)
+{
+    const flx_type *y = n->out_types[0];
+    return y->rank > 1 ? y->dims[1] : 1;
+}
+
+size_t flxi_sa_sparse_scratch(const flxi_device_node *n)
+{
+    size_t order = (size_t)n->out_types[0]->dims[0], size = flxi_is_complex(n->out_types[0]->dtype) ? 16 : 8;
+    return flxi_sa_count(n->out_types[0]) ? size * order * (order + (size_t)sides_of(n)) + 8 * order : 0;
+}
+
+static const char *positions(flxi_sa_writer *w, const char *name)
+{
+    flx_ints list = flxi_sa_ints(w->n, name);
+    flx_dim count = (flx_dim)list.n;
+    flx_type type = flx_type_make(FLX_I64, 1, &count);
+    return flxi_sa_constant_of(w->f, list.v, &type, name);
+}
+
+void flxi_sa_sparse(flxi_sa_writer *w)
+{
+    const flx_type *y = w->n->out_types[0];
+    int64_t n = y->dims[0], k = sides_of(w->n), count = (int64_t)flxi_sa_ints(w->n, "rows").n;
+    if (flxi_sa_count(y) == 0)
+        return;
+    algebra g = algebra_of(w);
+    g.n = n;
+    declare_scratch(&g);
+    flxi_sa_line(w, "int64_t *const pivots = (int64_t *)(b + %lld);", (long long)(n * k));
+    flxi_sa_line(w, "%s(a, %lld, 0);", function_of(&g, "fill"), (long long)(n * n));
+    if (count) {
+        const char *rows = positions(w, "rows"), *columns = positions(w, "cols");
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)count);
+        if (g.is_complex)
+            flxi_sa_line(w, "    a[%s[i] * %lld + %s[i]] += %s(x0[2 * i], x0[2 * i + 1]);", rows, (long long)n, columns,
+                         g.number);
+        else
+            flxi_sa_line(w, "    a[%s[i] * %lld + %s[i]] += x0[i];", rows, (long long)n, columns);
+    }
+    write_load(&g, "b", "x1", n, k, k, 1);
+    flxi_sa_line(w, "const int regular = %s(a, %lld, %lld, pivots);", function_of(&g, "lu"), (long long)n,
+                 (long long)n);
+    write_factored(&g, n, k);
+    flxi_sa_line(w, "if (!regular)");
+    flxi_sa_line(w, "    %s(b, %lld, NAN);", function_of(&g, "fill"), (long long)(n * k));
+    write_store(&g, "y0", "b", n, k, k, 1);
 }

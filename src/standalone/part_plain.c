@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_plain.c: nodes that copy their operands, checks, and functions of complex numbers that <complex.h> has. */
+/* part_plain.c: nodes that copy their operands, packed blocks of numbers, checks, and functions of complex numbers that <complex.h> has. */
 #include "graph/op/eval.h"
+#include "numeric/gguf_block.h"
 #include "ops/opcode.h"
 #include "standalone/parts.h"
 
@@ -47,6 +48,35 @@ void flxi_sa_concat(flxi_sa_writer *w)
         at += part;
     }
     flxi_sa_line(w, "}");
+}
+
+/* ---- Packed blocks ---- */
+
+/* Rows of blocks become columns of matrices, as decoded by numeric/gguf_block.c. */
+void flxi_sa_gguf(flxi_sa_writer *w)
+{
+#define GGUF_NAME(name, count, nbytes) "decode_" #name,
+#define GGUF_SIZE(name, count, nbytes) {count, nbytes},
+    static const char *const names[] = {FLXI_GGUF_MAP(GGUF_NAME)};
+    static const int sizes[][2] = {FLXI_GGUF_MAP(GGUF_SIZE)};
+#undef GGUF_NAME
+#undef GGUF_SIZE
+    int64_t scheme = flxi_sa_int(w->n, "scheme");
+    const flx_dim *d = w->n->out_types[0]->dims;
+    long long k = (long long)d[1], n = (long long)d[2], rows = (long long)d[0] * n;
+    if (flxi_sa_count(w->n->out_types[0]) == 0)
+        return;
+    const char *decode = flxi_sa_borrow(w->f, "gguf_block.c", names[scheme]);
+    flxi_sa_line(w, "double numbers[%d];", sizes[scheme][0]);
+    flxi_sa_open(w, "for (int64_t row = 0; row < %lld; row++)", rows);
+    flxi_sa_line(w, "float *const to = y0 + row / %lld * %lld + row %% %lld;", n, k * n, n);
+    flxi_sa_open(w, "for (int64_t p = 0; p < %lld; p += %d)", k, sizes[scheme][0]);
+    flxi_sa_line(w, "%s(x0 + (row * %lld + p / %d) * %d, numbers);", decode, k / sizes[scheme][0], sizes[scheme][0],
+                 sizes[scheme][1]);
+    flxi_sa_line(w, "for (int i = 0; i < %d; i++)", sizes[scheme][0]);
+    flxi_sa_line(w, "    to[(p + i) * %lld] = (float)numbers[i];", n);
+    flxi_sa_close(w);
+    flxi_sa_close(w);
 }
 
 /* ---- Checks ---- */

@@ -32,6 +32,11 @@ static order order_of(const flxi_device_node *n)
     return o;
 }
 
+const char *flxi_sa_sort_calls(const flxi_device_node *n)
+{
+    return flxi_sa_sort_applies(n) ? NULL : "no graph compares";
+}
+
 const char *flxi_sa_sort_applies(const flxi_device_node *n)
 {
     return n->op == OP_sort && flxi_attr_graph(&flxi_ops[n->op], n->attrs, "compare") ? "a graph compares" : NULL;
@@ -42,10 +47,27 @@ size_t flxi_sa_sort_scratch(const flxi_device_node *n)
     return 2 * sizeof(int64_t) * (size_t)n->in_types[0]->dims[order_of(n).axis] + 1;
 }
 
-/* int before = whether the element at q comes before the one at p. */
+/* The graph says whether the right one comes first. */
+static void write_question(flxi_sa_writer *w)
+{
+    const char *arguments = flxi_sa_print(w, "scratch + %zu", w->body_at);
+    for (uint32_t j = 0; j < w->n->nin; j++) {
+        const char *times = flxi_is_complex(w->n->in_types[j]->dtype) ? "2 * " : "";
+        arguments = flxi_sa_print(w, "%s, x%u + %sfrom[right], x%u + %sfrom[left]", arguments, j, times, j, times);
+    }
+    flxi_sa_line(w, "uint8_t answer;");
+    flxi_sa_call_body(w, 0, flxi_sa_print(w, "%s, &answer", arguments));
+    flxi_sa_line(w, "way = answer;");
+}
+
+/* way: how the elements at `left` and `right` compare. */
 static void write_comparison(flxi_sa_writer *w, const order *o)
 {
     flxi_sa_line(w, "int way = 0; /* above 0: the right one is smaller */");
+    if (flxi_sa_sort_applies(w->n)) {
+        write_question(w);
+        return;
+    }
     for (uint32_t j = 0; j < o->keys; j++) {
         int32_t dtype = w->n->in_types[j]->dtype;
         bool is_float = flxi_is_float(dtype);

@@ -2,9 +2,11 @@
 /* parts.c: the table of parts, and elements of every dtype as values in C. */
 #include "standalone/parts.h"
 
+#include "base/number.h"
 #include "emit/kernel_spelling.h"
 #include "ops/opcode.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,9 +14,11 @@ static const flxi_sa_part parts[] = {
 #undef PART
 #undef PLAIN_PART
 #undef FAILING_PART
-#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false},
-#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false},
-#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true},
+#undef CALLING_PART
+#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false},
+#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false, false},
+#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, false},
+#define CALLING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, true},
 #include "standalone/parts.def"
 };
 
@@ -109,6 +113,40 @@ const char *flxi_sa_store(flxi_sa_writer *w, int32_t dtype, const char *value)
     if (flxi_is_int(dtype) || dtype == FLX_BOOL)
         return flxi_sa_print(w, "(%s)%s", flxi_sa_type(dtype), value);
     return value;
+}
+
+const char *flxi_sa_rounded(flxi_sa_writer *w, int32_t dtype, const char *value)
+{
+    if (dtype == FLX_F64)
+        return value;
+    return flxi_sa_store(w, dtype, flxi_sa_print(w, "(float)(%s)", value));
+}
+
+const char *flxi_sa_real(flxi_sa_writer *w, double x)
+{
+    char text[FLXI_NUMBER_MAX];
+    if (isinf(x))
+        return x > 0 ? "INFINITY" : "-INFINITY";
+    flxi_write_double(text, x, 53);
+    return flxi_sa_print(w, strpbrk(text, ".e") ? "%s" : "%s.0", text);
+}
+
+void flxi_sa_call_body(flxi_sa_writer *w, uint32_t k, const char *arguments)
+{
+    const flxi_routine *body = w->step->bodies[k];
+    const char *name = "";
+    w->code = flxi_sa_body(w->routine, body, &name);
+    if (w->code != FLX_OK)
+        return;
+    if (!w->routine->body_fails[body->number]) {
+        flxi_sa_line(w, "%s(%s);", name, arguments);
+        return;
+    }
+    flxi_sa_open(w, "/* a graph that can fail */");
+    flxi_sa_line(w, "const int failure = %s(%s);", name, arguments);
+    flxi_sa_line(w, "if (failure != 0)");
+    flxi_sa_line(w, "    return failure;");
+    flxi_sa_close(w);
 }
 
 const char *flxi_sa_index(flxi_sa_writer *w, int32_t dtype, const char *element)

@@ -13,6 +13,7 @@ const char *flxi_sa_always(const flxi_device_node *n);
     size_t scratch(const flxi_device_node *n);      \
     void write(flxi_sa_writer *w);
 #define FAILING_PART PART
+#define CALLING_PART PART
 #define PLAIN_PART(op, name, applies, write)        \
     const char *applies(const flxi_device_node *n); \
     void write(flxi_sa_writer *w);
@@ -30,7 +31,15 @@ const char *flxi_sa_index(flxi_sa_writer *w, int32_t dtype, const char *element)
 /* A function of the kernel writer for the dtype, such as max_nan: its name. */
 const char *flxi_sa_function_of(flxi_sa_writer *w, const char *name, int32_t dtype);
 
+/* A value in double as an element, rounded once, or for f16 and bf16 first to f32. */
+const char *flxi_sa_rounded(flxi_sa_writer *w, int32_t dtype, const char *value);
+/* A literal in double. */
+const char *flxi_sa_real(flxi_sa_writer *w, double x);
+
 const char *flxi_sa_print(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);
+
+/* A call of the node's k-th graph with these arguments, of which the first is its memory; a failure is returned. */
+void flxi_sa_call_body(flxi_sa_writer *w, uint32_t k, const char *arguments);
 
 /* ---- Attributes ---- */
 

@@ -22,6 +22,7 @@ void flxi_sa_file_init(flxi_sa_file *f, flx_context *ctx)
 
 void flxi_sa_file_free(flxi_sa_file *f)
 {
+    flxi_sa_library_free(f);
     flxi_kfile_free(&f->kernels);
     flxi_strbuf_free(&f->data);
     flxi_strbuf_free(&f->code);

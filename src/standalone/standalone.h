@@ -10,13 +10,16 @@
    Files: build_c.c         the public function: which functions a file has, and its text as a whole
           write_interface.c the struct of a model, its header, init, and the functions of the user
           write_routine.c   routines: steps in order; write_control.c: loops, branches and calls
+          write_dispatch.c  kernels of the user
           write_kernel.c    kernels in plain C;  write_data.c: constants;  write_loader.c: parameters of a file
+          borrow.c          functions of src/numeric as text
           part_….c          parts by family, with the table parts.def */
 #ifndef FLXI_STANDALONE_H
 #define FLXI_STANDALONE_H
 
 #include "compile/program.h"
 #include "emit/kernel_text.h"
+#include "standalone/borrow.h"
 
 #include <fluxion/build.h>
 
@@ -39,7 +42,7 @@ typedef struct {
     const char *name;
 } flxi_sa_constant;
 
-typedef struct {
+struct flxi_sa_file {
     flx_context *ctx;
     const flxi_allocator *mem;
     flxi_arena arena;
@@ -51,13 +54,15 @@ typedef struct {
     flxi_strings names; /* of static functions and constants */
     FLXI_VEC(flxi_sa_static) statics;
     FLXI_VEC(flxi_sa_constant) constants;
-    unsigned vector_bytes; /* of the target; 0: no vectors */
+    unsigned vector_bytes;           /* of the target; 0: no vectors */
+    struct flxi_sa_library *library; /* borrow.c; NULL: nothing is borrowed yet */
     size_t constant_bytes;
     bool failed; /* memory is exhausted */
-} flxi_sa_file;
+};
 
 void flxi_sa_file_init(flxi_sa_file *f, flx_context *ctx);
 void flxi_sa_file_free(flxi_sa_file *f);
+void flxi_sa_library_free(flxi_sa_file *f);
 
 /* Text in the file's arena; "" and f->failed when memory is exhausted. */
 const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...) FLX_PRINTF(2, 3);
@@ -103,7 +108,11 @@ typedef struct {
     flxi_sa_file *f;
     const flxi_device_node *n;
     flxi_strbuf *out;
-    int depth; /* of indentation */
+    int depth;                       /* of indentation */
+    size_t body_at;                  /* in scratch: memory of the graphs that a part calls */
+    struct flxi_sa_routine *routine; /* that the part is for, … */
+    const flxi_step *step;           /* … and its step */
+    flx_code code;                   /* of graphs that could not be written */
 } flxi_sa_writer;
 
 /* One way to compute a node. Operands are x0, x1 … in the text, results y0, y1 …, and memory of its own `scratch`. */
@@ -114,10 +123,11 @@ typedef struct {
     size_t (*scratch)(const flxi_device_node *n);
     void (*write)(flxi_sa_writer *w); /* the statements of the function */
     bool can_fail;                    /* the function returns a code: 0, or a flxi_sa_code */
+    bool calls_bodies;                /* the graphs of the node are functions that it calls */
 } flxi_sa_part;
 
 /* What parts return when they fail; the header of a file has the same numbers. */
-typedef enum { SA_BAD_INDEX = 5, SA_SINGULAR = 6, SA_CHECK_FAILED = 7 } flxi_sa_code;
+typedef enum { SA_BAD_INDEX = 5, SA_SINGULAR = 6, SA_CHECK_FAILED = 7, SA_BAD_LOGITS = 8, SA_TRAPPED = 9 } flxi_sa_code;
 
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why);
 
@@ -131,11 +141,20 @@ void flxi_sa_close(flxi_sa_writer *w);
 /* The static function of a kernel for one dispatch. */
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
                         const char **name, bool *has_scratch, flx_error *err);
-/* The bytes of scratch that a kernel needs. */
-flx_code flxi_sa_kernel_scratch(const flx_kernel *k, const flxi_allocator *mem, size_t *bytes, flx_error *err);
+/* The bytes of scratch that a kernel needs; is_call: a user wrote it. */
+flx_code flxi_sa_kernel_scratch(const flx_kernel *k, bool is_call, const flxi_allocator *mem, size_t *bytes,
+                                flx_error *err);
+
+/* The static function of a kernel of the user. Subgroups are as wide as those of the interpreter. */
+enum { FLXI_SA_SUBGROUP = 32 };
+typedef struct {
+    const char *name;
+    bool has_scratch, has_status; /* its last arguments: the status, then scratch */
+} flxi_sa_user_function;
+flx_code flxi_sa_user_kernel(flxi_sa_file *f, const flxi_step *s, flxi_sa_user_function *out, flx_error *err);
 
 /* A routine being written. */
-typedef struct {
+typedef struct flxi_sa_routine {
     flxi_sa_writer w;
     const flxi_program *m;
     const flxi_routine *l;
@@ -150,6 +169,8 @@ typedef struct {
 
 /* Steps of a routine. The addresses of inputs and outputs are set in r->slots; those of others are made here. */
 flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to);
+/* A step that runs a kernel of the user (write_dispatch.c). */
+flx_code flxi_sa_dispatch(flxi_sa_routine *r, const flxi_step *s);
 /* A step that runs bodies. */
 flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
 /* How many steps a scan has. */

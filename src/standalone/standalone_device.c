@@ -13,6 +13,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     *way = (flxi_node_way){.code = p};
     if (p) {
         way->name = p->name;
+        way->calls_bodies = p->calls_bodies;
         way->scratch = p->scratch ? (p->scratch(n) + 63) / 64 * 64 : 0;
     } else if (why) {
         way->refused[0].name = "part";
@@ -33,7 +34,8 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     for (size_t i = 0; i < q->num_kernels; i++) {
         kernels[i] = (flxi_kernel_code){.code = q->kernels[i]};
         FLXI_TRY(check_kernel(q->kernels[i], err));
-        FLXI_TRY(flxi_sa_kernel_scratch(q->kernels[i], flxi_context_mem(q->ctx), &kernels[i].scratch, err));
+        bool is_call = q->is_call && q->is_call[i];
+        FLXI_TRY(flxi_sa_kernel_scratch(q->kernels[i], is_call, flxi_context_mem(q->ctx), &kernels[i].scratch, err));
     }
     return FLX_OK;
 }
@@ -55,6 +57,7 @@ const flxi_device flxi_device_standalone = {
     .about = "C text",
     .accept_node = accept_node,
     .check_kernel = check_kernel,
+    .check_call = check_kernel,
     .compile = compile,
     .free_code = free_code,
     .count_threads = count_threads,

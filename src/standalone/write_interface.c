@@ -303,7 +303,7 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
     flxi_add_char(x->out, '\n');
     add_signature(x, fn, a);
     flxi_add_text(x->out, "\n{\n");
-    if (r->can_fail)
+    if (flxi_sa_mentions(&body, "code"))
         flxi_add_text(x->out, "    int code;\n");
     bool uses_arena = flxi_sa_mentions(&body, "arena") || fn->num_updated;
     if (uses_arena)
@@ -373,6 +373,8 @@ static void declare_codes(interface *x)
         {"BAD_INDEX", SA_BAD_INDEX, "an index is out of range"},
         {"SINGULAR", SA_SINGULAR, "a matrix cannot be inverted or factored"},
         {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
+        {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
+        {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
     };
     flxi_addf(x->out, "#define %s_ARENA_BYTES %zu\n#define %s_MEMORY_BYTES %zu\n\n", x->upper, x->s->arena_bytes,
               x->upper, x->s->memory_bytes);

@@ -4,6 +4,7 @@
 #include "emit/kernel_emit.h"
 #include "emit/vector/vector_emit.h"
 #include "graph/op/origin.h"
+#include "ops/custom/custom_kernel.h"
 #include "standalone/standalone.h"
 
 #include <stdio.h>
@@ -108,9 +109,10 @@ static flx_code write_text(flxi_kfile *f, const flx_kernel *k, const flxi_kplain
     return code;
 }
 
-flx_code flxi_sa_kernel_scratch(const flx_kernel *k, const flxi_allocator *mem, size_t *bytes, flx_error *err)
+flx_code flxi_sa_kernel_scratch(const flx_kernel *k, bool is_call, const flxi_allocator *mem, size_t *bytes,
+                                flx_error *err)
 {
-    const flxi_kplain dispatch = {.name = "NAME_", .grid = {1, 1, 1}, .lanes = 1};
+    const flxi_kplain dispatch = {.name = "NAME_", .grid = {1, 1, 1}, .lanes = is_call ? FLXI_SA_SUBGROUP : 1};
     flxi_kfile file;
     flxi_kentry entry;
     flxi_kfile_init(&file, &flxi_target_c, mem);
@@ -121,7 +123,7 @@ flx_code flxi_sa_kernel_scratch(const flx_kernel *k, const flxi_allocator *mem, 
 }
 
 /* The text, with statements for parameters that it does not use. */
-static void mark_unused(const flxi_strbuf *text, uint32_t buffers, flxi_strbuf *out)
+static void mark_unused(const flxi_strbuf *text, const flx_kernel *k, flxi_strbuf *out)
 {
     const char *brace = text->at ? strstr(text->at, "\n{\n") : NULL;
     if (!brace) {
@@ -131,24 +133,20 @@ static void mark_unused(const flxi_strbuf *text, uint32_t buffers, flxi_strbuf *
     size_t head = (size_t)(brace + 3 - text->at);
     const flxi_strbuf inside = {.mem = text->mem, .at = text->at + head, .n = text->n - head};
     flxi_add_bytes(out, text->at, head);
-    for (uint32_t i = 1; i <= buffers; i++) {
+    for (uint32_t i = 1; i <= k->num_buffers; i++) {
         char name[16];
         snprintf(name, sizeof name, "b%u", i);
-        if (!flxi_sa_mentions(&inside, name))
+        if (flxi_kernel_call_is_bound(&k->buffers[i]) && !flxi_sa_mentions(&inside, name))
             flxi_addf(out, "    (void)%s;\n", name);
     }
     flxi_add_bytes(out, inside.at, inside.n);
 }
 
-flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
-                        const char **name, bool *has_scratch, flx_error *err)
+/* The function of the text that f->kernels has now; `names` of its buffers may be NULL. */
+static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const buffer_names *names, const char *wanted,
+                             const char *comment)
 {
-    const flxi_kplain dispatch = {.name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
-    const flxi_node *n = flxi_node_at(l->g, s->node);
-    flxi_kentry entry;
     flxi_strbuf plain_text, marked, named;
-    FLXI_TRY(write_text(&f->kernels, m->kernels.at[s->kernel].kernel, &dispatch, f->vector_bytes, &entry, err));
-    *has_scratch = entry.scratch > 0;
     flxi_strbuf_init(&plain_text, f->mem);
     flxi_strbuf_init(&named, f->mem);
     flxi_strbuf_init(&marked, f->mem);
@@ -156,14 +154,40 @@ flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routi
     flxi_sa_drop_unused(f, &plain_text);
     if (!f->vector_bytes)
         flxi_sa_tidy(f, &plain_text);
-    buffer_names names = {name_buffers(f, l, s), s->num_slots};
-    mark_unused(&plain_text, s->num_slots, &marked);
+    mark_unused(&plain_text, k, &marked);
     f->failed |= marked.failed || plain_text.failed;
-    if (names.buffers && marked.at)
-        flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, &names);
-    *name = flxi_sa_static_of(f, &marked, &named, flxi_ops[n->op].name, s->computes ? s->computes : "");
+    if (names->buffers && marked.at)
+        flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, names);
+    const char *name = flxi_sa_static_of(f, &marked, names->buffers ? &named : &marked, wanted, comment);
     flxi_strbuf_free(&plain_text);
     flxi_strbuf_free(&marked);
     flxi_strbuf_free(&named);
+    return name;
+}
+
+flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
+                        const char **name, bool *has_scratch, flx_error *err)
+{
+    const flxi_kplain dispatch = {.name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
+    const flx_kernel *k = m->kernels.at[s->kernel].kernel;
+    flxi_kentry entry;
+    FLXI_TRY(write_text(&f->kernels, k, &dispatch, f->vector_bytes, &entry, err));
+    *has_scratch = entry.scratch > 0;
+    const buffer_names names = {name_buffers(f, l, s), s->num_slots};
+    *name = keep_text(f, k, &names, flxi_ops[flxi_node_at(l->g, s->node)->op].name, s->computes ? s->computes : "");
+    return FLX_OK;
+}
+
+flx_code flxi_sa_user_kernel(flxi_sa_file *f, const flxi_step *s, flxi_sa_user_function *out, flx_error *err)
+{
+    const flxi_kplain dispatch = {
+        .name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = FLXI_SA_SUBGROUP};
+    const flx_kernel *k = s->call->kernel;
+    const buffer_names names = {0};
+    flxi_kentry entry;
+    FLXI_TRY(write_text(&f->kernels, k, &dispatch, 0, &entry, err));
+    out->has_scratch = entry.scratch > 0;
+    out->has_status = flxi_sa_mentions(&f->kernels.kernels, "status");
+    out->name = keep_text(f, k, &names, k->name && *k->name ? k->name : "kernel", s->computes ? s->computes : "");
     return FLX_OK;
 }

@@ -81,6 +81,12 @@ static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
     return FLX_OK;
 }
 
+/* Whether a part works in memory of its own, or of the graphs that it calls. */
+static bool has_scratch(const flxi_step *s)
+{
+    return s->scratch || s->num_bodies;
+}
+
 /* static void NAME_(const float *x0, float *y0, unsigned char *scratch) { … } */
 static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body, flxi_strbuf *out)
 {
@@ -90,7 +96,7 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body,
         flxi_addf(out, "%sconst %s *x%u", k ? ", " : "", flxi_sa_type(n->in_types[k]->dtype), k);
     for (uint32_t k = 0; k < n->nout; k++)
         flxi_addf(out, "%s%s *y%u", n->nin + k ? ", " : "", flxi_sa_type(n->out_types[k]->dtype), k);
-    flxi_add_text(out, s->scratch ? ", unsigned char *scratch)\n{\n" : ")\n{\n");
+    flxi_add_text(out, has_scratch(s) ? ", unsigned char *scratch)\n{\n" : ")\n{\n");
     for (uint32_t k = 0; k < n->nin + n->nout; k++) {
         const char *form = k < n->nin ? "x" : "y";
         flxi_strbuf text;
@@ -100,7 +106,7 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body,
             flxi_addf(out, "    (void)%s;\n", text.at);
         flxi_strbuf_free(&text);
     }
-    if (s->scratch && !flxi_sa_mentions(body, "scratch"))
+    if (has_scratch(s) && !flxi_sa_mentions(body, "scratch"))
         flxi_add_text(out, "    (void)scratch;\n");
 }
 
@@ -108,9 +114,10 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
 {
     const flxi_sa_part *part = s->way->code;
     flxi_strbuf body, text;
+    flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1, .routine = r, .step = s};
+    w.body_at = (s->way->scratch + 63) / 64 * 64;
     flxi_strbuf_init(&body, r->w.f->mem);
     flxi_strbuf_init(&text, r->w.f->mem);
-    flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1};
     part->write(&w);
     add_head(s, part->can_fail, &body, &text);
     if (body.at)
@@ -118,10 +125,10 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
     r->w.f->failed |= body.failed;
     const char *name = flxi_sa_static_of(r->w.f, &text, &text, flxi_ops[s->described->op].name, s->computes);
-    add_call(r, s, name, s->scratch > 0, part->can_fail);
+    add_call(r, s, name, has_scratch(s), part->can_fail);
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);
-    return FLX_OK;
+    return w.code;
 }
 
 static void write_copy(flxi_sa_routine *r, const flxi_step *s)
@@ -155,8 +162,8 @@ static flx_code write_step(flxi_sa_routine *r, const flxi_step *s)
     case STEP_WHILE:
     case STEP_BRANCH:
     case STEP_CALL: return flxi_sa_control(r, s);
-    case STEP_EVALUATE:
-    case STEP_DISPATCH: break;
+    case STEP_DISPATCH: return flxi_sa_dispatch(r, s);
+    case STEP_EVALUATE: break;
     }
     return refuse(r, s);
 }
@@ -171,7 +178,7 @@ flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to)
 /* ---- Bodies ---- */
 
 /* static void NAME_(unsigned char *arena, const float *x, float *y) */
-static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, bool uses_arena)
+static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, const flxi_strbuf *body)
 {
     const flx_graph *g = r->l->g;
     flxi_addf(out, "static %s NAME_(unsigned char *arena", r->can_fail ? "int" : "void");
@@ -180,9 +187,9 @@ static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, bool uses_
     for (size_t k = 0; k < g->outputs.n; k++)
         flxi_addf(out, ", %s *out%zu", flxi_sa_type(flxi_type_at(g, g->outputs.at[k].val)->dtype), k);
     flxi_add_text(out, ")\n{\n");
-    if (!uses_arena)
+    if (!flxi_sa_mentions(body, "arena"))
         flxi_add_text(out, "    (void)arena;\n");
-    if (r->can_fail)
+    if (flxi_sa_mentions(body, "code"))
         flxi_add_text(out, "    int code;\n");
 }
 
@@ -227,7 +234,7 @@ static flx_code write_body(flxi_sa_routine *r, const char **name)
     if (code == FLX_OK)
         code = flxi_sa_steps(r, 0, r->l->num_steps);
     if (code == FLX_OK) {
-        add_body_head(r, &text, flxi_sa_mentions(&body, "arena"));
+        add_body_head(r, &text, &body);
         add_unused(&body, &text, "in", r->l->g->leaves.n);
         add_unused(&body, &text, "out", r->l->g->outputs.n);
         if (body.at)

@@ -6,7 +6,7 @@
 #include "ops/implicit/implicit.h"
 
 #include "graph/op/eval.h"
-#include "numeric/krylov.h"
+#include "numeric/iteration.h"
 
 #include <float.h>
 #include <fluxion/run.h>
@@ -70,7 +70,7 @@ static void write_numbers(const function *f, const double *x, flx_tensor *t)
 }
 
 /* y = body(x), with x rounded to the body's dtype. */
-static flx_code call(void *user, double *x, double *y)
+static int call(void *user, double *x, double *y)
 {
     function *f = user;
     flx_tensor *out = NULL;
@@ -97,167 +97,94 @@ static int64_t bound_of(const function *f, int64_t own)
     return f->a->max_iterations == FLXI_ABSENT ? own : f->a->max_iterations;
 }
 
+/* Room for `vectors` vectors, and more. */
+static flx_code room_begin(const function *f, size_t vectors, size_t more, size_t *count, double **room)
+{
+    size_t bytes;
+    *room = NULL;
+    if (flxi_mul_size(vectors, (size_t)f->n, count) && flxi_add_size(*count, more, count) &&
+        flxi_mul_size(*count, sizeof **room, &bytes))
+        *room = flxi_alloc(f->e->mem, *count, sizeof **room);
+    return *room ? FLX_OK : flxi_oom(f->e->err, f->e->op->name);
+}
+
+static void room_end(const function *f, size_t count, double *room)
+{
+    if (room)
+        flxi_free(f->e->mem, room, count, sizeof *room);
+}
+
 /* ---- Linear systems ---- */
 
-static flx_code solve_linear(flxi_eval *e, flx_code (*method)(flxi_krylov *, const double *, double *))
+static flx_code solve_linear(flxi_eval *e, int (*method)(flxi_krylov *, const double *, double *),
+                             size_t (*room_of)(int64_t))
 {
     function f;
+    double *b = NULL;
+    size_t count = 0;
     flx_code code = function_begin(e, &f);
-    size_t room = 2 * (size_t)f.n;
-    double *b = code == FLX_OK ? flxi_alloc(e->mem, room, sizeof *b) : NULL;
-    if (code == FLX_OK && !b)
-        code = flxi_oom(e->err, e->op->name);
+    if (code == FLX_OK)
+        code = room_begin(&f, 2, room_of(f.n), &count, &b);
     if (code == FLX_OK) {
-        flxi_krylov k = {.apply = call, .user = &f, .n = f.n, .tol = tolerance_of(&f), .mem = e->mem, .err = e->err};
+        flxi_krylov k = {.apply = call, .user = &f, .n = f.n, .tol = tolerance_of(&f), .room = b + 2 * f.n};
         k.iterations = bound_of(&f, 10 * f.n + 100);
         read_numbers(&f, e->in[0], b);
-        code = method(&k, b, b + f.n);
+        code = (flx_code)method(&k, b, b + f.n);
         write_numbers(&f, b + f.n, e->out[0]);
         if (code == FLX_OK && !k.solved)
             e->report(e, FLX_RUN_LOOP_CUT);
     }
-    flxi_free(e->mem, b, room, sizeof *b);
+    room_end(&f, count, b);
     function_end(&f);
     return code;
 }
 
 flx_code flxi_eval_cg(flxi_eval *e)
 {
-    return solve_linear(e, flxi_krylov_cg);
+    return solve_linear(e, flxi_krylov_cg, flxi_cg_room);
 }
 
 flx_code flxi_eval_gmres(flxi_eval *e)
 {
-    return solve_linear(e, flxi_krylov_gmres);
+    return solve_linear(e, flxi_krylov_gmres, flxi_gmres_room);
 }
 
 /* ---- Steps towards a point ---- */
 
-/* Advances x by one step; *moved is the length of the step, which may be NaN. `room` has space for `vectors`
-   vectors. */
-typedef flx_code (*step_fn)(function *f, double *x, double *room, double *moved);
-
-/* Until a step is no longer than tol (1 + |x|). */
-static flx_code walk(function *f, step_fn step, double *x, double *room, int64_t most)
-{
-    double tol = tolerance_of(f);
-    for (int64_t i = 0; i < most; i++) {
-        double moved = NAN;
-        FLXI_TRY(step(f, x, room, &moved));
-        if (moved <= tol * (1.0 + flxi_norm2(f->n, x)))
-            return FLX_OK;
-        if (!isfinite(moved))
-            break;
-    }
-    f->e->report(f->e, FLX_RUN_LOOP_CUT);
-    return FLX_OK;
-}
-
-static flx_code solve_by_steps(flxi_eval *e, step_fn step, size_t vectors, int64_t most)
+static flx_code solve_by_steps(flxi_eval *e, int (*method)(flxi_iteration *, double *), size_t (*room_of)(int64_t),
+                               int64_t most)
 {
     function f;
+    double *x = NULL;
+    size_t count = 0;
     flx_code code = function_begin(e, &f);
-    size_t room = (1 + vectors) * (size_t)f.n;
-    double *x = code == FLX_OK ? flxi_alloc(e->mem, room, sizeof *x) : NULL;
-    if (code == FLX_OK && !x)
-        code = flxi_oom(e->err, e->op->name);
+    if (code == FLX_OK)
+        code = room_begin(&f, 1, room_of(f.n), &count, &x);
     if (code == FLX_OK) {
+        flxi_iteration i = {.call = call,
+                            .user = &f,
+                            .n = f.n,
+                            .tol = tolerance_of(&f),
+                            .unit = unit_of(&f),
+                            .most = bound_of(&f, most),
+                            .room = x + f.n};
         read_numbers(&f, e->in[0], x);
-        code = walk(&f, step, x, x + f.n, bound_of(&f, most));
+        code = (flx_code)method(&i, x);
         write_numbers(&f, x, e->out[0]);
+        if (code == FLX_OK && !i.solved)
+            e->report(e, FLX_RUN_LOOP_CUT);
     }
-    flxi_free(e->mem, x, room, sizeof *x);
+    room_end(&f, count, x);
     function_end(&f);
     return code;
 }
 
-static flx_code step_fixed_point(function *f, double *x, double *room, double *moved)
-{
-    FLXI_TRY(call(f, x, room));
-    for (int64_t i = 0; i < f->n; i++) {
-        double next = room[i];
-        room[i] -= x[i];
-        x[i] = next;
-    }
-    *moved = flxi_norm2(f->n, room);
-    return FLX_OK;
-}
-
 flx_code flxi_eval_fixed_point(flxi_eval *e)
 {
-    return solve_by_steps(e, step_fixed_point, 1, 10000);
-}
-
-/* ---- Roots: Newton's method, with the Jacobian from finite differences ---- */
-
-typedef struct {
-    function *f;
-    const double *x, *fx;
-    double *moved_x;
-    double size; /* 1 + |x| */
-} linearised;
-
-/* y = (f(x + h v) - f(x)) / h. The error, about the square root of the unit roundoff, only slows Newton's method
-   down. */
-static flx_code apply_jacobian(void *user, double *v, double *y)
-{
-    linearised *l = user;
-    int64_t n = l->f->n;
-    double length = flxi_norm2(n, v);
-    double h = sqrt(unit_of(l->f)) * l->size / (length > 0.0 ? length : 1.0);
-    for (int64_t i = 0; i < n; i++)
-        l->moved_x[i] = l->x[i] + h * v[i];
-    FLXI_TRY(call(l->f, l->moved_x, y));
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (y[i] - l->fx[i]) / h;
-    return FLX_OK;
-}
-
-enum { MAX_HALVINGS = 12, ROOT_VECTORS = 5 };
-
-/* x - step, where the step is halved as long as |f| would grow. */
-static flx_code take_step(function *f, double *x, double *step, double *trial, double *ft, double size)
-{
-    for (int k = 0;; k++) {
-        for (int64_t i = 0; i < f->n; i++)
-            trial[i] = x[i] - step[i];
-        FLXI_TRY(call(f, trial, ft));
-        if (flxi_norm2(f->n, ft) <= size || k == MAX_HALVINGS)
-            break;
-        for (int64_t i = 0; i < f->n; i++)
-            step[i] *= 0.5;
-    }
-    for (int64_t i = 0; i < f->n; i++)
-        x[i] = trial[i];
-    return FLX_OK;
-}
-
-static flx_code step_root(function *f, double *x, double *room, double *moved)
-{
-    int64_t n = f->n;
-    double *fx = room;
-    double *step = room + n;
-    double *trial = room + 2 * n;
-    double *ft = room + 3 * n;
-    FLXI_TRY(call(f, x, fx));
-    double size = flxi_norm2(n, fx);
-    for (int64_t i = 0; i < n && isnan(size); i++)
-        x[i] = NAN;
-    linearised l = {.f = f, .x = x, .fx = fx, .moved_x = trial, .size = 1.0 + flxi_norm2(n, x)};
-    flxi_krylov k = {.apply = apply_jacobian,
-                     .user = &l,
-                     .n = n,
-                     .tol = 4.0 * sqrt(unit_of(f)),
-                     .iterations = 10 * n + 100,
-                     .mem = f->e->mem,
-                     .err = f->e->err};
-    if (size > 0.0)
-        FLXI_TRY(flxi_krylov_gmres(&k, fx, step));
-    *moved = size > 0.0 ? flxi_norm2(n, step) : size;
-    return size > 0.0 ? take_step(f, x, step, trial, ft, size) : FLX_OK;
+    return solve_by_steps(e, flxi_fixed_point, flxi_fixed_point_room, 10000);
 }
 
 flx_code flxi_eval_root(flxi_eval *e)
 {
-    return solve_by_steps(e, step_root, ROOT_VECTORS - 1, 100);
+    return solve_by_steps(e, flxi_newton, flxi_newton_room, 100);
 }

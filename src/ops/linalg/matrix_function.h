@@ -3,12 +3,9 @@
 #ifndef FLXI_MATRIX_FUNCTION_H
 #define FLXI_MATRIX_FUNCTION_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "numeric/matrix_exponential.h"
 
-/* The first n * n of flxi_expm_room(n) numbers are a matrix and become its exponential: infinite, with their sign,
-   where they leave the range of double. Room for n pivots. */
+/* flxi_matrix_exponential() with the solver of dense.h. */
 void flxi_expm(int64_t n, double _Complex *m, int64_t *pivots);
-size_t flxi_expm_room(int64_t n);
 
 #endif

@@ -4,6 +4,7 @@
    numbers"). */
 #include "base/host/stop.h"
 #include "numeric/merge_sort.h"
+#include "numeric/token_draw.h"
 #include "ops/elementwise/special.h"
 #include "ops/elementwise/special_express.h"
 #include "ops/express/express_combine.h"
@@ -119,37 +120,10 @@ static flx_code eval_bernoulli(flxi_eval *e)
     return FLX_OK;
 }
 
-/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. With d = a − ⅓ and c = 1/√(9d), the
-   cube of 1 + c·(normal), times d, is accepted with a probability that is never below 0.95 for a ≥ 1. A shape
-   below 1 draws with a + 1 and multiplies by U^(1/a). Attempt t of element i has the counters (i, 2^63 + 2t),
-   whose block is the normal draw, and (i, 2^63 + 2t + 1) for the two uniform ones. */
 static double draw_gamma(const flxi_rng *key, int32_t dtype, uint64_t i, double a)
 {
     (void)dtype; /* all dtypes round the same number */
-    if (!(a > 0))
-        return NAN;
-    if (isinf(a))
-        return a;
-    double d = (a < 1 ? a + 1 : a) - 1.0 / 3;
-    double c = 1 / sqrt(9 * d);
-    double boost = 1;
-    flxi_rng g = *key;
-    g.low = i;
-    enum { MOST_ATTEMPTS = 1 << 16 }; /* reached with a probability below 0.05^65536; the loop always ends */
-    for (uint64_t t = 0; t < MOST_ATTEMPTS; t++) {
-        g.high = (UINT64_C(1) << 63) + 2 * t;
-        double z = flxi_rng_normal(&g, FLXI_RNG_53, 0);
-        g.high++;
-        double u = flxi_rng_open(&g, FLXI_RNG_53, 0);
-        if (t == 0 && a < 1)
-            boost = pow(flxi_rng_open(&g, FLXI_RNG_53, 1), 1 / a);
-        double root = 1 + c * z;
-        double v = root * root * root;
-        /* The first condition implies the second, and decides nearly always without a logarithm. */
-        if (root > 0 && (u < 1 - 0.0331 * (z * z) * (z * z) || log(u) < z * z / 2 + d - d * v + d * log(v)))
-            return d * v * boost;
-    }
-    return d * boost;
+    return flxi_rng_gamma(key, i, a);
 }
 
 static flx_code eval_gamma(flxi_eval *e)
@@ -346,15 +320,6 @@ static flx_code load_row(flxi_eval *e, const flx_tensor *x, int64_t r, int64_t n
     return FLX_OK;
 }
 
-static int64_t argmax_of(const double *row, int64_t n)
-{
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (row[i] > row[best])
-            best = i;
-    return best;
-}
-
 /* ---- categorical ---- */
 
 static flx_code infer_categorical(flxi_infer *f)
@@ -374,7 +339,7 @@ static flx_code eval_categorical(flxi_eval *e)
         code = load_row(e, x, r, n, row);
         for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++)
             row[i] -= log(-log(flxi_rng_open(&g, flxi_draw_bits(x->type.dtype), (uint64_t)(r * n + i))));
-        flxi_store_int(FLX_I32, y->data, r, argmax_of(row, n));
+        flxi_store_int(FLX_I32, y->data, r, flxi_argmax(row, n));
     }
     if (row)
         flxi_free(e->mem, row, (size_t)n, sizeof *row);
@@ -412,86 +377,19 @@ static flx_code infer_sample(flxi_infer *f)
     return FLX_OK;
 }
 
-typedef struct {
-    double *logit;  /* -inf for excluded tokens */
-    int64_t *order; /* value descending, index ascending; followed by the same amount of scratch */
-    int64_t n;
-    double most; /* the largest logit */
-    double temperature;
-} token_row;
-
-static bool logit_before(void *user, int64_t a, int64_t b)
-{
-    const double *logit = user;
-    return logit[a] > logit[b];
-}
-
-/* Softmax of a token, not divided by the sum. The largest logit, infinite or not, has the weight 1. */
-static double weight_of(const token_row *row, int64_t i)
-{
-    if (row->logit[i] == row->most)
-        return 1;
-    return isinf(row->most) || isinf(row->logit[i]) ? 0 : exp((row->logit[i] - row->most) / row->temperature);
-}
-
-/* Keeps the first top_k tokens and, of these, the shortest prefix that has top_p of their probability. */
-static void cut_row(const sample_attrs *a, token_row *row)
-{
-    int64_t kept = a->top_k > 0 && a->top_k < row->n ? a->top_k : row->n;
-    if (kept == row->n && a->top_p >= 1)
-        return;
-    for (int64_t i = 0; i < row->n; i++)
-        row->order[i] = i;
-    const int64_t *order = flxi_sort_positions(row->order, row->order + row->n, row->n, logit_before, row->logit);
-    if (a->top_p < 1) {
-        double total = 0;
-        for (int64_t i = 0; i < kept; i++)
-            total += weight_of(row, order[i]);
-        double held = weight_of(row, order[0]);
-        int64_t prefix = 1;
-        while (prefix < kept && held < a->top_p * total)
-            held += weight_of(row, order[prefix++]);
-        kept = prefix;
-    }
-    for (int64_t i = kept; i < row->n; i++)
-        row->logit[order[i]] = -INFINITY;
-}
-
-/* The first token whose cumulative probability exceeds u, or else the last possible one. */
-static int64_t draw_token(const token_row *row, double u)
-{
-    double total = 0;
-    for (int64_t i = 0; i < row->n; i++)
-        total += weight_of(row, i);
-    double held = 0;
-    int64_t last = 0;
-    for (int64_t i = 0; i < row->n; i++) {
-        double w = weight_of(row, i);
-        held += w;
-        if (u * total < held)
-            return i;
-        if (w > 0)
-            last = i;
-    }
-    return last;
-}
-
-static flx_code sample_row(flxi_eval *e, token_row *row, int64_t r, int64_t *token)
+static flx_code sample_row(flxi_eval *e, flxi_token_row *row, int64_t r, int64_t *token)
 {
     const sample_attrs *a = e->attrs;
     const flx_tensor *x = e->in[0];
     FLXI_TRY(load_row(e, x, r, row->n, row->logit));
-    int64_t best = argmax_of(row->logit, row->n);
-    row->most = row->logit[best];
-    *token = best;
+    *token = flxi_argmax(row->logit, row->n);
     if (a->temperature <= 0)
         return FLX_OK;
-    if (row->most == -INFINITY)
+    if (row->logit[*token] == -INFINITY)
         return flxi_eval_fail(e, FLX_E_NUMERIC, NULL,
                               "all logits of row %lld are -inf: no token has a nonzero probability", (long long)r);
-    cut_row(a, row);
     flxi_rng g = flxi_rng_seeded((uint64_t)a->seed, (uint64_t)r);
-    *token = draw_token(row, flxi_rng_uniform(&g, flxi_draw_bits(x->type.dtype), 0));
+    *token = flxi_draw_token(row, flxi_rng_uniform(&g, flxi_draw_bits(x->type.dtype), 0));
     return FLX_OK;
 }
 
@@ -500,7 +398,8 @@ static flx_code eval_sample(flxi_eval *e)
     const sample_attrs *a = e->attrs;
     const flx_type *x = &e->in[0]->type;
     flx_tensor *y = e->out[0];
-    token_row row = {.n = x->dims[x->rank - 1], .temperature = a->temperature};
+    flxi_token_row row = {
+        .n = x->dims[x->rank - 1], .top_k = a->top_k, .top_p = a->top_p, .temperature = a->temperature};
     row.logit = flxi_alloc(e->mem, (size_t)row.n, sizeof *row.logit);
     row.order = flxi_alloc(e->mem, (size_t)row.n, 2 * sizeof *row.order);
     flx_code code = row.logit && row.order ? FLX_OK : flxi_oom(e->err, "a row of logits");

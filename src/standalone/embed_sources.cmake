@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# embed_sources.cmake: sources of the library as texts, from which C files take functions (borrow.c).
+#   cmake -DOUT=FILE.c -DFOLDER=src -DFILES=a.c,b.c -P embed_sources.cmake
+string(REPLACE "," ";" FILES "${FILES}")
+set(table "")
+file(WRITE ${OUT}.new "/* Made from files of src by src/standalone/embed_sources.cmake. */\n#include \"standalone/borrow.h\"\n")
+set(number 0)
+foreach(file ${FILES})
+    file(READ ${FOLDER}/${file} hex HEX)
+    string(LENGTH "${hex}" length)
+    math(EXPR size "${length} / 2")
+    get_filename_component(name ${file} NAME)
+    string(REGEX REPLACE "(................................................................)" "\\1\n" hex "${hex}")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+    file(APPEND ${OUT}.new "static const unsigned char text${number}[] = {\n${hex}\n};\n")
+    string(APPEND table "    {\"${name}\", text${number}, ${size}},\n")
+    math(EXPR number "${number} + 1")
+endforeach()
+file(APPEND ${OUT}.new "const flxi_sa_source flxi_sa_sources[] = {\n${table}};\n")
+file(APPEND ${OUT}.new "const size_t flxi_sa_num_sources = ${number};\n")
+file(RENAME ${OUT}.new ${OUT})

@@ -44,7 +44,8 @@ typedef struct flx_build_sizes {
     int64_t constant_bytes; /* of constants, embedded parameters included */
     int64_t arena_bytes;    /* of the memory that runs work in */
     int64_t memory_bytes;   /* what NAME_init() is given: the arena, and what training changes; at least 16 */
-    int64_t flops;          /* of one call of each function: run, gradient, step together; one round of a while */
+    int64_t flops;          /* of one call of each function: run, gradient, step together; one round of a while; with
+                               those of integer products */
     int64_t text_bytes;     /* of the C file */
 } flx_build_sizes;
 

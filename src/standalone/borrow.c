@@ -148,7 +148,7 @@ static void declare_words(borrower *b, const char *p, const char *end)
     }
 }
 
-/* What an item is called: its text without the comment before it. False: it is no definition. */
+/* What an item is called: its text without the comment before it. False: it does not define anything. */
 static bool declare_item(borrower *b, const char *p, const char *end)
 {
     const char *brace = memchr(p, '{', (size_t)(end - p)), *parenthesis = memchr(p, '(', (size_t)(end - p));

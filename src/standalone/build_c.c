@@ -298,6 +298,17 @@ static int64_t bodies_flops(counter *c, const flxi_routine *l, const flxi_step *
     }
 }
 
+/* Products of integers count too, although they are not floating-point operations. */
+static int64_t step_flops(const flxi_routine *l, const flxi_step *s)
+{
+    flxi_work work = {0};
+    const flxi_node *n = flxi_node_at(l->g, s->node);
+    const flxi_rules *r = flxi_ops[n->op].rules;
+    if (s->flops == 0 && s->kind == STEP_ROUTE && r->work)
+        r->work(l->g, n, &work);
+    return s->flops ? s->flops : work.flops;
+}
+
 static int64_t routine_flops(counter *c, const flxi_routine *l)
 {
     int64_t *known = l->number < c->num_routines ? &c->known[l->number] : NULL;
@@ -305,7 +316,7 @@ static int64_t routine_flops(counter *c, const flxi_routine *l)
         return *known - 1;
     int64_t sum = 0;
     for (uint32_t i = 0; i < l->num_steps; i++) {
-        sum = flxi_plus(sum, l->steps[i].flops);
+        sum = flxi_plus(sum, step_flops(l, &l->steps[i]));
         sum = flxi_plus(sum, bodies_flops(c, l, &l->steps[i]));
     }
     if (known)
@@ -398,9 +409,12 @@ static void free_model(flxi_sa_model *s)
 /* Those of the interface, which a parameter may be called like. */
 static void keep_names(flxi_sa_file *f)
 {
-    static const char *const of_functions[] = {"init", "run", "grad", "step", "load"};
-    for (size_t i = 0; i < sizeof of_functions / sizeof *of_functions; i++)
-        flxi_sa_name(f, of_functions[i]);
+    static const char *const names[] = {"init",        "run",         "grad",         "step",        "load",
+                                        "arena_bytes", "ARENA_BYTES", "MEMORY_BYTES", "STANDALONE_H"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        flxi_sa_name(f, names[i]);
+    for (size_t i = 0; flxi_sa_code_name(i); i++)
+        flxi_sa_name(f, flxi_sa_code_name(i));
 }
 
 /* A function `main` is the program's own, not that of a model. */

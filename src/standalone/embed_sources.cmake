@@ -3,7 +3,7 @@
 #   cmake -DOUT=FILE.c -DFOLDER=src -DFILES=a.c,b.c -P embed_sources.cmake
 string(REPLACE "," ";" FILES "${FILES}")
 set(table "")
-file(WRITE ${OUT}.new "/* Made from files of src by src/standalone/embed_sources.cmake. */\n#include \"standalone/borrow.h\"\n")
+file(WRITE ${OUT}.new "/* Made by src/standalone/embed_sources.cmake. */\n#include \"standalone/borrow.h\"\n")
 set(number 0)
 foreach(file ${FILES})
     file(READ ${FOLDER}/${file} hex HEX)

@@ -3,7 +3,6 @@
    iteration.c). The graph of the node is a function, which a second one calls with numbers in double. A method that
    stops at its bound leaves its last iterate. */
 #include "numeric/iteration.h"
-#include "ops/implicit/implicit.h"
 #include "ops/opcode.h"
 #include "standalone/parts.h"
 
@@ -11,8 +10,8 @@
 #include <math.h>
 
 typedef struct {
-    const implicit_attrs *a;
-    int64_t n; /* numbers: complex elements have two */
+    int64_t n;    /* numbers: complex elements have two */
+    int64_t most; /* iterations; FLXI_ABSENT: the method's own bound */
     const char *type;
     double unit, tol;
 } equation;
@@ -20,10 +19,11 @@ typedef struct {
 static equation equation_of(const flxi_device_node *n)
 {
     const flx_type *t = n->in_types[0];
-    equation e = {.a = n->attrs, .n = flxi_sa_count(t) * (flxi_is_complex(t->dtype) ? 2 : 1)};
+    equation e = {.n = flxi_sa_count(t) * (flxi_is_complex(t->dtype) ? 2 : 1)};
+    e.most = flxi_sa_int(n, "max_iterations");
     e.type = flxi_sa_type(t->dtype);
     e.unit = flxi_part_dtype(t->dtype) == FLX_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    e.tol = fmax(e.a->tol, 8.0 * e.unit);
+    e.tol = fmax(flxi_attr_real(&flxi_ops[n->op], n->attrs, "tol"), 8.0 * e.unit);
     return e;
 }
 
@@ -91,7 +91,7 @@ static void write_operands(flxi_sa_writer *w, const equation *e)
 
 static int64_t bound_of(const equation *e, int64_t own)
 {
-    return e->a->max_iterations == FLXI_ABSENT ? own : e->a->max_iterations;
+    return e->most == FLXI_ABSENT ? own : e->most;
 }
 
 static void write_result(flxi_sa_writer *w, const equation *e, int64_t from, const char *method)

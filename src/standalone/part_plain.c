@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_plain.c: nodes that copy their operands, packed blocks of numbers, checks, and functions of complex numbers that <complex.h> has. */
+/* part_plain.c: nodes that copy their operands, packed blocks of numbers, checks, and functions of complex numbers that
+   <complex.h> has. */
 #include "graph/op/eval.h"
 #include "numeric/gguf_block.h"
 #include "ops/opcode.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_running.c: running sums, products, maxima and minima along an axis. f32 and the parts of complex numbers run in
-   double, f16 and bf16 in float, as the reference evaluator does; each element is rounded once. */
+/* part_running.c: running sums, products, maxima and minima along an axis. They run in double, sums of f16 and bf16 in
+   float, as the reference evaluator does; each element is rounded once. */
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "standalone/parts.h"
@@ -10,9 +10,11 @@ typedef struct {
     const char *next;         /* from acc and x */
 } running;
 
-static const char *wide_type(int32_t dtype)
+/* Sums of f16 and bf16 are in float; all else that is not an integer is in double. */
+static const char *wide_type(int32_t dtype, bool is_sum)
 {
-    return dtype == FLX_F32 || dtype == FLX_C64 ? "double" : flxi_sa_arithmetic(dtype);
+    bool is_half = dtype == FLX_F16 || dtype == FLX_BF16;
+    return flxi_is_int(dtype) || (is_half && is_sum) ? flxi_sa_arithmetic(dtype) : "double";
 }
 
 /* The least or largest number of the dtype. */
@@ -48,11 +50,19 @@ static running running_of(flxi_sa_writer *w, int32_t dtype)
         return extremum(w, dtype, w->n->op == OP_cummax);
     if (dtype == FLX_BOOL)
         return (running){"uint8_t", is_sum ? "0" : "1", is_sum ? "(uint8_t)(acc | x)" : "(uint8_t)(acc & x)"};
-    return (running){wide_type(dtype), is_sum ? "0" : "1", is_sum ? "acc + x" : "acc * x"};
+    return (running){wide_type(dtype, is_sum), is_sum ? "0" : "1", is_sum ? "acc + x" : "acc * x"};
 }
 
+/* f16 and bf16 are rounded once, from double. */
 static const char *rounded(flxi_sa_writer *w, int32_t dtype, const char *value)
 {
+    if (w->n->op == OP_cumsum || w->n->op == OP_cummax || w->n->op == OP_cummin)
+        return dtype == FLX_F32 || dtype == FLX_C64 ? flxi_sa_print(w, "(float)%s", value)
+                                                    : flxi_sa_store(w, dtype, value);
+    if (dtype == FLX_F16)
+        return flxi_sa_print(w, "%s(%s)", flxi_sa_borrow(w->f, "half.c", "flxi_to_f16"), value);
+    if (dtype == FLX_BF16)
+        return flxi_sa_print(w, "%s(%s)", flxi_sa_borrow(w->f, "half.c", "flxi_to_bf16"), value);
     return dtype == FLX_F32 || dtype == FLX_C64 ? flxi_sa_print(w, "(float)%s", value) : flxi_sa_store(w, dtype, value);
 }
 
@@ -119,29 +129,31 @@ void flxi_sa_running(flxi_sa_writer *w)
     close_rows(w);
 }
 
-/* log(sum of exp), with the largest exponent so far taken out. */
+static const char log_add_exp[] = "static double NAME_(double a, double b)\n"
+                                  "{\n"
+                                  "    const double high = a > b ? a : b, low = a > b ? b : a;\n"
+                                  "    if (a != a || b != b)\n"
+                                  "        return a + b;\n"
+                                  "    return isinf(high) ? high : high + log1p(exp(low - high));\n"
+                                  "}\n";
+
+/* log(exp(acc) + exp(x)). The larger one is factored out; where it is infinite it is the result. */
 void flxi_sa_running_log(flxi_sa_writer *w)
 {
     const flx_type *x = w->n->in_types[0];
     bool exclusive = flxi_sa_int(w->n, "exclusive");
+    flxi_strbuf text;
     if (flxi_sa_count(x) == 0)
         return;
+    flxi_strbuf_init(&text, w->f->mem);
+    flxi_add_text(&text, log_add_exp);
+    const char *add = flxi_sa_static_of(w->f, &text, &text, "log_add_exp", "log(exp(a) + exp(b))");
+    flxi_strbuf_free(&text);
     open_rows(w, flxi_split_at(x, flxi_sa_int(w->n, "axis")));
-    flxi_sa_line(w, "double most = -INFINITY, sum = 0;");
+    flxi_sa_line(w, "double acc = -INFINITY;");
     open_positions(w, flxi_split_at(x, flxi_sa_int(w->n, "axis")));
-    flxi_sa_line(w, "const double x = %s;", flxi_sa_load(w, x->dtype, "x0[at]"));
-    if (exclusive)
-        flxi_sa_line(w, "y0[at] = %s;",
-                     rounded(w, x->dtype, "(most == -INFINITY || sum != sum ? most + log(sum) : most + log(sum))"));
-    flxi_sa_line(w, "if (x == most && x - x == 0) {");
-    flxi_sa_line(w, "    sum += 1;");
-    flxi_sa_line(w, "} else if (x > most || x != x) {");
-    flxi_sa_line(w, "    sum = x - x == 0 ? sum * exp(most - x) + 1 : x != x ? x : 1;");
-    flxi_sa_line(w, "    most = x != x ? most : x;");
-    flxi_sa_line(w, "} else if (x > -INFINITY && most < INFINITY) {");
-    flxi_sa_line(w, "    sum += exp(x - most);");
-    flxi_sa_line(w, "}");
-    if (!exclusive)
-        flxi_sa_line(w, "y0[at] = %s;", rounded(w, x->dtype, "(most + log(sum))"));
+    flxi_sa_line(w, "const double next = %s(acc, %s);", add, flxi_sa_load(w, x->dtype, "x0[at]"));
+    flxi_sa_line(w, "y0[at] = %s;", rounded(w, x->dtype, exclusive ? "acc" : "next"));
+    flxi_sa_line(w, "acc = next;");
     close_rows(w);
 }

@@ -332,6 +332,15 @@ static bool is_reserved(const char *name)
     return false;
 }
 
+/* Whether a name begins with the prefix in capitals and _. */
+static bool begins_in_capitals(const char *name, const char *prefix)
+{
+    for (; *prefix; prefix++, name++)
+        if (*name != (*prefix >= 'a' && *prefix <= 'z' ? *prefix - 'a' + 'A' : *prefix))
+            return false;
+    return *name == '_';
+}
+
 const char *flxi_sa_identifier(flxi_sa_file *f, const char *name)
 {
     char text[72];
@@ -342,6 +351,8 @@ const char *flxi_sa_identifier(flxi_sa_file *f, const char *name)
         text[n++] = 'v'; /* C keeps these for compilers and libraries */
     if (is_digit(*name))
         text[n++] = '_';
+    if (f->prefix && begins_in_capitals(name, f->prefix))
+        text[n++] = 'v'; /* macros of the file begin so */
     for (; *name && n < 60; name++)
         text[n++] = is_letter(*name) || is_digit(*name) ? *name : '_';
     text[n] = 0;

@@ -129,6 +129,9 @@ typedef struct {
 /* What parts return when they fail; the header of a file has the same numbers. */
 typedef enum { SA_BAD_INDEX = 5, SA_SINGULAR = 6, SA_CHECK_FAILED = 7, SA_BAD_LOGITS = 8, SA_TRAPPED = 9 } flxi_sa_code;
 
+/* The name of the i-th code after the prefix in capitals; NULL: there are no more. */
+const char *flxi_sa_code_name(size_t i);
+
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why);
 
 /* Lines of the function. `open` ends its line with a brace, and what follows is deeper until `close`. */

@@ -359,23 +359,29 @@ static flx_code add_function(interface *x, flxi_sa_function *fn, flxi_strbuf *de
 
 /* ---- The whole ---- */
 
+static const struct {
+    const char *name;
+    int value;
+    const char *about;
+} codes[] = {
+    {"BAD_MEMORY", 1, "the memory of init is NULL or not aligned"},
+    {"NO_PARAMETER", 2, "the pointer of a parameter was not set"},
+    {"NOT_FINITE", 3, "a step was not taken: the loss or a gradient is not finite"},
+    {"BAD_FILE", 4, "the file of parameters is not what the model needs"},
+    {"BAD_INDEX", SA_BAD_INDEX, "an index is out of range"},
+    {"SINGULAR", SA_SINGULAR, "a matrix cannot be inverted or factored"},
+    {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
+    {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
+    {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
+};
+
+const char *flxi_sa_code_name(size_t i)
+{
+    return i < sizeof codes / sizeof *codes ? codes[i].name : NULL;
+}
+
 static void declare_codes(interface *x)
 {
-    static const struct {
-        const char *name;
-        int value;
-        const char *about;
-    } codes[] = {
-        {"BAD_MEMORY", 1, "the memory of init is NULL or not aligned"},
-        {"NO_PARAMETER", 2, "the pointer of a parameter was not set"},
-        {"NOT_FINITE", 3, "a step was not taken: the loss or a gradient is not finite"},
-        {"BAD_FILE", 4, "the file of parameters is not what the model needs"},
-        {"BAD_INDEX", SA_BAD_INDEX, "an index is out of range"},
-        {"SINGULAR", SA_SINGULAR, "a matrix cannot be inverted or factored"},
-        {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
-        {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
-        {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
-    };
     flxi_addf(x->out, "#define %s_ARENA_BYTES %zu\n#define %s_MEMORY_BYTES %zu\n\n", x->upper, x->s->arena_bytes,
               x->upper, x->s->memory_bytes);
     flxi_add_text(x->out, "/* What functions return: 0, or one of these. */\nenum {\n");

@@ -4,45 +4,103 @@
 #include "standalone/standalone.h"
 
 /* $ is a placeholder for the prefix. */
-static const char reader[] =
-    "\n/* After the string that begins at p. */\n"
-    "static const char *$_skip_string(const char *p, const char *end)\n"
+static const char values[] = "\n/* After the string that begins at p. */\n"
+                             "static const char *$_skip_string(const char *p, const char *end)\n"
+                             "{\n"
+                             "    for (p++; p < end && *p != '\"'; p++)\n"
+                             "        p += *p == '\\\\' && p + 1 < end;\n"
+                             "    return p < end ? p + 1 : end;\n"
+                             "}\n"
+                             "\n/* After the value that begins at p. */\n"
+                             "static const char *$_skip_value(const char *p, const char *end)\n"
+                             "{\n"
+                             "    int depth = 0;\n"
+                             "    while (p < end && !(depth == 0 && (*p == ',' || *p == '}' || *p == ']'))) {\n"
+                             "        if (*p == '\"') {\n"
+                             "            p = $_skip_string(p, end);\n"
+                             "            continue;\n"
+                             "        }\n"
+                             "        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');\n"
+                             "        p++;\n"
+                             "    }\n"
+                             "    return p;\n"
+                             "}\n"
+                             "\nstatic const char *$_skip_space(const char *p, const char *end)\n"
+                             "{\n"
+                             "    while (p < end && (*p == ' ' || *p == '\\n' || *p == '\\r' || *p == '\\t'))\n"
+                             "        p++;\n"
+                             "    return p;\n"
+                             "}\n";
+
+/* Names in the file may have escapes. */
+static const char names[] =
+    "\n/* One character of a string with escapes, as UTF-8 in `to`: its length; 0: it is not one. */\n"
+    "static int $_character(const char **p, const char *end, char *to)\n"
     "{\n"
-    "    for (p++; p < end && *p != '\"'; p++)\n"
-    "        p += *p == '\\\\' && p + 1 < end;\n"
-    "    return p < end ? p + 1 : end;\n"
-    "}\n"
-    "\n/* After the value that begins at p. */\n"
-    "static const char *$_skip_value(const char *p, const char *end)\n"
-    "{\n"
-    "    int depth = 0;\n"
-    "    while (p < end && !(depth == 0 && (*p == ',' || *p == '}' || *p == ']'))) {\n"
-    "        if (*p == '\"') {\n"
-    "            p = $_skip_string(p, end);\n"
-    "            continue;\n"
-    "        }\n"
-    "        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');\n"
-    "        p++;\n"
+    "    static const char escapes[] = \"\\\"\\\"\\\\\\\\//b\\bf\\fn\\nr\\rt\\t\";\n"
+    "    uint32_t code = 0;\n"
+    "    if (**p != '\\\\') {\n"
+    "        *to = *(*p)++;\n"
+    "        return 1;\n"
     "    }\n"
-    "    return p;\n"
+    "    if (end - *p < 2)\n"
+    "        return 0;\n"
+    "    for (size_t i = 0; i + 1 < sizeof escapes; i += 2)\n"
+    "        if ((*p)[1] == escapes[i]) {\n"
+    "            *to = escapes[i + 1];\n"
+    "            *p += 2;\n"
+    "            return 1;\n"
+    "        }\n"
+    "    do {\n"
+    "        if (end - *p < 6 || (*p)[0] != '\\\\' || (*p)[1] != 'u')\n"
+    "            return 0;\n"
+    "        uint32_t unit = 0;\n"
+    "        for (int i = 2; i < 6; i++) {\n"
+    "            const char c = (*p)[i];\n"
+    "            const int digit = c >= '0' && c <= '9'   ? c - '0'\n"
+    "                              : c >= 'a' && c <= 'f' ? c - 'a' + 10\n"
+    "                              : c >= 'A' && c <= 'F' ? c - 'A' + 10\n"
+    "                                                     : 16;\n"
+    "            if (digit == 16)\n"
+    "                return 0;\n"
+    "            unit = unit * 16 + (uint32_t)digit;\n"
+    "        }\n"
+    "        *p += 6;\n"
+    "        code = code ? 0x10000u + ((code - 0xd800u) << 10) + (unit & 0x3ffu) : unit;\n"
+    "    } while (code >= 0xd800u && code < 0xdc00u);\n"
+    "    const int length = code < 0x80u ? 1 : code < 0x800u ? 2 : code < 0x10000u ? 3 : 4;\n"
+    "    static const unsigned char heads[] = {0, 0, 0xc0u, 0xe0u, 0xf0u};\n"
+    "    for (int i = length - 1; i > 0; i--, code >>= 6)\n"
+    "        to[i] = (char)(0x80u | (code & 0x3fu));\n"
+    "    to[0] = (char)(heads[length] | code);\n"
+    "    return length;\n"
     "}\n"
-    "\nstatic const char *$_skip_space(const char *p, const char *end)\n"
+    "\n/* Whether the string from p to end, with escapes, is this text. */\n"
+    "static int $_is_name(const char *p, const char *end, const char *text)\n"
     "{\n"
-    "    while (p < end && (*p == ' ' || *p == '\\n' || *p == '\\r' || *p == '\\t'))\n"
-    "        p++;\n"
-    "    return p;\n"
-    "}\n"
+    "    size_t left = strlen(text);\n"
+    "    while (p < end) {\n"
+    "        char c[4];\n"
+    "        const int n = $_character(&p, end, c);\n"
+    "        if (n == 0 || left < (size_t)n || memcmp(c, text, (size_t)n) != 0)\n"
+    "            return 0;\n"
+    "        text += n;\n"
+    "        left -= (size_t)n;\n"
+    "    }\n"
+    "    return left == 0;\n"
+    "}\n";
+
+static const char tensors[] =
     "\n/* The value of a member of the object that begins at p; NULL: there is none. */\n"
     "static const char *$_member(const char *p, const char *end, const char *key)\n"
     "{\n"
-    "    const size_t n = strlen(key);\n"
     "    p = $_skip_space(p, end);\n"
     "    if (p == end || *p != '{')\n"
     "        return NULL;\n"
     "    for (p = $_skip_space(p + 1, end); p < end && *p == '\"';) {\n"
     "        const char *const name = p + 1;\n"
     "        p = $_skip_string(p, end);\n"
-    "        const int is_it = (size_t)(p - name) == n + 1 && memcmp(name, key, n) == 0;\n"
+    "        const int is_it = $_is_name(name, p > name ? p - 1 : p, key);\n"
     "        p = $_skip_space(p, end);\n"
     "        if (p == end || *p != ':')\n"
     "            return NULL;\n"
@@ -112,9 +170,9 @@ static const char *dtype_text(int32_t dtype)
     }
 }
 
-static void add_reader(flxi_sa_file *f, flxi_strbuf *out)
+static void add_text(flxi_sa_file *f, const char *text, flxi_strbuf *out)
 {
-    for (const char *p = reader; *p; p++)
+    for (const char *p = text; *p; p++)
         if (*p == '$')
             flxi_add_text(out, f->prefix);
         else
@@ -154,7 +212,9 @@ flx_code flxi_sa_loader(flxi_sa_model *s, flxi_strbuf *declarations, flxi_strbuf
               "/* Finds the parameters in a safetensors file of `bytes` bytes in memory%s. */\n"
               "int %s_load(%s *m, const void *file, size_t bytes);\n",
               s->trains ? ", and copies them" : ", which must stay there: the model points into it", name, name);
-    add_reader(&s->f, out);
+    add_text(&s->f, values, out);
+    add_text(&s->f, names, out);
+    add_text(&s->f, tensors, out);
     flxi_addf(out, "\nint %s_load(%s *m, const void *file, size_t bytes)\n{\n    const void *at;\n", name, name);
     for (size_t i = 0; i < s->fields.n; i++) {
         const flxi_sa_field *p = &s->fields.at[i];

@@ -33,7 +33,7 @@ enum {
                                     runs few times, whose extents are different the next time */
     FLX_COMPILE_LAZY = 256       /* a small graph begins as with FLX_COMPILE_INTERPRET, ready in milliseconds; once its
                                     runs have taken longer than a compiler would, one starts in the background.
-                                    Others are compiled at once */
+                                    Others are compiled at once; with FLX_COMPILE_BACKGROUND all graphs begin so */
 };
 
 typedef enum flx_cache_mode {

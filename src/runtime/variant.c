@@ -132,8 +132,9 @@ static flx_code make_tiers(flxi_variant *v, flx_error *err)
     flx_compile_options plain = *o;
     plain.flags |= FLX_COMPILE_INTERPRET;
     bool has_tiers = !(o->flags & FLX_COMPILE_INTERPRET) && !o->memory_budget;
-    bool is_later = (o->flags & FLX_COMPILE_BACKGROUND) && has_tiers;
-    v->is_lazy = (o->flags & FLX_COMPILE_LAZY) && has_tiers && !is_later && !o->dump_dir && is_small(v->g);
+    bool is_background = (o->flags & FLX_COMPILE_BACKGROUND) && has_tiers;
+    v->is_lazy = (o->flags & FLX_COMPILE_LAZY) && has_tiers && !o->dump_dir && (is_background || is_small(v->g));
+    bool is_later = is_background && !v->is_lazy;
     v->on = &v->first;
     v->is_general = v->exec->g->symbols.n && !o->dump_dir && !o->memory_budget &&
                     !(o->flags & (FLX_COMPILE_INTERPRET | FLX_COMPILE_SPECIALISE)) &&

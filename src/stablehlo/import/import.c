@@ -3,6 +3,8 @@
 #include "base/context.h"
 #include "graph/module.h"
 #include "stablehlo/bytecode/bytecode.h"
+#include "stablehlo/import/import_narrow.h"
+#include "stablehlo/import/import_program.h"
 #include "stablehlo/import/import_scope.h"
 
 #include <fluxion/stablehlo.h>
@@ -10,9 +12,10 @@
 
 static const int64_t max_operations = 4000000; /* once calls are expanded */
 
-/* @main, or the only public function. */
-static const hlo_function *entry_of(const hlo_module *m, flx_error *err)
+const hlo_function *flxi_hlo_entry_function(const hlo_module *m, flx_error *err)
 {
+    flx_error local = {0};
+    err = err ? err : &local;
     const hlo_function *f = flxi_hlo_find(m, "main");
     size_t n = 0;
     for (size_t i = 0; !f && i < m->num_functions; i++)
@@ -23,7 +26,27 @@ static const hlo_function *entry_of(const hlo_module *m, flx_error *err)
         flxi_fail_hint(err, FLX_E_NAME, "rename the entry function to @main", "there is no function @main");
     else if (f->is_declared_only)
         flxi_fail(err, FLX_E_NAME, "@%.80s has no body", f->name);
-    return err->code == FLX_OK ? f : NULL;
+    return f && !f->is_declared_only ? f : NULL;
+}
+
+/* Whether values of the type cross the border as bytes. */
+static bool is_coded(const hlo_scope *sc, const hlo_type *t)
+{
+    return (sc->im->flags & HLO_IMPORT_CODES) && t->kind == HLO_TENSOR && !t->quant && t->element != HLO_TF32 &&
+           (flxi_hlo_is_narrow_float(t->element) || flxi_hlo_is_narrow_int(t->element));
+}
+
+/* The value of a byte: the bits above a narrow integer are ignored. */
+static flx_val decoded(hlo_scope *sc, flx_val v, hlo_element e)
+{
+    hlo_site s = {.im = sc->im, .scope = sc, .g = sc->g};
+    return flxi_hlo_is_narrow_int(e) ? flxi_hlo_round(&s, v, e) : flxi_hlo_bitcast(&s, v, HLO_UI8, e);
+}
+
+static flx_val encoded(hlo_scope *sc, flx_val v, hlo_element e)
+{
+    hlo_site s = {.im = sc->im, .scope = sc, .g = sc->g};
+    return flxi_hlo_is_narrow_int(e) ? v : flxi_hlo_bitcast(&s, v, e, HLO_UI8);
 }
 
 /* Declares the argument's tensors as inputs: arg0, and for the parts of a tuple arg0_0, arg0_1 … */
@@ -35,7 +58,13 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
             return false;
         for (int i = 0; i < type.rank; i++)
             type.dims[i] = flxi_hlo_assumed_extent(sc->im, type.dims[i]);
-        v[(*n)++] = flx_input(sc->g, name, &type);
+        bool coded = is_coded(sc, t);
+        if (coded && flxi_hlo_is_narrow_float(t->element))
+            type.dtype = FLX_U8;
+        v[*n] = flx_input(sc->g, name, &type);
+        if (coded)
+            v[*n] = decoded(sc, v[*n], t->element);
+        (*n)++;
     }
     for (size_t i = 0; i < t->num_parts && (t->kind == HLO_TUPLE || t->kind == HLO_FUTURE); i++) {
         char part[80];
@@ -60,6 +89,17 @@ static bool declare_arguments(hlo_scope *sc, const hlo_function *f)
     return true;
 }
 
+static void encode_results(hlo_scope *sc, flx_val *v, size_t n)
+{
+    const hlo_function *f = sc->function;
+    size_t at = 0;
+    for (size_t i = 0; i < f->num_results && at < n; i++) {
+        if (is_coded(sc, f->results[i]))
+            v[at] = encoded(sc, v[at], f->results[i]->element);
+        at += flxi_hlo_parts(f->results[i]);
+    }
+}
+
 static bool import_entry(hlo_import *im, const hlo_function *f, flx_graph *g)
 {
     hlo_scope sc = {.im = im, .function = f, .g = g, .count = f->num_values};
@@ -68,6 +108,7 @@ static bool import_entry(hlo_import *im, const hlo_function *f, flx_graph *g)
     sc.bound = flxi_new(&im->arena, hlo_binding, f->num_values + 1);
     if (!sc.bound || !declare_arguments(&sc, f) || !flxi_hlo_import_ops(&sc, &f->body, &results, &n))
         return false;
+    encode_results(&sc, results, n);
     for (size_t i = 0; i < n; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%zu", i);
@@ -94,7 +135,7 @@ static flx_graph *import_once(hlo_import *im, const hlo_function *f)
 
 static flx_code import_program(hlo_import *im, flx_module *out)
 {
-    const hlo_function *f = entry_of(im->module, &im->error);
+    const hlo_function *f = flxi_hlo_entry_function(im->module, &im->error);
     flx_graph *g = NULL;
     if (f)
         g = import_once(im, f);
@@ -122,43 +163,54 @@ static void import_free(hlo_import *im)
     flxi_arena_free(&im->arena);
 }
 
-/* Text, bytecode, or a file of jax.export with bytecode in it. */
-static flx_code read_program(const flxi_allocator *mem, const char *data, size_t length, const char *file,
-                             hlo_module *out, flx_error *err)
+flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
+                            flx_error *err)
 {
-    if (flxi_hlo_is_bytecode(data, length))
-        return flxi_hlo_read_bytecode(mem, data, length, file, out, err);
-    flxi_hlo_artifact exported = flxi_hlo_exported_by_jax(data, length);
+    flx_module *m = flxi_module_new(ctx);
+    hlo_import im = {.ctx = ctx,
+                     .module = program,
+                     .file = file,
+                     .flags = flags,
+                     .budget = max_operations,
+                     .known.mem = &ctx->mem};
+    flxi_arena_init(&im.arena, &ctx->mem);
+    flx_code code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
+    if (code != FLX_OK) {
+        flx_module_free(m);
+        m = NULL;
+        if (err)
+            *err = im.error;
+    }
+    import_free(&im);
+    return m;
+}
+
+flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const char *file, hlo_module *out,
+                       flx_error *err)
+{
+    if (flxi_hlo_is_bytecode(bytes, size))
+        return flxi_hlo_read_bytecode(&ctx->mem, bytes, size, file, out, err);
+    flxi_hlo_artifact exported = flxi_hlo_exported_by_jax(bytes, size);
     if (exported.at)
-        return flxi_hlo_read_bytecode(mem, exported.at, exported.length, file, out, err);
-    return flxi_hlo_parse(mem, data, length, file, out, err);
+        return flxi_hlo_read_bytecode(&ctx->mem, exported.at, exported.length, file, out, err);
+    return flxi_hlo_parse(&ctx->mem, bytes, size, file, out, err);
 }
 
 flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
 {
     flx_error local = {0};
     hlo_module program = {0};
-    flx_module *m = NULL;
     if (!ctx || (!text && length)) {
         flxi_fail(err, FLX_E_USAGE, "flx_import_stablehlo: context and text must be given");
         return NULL;
     }
     file = file ? file : "text";
-    flx_code code = read_program(&ctx->mem, text, length, file, &program, &local);
-    if (code == FLX_OK) {
-        m = flxi_module_new(ctx);
-        hlo_import im = {
-            .ctx = ctx, .module = &program, .file = file, .budget = max_operations, .known.mem = &ctx->mem};
-        flxi_arena_init(&im.arena, &ctx->mem);
-        code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
-        local = im.error;
-        import_free(&im);
+    flx_module *m = NULL;
+    if (flxi_hlo_read(ctx, text, length, file, &program, &local) == FLX_OK) {
+        m = flxi_hlo_import(ctx, &program, file, 0, &local);
         flxi_hlo_module_free(&program);
     }
-    if (code == FLX_OK)
-        return m;
-    flx_module_free(m);
-    if (err)
+    if (!m && err)
         *err = local;
-    return NULL;
+    return m;
 }

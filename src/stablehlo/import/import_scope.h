@@ -44,6 +44,7 @@ struct hlo_import {
     flx_context *ctx;
     const hlo_module *module;
     const char *file;
+    uint32_t flags; /* HLO_IMPORT_… */
     flxi_arena arena;
     FLXI_VEC(flx_graph *) kept;
     FLXI_VEC(hlo_called) called;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pjrt.h: the objects of the plugin, as its files share them.
+
+   A client has one context of the library and n virtual devices, which all compute with the processor. A buffer is a
+   type, a shape and a counted storage; deleting or donating it drops the storage and leaves the object. A program is
+   compiled to a counted executable, which is both of the interface's handles, PJRT_Executable and
+   PJRT_LoadedExecutable. Everything is computed before a call returns, so that events are ready when they are made; the
+   only others say when memory of the host is no longer used. */
+#ifndef FLXI_PJRT_H
+#define FLXI_PJRT_H
+
+#include "base/memory.h"
+#include "pjrt/pjrt_abi.h"
+
+#include <fluxion/exec.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Errors and events exist without a client, so all objects come from this allocator. */
+extern const flxi_allocator flxi_pjrt_mem;
+
+/* ---- Every call of the table ---- */
+
+#define SLOT(name, function) pjrt_error *flxi_pjrt_##function(void *args);
+#define LACK(name)
+#include "pjrt/pjrt_slots.def"
+#undef SLOT
+#undef LACK
+
+/* ---- Errors (pjrt_error.c): NULL is success ---- */
+
+pjrt_error *flxi_pjrt_fail(pjrt_code code, const char *fmt, ...) FLX_PRINTF(2, 3);
+pjrt_error *flxi_pjrt_fail_text(pjrt_code code, const char *text, size_t size);
+pjrt_error *flxi_pjrt_oom(void);
+/* An error of the library, with its location and hint. */
+pjrt_error *flxi_pjrt_from(const flx_error *err);
+void flxi_pjrt_error_free(pjrt_error *e);
+
+/* ---- Events (pjrt_event.c) ---- */
+
+pjrt_event *flxi_pjrt_ready_event(void); /* needs no memory */
+/* One that is not ready, held by two: the caller of the interface, and the one that sets it. NULL: no memory. */
+pjrt_event *flxi_pjrt_event_pending(void);
+/* Makes it ready, calls what waits for it and gives up the second hold. */
+void flxi_pjrt_event_fire(pjrt_event *e, pjrt_error *error);
+
+/* ---- Client (pjrt_client.c, pjrt_device.c) ---- */
+
+enum { PJRT_MAX_DEVICES = 64, PJRT_MAX_USER_DATA = 8 };
+
+typedef enum { PJRT_MODE_AUTO, PJRT_MODE_INTERPRET, PJRT_MODE_COMPILE } pjrt_mode;
+
+struct pjrt_memory {
+    const pjrt_memory_table *table; /* first, as the interface wants it */
+    pjrt_device *device;
+    struct {
+        const void *key;
+        void *data;
+        void (*discard)(void *data);
+    } user[PJRT_MAX_USER_DATA];
+};
+
+struct pjrt_device { /* also its own description */
+    pjrt_client *client;
+    int32_t id;
+    char text[32];
+    size_t text_size;
+    pjrt_memory memory;
+    pjrt_memory *memories[1];
+};
+
+typedef struct {
+    atomic_llong in_use, peak, count, largest; /* bytes, but count */
+} pjrt_statistics;
+
+struct pjrt_client { /* also the topology */
+    flx_context *ctx;
+    pthread_mutex_t lock; /* guards the storages of buffers and user data of memories */
+    char platform[32];
+    pjrt_mode mode;
+    int32_t threads;
+    size_t num_devices;
+    pjrt_device devices[PJRT_MAX_DEVICES];
+    pjrt_device *device_list[PJRT_MAX_DEVICES];
+    pjrt_memory *memory_list[PJRT_MAX_DEVICES];
+    pjrt_statistics statistics;
+};
+
+/* The value of an option: that of the client, or of the environment variable; NULL when neither is given. */
+typedef struct {
+    pjrt_mode mode;
+    int32_t threads;
+} pjrt_compile_choice;
+bool flxi_pjrt_parse_mode(const char *text, size_t size, pjrt_mode *out);
+
+void flxi_pjrt_init_device(pjrt_client *c, int32_t id);
+
+/* ---- Types (pjrt_type.c) ---- */
+
+size_t flxi_pjrt_type_size(int32_t type); /* bytes of an element in memory; 0: not known */
+/* Elements and bytes of an array; an error for a type or a size that is not possible. */
+pjrt_error *flxi_pjrt_array_size(int32_t type, const int64_t *dims, size_t rank, size_t *nbytes);
+
+/* ---- Buffers (pjrt_buffer.c) ---- */
+
+typedef struct {
+    atomic_int holders;
+    atomic_int external; /* references of NumPy and DLPack: the memory must not be given to anything else */
+    size_t nbytes;
+    void *data;
+    void *block; /* what was allocated; NULL: memory of the host */
+    size_t block_size;
+    pjrt_client *client;
+    pjrt_event *done; /* fires when the storage is freed; NULL: none */
+    void (*on_delete)(void *data, void *user);
+    void *user;
+} pjrt_storage;
+
+struct pjrt_buffer {
+    pjrt_device *device;
+    pjrt_storage *storage; /* NULL: deleted or donated */
+    pjrt_storage *exported; /* what external references hold */
+    int32_t type;
+    int32_t rank;
+    int64_t dims[];
+};
+
+pjrt_storage *flxi_pjrt_storage_new(pjrt_client *c, size_t nbytes);
+/* Over memory of the host, counted as none of the client's. */
+pjrt_storage *flxi_pjrt_storage_wrap(pjrt_client *c, void *data, size_t nbytes);
+void flxi_pjrt_storage_release(pjrt_storage *s); /* NULL is fine */
+
+/* A buffer that takes ownership of the storage; NULL: no memory, and the storage is released. */
+pjrt_buffer *flxi_pjrt_buffer_new(pjrt_device *device, int32_t type, const int64_t *dims, size_t rank,
+                                  pjrt_storage *storage);
+void flxi_pjrt_buffer_free(pjrt_buffer *b); /* NULL is fine */
+/* One more hold on the storage; NULL when the buffer was deleted. */
+pjrt_storage *flxi_pjrt_buffer_hold(pjrt_buffer *b);
+/* Drops the storage: the buffer is deleted. */
+void flxi_pjrt_buffer_drop(pjrt_buffer *b);
+
+/* ---- Executables (pjrt_compile.c, pjrt_executable.c, pjrt_execute.c) ---- */
+
+/* A type of @main's signature. */
+typedef struct {
+    int32_t type; /* PJRT_TOKEN: no value */
+    size_t rank;
+    const int64_t *dims;
+    size_t nbytes;
+    size_t position; /* among the inputs or outputs of the graph */
+    size_t shared;   /* of a donated argument: 1 + the result that takes its memory; 0: none */
+    bool is_donated;
+} pjrt_slot;
+
+/* What the plugin reads of the compile options (pjrt_options.c). */
+typedef struct {
+    int64_t num_replicas, num_partitions;
+    int64_t device; /* id; −1: none */
+    bool is_portable;
+    const char *assignment; /* inside the options; NULL: none */
+    size_t assignment_size;
+    pjrt_mode mode;
+    int32_t threads;
+} pjrt_options;
+
+struct pjrt_executable {
+    atomic_int holders;
+    atomic_bool is_deleted;
+    pjrt_client *client;
+    flxi_arena arena; /* owns what follows */
+    flx_exec *exec;
+    const char *name;
+    char fingerprint[24];
+    pjrt_slot *args, *results;
+    size_t num_args, num_results, num_inputs, num_outputs;
+    pjrt_options options;
+    const char *program; /* as it was given, with the options: for serialisation */
+    size_t program_size;
+    const char *option_bytes;
+    size_t option_bytes_size;
+    pjrt_device *devices[1];
+    pjrt_logical_id logical[1];
+    const char **memory_kinds; /* for as many arguments or results as there are more of */
+    size_t *memory_kind_sizes;
+    int32_t *result_types;
+    int64_t *result_dims;
+    size_t *result_ranks;
+    pjrt_named_value costs[2];
+};
+
+/* Reads compile options; unknown options of the compiler are an error. */
+pjrt_error *flxi_pjrt_read_options(const pjrt_client *c, const char *bytes, size_t size, pjrt_options *out);
+pjrt_error *flxi_pjrt_compile(pjrt_client *c, const char *program, size_t size, const char *options,
+                              size_t options_size, pjrt_executable **out);
+void flxi_pjrt_executable_release(pjrt_executable *x);
+
+/* ---- Calls back into the host (pjrt_callback.c) ---- */
+
+/* Registers the operation of host callbacks in a context. */
+flx_code flxi_pjrt_register_callback(flx_context *ctx, flx_error *err);
+
+#endif

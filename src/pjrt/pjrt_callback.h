@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pjrt_callback.h: calls from a program back into the process that runs it, such as jax.pure_callback. */
+#ifndef FLXI_PJRT_CALLBACK_H
+#define FLXI_PJRT_CALLBACK_H
+
+#include "pjrt/pjrt.h"
+
+/* An operand or result in memory, dense and row-major. */
+typedef struct {
+    void *data;
+    const int64_t *dims;
+    int32_t dtype; /* a flx_dtype */
+    int32_t rank;
+} pjrt_view;
+
+/* Calls function `id` of the host. Not 0: it failed, and `error` has a text of at most `size` bytes. */
+typedef int (*pjrt_callback)(uint64_t id, size_t num_inputs, const pjrt_view *inputs, size_t num_results,
+                             const pjrt_view *results, char *error, size_t size);
+
+/* An entry in the table's chain of extensions: JAX skips types that it does not know, the Python package of the plugin
+   finds it there. */
+enum { PJRT_EXTENSION_CALLBACK = 0x466c78 };
+
+typedef struct {
+    size_t struct_size;
+    int32_t type;
+    void *next;
+    void (*set_callback)(pjrt_callback function);
+} pjrt_callback_extension;
+
+extern pjrt_callback_extension flxi_pjrt_callback_extension;
+
+/* What the last callback of this thread failed with, NULL when none did; and forgetting it. */
+pjrt_error *flxi_pjrt_callback_error(void);
+void flxi_pjrt_forget_callback_error(void);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pjrt_options.c: compile options. They arrive as a protocol buffer, CompileOptionsProto, of which few fields matter
+   here: how many devices the program is for and which, and options that the user gave by name. A message is a list of
+   fields, each a key (number << 3 | kind) and a value; unknown fields are skipped. The bytes are treated as
+   untrusted. */
+#include "pjrt/pjrt.h"
+
+/* ---- The wire form ---- */
+
+typedef struct {
+    const char *at, *end;
+    bool failed;
+} reader;
+
+typedef struct {
+    uint32_t number;
+    uint64_t value; /* of a number */
+    reader bytes;   /* of a text or message */
+} field;
+
+enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
+
+static uint64_t read_varint(reader *r)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && r->at < r->end; shift += 7) {
+        unsigned char byte = (unsigned char)*r->at++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return value;
+    }
+    r->failed = true;
+    return 0;
+}
+
+static void skip(reader *r, uint64_t n)
+{
+    if (n > (uint64_t)(r->end - r->at))
+        r->failed = true;
+    else
+        r->at += n;
+}
+
+/* The next field; false at the end or after a mistake. */
+static bool next_field(reader *r, field *out)
+{
+    *out = (field){0};
+    if (r->failed || r->at == r->end)
+        return false;
+    uint64_t key = read_varint(r);
+    out->number = (uint32_t)(key >> 3);
+    switch (key & 7) {
+    case WIRE_VARINT: out->value = read_varint(r); break;
+    case WIRE_8_BYTES: skip(r, 8); break;
+    case WIRE_4_BYTES: skip(r, 4); break;
+    case WIRE_BYTES: {
+        uint64_t n = read_varint(r);
+        out->bytes.at = r->at;
+        skip(r, n);
+        out->bytes.end = r->at;
+        break;
+    }
+    default: r->failed = true;
+    }
+    return !r->failed;
+}
+
+/* ---- Options by name ---- */
+
+typedef struct {
+    const char *name;
+    size_t name_size;
+    const char *text; /* NULL: not a text */
+    size_t text_size;
+    int64_t integer;
+    bool is_integer;
+} named_option;
+
+static void read_named(reader *r, named_option *out)
+{
+    field f, v;
+    while (next_field(r, &f)) {
+        if (f.number == 1) {
+            out->name = f.bytes.at;
+            out->name_size = (size_t)(f.bytes.end - f.bytes.at);
+        } else if (f.number == 2) {
+            while (next_field(&f.bytes, &v)) {
+                if (v.number == 1) {
+                    out->text = v.bytes.at;
+                    out->text_size = (size_t)(v.bytes.end - v.bytes.at);
+                } else if (v.number == 3) {
+                    out->integer = (int64_t)v.value;
+                    out->is_integer = true;
+                }
+            }
+            r->failed |= f.bytes.failed;
+        }
+    }
+}
+
+static bool is_called(const named_option *n, const char *name)
+{
+    return n->name_size == strlen(name) && memcmp(n->name, name, n->name_size) == 0;
+}
+
+/* Flags of another compiler have no effect; anything else that is unknown is an error, in the words that JAX's users
+   know. */
+static pjrt_error *set_named(const named_option *n, pjrt_options *out)
+{
+    int shown = n->name_size < 100 ? (int)n->name_size : 100;
+    if (is_called(n, "fluxion_threads")) {
+        if (!n->is_integer || n->integer < 0 || n->integer > 1024)
+            return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "fluxion_threads must be a number from 0 to 1024");
+        out->threads = (int32_t)n->integer;
+        return NULL;
+    }
+    if (is_called(n, "fluxion_mode")) {
+        if (!n->text || !flxi_pjrt_parse_mode(n->text, n->text_size, &out->mode))
+            return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "fluxion_mode must be auto, interpret or compile");
+        return NULL;
+    }
+    if (n->name_size > 4 && memcmp(n->name, "xla_", 4) == 0)
+        return NULL;
+    return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "No such compile option: '%.*s'", shown, n->name ? n->name : "");
+}
+
+/* ---- Fields ---- */
+
+/* The device of the first replica of the first partition. */
+static void read_assignment(reader r, pjrt_options *out)
+{
+    field f, v;
+    out->assignment = r.at;
+    out->assignment_size = (size_t)(r.end - r.at);
+    while (next_field(&r, &f)) {
+        if (f.number != 3 || out->device >= 0)
+            continue;
+        while (next_field(&f.bytes, &v)) {
+            if (v.number == 1 && v.bytes.at)
+                v.value = v.bytes.at < v.bytes.end ? read_varint(&v.bytes) : 0;
+            if (v.number == 1 && out->device < 0)
+                out->device = (int64_t)v.value;
+        }
+    }
+}
+
+static void read_build_options(reader r, pjrt_options *out)
+{
+    field f;
+    while (next_field(&r, &f)) {
+        if (f.number == 4)
+            out->num_replicas = (int64_t)f.value;
+        else if (f.number == 5)
+            out->num_partitions = (int64_t)f.value;
+        else if (f.number == 9)
+            read_assignment(f.bytes, out);
+    }
+}
+
+static pjrt_error *check_devices(const pjrt_client *c, pjrt_options *o)
+{
+    if (o->num_replicas < 1)
+        o->num_replicas = 1;
+    if (o->num_partitions < 1)
+        o->num_partitions = 1;
+    if (o->num_replicas > 1 || o->num_partitions > 1)
+        return flxi_pjrt_fail(PJRT_UNIMPLEMENTED,
+                              "the program is for %lld replicas and %lld partitions; programs for several devices are "
+                              "not supported yet",
+                              (long long)o->num_replicas, (long long)o->num_partitions);
+    if (o->device >= (int64_t)c->num_devices)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the program is for device %lld: there are %zu",
+                              (long long)o->device, c->num_devices);
+    return NULL;
+}
+
+pjrt_error *flxi_pjrt_read_options(const pjrt_client *c, const char *bytes, size_t size, pjrt_options *out)
+{
+    reader r = {.at = bytes, .end = bytes + size};
+    field f;
+    pjrt_error *e = NULL;
+    *out = (pjrt_options){.device = -1, .mode = c->mode, .threads = c->threads};
+    while (!e && size && next_field(&r, &f)) {
+        named_option named = {0};
+        if (f.number == 3) {
+            read_build_options(f.bytes, out);
+        } else if (f.number == 4) {
+            out->is_portable = f.value != 0;
+        } else if (f.number == 7) {
+            read_named(&f.bytes, &named);
+            e = set_named(&named, out);
+        }
+    }
+    if (!e && r.failed)
+        e = flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the compile options are malformed");
+    return e ? e : check_devices(c, out);
+}

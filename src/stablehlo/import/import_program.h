@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_program.h: the two halves of flx_import_stablehlo(), for callers that also need the declared types: reading a
+   program into its tree, and importing the tree as a graph. */
+#ifndef FLXI_STABLEHLO_IMPORT_PROGRAM_H
+#define FLXI_STABLEHLO_IMPORT_PROGRAM_H
+
+#include "stablehlo/syntax/syntax.h"
+
+#include <fluxion/text.h>
+
+enum {
+    HLO_IMPORT_CODES = 1 /* arguments and results of @main whose element types are narrower than any dtype are bytes:
+                            integers in their low bits, floats as their codes */
+};
+
+/* Reads text. Free with flxi_hlo_module_free(). On failure *out holds nothing. */
+flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const char *file, hlo_module *out,
+                       flx_error *err);
+
+/* @main, or the only public function; NULL with an error. */
+const hlo_function *flxi_hlo_entry_function(const hlo_module *m, flx_error *err);
+
+flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
+                            flx_error *err);
+
+#endif

@@ -466,12 +466,11 @@ static flx_code read_place(vhlo_reader *r, vhlo_bytes *b, bool is_range, hlo_sou
 {
     const hlo_attr *file;
     FLXI_TRY(flxi_vhlo_read_attr(r, b, &file));
-    if (is_range)
-        flxi_vhlo_count(b);
+    size_t n = is_range ? flxi_vhlo_count(b) : 2; /* of a range as many numbers as are known */
     if (file->kind == HLO_A_STRING)
         out->file = file->text;
-    out->line = (uint32_t)flxi_vhlo_varint(b);
-    out->column = (uint32_t)flxi_vhlo_varint(b);
+    out->line = n > 0 ? (uint32_t)flxi_vhlo_varint(b) : 0;
+    out->column = n > 1 ? (uint32_t)flxi_vhlo_varint(b) : 0;
     return FLX_OK;
 }
 

@@ -41,7 +41,7 @@ void flxi_pjrt_error_free(pjrt_error *e);
 pjrt_event *flxi_pjrt_ready_event(void); /* needs no memory */
 /* One that is not ready, held by two: the caller of the interface, and the one that sets it. NULL: no memory. */
 pjrt_event *flxi_pjrt_event_pending(void);
-/* Makes it ready, calls what waits for it and gives up the second hold. */
+/* Makes it ready, calls what waits for it and releases the second hold. */
 void flxi_pjrt_event_fire(pjrt_event *e, pjrt_error *error);
 
 /* ---- Client (pjrt_client.c, pjrt_device.c) ---- */

@@ -162,7 +162,7 @@ pjrt_error *flxi_pjrt_event_on_ready(void *args)
     return NULL;
 }
 
-/* Both holds belong to the caller here: Event_Set gives up the second. */
+/* Both holds belong to the caller here: Event_Set releases the second. */
 pjrt_error *flxi_pjrt_event_create(void *args)
 {
     pjrt_event_create_args *a = args;

@@ -110,7 +110,7 @@ static pjrt_error *set_named(const named_option *n, pjrt_options *out)
     int shown = n->name_size < 100 ? (int)n->name_size : 100;
     if (is_called(n, "fluxion_threads")) {
         if (!n->is_integer || n->integer < 0 || n->integer > 1024)
-            return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "fluxion_threads must be a number from 0 to 1024");
+            return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "fluxion_threads must be between 0 and 1024");
         out->threads = (int32_t)n->integer;
         return NULL;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pjrt_table.c: GetPjrtApi, the one function that the plugin exports, and the table that it returns. Calls that are not implemented are answered with an error that has their name: JAX turns it into an exception
-   or works without them. */
+/* pjrt_table.c: GetPjrtApi, the one function that the plugin exports, and the table that it returns. Calls that are
+   not implemented are answered with an error that has their name: JAX turns it into an exception or continues without
+   them. */
 #include "pjrt/pjrt_callback.h"
 
 #define SLOT(name, function)

@@ -38,15 +38,22 @@ static const hlo_region *known_branch(hlo_site *s, bool is_index)
     return &s->op->regions[i >= 0 && (uint64_t)i < n ? (size_t)i : n - 1];
 }
 
+/* Branches that have effects and no results return a flag that is not used: a node has at least one result. The body is
+   not part of a node yet. */
+static bool add_flag(const flx_graph *body)
+{
+    flx_graph *g = (flx_graph *)(uintptr_t)body;
+    return flx_output(g, flx_scalar(g, FLX_BOOL, 0), NULL) == FLX_OK;
+}
+
 static void branch(hlo_site *s, bool is_index)
 {
     const hlo_op *op = s->op;
     hlo_captures captures;
     const hlo_region *taken = known_branch(s, is_index);
+    flx_val unused;
     if (taken)
         inline_branch(s, taken);
-    else if (s->ny == 0)
-        flxi_hlo_unsupported(s, "branches without results");
     if (taken || flxi_hlo_failed(s))
         return;
     const flx_graph **bodies = flxi_hlo_new(s, const flx_graph *, op->num_regions);
@@ -54,19 +61,21 @@ static void branch(hlo_site *s, bool is_index)
         return;
     for (size_t i = 0; i < op->num_regions; i++) {
         bodies[i] = flxi_hlo_body(s, &op->regions[i], NULL, &captures);
-        if (!bodies[i] || !gives(s, bodies[i]->outputs.n))
+        if (!bodies[i] || !gives(s, bodies[i]->outputs.n) || (s->ny == 0 && !add_flag(bodies[i])))
             return;
     }
     flx_val *x = flxi_hlo_new(s, flx_val, 1 + captures.num_vals);
     if (!x)
         return;
+    flx_val *y = s->ny ? s->y : &unused;
+    size_t ny = s->ny ? s->ny : 1;
     x[0] = s->x[0];
     for (size_t i = 0; i < captures.num_vals; i++)
         x[1 + i] = captures.vals[i];
     if (is_index)
-        flx_case(s->g, x, 1 + captures.num_vals, s->y, s->ny, (flx_graphs){bodies, op->num_regions});
+        flx_case(s->g, x, 1 + captures.num_vals, y, ny, (flx_graphs){bodies, op->num_regions});
     else
-        flx_if(s->g, x, 1 + captures.num_vals, s->y, s->ny, bodies[0], bodies[1]);
+        flx_if(s->g, x, 1 + captures.num_vals, y, ny, bodies[0], bodies[1]);
 }
 
 void flxi_hlo_import_if(hlo_site *s)

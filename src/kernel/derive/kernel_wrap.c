@@ -68,7 +68,8 @@ static uint32_t is_broken(flxi_krewrite *r, const flxi_kwrap *c)
         uint32_t most = flxi_kb_u32(b, room > UINT32_MAX ? UINT32_MAX : (uint32_t)room);
         return bind(r, flxi_kb_binary(b, KBIN_gt, extent_of(r, c), most));
     }
-    uint32_t product = flxi_kb_binary(b, KBIN_saturating_mul, wide(r, again(r, c->symbol)), wide(r, extent_of(r, c)));
+    uint32_t symbol = wide(r, again(r, c->symbol)), extent = wide(r, extent_of(r, c));
+    uint32_t product = flxi_kb_binary(b, KBIN_saturating_mul, symbol, extent);
     return bind(r, flxi_kb_binary(b, KBIN_gt, bind(r, product), flxi_kb_literal(b, FLX_U64, room)));
 }
 

@@ -80,9 +80,10 @@ flxi_kval flxi_element_erf_inv(flxi_express *e, const flxi_kval *operands)
     uint32_t x = operands[0].re, one = NUM(x, 1), m = HOLD(F1(abs, x)), rest = HOLD(F2(sub, one, m));
     uint32_t w = HOLD(F1(neg, F1(log, F2(mul, rest, F2(add, one, m)))));
     uint32_t near = HOLD(F2(sub, w, NUM(w, 2.5))), far = HOLD(F2(sub, F1(sqrt, w), NUM(w, is_wide(e, x) ? 4 : 3)));
-    uint32_t factor = PICK(F2(lt, w, NUM(w, 5)), polynomial(e, near, erf_inv_near, COUNT(erf_inv_near)),
-                           is_wide(e, x) ? polynomial(e, far, erf_inv_farther, COUNT(erf_inv_farther))
-                                         : polynomial(e, far, erf_inv_far, COUNT(erf_inv_far)));
+    uint32_t close = polynomial(e, near, erf_inv_near, COUNT(erf_inv_near));
+    uint32_t distant = is_wide(e, x) ? polynomial(e, far, erf_inv_farther, COUNT(erf_inv_farther))
+                                     : polynomial(e, far, erf_inv_far, COUNT(erf_inv_far));
+    uint32_t factor = PICK(F2(lt, w, NUM(w, 5)), close, distant);
     uint32_t y = HOLD(F2(mul, m, factor));
     if (is_wide(e, x))
         y = refined(e, m, rest, y);

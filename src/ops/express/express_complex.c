@@ -83,7 +83,8 @@ flxi_kval flxi_kcdiv(flxi_express *e, flxi_kval a, flxi_kval b)
         y = scaled(e, y, sy.factor);
     }
     uint32_t turn = HOLD(F2(lt, F1(abs, y.re), F1(abs, y.im)));
-    flxi_kval q = divided(e, turned(e, turn, x), turned(e, turn, y));
+    flxi_kval over = turned(e, turn, x), under = turned(e, turn, y); /* in this order, whatever compiles the library */
+    flxi_kval q = divided(e, over, under);
     if (back)
         q = (flxi_kval){F2(mul, q.re, back), F2(mul, q.im, back)};
     return flxi_kcround(e, flxi_kchoose(e, by_zero, parts, q), a);

@@ -433,8 +433,8 @@ static flxi_kval pull_fold_in(flxi_express *e, uint32_t result, const flxi_kinde
 {
     uint32_t data = flxi_operand_at(e, 1, &(flxi_kindex){.flat = flxi_ku(e, 0)}).re;
     uint32_t block = HOLD(flxi_kb_cast(e->k, FLX_U64, data)); /* a signed number keeps its sign */
-    uint32_t high = flxi_kb_cast(e->k, FLX_U32, F2(shr, block, NUM(block, 32)));
-    return pull_key(e, fold_stream, flxi_kb_cast(e->k, FLX_U32, block), HOLD(high), position_in(e, result, at));
+    uint32_t high = HOLD(flxi_kb_cast(e->k, FLX_U32, F2(shr, block, NUM(block, 32))));
+    return pull_key(e, fold_stream, flxi_kb_cast(e->k, FLX_U32, block), high, position_in(e, result, at));
 }
 
 const flxi_rules flxi_rules_rng_uniform = {

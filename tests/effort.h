@@ -4,7 +4,8 @@
        FLX_TEST_EFFORT=quick | full | soak       full when it is not set
 
    and may set single amounts of the table below: FLX_TEST_EFFORT=full,random_graphs=5000,report=1. Builds with
-   sanitizers are ten times slower: they use the column `sanitized`, and with `soak` the column `full`. */
+   sanitizers are ten times slower: they use the column `sanitized`, and with `soak` the column `full`. What they compile
+   is what `full` compiles: script/test gives them the objects. */
 #ifndef FLX_EFFORT_H
 #define FLX_EFFORT_H
 
@@ -18,8 +19,8 @@
     X(random_kernels, 100, 600, 100000, 150, "random kernels that must obey all laws")                           \
     X(optimised_kernels, 50, 150, 1500, 60, "random kernels that go through each optimisation")                  \
     X(emitted_kernels, 20, 60, 400, 20, "random kernels compiled as scalar C and as vectors")                    \
-    X(compiled_graphs, 12, 24, 60, 8, "random graphs that are compiled")                                         \
-    X(compiled_share, 8, 5, 1, 16, "of samples and oracle cases that are compiled, times the share of the test") \
+    X(compiled_graphs, 12, 16, 60, 16, "random graphs that are compiled")                                         \
+    X(compiled_share, 8, 5, 1, 5, "of samples and oracle cases that are compiled, times the share of the test") \
     X(standalone_share, 199, 67, 1, 401, "of samples that are compiled as C files, for each compiler")           \
     X(standalone_graphs, 3, 9, 500, 2, "random graphs that are compiled as C files")                             \
     X(compiled_all, 0, 0, 1, 0, "1: every case is compiled, in every way")                                       \

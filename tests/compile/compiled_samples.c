@@ -3,8 +3,8 @@
    signs, extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
 
    A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in
-   many, others with each seed, and the first of each op and dtype without optimisation and on the toy device. Effort
-   compiled_all: every case in every way. */
+   many, others with each seed, and the first of each op and dtype on the toy device, of each op and usual dtype without
+   optimisation. Effort compiled_all: every case in every way. */
 #include "compile/bundle.h"
 #include "graph/graph.h"
 #include "graph/type/type.h"
@@ -189,6 +189,12 @@ static bool is_first_or_turn(const sample_case *c)
     return is_turn(11) || is_first;
 }
 
+static bool is_usual_first_or_turn(const sample_case *c)
+{
+    bool is_first = is_first_of_dtype(c) && is_usual_dtype(c);
+    return is_turn(11) || is_first;
+}
+
 static bool is_usual_turn(const sample_case *c)
 {
     return is_usual_dtype(c) && is_turn(9);
@@ -202,8 +208,10 @@ static bool is_rare_turn(const sample_case *c)
 
 static case_filter filter_of(size_t way)
 {
-    if (way == WAY_without_optimisation || way == WAY_toy || way == WAY_cuda)
+    if (way == WAY_toy || way == WAY_cuda)
         return is_first_or_turn;
+    if (way == WAY_without_optimisation)
+        return is_usual_first_or_turn;
     return way == WAY_grouped ? is_usual_turn : is_rare_turn;
 }
 

@@ -287,8 +287,9 @@ static void begin(session_case *c, const char *text)
     c->g = graph_of(c->ctx, text);
 }
 
-/* Works have parts, which take different times. */
+/* Works have parts, which take different times. The last delay is for the effort stop_whole. */
 static const int delays_ms[] = {20, 100, 350};
+enum { DELAYS = sizeof delays_ms / sizeof *delays_ms };
 
 static void stop_all(int device)
 {
@@ -305,8 +306,8 @@ static void stop_all(int device)
         }
         for (size_t k = 0; k < flx_graph_input_count(c.g); k++)
             make_input(&c, k);
-        for (size_t d = 0; d < sizeof delays_ms / sizeof *delays_ms; d++)
-            if (effort(EFFORT_stop_whole) || d == i % (sizeof delays_ms / sizeof *delays_ms))
+        for (size_t d = 0; d < DELAYS; d++)
+            if (effort(EFFORT_stop_whole) || d == i / 2 % (DELAYS - 1))
                 failures += !stop_work(&c, &works[i], device == BY_REF, delays_ms[d]);
         if (effort(EFFORT_stop_whole))
             check_length(&c, &works[i], device == BY_REF);

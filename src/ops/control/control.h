@@ -93,13 +93,15 @@ typedef struct {
 /* From the flags of the attributes; false when memory is exhausted. */
 bool flxi_plan_of(flxi_site *s, const scan_backward_attrs *a, flxi_backward_plan *p);
 
-/* The backward scan at the site of a scan (its operands and attributes): `saved` are the carries before each step, dy
-   the cotangents by output; y receives one for each wanted input of the body. */
+/* The scan at a site (its operands and attributes), for the carries before each step. */
+void flxi_scan_record(flxi_site *s, flx_val *saved);
+/* Its backward scan: `saved` are the carries before each step, dy the cotangents by output; the sums of the cotangents
+   of wanted broadcast inputs begin with `sums` (NULL: zeros); y receives one for each wanted input of the body. */
 void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
-                    const flx_val *dy, flx_val *y);
+                    const flx_val *dy, const flx_val *sums, flx_val *y);
 
-/* scan_replay_backward as an ordinary recording scan and one backward scan. */
-void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y);
+/* scan_replay_backward as scans over segments (scan_segments.c). */
+void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, flx_val *y);
 
 /* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step`
    receives the types that one step sees. */
@@ -121,6 +123,8 @@ bool flxi_can_vary(const flx_type *t); /* floating or complex: has derivatives *
 
 /* A graph with these inputs (NULL names: x, x_2 …) to be filled by the caller; NULL with the error in s->g. */
 flx_graph *flxi_new_body(flxi_site *s, const char *name);
+/* One more input, named after the letter and its position. */
+flx_val flxi_declare(flx_graph *g, char letter, const flx_type *t);
 /* The error of a body under construction goes to the graph being built; then frees the body and returns NULL. */
 flx_graph *flxi_finish_body(flxi_site *s, flx_graph *body);
 

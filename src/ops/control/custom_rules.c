@@ -9,8 +9,6 @@
    for the derivatives of either of them. */
 #include "ops/control/control.h"
 
-#include <stdio.h>
-
 static uint32_t results_of(const custom_attrs *a)
 {
     return (uint32_t)(a->fwd_body->outputs.n - (size_t)a->num_residuals);
@@ -173,13 +171,6 @@ static void by_rule(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_
 
 /* ---- Recomputing ---- */
 
-static flx_val declare(flx_graph *g, const flx_type *t)
-{
-    char name[32];
-    snprintf(name, sizeof name, "r%zu", g->leaves.n);
-    return flx_input(g, name, t);
-}
-
 /* (x…, dy…) → dx…: the forward body again, then the rule. */
 static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const flx_val *dy, flx_val *dx)
 {
@@ -192,10 +183,10 @@ static flx_graph *recomputing_body(flxi_site *s, const custom_attrs *a, const fl
         return NULL;
     }
     for (uint32_t i = 0; i < s->nin; i++)
-        x[i] = declare(g, flxi_typeof(s, s->x[i]));
+        x[i] = flxi_declare(g, 'r', flxi_typeof(s, s->x[i]));
     for (uint32_t k = 0; k < s->nout; k++)
         if (!flxi_is_none(dy[k]))
-            d[k] = declare(g, flxi_typeof(s, s->y[k]));
+            d[k] = flxi_declare(g, 'r', flxi_typeof(s, s->y[k]));
     flxi_site inner = *s;
     inner.g = g;
     inner.x = x;

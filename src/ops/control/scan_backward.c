@@ -196,7 +196,7 @@ static flx_val *sweep(flxi_site *s)
     flxi_site inner = *s;
     inner.x = x;
     inner.nin = at.inputs;
-    flxi_scan_back(&inner, &p, a->body_vjp, saved, dy, out);
+    flxi_scan_back(&inner, &p, a->body_vjp, saved, dy, NULL, out);
     return out;
 }
 

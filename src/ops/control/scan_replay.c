@@ -5,8 +5,8 @@
    there, reverse the steps after it with s − 1 checkpoints, drop them, reverse the steps before it. Where the middle
    is chosen by the binomial rule (Griewank), no step is run ahead more than r times, r being the least number with C(s
    + r, s) ≥ L: the optimum. At most s checkpoints, the start and the current carries are alive at any time. The
-   values are those of the plain backward scan, which is also this op's decomposition for derivatives of higher order
-   and for batching. */
+   values are those of the plain backward scan. The op's decomposition, for compiled code, for derivatives of higher
+   order and for batching, keeps few carries too: scan_segments.c. */
 #include "base/host/stop.h"
 #include "ops/control/control.h"
 #include "ops/rule/body/bodies.h"
@@ -405,7 +405,7 @@ static void decompose_replay(flxi_site *s, flx_val *y)
     const scan_backward_attrs *a = s->attrs;
     flxi_backward_plan p;
     if (flxi_plan_of(s, a, &p))
-        flxi_decompose_replay(s, &p, a->body_vjp, y);
+        flxi_decompose_replay(s, &p, y);
 }
 
 #define STEP_AND_BACK                                                                                  \

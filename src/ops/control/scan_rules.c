@@ -76,9 +76,7 @@ static void add(value_list *l, flx_val v)
 
 static flx_val declare(flx_graph *g, const flx_type *t)
 {
-    char name[32];
-    snprintf(name, sizeof name, "s%zu", g->leaves.n);
-    return flx_input(g, name, t);
+    return flxi_declare(g, 's', t);
 }
 
 /* ---- Keeping the carries ---- */
@@ -251,9 +249,10 @@ static flx_graph *backward_body(flxi_site *s, const layout *l, const flxi_backwa
     return flxi_finish_body(s, g);
 }
 
-/* One backward scan; `out` receives a cotangent for each wanted input of the body, in order. */
+/* One backward scan; `out` receives a cotangent for each wanted input of the body, in order. The sums of broadcast
+   inputs begin with `sums`, or with zeros. */
 static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
-                      const flx_val *saved, const flx_val *dy, flx_val *out)
+                      const flx_val *saved, const flx_val *dy, const flx_val *sums, flx_val *out)
 {
     value_list in = {.v = flxi_rule_new(s, flx_val, 4 * l->inputs + 2 * (l->carries + l->ys))};
     flx_graph *body = backward_body(s, l, p, vjp);
@@ -267,7 +266,7 @@ static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p
             add(&in, l->a->save_trajectory ? flxi_zeros_like(s, s->x[i]) : flxi_or_zeros(s, dy[i], s->x[i]));
     for (uint32_t i = l->carries; i < shared; i++)
         if (p->wanted[i])
-            add(&in, flxi_zeros_like(s, s->x[i]));
+            add(&in, sums ? *sums++ : flxi_zeros_like(s, s->x[i]));
     for (uint32_t i = l->carries; i < shared; i++)
         add(&in, s->x[i]);
     for (uint32_t i = 0; i < l->carries; i++)
@@ -381,7 +380,7 @@ static void reverse_scan(flxi_site *s, bool backward_op, const flx_val *dy, flx_
     else if (is_replayed(l.a))
         replay_back(s, &l, &p, vjp, dy, out);
     else
-        scan_back(s, &l, &p, vjp, s->saved, dy, out);
+        scan_back(s, &l, &p, vjp, s->saved, dy, NULL, out);
     flx_graph_release(vjp);
     for (uint32_t i = 0, at = 0; !backward_op && i < s->nin; i++)
         if (p.wanted[i])
@@ -400,28 +399,16 @@ void flxi_backward_vjp_scan(flxi_site *s, const flx_val *dy, flx_val *dx)
 }
 
 void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, const flx_val *saved,
-                    const flx_val *dy, flx_val *y)
+                    const flx_val *dy, const flx_val *sums, flx_val *y)
 {
     layout l = layout_of(s);
-    scan_back(s, &l, p, vjp, saved, dy, y);
+    scan_back(s, &l, p, vjp, saved, dy, sums, y);
 }
 
-void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, const flx_graph *vjp, flx_val *y)
+void flxi_scan_record(flxi_site *s, flx_val *saved)
 {
     layout l = layout_of(s);
-    flx_val *saved = flxi_rule_new(s, flx_val, l.carries);
-    flx_val *dy = flxi_rule_new(s, flx_val, l.carries + l.ys);
-    uint32_t at = l.inputs;
-    if (!saved || !dy)
-        return;
-    for (uint32_t i = 0; i < l.carries; i++)
-        if (p->varies[i])
-            dy[i] = s->x[at++];
-    for (uint32_t k = l.carries; k < l.carries + l.ys; k++)
-        if (p->seeded[k])
-            dy[k] = s->x[at++];
     record(s, &l, false, NULL, saved);
-    scan_back(s, &l, p, vjp, saved, dy, y);
 }
 
 /* ---- Forward mode ---- */

@@ -14,8 +14,6 @@
 #include "ops/linalg/matrix_rules.h"
 #include "ops/rule/link.h"
 
-#include <stdio.h>
-
 static const flxi_attr implicit_schema[] = {
     A_GRAPH_AS(implicit_attrs, body, "body"),
     A_REAL(implicit_attrs, tol, 1e-6),
@@ -108,13 +106,6 @@ typedef enum {
     ONE_MINUS = 4 /* the identity minus that */
 } derived_kind;
 
-static flx_val declare(flx_graph *g, const flx_type *t)
-{
-    char name[32];
-    snprintf(name, sizeof name, "d%zu", g->leaves.n);
-    return flx_input(g, name, t);
-}
-
 /* (v, [x,] params…) → the map `kind` applied to v. */
 static flx_graph *derived_body(flxi_site *s, int kind)
 {
@@ -132,10 +123,10 @@ static flx_graph *derived_body(flxi_site *s, int kind)
         flxi_site inner = *s;
         inner.g = g;
         const flx_type *type = flxi_typeof(s, s->x[0]);
-        flx_val v = declare(g, type);
-        in[0] = kind & OF_X ? declare(g, type) : flxi_zeros(&inner, type);
+        flx_val v = flxi_declare(g, 'd', type);
+        in[0] = kind & OF_X ? flxi_declare(g, 'd', type) : flxi_zeros(&inner, type);
         for (uint32_t i = 1; i < s->nin; i++)
-            in[i] = declare(g, flxi_typeof(s, s->x[i]));
+            in[i] = flxi_declare(g, 'd', flxi_typeof(s, s->x[i]));
         in[s->nin] = v;
         flxi_inline(g, moved, in, out);
         flx_val y = out[kind & ADJOINT ? 0 : 1];

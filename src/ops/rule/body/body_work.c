@@ -2,6 +2,8 @@
 /* body_work.c: shared by the derivative and batching rules of control flow. */
 #include "ops/control/control.h"
 
+#include <stdio.h>
+
 bool flxi_can_vary(const flx_type *t)
 {
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, t->dtype);
@@ -23,4 +25,11 @@ flx_graph *flxi_finish_body(flxi_site *s, flx_graph *body)
         return NULL;
     }
     return body;
+}
+
+flx_val flxi_declare(flx_graph *g, char letter, const flx_type *t)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%c%zu", letter, g->leaves.n);
+    return flx_input(g, name, t);
 }

@@ -145,7 +145,7 @@ typedef struct flx_train_options {
                                   steps taken before this one, whose output 0 is a factor of the rate; NULL: none */
     double clip_value;         /* none; otherwise elements of gradients are clamped to ± this, before clip_norm */
     double ema;                /* none; otherwise the decay of averages of the parameters, below 1 */
-    int64_t accumulate;        /* that many steps share one update, with the mean of their gradients; 0: 1 */
+    int64_t accumulate;        /* that many steps share one update, with the mean over their examples; 0: 1 */
     int64_t scale_interval;    /* FLX_TRAIN_LOSS_SCALE: the scale doubles after that many good steps; 0: 2000 */
     double loss_scale;         /* … and starts with this, a power of two; 0: 65536 */
     double clip_example;     /* none; otherwise the gradient of each example is scaled to a norm of at most this … */

@@ -254,6 +254,15 @@ static bool is_not_a_number(double x)
     return x != x;
 }
 
+/* What to do about a field that is text. A table with an order of features is for a model that knows them: there is no
+   other label to name. */
+static const char *text_hint(const table *t)
+{
+    return t->o.order   ? "the column is one of the features, which are numbers"
+           : t->o.label ? "only the label may be text"
+                        : "write a number; a column with classes is given as the label";
+}
+
 static flx_code check_field(const table *t, kind *k, const field *f, bool is_label, flx_error *err)
 {
     int64_t i;
@@ -270,9 +279,7 @@ static flx_code check_field(const table *t, kind *k, const field *f, bool is_lab
     if (is_number || is_label)
         return FLX_OK;
     flxi_printable(shown, sizeof shown, f->at, f->size);
-    flxi_fail_hint(err, FLX_E_SYNTAX,
-                   t->o.label ? "only the label may be text" : "give the name of the column with classes as the label",
-                   "column '%s': '%s' is not a number", name, shown);
+    flxi_fail_hint(err, FLX_E_SYNTAX, text_hint(t), "column '%s': '%s' is not a number", name, shown);
     return flxi_at(err, "%lld:%lld", (long long)f->line, (long long)f->column);
 }
 

@@ -294,6 +294,41 @@ static flx_code declare_rate(training_work *w)
 
 /* ---- Accumulation and scaling ---- */
 
+/* The dimension that counts the examples: the one that the options name, or the only symbolic one; NULL: none is
+   known. */
+static const char *counting_dim(const training_work *w)
+{
+    const flx_graph *g = w->loss;
+    for (size_t i = 0; w->o.example_dim && i < g->symbols.n; i++)
+        if (strcmp(g->symbols.at[i], w->o.example_dim) == 0)
+            return g->symbols.at[i];
+    return !w->o.example_dim && g->symbols.n == 1 ? g->symbols.at[0] : NULL;
+}
+
+static flx_code check_example_dim(const training_work *w)
+{
+    if (!w->o.example_dim || w->o.accumulate == 1 || counting_dim(w))
+        return FLX_OK;
+    return flxi_fail(w->err, FLX_E_NAME, "training: the graph '%.60s' has no dimension called '%.60s'", w->loss->name,
+                     w->o.example_dim);
+}
+
+/* How many examples the step has, from an input that has an axis of them; none where no input shows it. */
+static flx_val examples_of_step(training_work *w)
+{
+    const char *dim = counting_dim(w);
+    flx_dim size = dim ? flx_dim_symbol(w->loss->ctx, dim) : 0;
+    for (size_t i = 0; dim && i < w->loss->leaves.n; i++) {
+        const flx_type *type = flxi_type_at(w->loss, w->loss->leaves.at[i]);
+        for (int k = 0; k < type->rank; k++)
+            if (type->dims[k] == size)
+                return flx_dim_size(w->g, leaf_value(w, i), k);
+    }
+    return FLX_NONE;
+}
+
+/* Sums of gradients, and how many steps and examples they have. A step counts as much as it has examples, so that
+   several batches give the gradient of all of them joined, also where the last one is smaller. */
 static void declare_sums(training_work *w)
 {
     size_t at;
@@ -308,6 +343,25 @@ static void declare_sums(training_work *w)
     flx_val count = flx_add(w->g, new_counter(w, "micro_step", &at), whole(w, 1));
     w->is_last = complete(w, flx_eq(w->g, count, whole(w, w->o.accumulate)));
     w->next[at] = flx_where(w->g, w->is_last, whole(w, 0), count);
+    w->weight = examples_of_step(w);
+    if (!w->weight.id)
+        return;
+    flx_val total = flx_add(w->g, new_counter(w, "examples", &at), w->weight);
+    w->next[at] = flx_where(w->g, w->is_last, whole(w, 0), total);
+    w->examples = as(w, total, w->widest);
+    w->weight = complete(w, as(w, w->weight, w->widest));
+    w->share = complete(w, flx_reciprocal(w->g, w->examples));
+}
+
+/* The sum of the gradients so far with this one, and their mean. */
+static flx_val accumulated(training_work *w, size_t at, flx_val d, flx_dtype dtype)
+{
+    flx_val share = w->share.id ? as(w, w->share, dtype) : flx_scalar(w->g, dtype, 1.0 / (double)w->o.accumulate);
+    if (w->weight.id)
+        d = flx_mul(w->g, d, as(w, w->weight, dtype));
+    flx_val sum = flx_add(w->g, leaf_value(w, w->t->updated[at]), d);
+    w->next[at] = flx_where(w->g, w->is_last, flx_scalar(w->g, dtype, 0), sum);
+    return flx_mul(w->g, sum, share);
 }
 
 /* Gradients of this step, and with accumulation the mean with those before it. Sums are the `first` states. */
@@ -319,12 +373,7 @@ static void find_totals(training_work *w, size_t first)
         flx_val d = as(w, gradient_of(w, i), dtype);
         if (unscale.id)
             d = flx_mul(w->g, d, as(w, unscale, dtype));
-        if (w->is_last.id) {
-            flx_val sum = flx_add(w->g, leaf_value(w, w->t->updated[first + i]), d);
-            w->next[first + i] = flx_where(w->g, w->is_last, flx_scalar(w->g, dtype, 0), sum);
-            d = flx_mul(w->g, sum, flx_scalar(w->g, dtype, 1.0 / (double)w->o.accumulate));
-        }
-        w->total[i] = d;
+        w->total[i] = w->is_last.id ? accumulated(w, first + i, d, dtype) : d;
     }
 }
 
@@ -441,12 +490,14 @@ static flx_val key_of_step(training_work *w)
     return complete(w, flx_rng_fold_in(w->g, key, w->step));
 }
 
-/* Normal numbers of deviation noise · clip_example, divided as the sum of the examples is. */
+/* Normal numbers of deviation noise · clip_example, divided as the sum of the examples is: by all examples of the
+   update, or by those of a step and the number of steps. */
 static flx_val noise_for(training_work *w, size_t i, flx_val key, const flx_type *type)
 {
+    double steps = w->weight.id ? 1 : (double)w->o.accumulate;
     const flx_attr attrs[] = {flx_attr_ints("shape", (flx_ints){type->dims, (size_t)type->rank}),
                               flx_attr_dtype("dtype", (flx_dtype)type->dtype),
-                              flx_attr_real("std", w->o.noise * w->o.clip_example / (double)w->o.accumulate),
+                              flx_attr_real("std", w->o.noise * w->o.clip_example / steps),
                               flx_attr_int("stream", (int64_t)i)};
     flx_val draw = FLX_NONE;
     flx_op(w->g, "rng_normal", &key, 1, attrs, 4, &draw, 1);
@@ -536,13 +587,13 @@ static void declare_averages(training_work *w)
 
 /* What is not updated in this step keeps its value: all but the sums if there is no update, and everything if it is
    left out, except that the scale says so. */
-static void keep_values(training_work *w, size_t first_sum, size_t first_counter)
+static void keep_values(training_work *w, size_t first_sum, size_t end_sum)
 {
     w->applies = both(w, w->takes, w->is_last);
     if (w->applies.id && w->takes.id && w->is_last.id)
         w->applies = complete(w, w->applies);
     for (size_t j = 0; j < w->t->num_updated; j++) {
-        bool is_sum = w->is_last.id && ((j >= first_sum && j < first_sum + w->num_trained) || j == first_counter);
+        bool is_sum = j >= first_sum && j < end_sum;
         bool is_kept = j >= w->num_trained && j < w->num_trained + w->num_kept;
         flx_val condition = is_sum ? w->waits : is_kept ? w->takes : w->applies;
         if (w->next[j].id)
@@ -613,6 +664,7 @@ static flx_code make(training_work *w)
     flxi_training *t = w->t;
     w->optimiser = flxi_optimiser_at(w->o.optimiser);
     FLXI_TRY(check_groups(w));
+    FLXI_TRY(check_example_dim(w));
     FLXI_TRY(choose_params(w));
     FLXI_TRY(list_updated(w));
     FLXI_TRY(flxi_make_gradients(w));
@@ -621,7 +673,7 @@ static flx_code make(training_work *w)
     declare_averages(w);
     size_t first_sum = t->num_updated;
     declare_sums(w);
-    size_t first_counter = t->num_updated - 1;
+    size_t end_sum = t->num_updated;
     FLXI_TRY(declare_rate(w));
     FLXI_TRY(flxi_built(w->g, w->err));
     for (size_t i = 0; i < w->num_trained; i++)
@@ -638,7 +690,7 @@ static flx_code make(training_work *w)
         state += (size_t)update_param(w, i, state);
     for (size_t i = 0; t->first_ema && i < w->num_trained; i++)
         average_param(w, i, t->first_ema + i);
-    keep_values(w, first_sum, first_counter);
+    keep_values(w, first_sum, end_sum);
     if (w->loss_scale.id)
         adapt_scale(w);
     return choose_outputs(w);

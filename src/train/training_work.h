@@ -22,7 +22,9 @@ typedef struct {
     flx_val rate, step;   /* step: with this one */
     flx_val loss_scale;   /* or none … */
     size_t scale_at;      /* … and the position of its state in t->updated, after which is the count of good steps */
-    flx_val examples;     /* how many examples the step has, with clip_example */
+    flx_val examples;     /* how many examples the step has, with clip_example; or the update, with a weight */
+    flx_val weight;       /* how many examples the step has, with accumulation; or none: all steps weigh the same */
+    flx_val share;        /* the reciprocal of the examples of the update; or none */
     flx_val *total;       /* by trained parameter: the gradient that the update uses */
     flx_val *squares;     /* by trained parameter: the sum of the squares of its gradient; or NULL */
     flx_val norm;         /* of all gradients, or a loss that is not finite; or none */

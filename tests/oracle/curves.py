@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn, optim
 from torch.nn import functional as F
-from torch.optim import _muon
+from torch.optim import _muon, lr_scheduler as rates
 
 HERE = pathlib.Path(__file__).parent / "fixtures" / "train"
 STEPS, BATCHES = 50, 4
@@ -186,6 +186,36 @@ def one(kind, **options):
     return lambda params: [kind(params, **options)]
 
 
+class Scheduled:
+    """An optimiser whose rate follows a schedule of torch.optim.lr_scheduler."""
+
+    def __init__(self, optimiser, schedule):
+        self.optimiser, self.schedule = optimiser, schedule(optimiser)
+
+    def step(self):
+        self.optimiser.step()
+        self.schedule.step()
+
+
+def scheduled(schedule):
+    return lambda params: [Scheduled(optim.Adam(params, lr=RATE), schedule)]
+
+
+def warm(steps, then):
+    """(i + 1) / steps in the first steps, then another schedule, which begins with 1."""
+    return lambda o: rates.SequentialLR(o, [rates.LinearLR(o, 1 / steps, 1, steps - 1), then(o)], [steps])
+
+
+RATE = 0.02
+SCHEDULES = {
+    "linear": lambda o: rates.LinearLR(o, 1, 0.1, 40),
+    "cosine_warmup": warm(8, lambda o: rates.CosineAnnealingLR(o, 42, 0.1 * RATE)),
+    "staircase": lambda o: rates.StepLR(o, 15, 0.5),
+    "exponential": lambda o: rates.ExponentialLR(o, 0.5 ** (1 / 15)),
+    "one_cycle": lambda o: rates.OneCycleLR(o, RATE, total_steps=STEPS, pct_start=0.3, cycle_momentum=False),
+    # PyTorch has no class for it: T5's and the original transformer's square root.
+    "inverse_sqrt": lambda o: rates.LambdaLR(o, lambda i: min((i + 1) / 10, (10 / (i + 1)) ** 0.5)),
+}
 MLP_SETTINGS = {
     "sgd": one(optim.SGD, lr=0.5),
     "momentum": one(optim.SGD, lr=0.1, momentum=0.9),
@@ -201,7 +231,7 @@ MLP_SETTINGS = {
     "muon": muon(True),
     "muon_bf16": muon(False),
     "clip_norm": one(Clipped, lr=1.0),
-}
+} | {name: scheduled(schedule) for name, schedule in SCHEDULES.items()}
 MODELS = {
     "mlp": (Mlp, MLP_SETTINGS),
     "conv": (Conv, {"adamw": one(optim.AdamW, lr=0.01, weight_decay=0.1),

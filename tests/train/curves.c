@@ -79,9 +79,15 @@ typedef struct {
     bool is_variant;  /* of another row by an op or two: interpreted only, to save time */
     const char *like; /* another curve that it is compared with, and how far it may be from that one */
     double apart;
+    flx_schedule_options schedule; /* of the rate; of kind CONSTANT: none */
 } setting;
 
 #define SIZED .struct_size = sizeof(flx_train_options)
+#define SCHEDULED(name_, ...)                                                                      \
+    {                                                                                              \
+        .name = (name_), .o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.02},                        \
+        .schedule = {.struct_size = sizeof(flx_schedule_options), __VA_ARGS__}, .is_variant = true \
+    }
 
 /* Rounding to f32 moves most of PyTorch's own curves by up to 4e-6, but those of momentum and Adafactor on the MLP by
    5e-5. Two settings have another definition there (docs/training.md): Muon divides by max(norm, 1e-7) instead of
@@ -105,6 +111,15 @@ static const setting mlp_settings[] = {
      .like = "muon_bf16",
      .apart = 0.02},
     {.name = "clip_norm", .o = {SIZED, .rate = 1, .clip_norm = 0.1}, .f64 = 5e-6, .is_variant = true},
+};
+/* Schedules of the rate: against those of torch.optim.lr_scheduler, and a function for the last one. */
+static const setting schedule_settings[] = {
+    SCHEDULED("linear", .kind = FLX_SCHEDULE_LINEAR, .steps = 40, .final = 0.1),
+    SCHEDULED("cosine_warmup", .kind = FLX_SCHEDULE_COSINE, .warmup = 8, .steps = 42, .final = 0.1),
+    SCHEDULED("staircase", .kind = FLX_SCHEDULE_STEP, .steps = 15, .factor = 0.5),
+    SCHEDULED("exponential", .kind = FLX_SCHEDULE_EXPONENTIAL, .steps = 15, .factor = 0.5),
+    SCHEDULED("one_cycle", .kind = FLX_SCHEDULE_ONE_CYCLE, .steps = STEPS),
+    SCHEDULED("inverse_sqrt", .kind = FLX_SCHEDULE_INVERSE_SQRT, .warmup = 10),
 };
 static const setting conv_settings[] = {
     {.name = "adamw", .o = {SIZED, .optimiser = FLX_ADAMW, .rate = 0.01, .weight_decay = 0.1}},
@@ -214,8 +229,13 @@ static flx_compile_options way(bool is_compiled, int32_t threads)
 static flx_trainer *trainer_for(const course *c, const setting *s, const flx_compile_options *o)
 {
     flx_error err = {0};
-    flx_trainer *t = flx_compile_training(c->g, &s->o, o, &err);
+    flx_train_options options = s->o;
+    flx_graph *schedule = s->schedule.kind ? flx_schedule_graph(c->ctx, &s->schedule, &err) : NULL;
+    CHECK(schedule || !s->schedule.kind);
+    options.schedule = schedule;
+    flx_trainer *t = flx_compile_training(c->g, &options, o, &err);
     CHECK_MADE(t, &err);
+    flx_graph_release(schedule);
     const flx_params *set = flx_trainer_params(t);
     for (size_t i = 0; i < flx_params_count(set); i++) {
         const char *name = flx_params_name(set, i);
@@ -313,6 +333,11 @@ static void check_curves(const model *m, const setting *settings, size_t count)
 TEST(curves_of_an_mlp_agree_with_another_framework)
 {
     CHECK_CURVES(mlp);
+}
+
+TEST(curves_of_schedules_agree_with_another_framework)
+{
+    check_curves(&mlp, schedule_settings, sizeof schedule_settings / sizeof *schedule_settings);
 }
 
 TEST(curves_of_a_convolutional_network_agree_with_another_framework)

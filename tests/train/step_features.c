@@ -459,29 +459,52 @@ TEST(training_in_mixed_precision_lowers_the_loss)
 
 /* ---- Batches of any size ---- */
 
-/* A step that accumulates takes micro-batches of different sizes: the mean of their gradients. */
-TEST(training_accumulates_batches_of_any_size)
+/* The mean of x, step by step, of batches of 1 + k % 4 numbers k; parameters are minus its sum over updates. */
+static void check_accumulation(const char *text, const flx_train_options *o, const double want[6])
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    flx_graph *g = trainee_graph(ctx,
-                                 "graph f(x: f32[N], param p: f32[2]) {\n"
-                                 "  return mul(reduce_mean(x), reduce_sum(p))\n}\n",
-                                 FLX_F32);
-    flx_train_options o = {SIZED, .rate = 1, .accumulate = 3};
-    flx_trainer *t = trainer_of(g, &o, &compiled);
+    flx_graph *g = trainee_graph(ctx, text, FLX_F32);
+    flx_trainer *t = trainer_of(g, o, &compiled);
     set(t, ctx, "p", 0, 0);
-    double mean = 0;
     for (int k = 0; k < 6; k++) {
         double values[5] = {k, k, k, k, k};
-        flx_tensor *x = numbers(ctx, FLX_F32, 1 + k % 4, values);
-        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
-        mean += k / 3.0;
-        CHECK_NEAR(element(t, "p", 0), k < 2 ? 0 : k < 5 ? -1 : -5, 1e-5);
+        flx_tensor *x = numbers(ctx, FLX_F32, 1 + k % 4, values), *y = numbers(ctx, FLX_F32, 5, values);
+        const flx_feed feeds[] = {{"x", x}, {"y", y}};
+        CHECK_OK(flx_trainer_step(t, feeds, flx_graph_input_count(g) - 1, NULL, &err), &err);
+        CHECK_NEAR(element(t, "p", 0), want[k], 1e-5);
         flx_tensor_release(x);
+        flx_tensor_release(y);
     }
-    CHECK_NEAR(mean, 5, 1e-9);
     flx_trainer_free(t);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* Several batches, accumulated, are the batch of all their examples, whatever their sizes. Where the number of examples
+   is not known, because two dimensions are symbolic, all steps weigh the same. */
+TEST(training_accumulates_batches_by_their_examples)
+{
+    static const double joined[] = {0, 0, -(0 + 2 + 6) / 6.0, -8 / 6.0, -8 / 6.0, -8 / 6.0 - (12 + 4 + 10) / 7.0};
+    static const double single[] = {0, 0, -1, -1, -1, -5};
+    static const char one[] = "graph f(x: f32[N], param p: f32[2]) {\n"
+                              "  return mul(reduce_mean(x), reduce_sum(p))\n}\n";
+    static const char two[] = "graph f(x: f32[N], y: f32[M], param p: f32[2]) {\n"
+                              "  return mul(add(reduce_mean(x), mul(0.0, reduce_mean(y))), reduce_sum(p))\n}\n";
+    check_accumulation(one, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3}, joined);
+    check_accumulation(two, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3}, single);
+    check_accumulation(two, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3, .example_dim = "N"}, joined);
+}
+
+TEST(training_accumulation_by_an_unknown_dimension_is_an_error)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g =
+        trainee_graph(ctx, "graph f(x: f32[N], param p: f32[]) { return mul(reduce_mean(x), p) }\n", FLX_F32);
+    const flx_train_options o = {SIZED, .accumulate = 2, .example_dim = "M"};
+    CHECK(flx_compile_training(g, &o, NULL, &err) == NULL);
+    CHECK(err.code == FLX_E_NAME && strstr(err.message, "no dimension called 'M'"));
     flx_graph_release(g);
     flx_context_free(ctx);
 }

@@ -32,6 +32,8 @@ static const char *source_of(const char *path)
     static const char *const tables[] = {".csv", NULL}, *const arrays[] = {".npy", ".npz", ".safetensors", NULL};
     static const char *const images[] = {".pgm", ".ppm", ".pnm", ".png", NULL};
     struct stat is;
+    if (strcmp(path, "-") == 0)
+        return "csv";
     if (stat(path, &is) == 0 && S_ISDIR(is.st_mode))
         return "folder";
     return ends_with(path, tables)   ? "csv"
@@ -170,7 +172,7 @@ static const flx_tensor *column_of(const flx_feed *feeds, size_t count, const ch
 }
 
 /* Runs the model on all rows. */
-static int run_all(trained *t, scores *s, const char *truth, bool is_silent)
+static int run_all(trained *t, scores *s, const char *truth)
 {
     flx_error err = {0};
     const flx_loader_options once = {.struct_size = sizeof once, .batch = BATCH, .epochs = 1};
@@ -192,7 +194,7 @@ static int run_all(trained *t, scores *s, const char *truth, bool is_silent)
         if (flx_exec_run(e, NULL, b.feeds, b.num_feeds, out, &err) != FLX_OK)
             status = report(&err, NULL);
         else
-            status = scores_add(s, out[0], column_of(feeds, count, truth), is_silent ? NULL : stdout);
+            scores_add(s, out[0], column_of(feeds, count, truth));
         for (size_t i = 0; i < outputs; i++) {
             flx_tensor_release(out[i]);
             out[i] = NULL;
@@ -205,29 +207,73 @@ static int run_all(trained *t, scores *s, const char *truth, bool is_silent)
     return status;
 }
 
-/* Labels in the numbers of the training; without them if the data has other classes. */
-static bool match_classes(trained *t)
+static bool knows_class(const trained *t, const char *name)
 {
-    flx_error err = {0};
-    if (source_use_classes(&t->p.data, (const char *const *)t->classes, t->num_classes, &err) == STATUS_OK)
-        return true;
-    note("%s: the labels of the data are left out", err.message);
+    for (size_t i = 0; i < t->num_classes; i++)
+        if (strcmp(t->classes[i], name) == 0)
+            return true;
     return false;
 }
 
-static int predict(trained *t, int64_t width, bool is_summary)
+static int add_class_name(trained *t, const char *name)
 {
-    const char *truth = match_classes(t) ? truth_column(t, width) : NULL;
+    char *copy = strdup(name);
+    if (!copy)
+        return fail_memory();
+    t->classes[t->num_classes++] = copy;
+    return STATUS_OK;
+}
+
+/* Labels in the numbers of the training. A class that the training did not have gets a number after those that the
+   model predicts: such a row is wrong, and the others count as always. */
+static int match_classes(trained *t, int64_t width)
+{
+    flx_dataset *d = t->p.data.data;
+    size_t there = flx_dataset_classes(d), outputs = (size_t)width > t->num_classes ? (size_t)width : t->num_classes;
+    flx_error err = {0};
+    int status = STATUS_OK;
+    if (!t->p.data.label || !there || !t->num_classes || outputs > SIZE_MAX / sizeof *t->classes - there - 1)
+        return STATUS_OK;
+    char **more = realloc(t->classes, (outputs + there + 1) * sizeof *more);
+    if (!more)
+        return fail_memory();
+    t->classes = more;
+    for (size_t i = 0, known = t->num_classes; !status && i < there; i++) {
+        char number[24];
+        bool is_new = !knows_class(t, flx_dataset_class(d, i));
+        for (; !status && is_new && known < outputs; known++) {
+            snprintf(number, sizeof number, "%zu", known);
+            status = add_class_name(t, number);
+        }
+        if (!status && is_new)
+            note("the class '%.60s' is not one of those that the model knows", flx_dataset_class(d, i));
+        if (!status && is_new)
+            status = add_class_name(t, flx_dataset_class(d, i));
+    }
+    if (!status && source_use_classes(&t->p.data, (const char *const *)t->classes, t->num_classes, &err) != STATUS_OK)
+        status = report(&err, NULL);
+    return status;
+}
+
+static int predict(trained *t, int64_t width, scores_form form, bool is_summary)
+{
+    int status = match_classes(t, width);
+    const char *truth = status ? NULL : truth_column(t, width);
     scores s;
-    int status = scores_begin(&s, (const char *const *)t->classes, t->num_classes, width, is_classifier(t, truth));
+    if (status)
+        return status;
+    status = scores_begin(&s, (const char *const *)t->classes, t->num_classes, width, is_classifier(t, truth));
     s.has_truth = truth != NULL;
-    if (!status && !is_summary)
-        scores_head(&s, stdout);
+    s.form = is_summary ? SCORES_SILENT : form;
     if (!status)
-        status = run_all(t, &s, truth, is_summary);
+        scores_head(&s);
+    if (!status)
+        status = run_all(t, &s, truth);
     if (!status && is_summary && !truth)
         status = fail(FLX_E_USAGE, "the data has no labels: there is nothing to compare with");
-    if (!status && truth) {
+    if (!status && truth && is_summary && form == SCORES_JSON) {
+        scores_summary_json(&s);
+    } else if (!status && truth) {
         fflush(stdout);
         scores_summary(&s, is_summary ? stdout : stderr);
     }
@@ -248,7 +294,7 @@ static int run_predict(const args *a)
     if (!status)
         status = open_data(&t, &s, a->second);
     if (!status)
-        status = predict(&t, width, args_has(a, "--summary"));
+        status = predict(&t, width, args_has(a, "--json") ? SCORES_JSON : SCORES_TABLE, args_has(a, "--summary"));
     trained_close(&t);
     settings_free(&s);
     return status;
@@ -256,6 +302,7 @@ static int run_predict(const args *a)
 
 static const option options[] = {
     {"--summary", NULL, "how good the predictions are instead of each of them", MAY_BE_GIVEN},
+    {"--json", NULL, "a JSON object for each row, or for the summary", MAY_BE_GIVEN},
     {0},
 };
 
@@ -263,6 +310,7 @@ static const char *const examples[] = {
     "flx train examples/digits.train --steps 40 --out digits.run",
     "flx predict digits.run 'digits(rows=200, seed=5)' --summary",
     "flx predict digits.run 'digits(rows=3, seed=5)'",
+    "flx predict digits.run 'digits(rows=3, seed=5)' --json",
     NULL,
 };
 
@@ -273,8 +321,8 @@ const command command_predict = {
     .about =
         "Reads the folder that flx train has written and runs the graph `predict` of the model on data: a path\n"
         "(.csv, .npy, .npz, .safetensors, .png, .pgm, a folder with images of each class), read as the data of the\n"
-        "training was, or a source as in a file of settings. Output 0 of the graph is logits of classes [N, C], or\n"
-        "numbers [N] or [N, K].\n"
+        "training was, a source as in a file of settings, or - for a table on standard input. Output 0 of the\n"
+        "graph is logits of classes [N, C], or numbers [N] or [N, K].\n"
         "\n"
         "Prints a table: for each row the class and its probability, or the numbers; and what is right, if the\n"
         "data has it. Then the summary has accuracy and confusion matrix, or the errors, on standard error.",

@@ -6,16 +6,45 @@
 #include "report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROWS = 4096 }; /* that are read together */
 
-/* The outputs for classes or tokens: the last extent of output 0; 0 when it is not known. */
-static int64_t outputs_of(const train_plan *p)
+static int64_t last_extent(const flx_type *t)
 {
-    const flx_graph *g = p->predict;
-    const flx_type *t = g && flx_graph_output_count(g) ? flx_val_type(g, flx_graph_output(g, 0)) : NULL;
     bool is_known = t && t->rank >= 2 && flx_dim_is_static(t->dims[t->rank - 1]);
     return is_known ? (int64_t)t->dims[t->rank - 1] : 0;
+}
+
+/* What the loss compares an input with: the logits of an op that takes both. */
+typedef struct {
+    int64_t outputs;    /* for classes or tokens; 0: not known */
+    const char *column; /* of the data, that feeds the input; NULL: not known */
+} comparison;
+
+static const char compares[] = "softmax_cross_entropy_with_logits";
+
+static comparison comparison_of(const train_plan *p)
+{
+    const flx_graph *g = p->loss;
+    for (size_t i = 0; i < flx_graph_node_count(g); i++) {
+        flx_node_view v;
+        if (flx_graph_node(g, i, &v) != FLX_OK || strcmp(v.op, compares) != 0)
+            continue;
+        flx_val logits = flx_node_input(g, i, 0), labels = flx_node_input(g, i, 1);
+        for (size_t k = 0; k < flx_graph_input_count(g); k++)
+            if (flx_graph_input(g, k).id == labels.id)
+                return (comparison){last_extent(flx_val_type(g, logits)), plan_column(p, flx_val_name(g, labels))};
+    }
+    return (comparison){0};
+}
+
+/* The outputs for classes or tokens: the last extent of what the graph `predict` returns, or else as the loss says. */
+static int64_t outputs_of(const train_plan *p, const comparison *c)
+{
+    const flx_graph *g = p->predict;
+    int64_t outputs = g && flx_graph_output_count(g) ? last_extent(flx_val_type(g, flx_graph_output(g, 0))) : 0;
+    return outputs ? outputs : c->outputs;
 }
 
 /* The least and the largest number of a column. */
@@ -44,23 +73,31 @@ static int find_range(const flx_dataset *d, const char *column, int64_t *least, 
     return STATUS_OK;
 }
 
-static int check_labels(const train_plan *p, const source *d, int64_t outputs)
+/* Messages are at the setting of the data. */
+static const setting *data_setting(const train_plan *p, const source *d)
+{
+    const setting *at = settings_take((setting *)&p->settings.root, d == &p->data ? "data" : "validation");
+    return at ? at : &p->settings.root;
+}
+
+static int check_labels(const train_plan *p, const source *d, const char *label, int64_t outputs)
 {
     int64_t least, most;
+    const setting *at = data_setting(p, d);
     size_t classes = flx_dataset_classes(d->data);
     if ((int64_t)classes > outputs)
-        return settings_fail(&p->settings, &p->settings.root,
-                             "the data has %zu classes, the model's last layer has %lld", classes, (long long)outputs);
-    int status = classes ? STATUS_OK : find_range(d->data, d->label, &least, &most);
+        return settings_fail(&p->settings, at, "the data has %zu classes, the model's last layer has %lld", classes,
+                             (long long)outputs);
+    int status = classes ? STATUS_OK : find_range(d->data, label, &least, &most);
     if (status || classes)
         return status;
     if (most >= outputs)
-        return settings_fail(&p->settings, &p->settings.root,
+        return settings_fail(&p->settings, at,
                              "the labels '%.60s' go up to %lld, the model's last layer has %lld classes: 0 to %lld",
-                             d->label, (long long)most, (long long)outputs, (long long)outputs - 1);
+                             label, (long long)most, (long long)outputs, (long long)outputs - 1);
     if (least < 0)
-        return settings_fail(&p->settings, &p->settings.root, "the labels '%.60s' begin at %lld, but classes at 0",
-                             d->label, (long long)least);
+        return settings_fail(&p->settings, at, "the labels '%.60s' begin at %lld, but classes at 0", label,
+                             (long long)least);
     return STATUS_OK;
 }
 
@@ -68,7 +105,7 @@ static int check_tokens(const train_plan *p, const source *d, int64_t outputs)
 {
     if (d->tokens <= outputs)
         return STATUS_OK;
-    int status = settings_fail(&p->settings, &p->settings.root,
+    int status = settings_fail(&p->settings, data_setting(p, d),
                                "the text has tokens up to %lld, the model's last layer "
                                "has %lld: 0 to %lld",
                                (long long)d->tokens - 1, (long long)outputs, (long long)outputs - 1);
@@ -76,16 +113,31 @@ static int check_tokens(const train_plan *p, const source *d, int64_t outputs)
     return status;
 }
 
-static int check_source(const train_plan *p, const source *d, int64_t outputs)
+/* The column if it has one integer for each row, as labels are. */
+static const char *if_labels(const source *d, const char *column)
+{
+    for (size_t i = 0; column && i < flx_dataset_columns(d->data); i++) {
+        const flx_type *t = flx_dataset_type(d->data, i);
+        if (strcmp(flx_dataset_name(d->data, i), column) == 0)
+            return t->rank == 1 && (t->dtype == FLX_I32 || t->dtype == FLX_I64) ? column : NULL;
+    }
+    return NULL;
+}
+
+static int check_source(const train_plan *p, const source *d, const comparison *c, int64_t outputs)
 {
     if (!d->data)
         return STATUS_OK;
-    return d->is_text ? check_tokens(p, d, outputs) : d->label ? check_labels(p, d, outputs) : STATUS_OK;
+    if (d->is_text)
+        return check_tokens(p, d, outputs);
+    const char *label = d->label ? d->label : if_labels(d, c->column);
+    return label ? check_labels(p, d, label, outputs) : STATUS_OK;
 }
 
 int data_check(const train_plan *p)
 {
-    int64_t outputs = outputs_of(p);
-    int status = outputs ? check_source(p, &p->data, outputs) : STATUS_OK;
-    return status || !outputs ? status : check_source(p, &p->validation, outputs);
+    comparison c = comparison_of(p);
+    int64_t outputs = outputs_of(p, &c);
+    int status = outputs ? check_source(p, &p->data, &c, outputs) : STATUS_OK;
+    return status || !outputs ? status : check_source(p, &p->validation, &c, outputs);
 }

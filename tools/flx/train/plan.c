@@ -151,10 +151,31 @@ static int read_model(train_plan *p)
     return status ? status : check_params(p, flx_module_find(p->model.module, "decode"));
 }
 
-/* start = "file.safetensors", or new */
+/* A word of weights(…): what the file may lack or have too much. */
+static int read_leave(train_plan *p, setting *from, const char *name, const char *word, bool *out)
+{
+    const char *given = NULL;
+    int status = settings_text(&p->settings, from, name, &given);
+    *out = given != NULL;
+    if (status || !given || strcmp(given, word) == 0)
+        return status;
+    return settings_fail(&p->settings, from, "write weights(\"FILE\", %s=%s)", name, word);
+}
+
+/* start = "file.safetensors", or new, or weights("file.safetensors", missing=new, surplus=ignore) */
 static int read_start(train_plan *p)
 {
-    int status = settings_text(&p->settings, &p->settings.root, "start", &p->start);
+    setting *given = settings_take(&p->settings.root, "start");
+    int status = STATUS_OK;
+    if (given && given->kind == SETTING_CALL && strcmp(given->text, "weights") == 0) {
+        status = settings_operand(&p->settings, given, 0, "a file", &p->start);
+        if (!status)
+            status = read_leave(p, given, "missing", "new", &p->may_lack);
+        if (!status)
+            status = read_leave(p, given, "surplus", "ignore", &p->may_exceed);
+        return status ? status : settings_check_taken(&p->settings, given);
+    }
+    status = settings_text(&p->settings, &p->settings.root, "start", &p->start);
     p->is_new = !status && p->start && strcmp(p->start, "new") == 0;
     return status;
 }
@@ -198,15 +219,47 @@ static int match_classes(train_plan *p, const setting *at)
     return status;
 }
 
+/* split = 0.2, or last(0.2), or random(0.2) */
+static int read_split(train_plan *p, double *part, split_kind *kind)
+{
+    settings *s = &p->settings;
+    setting *given = settings_take(&s->root, "split");
+    *kind = SPLIT_USUAL;
+    if (!given || given->kind != SETTING_CALL)
+        return settings_number(s, &s->root, "split", 0.0, 0.9, part);
+    setting *number = given->first;
+    bool is_last = strcmp(given->text, "last") == 0;
+    if (!is_last && strcmp(given->text, "random") != 0)
+        return settings_unknown(s, given, "kind of split", (const char *const[]){"last", "random"}, 2);
+    if (!number || number->name || number->kind != SETTING_NUMBER || number->next || !(number->number > 0) ||
+        number->number > 0.9)
+        return settings_fail(s, given, "write split = %s(0.2): a part of the rows, up to 0.9", given->text);
+    number->is_taken = true;
+    *part = number->number;
+    *kind = is_last ? SPLIT_LAST : SPLIT_RANDOM;
+    return STATUS_OK;
+}
+
+/* What decides which rows are trained on, for a training that is resumed. */
+static void describe_split(train_plan *p, double part, split_kind kind)
+{
+    bool is_last = kind == SPLIT_LAST || (kind == SPLIT_USUAL && source_is_ordered(&p->data));
+    if (part > 0)
+        snprintf(p->split, sizeof p->split, "%s(%.10g)", is_last ? "last" : "random", part);
+    else
+        snprintf(p->split, sizeof p->split, "none");
+}
+
 static int read_data(train_plan *p)
 {
     settings *s = &p->settings;
     setting *data = settings_take(&s->root, "data"), *validation = settings_take(&s->root, "validation");
     double split = 0;
+    split_kind kind;
     p->seed = 1;
     int status = settings_integer(s, &s->root, "seed", 0, INT64_MAX, &p->seed);
     if (!status)
-        status = settings_number(s, &s->root, "split", 0.0, 0.9, &split);
+        status = read_split(p, &split, &kind);
     if (status)
         return status;
     if (!data)
@@ -221,7 +274,8 @@ static int read_data(train_plan *p)
     if (!status && validation)
         status = match_classes(p, validation);
     if (!status && split > 0)
-        status = source_split(&p->data, split, (uint64_t)p->seed, &p->validation);
+        status = source_split(&p->data, split, kind, (uint64_t)p->seed, &p->validation);
+    describe_split(p, split, kind);
     return status;
 }
 
@@ -476,6 +530,10 @@ static int read_limits(train_plan *p)
     t->seed = (uint64_t)p->seed;
     if (!status && p->patience && !p->validation.data)
         return settings_fail(s, settings_take(&s->root, "patience"), "patience needs validation, or split");
+    if (!status && t->accumulate > p->steps)
+        return settings_fail(s, settings_take(&s->root, "accumulate"),
+                             "accumulate = %lld, but the training has %lld steps: nothing would be updated",
+                             (long long)t->accumulate, (long long)p->steps);
     return status;
 }
 

@@ -33,6 +33,9 @@ typedef struct {
     int64_t seed, patience, save_every, threads;
     const char *start; /* the file with the values that it begins with; NULL: what is with the model */
     bool is_new;       /* … or new ones */
+    bool may_lack;     /* the file need not have all parameters: the others are new */
+    bool may_exceed;   /* … and may have tensors that are none */
+    char split[40];    /* which rows are for validation */
     int64_t memory;    /* bytes that a step may work in; 0: any */
     bool shuffle, drop_last;
     sample_plan sample;

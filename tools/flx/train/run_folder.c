@@ -166,6 +166,8 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
         code = flx_checkpoint_set(c, "best", best, err);
     if (code == FLX_OK)
         code = flx_checkpoint_set(c, "optimiser", flx_optimiser_name(p->options.optimiser), err);
+    if (code == FLX_OK)
+        code = flx_checkpoint_set(c, "split", p->split, err);
     for (size_t i = 0; code == FLX_OK && i < sizeof numbers / sizeof *numbers; i++)
         code = flx_checkpoint_set_number(c, numbers[i].key, numbers[i].number, err);
     return code;
@@ -207,6 +209,19 @@ static int check_same_optimiser(const flx_checkpoint *c, const char *path, const
                 then ? then : "?", now);
 }
 
+/* Another split trains on rows that were for validation. Checkpoints of versions that did not write how they split
+   had the last rows for validation. */
+static int check_same_split(const flx_checkpoint *c, const char *path, const train_plan *p)
+{
+    const char *then = flx_checkpoint_text(c, "split");
+    if (then ? strcmp(then, p->split) == 0 : strncmp(p->split, "random", 6) != 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "%s was written with split = %s, but the settings have split = %s", path,
+                      then ? then : "last(…)", p->split);
+    hint("rows for validation would be trained on: write the split as it was");
+    return status;
+}
+
 static int take_position(const flx_checkpoint *c, const char *path, run_position *at)
 {
     flx_error err = {0};
@@ -234,6 +249,8 @@ static int take_all(const flx_checkpoint *c, const char *path, const train_plan 
         status = check_same(c, path, "batch", p->batch);
     if (!status)
         status = check_same(c, path, "rows", flx_dataset_rows(p->data.data));
+    if (!status)
+        status = check_same_split(c, path, p);
     if (!status)
         status = check_same_optimiser(c, path, p);
     if (!status)

@@ -2,6 +2,7 @@
 /* scores.c: see scores.h. */
 #include "train/scores.h"
 
+#include "io/json_writer.h"
 #include "report.h"
 
 #include <math.h>
@@ -35,32 +36,34 @@ static const char *class_name(const scores *s, int64_t i, char text[24])
 }
 
 /* Quoted where the table needs it. */
-static void put_name(const char *name, FILE *to)
+static void put_name(const char *name)
 {
     if (!strpbrk(name, ",\"\r\n")) {
-        fputs(name, to);
+        fputs(name, stdout);
         return;
     }
-    fputc('"', to);
+    putchar('"');
     for (; *name; name++) {
         if (*name == '"')
-            fputc('"', to);
-        fputc(*name, to);
+            putchar('"');
+        putchar(*name);
     }
-    fputc('"', to);
+    putchar('"');
 }
 
-void scores_head(const scores *s, FILE *to)
+void scores_head(const scores *s)
 {
-    fputs("row", to);
+    if (s->form != SCORES_TABLE)
+        return;
+    fputs("row", stdout);
     if (s->is_classes)
-        fputs(",class,probability", to);
+        fputs(",class,probability", stdout);
     for (int64_t k = 0; !s->is_classes && k < s->width; k++) {
-        fputs(",predicted", to);
+        fputs(",predicted", stdout);
         if (s->width > 1)
-            fprintf(to, "%lld", (long long)k);
+            printf("%lld", (long long)k);
     }
-    fputs(!s->has_truth ? "\n" : s->is_classes ? ",label\n" : ",target\n", to);
+    puts(!s->has_truth ? "" : s->is_classes ? ",label" : ",target");
 }
 
 /* The probability of the class: numbers that are probabilities already stay as they are, others are logits. */
@@ -76,34 +79,65 @@ static double probability(const flx_tensor *t, int64_t first, int64_t width, int
     return least >= 0 && fabs(sum - 1) < 1e-3 ? most : 1 / exponentials;
 }
 
-static void add_class(scores *s, const flx_tensor *logits, int64_t row, const flx_tensor *truth, FILE *to)
+static void put_class(const scores *s, int64_t best, double likely, const int64_t *label)
 {
     char text[2][24];
+    const char *found = class_name(s, best, text[0]), *right = label ? class_name(s, *label, text[1]) : NULL;
+    if (s->form == SCORES_JSON) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_integer(&j, "row", s->rows);
+        json_text(&j, "class", found);
+        json_number(&j, "probability", likely, 24);
+        if (right)
+            json_text(&j, "label", right);
+        json_object_end(&j);
+        return;
+    }
+    printf("%lld,", (long long)s->rows);
+    put_name(found);
+    printf(",%.4f", likely);
+    if (right) {
+        putchar(',');
+        put_name(right);
+    }
+    putchar('\n');
+}
+
+static void add_class(scores *s, const flx_tensor *logits, int64_t row, const flx_tensor *truth)
+{
     int64_t first = row * s->width, best = 0;
     for (int64_t k = 1; k < s->width; k++)
         if (flx_tensor_get(logits, first + k) > flx_tensor_get(logits, first + best))
             best = k;
     int64_t label = truth ? (int64_t)flx_tensor_get(truth, row) : -1;
-    if (truth) {
-        s->right += label == best;
-        if (label >= 0 && label < s->width && s->width < MAX_COUNTED)
-            s->counts[label * s->width + best]++;
-    }
-    if (!to)
-        return;
-    fprintf(to, "%lld,", (long long)s->rows);
-    put_name(class_name(s, best, text[0]), to);
-    fprintf(to, ",%.4f", probability(logits, first, s->width, best));
-    if (truth) {
-        fputc(',', to);
-        put_name(class_name(s, label, text[1]), to);
-    }
-    fputc('\n', to);
+    bool is_known = label >= 0 && label < s->width;
+    s->right += truth && label == best;
+    s->unknown += truth && !is_known;
+    if (is_known && s->width < MAX_COUNTED)
+        s->counts[label * s->width + best]++;
+    if (s->form != SCORES_SILENT)
+        put_class(s, best, probability(logits, first, s->width, best), truth ? &label : NULL);
 }
 
-static void add_numbers(scores *s, const flx_tensor *values, int64_t row, const flx_tensor *truth, FILE *to)
+/* Numbers that were predicted, or that are right: an array of JSON under this key, or fields of the table. */
+static void put_numbers(const scores *s, json *j, const char *key, const flx_tensor *t, int64_t row, int64_t width)
 {
-    int64_t n = flx_tensor_count(truth) / (int64_t)flx_tensor_type(truth)->dims[0];
+    if (s->form == SCORES_JSON && width > 1)
+        json_array_begin(j, key);
+    for (int64_t k = 0; k < width; k++) {
+        double x = flx_tensor_get(t, row * width + k);
+        if (s->form == SCORES_JSON)
+            json_number(j, width > 1 ? NULL : key, x, flx_tensor_type(t)->dtype == FLX_F64 ? 53 : 24);
+        else
+            printf(",%.6g", x);
+    }
+    if (s->form == SCORES_JSON && width > 1)
+        json_array_end(j);
+}
+
+static void count_errors(scores *s, const flx_tensor *values, int64_t row, const flx_tensor *truth, int64_t n)
+{
     for (int64_t k = 0; k < n; k++) {
         double right = flx_tensor_get(truth, row * n + k);
         double error = flx_tensor_get(values, row * s->width + (n == s->width ? k : 0)) - right;
@@ -112,29 +146,41 @@ static void add_numbers(scores *s, const flx_tensor *values, int64_t row, const 
         s->sum += right;
         s->sum_squares += right * right;
         s->numbers++;
-        if (to)
-            fprintf(to, ",%.6g", right);
     }
 }
 
-int scores_add(scores *s, const flx_tensor *predicted, const flx_tensor *truth, FILE *to)
+static void add_numbers(scores *s, const flx_tensor *values, int64_t row, const flx_tensor *truth)
+{
+    int64_t n = truth ? flx_tensor_count(truth) / (int64_t)flx_tensor_type(truth)->dims[0] : 0;
+    json j = {0};
+    if (truth)
+        count_errors(s, values, row, truth, n);
+    if (s->form == SCORES_SILENT)
+        return;
+    if (s->form == SCORES_JSON) {
+        json_object_begin(&j, NULL);
+        json_integer(&j, "row", s->rows);
+    } else {
+        printf("%lld", (long long)s->rows);
+    }
+    put_numbers(s, &j, "predicted", values, row, s->width);
+    if (truth)
+        put_numbers(s, &j, "target", truth, row, n);
+    if (s->form == SCORES_JSON)
+        json_object_end(&j);
+    else
+        putchar('\n');
+}
+
+void scores_add(scores *s, const flx_tensor *predicted, const flx_tensor *truth)
 {
     int64_t rows = s->width ? flx_tensor_count(predicted) / s->width : 0;
     for (int64_t i = 0; i < rows; i++, s->rows++) {
-        if (s->is_classes) {
-            add_class(s, predicted, i, truth, to);
-            continue;
-        }
-        if (to)
-            fprintf(to, "%lld", (long long)s->rows);
-        for (int64_t k = 0; to && k < s->width; k++)
-            fprintf(to, ",%.6g", flx_tensor_get(predicted, i * s->width + k));
-        if (truth)
-            add_numbers(s, predicted, i, truth, to);
-        if (to)
-            fputc('\n', to);
+        if (s->is_classes)
+            add_class(s, predicted, i, truth);
+        else
+            add_numbers(s, predicted, i, truth);
     }
-    return STATUS_OK;
 }
 
 /* ---- The summary ---- */
@@ -184,19 +230,73 @@ static void put_matrix(const scores *s, FILE *to)
     fputc('\n', to);
 }
 
+/* Mean absolute error, root mean square error, and R2, which is NaN where all targets are equal. */
+static void find_errors(const scores *s, double *absolute, double *square, double *r2)
+{
+    double n = s->numbers ? (double)s->numbers : 1, spread = s->sum_squares - s->sum * s->sum / n;
+    *absolute = s->absolute / n;
+    *square = sqrt(s->squares / n);
+    *r2 = spread > 0 ? 1 - s->squares / spread : NAN;
+}
+
+static double accuracy(const scores *s)
+{
+    return s->rows ? (double)s->right / (double)s->rows : 0;
+}
+
 void scores_summary(const scores *s, FILE *to)
 {
+    double absolute, square, r2;
     if (s->is_classes) {
-        fprintf(to, "%lld of %lld are right: accuracy %.4f\n", (long long)s->right, (long long)s->rows,
-                s->rows ? (double)s->right / (double)s->rows : 0);
+        fprintf(to, "%lld of %lld are right: accuracy %.4f\n", (long long)s->right, (long long)s->rows, accuracy(s));
+        if (s->unknown)
+            fprintf(to, "%lld of %lld have a label that the model does not know\n", (long long)s->unknown,
+                    (long long)s->rows);
         if (s->width <= MAX_SHOWN)
             put_matrix(s, to);
         return;
     }
-    double n = s->numbers ? (double)s->numbers : 1, spread = s->sum_squares - s->sum * s->sum / n;
-    fprintf(to, "%lld rows: mean absolute error %.6g, root mean square error %.6g", (long long)s->rows, s->absolute / n,
-            sqrt(s->squares / n));
-    if (spread > 0)
-        fprintf(to, ", R2 %.4f", 1 - s->squares / spread);
+    find_errors(s, &absolute, &square, &r2);
+    fprintf(to, "%lld rows: mean absolute error %.6g, root mean square error %.6g", (long long)s->rows, absolute,
+            square);
+    if (!isnan(r2))
+        fprintf(to, ", R2 %.4f", r2);
     fputc('\n', to);
+}
+
+static void put_matrix_json(const scores *s, json *j)
+{
+    char text[24];
+    json_array_begin(j, "classes");
+    for (int64_t i = 0; i < s->width; i++)
+        json_text(j, NULL, class_name(s, i, text));
+    json_array_end(j);
+    json_array_begin(j, "confusion");
+    for (int64_t i = 0; s->width < MAX_COUNTED && i < s->width; i++) {
+        json_array_begin(j, NULL);
+        for (int64_t k = 0; k < s->width; k++)
+            json_integer(j, NULL, s->counts[i * s->width + k]);
+        json_array_end(j);
+    }
+    json_array_end(j);
+}
+
+void scores_summary_json(const scores *s)
+{
+    json j = {0};
+    double absolute, square, r2;
+    json_object_begin(&j, NULL);
+    json_integer(&j, "rows", s->rows);
+    if (s->is_classes) {
+        json_integer(&j, "right", s->right);
+        json_number(&j, "accuracy", accuracy(s), 53);
+        json_integer(&j, "unknown_labels", s->unknown);
+        put_matrix_json(s, &j);
+    } else {
+        find_errors(s, &absolute, &square, &r2);
+        json_number(&j, "mean_absolute_error", absolute, 53);
+        json_number(&j, "root_mean_square_error", square, 53);
+        json_number(&j, "r2", r2, 53);
+    }
+    json_object_end(&j);
 }

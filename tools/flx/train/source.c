@@ -37,7 +37,7 @@ static int read_path(const opening *o, char **path)
     int status = settings_operand(o->s, o->from, 0, "a path", &given);
     if (status)
         return status;
-    *path = path_in(o->folder, given);
+    *path = path_in(strcmp(given, "-") == 0 ? "" : o->folder, given);
     return *path ? STATUS_OK : fail_memory();
 }
 
@@ -166,40 +166,67 @@ static int open_arrays(opening *o)
     return status;
 }
 
-static int open_csv(opening *o)
+/* Arguments of csv(). */
+static int read_csv_options(const opening *o, flx_csv_options *options, bool *has_header)
 {
-    flx_csv_options options = {.struct_size = sizeof options, .features = "x"};
-    bool has_header = true;
     const char *separator = ",";
-    flx_error err = {0};
-    char *path = NULL;
-    int status = read_path(o, &path);
+    int status = settings_text(o->s, o->from, "label", &options->label);
     if (!status)
-        status = settings_text(o->s, o->from, "label", &options.label);
+        status = settings_text(o->s, o->from, "target", &options->target);
     if (!status)
-        status = settings_text(o->s, o->from, "target", &options.target);
+        status = settings_text(o->s, o->from, "features", &options->features);
     if (!status)
-        status = settings_text(o->s, o->from, "features", &options.features);
-    if (!status)
-        status = settings_bool(o->s, o->from, "header", &has_header);
+        status = settings_bool(o->s, o->from, "header", has_header);
     if (!status)
         status = settings_text(o->s, o->from, "separator", &separator);
     if (!status && strlen(separator) != 1)
         status = settings_fail(o->s, o->from, "separator must be one character");
-    options.flags = has_header ? 0 : FLX_CSV_NO_HEADER;
-    options.separator = separator[0];
+    options->flags = *has_header ? 0 : FLX_CSV_NO_HEADER;
+    options->separator = separator[0];
+    return status;
+}
+
+/* A file, or bytes that standard input had. */
+static flx_dataset *read_table(const opening *o, const char *path, const file_bytes *given,
+                               const flx_csv_options *options, flx_error *err)
+{
+    flx_error own = {0};
+    if (!given)
+        return flx_csv_read(o->ctx, path, options, err);
+    flx_dataset *data = flx_csv_decode(o->ctx, given->data, given->size, options, &own);
+    *err = own;
+    if (own.where[0]) /* LINE:COLUMN, before which messages have the name of a file */
+        snprintf(err->where, sizeof err->where, "file:%.100s", own.where);
+    return data;
+}
+
+static int open_csv(opening *o)
+{
+    flx_csv_options options = {.struct_size = sizeof options, .features = "x"};
+    bool has_header = true;
+    flx_error err = {0};
+    char *path = NULL;
+    file_bytes bytes = {0};
+    int status = read_path(o, &path);
+    if (!status)
+        status = read_csv_options(o, &options, &has_header);
+    bool is_stream = !status && strcmp(path, "-") == 0;
+    if (is_stream)
+        status = file_read(path, &bytes);
     options.order = has_header && o->request->num_features ? o->request->features : NULL;
     options.num_order = options.order ? o->request->num_features : 0;
     o->out->has_names = has_header;
-    flx_dataset *data = status ? NULL : flx_csv_read(o->ctx, path, &options, &err);
+    const file_bytes *given = is_stream ? &bytes : NULL;
+    flx_dataset *data = status ? NULL : read_table(o, path, given, &options, &err);
     if (!status && !data && o->request->may_lack_truth && err.code == FLX_E_NAME) {
         options.label = options.target = NULL;
         err = (flx_error){0};
-        data = flx_csv_read(o->ctx, path, &options, &err);
+        data = read_table(o, path, given, &options, &err);
     }
     o->out->label = options.label;
     if (!status)
-        status = made(o, data, path, &err);
+        status = made(o, data, file_name(path), &err);
+    free(bytes.data);
     free(path);
     return status;
 }
@@ -307,22 +334,28 @@ int source_use_classes(source *d, const char *const *classes, size_t count, flx_
 static int mix_rows(source *d, uint64_t seed)
 {
     flx_error err = {0};
-    flx_dataset *mixed = d->is_sequence || d->is_text ? NULL : flx_dataset_shuffle(d->data, seed, &err);
+    flx_dataset *mixed = flx_dataset_shuffle(d->data, seed, &err);
     if (!mixed)
-        return err.code ? report(&err, NULL) : STATUS_OK;
+        return report(&err, NULL);
     flx_dataset_free(d->data);
     d->data = mixed;
     return STATUS_OK;
 }
 
-int source_split(source *d, double part, uint64_t seed, source *rest)
+bool source_is_ordered(const source *d)
 {
+    return d->is_sequence || d->is_text;
+}
+
+int source_split(source *d, double part, split_kind kind, uint64_t seed, source *rest)
+{
+    bool is_random = kind == SPLIT_RANDOM || (kind == SPLIT_USUAL && !source_is_ordered(d));
     int64_t rows_there = flx_dataset_rows(d->data), kept = rows_there - (int64_t)ceil(part * (double)rows_there);
     flx_error err = {0};
     if (kept < 1)
         return fail(FLX_E_USAGE, "the data has too few rows to split off %g of them: %lld", part,
                     (long long)rows_there);
-    int status = mix_rows(d, seed);
+    int status = is_random ? mix_rows(d, seed) : STATUS_OK;
     if (status)
         return status;
     *rest = *d;

@@ -34,9 +34,15 @@ void source_free(source *d);
 /* Numbers the classes as in the list. */
 int source_use_classes(source *d, const char *const *classes, size_t count, flx_error *err);
 
-/* Moves a part of the rows, at least one, to a source of its own: of a text and of other sequences the last ones, of
-   other sources random ones, as the seed says. */
-int source_split(source *d, double part, uint64_t seed, source *rest);
+/* Which rows are split off: the usual ones are the last of a text and of other sequences, and random ones of other
+   sources. */
+typedef enum { SPLIT_USUAL, SPLIT_LAST, SPLIT_RANDOM } split_kind;
+
+/* Whether rows follow each other, so that a split takes the last ones. */
+bool source_is_ordered(const source *d);
+
+/* Moves a part of the rows, at least one, to a source of its own. Random rows are those that the seed says. */
+int source_split(source *d, double part, split_kind kind, uint64_t seed, source *rest);
 
 /* `path` as seen from the folder; allocated. NULL when memory is exhausted. */
 char *path_in(const char *folder, const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c: see start.h. A file must have all parameters of the loss and nothing that no graph takes: a name that is
-   spelt in two ways would otherwise be trained from new values in silence. */
+/* start.c: see start.h. A file must have all parameters of the loss and nothing that no graph takes, unless the setting
+   says otherwise: a name that is spelt in two ways would be trained from new values in silence. */
 #include "train/start.h"
 
 #include "io/spec.h"
@@ -70,12 +70,12 @@ static bool is_param(const reading *r, const char *name)
     return false;
 }
 
-static void hint_name(const reading *r, const suggestion *guess, const char *whose)
+static void hint_name(const reading *r, const suggestion *guess, const char *whose, const char *allowed)
 {
     if (guess->best)
-        hint("%s '%.60s'; start = new begins with new values", whose, guess->best);
+        hint("%s '%.60s'; start = weights(\"FILE\", %s) allows it", whose, guess->best, allowed);
     else
-        hint("start = new begins with new values%s",
+        hint("start = weights(\"FILE\", %s) allows it, start = new begins with new values%s", allowed,
              r->p->start ? "" : ", start = \"FILE\" with those of another file");
 }
 
@@ -86,7 +86,7 @@ static int missing(const reading *r, const char *name)
         if (!is_param(r, flx_keys_at(r->keys, i)))
             suggest_consider(&guess, flx_keys_at(r->keys, i));
     int status = fail(FLX_E_NAME, "%s lacks the parameter '%.60s'", r->path, name);
-    hint_name(r, &guess, "it has");
+    hint_name(r, &guess, "it has", "missing=new");
     return status;
 }
 
@@ -96,7 +96,7 @@ static int surplus(const reading *r, const char *name)
     for (size_t i = 0; i < flx_params_count(r->s->set); i++)
         suggest_consider(&guess, flx_params_name(r->s->set, i));
     int status = fail(FLX_E_NAME, "%s has '%.60s', which is not a parameter of the model", r->path, name);
-    hint_name(r, &guess, "the model has");
+    hint_name(r, &guess, "the model has", "surplus=ignore");
     return status;
 }
 
@@ -137,8 +137,12 @@ static int set_param(const reading *r, const char *name)
     const flx_tensor *own = r->p->start ? NULL : model_param(&r->p->model, name);
     if (has_key(r, name))
         return set_from_file(r, name);
+    if (!own && r->path && is_float(type_of(r, name))) {
+        r->s->num_new++;
+        return r->p->may_lack ? STATUS_OK : missing(r, name);
+    }
     if (!own)
-        return r->path && is_float(type_of(r, name)) ? missing(r, name) : STATUS_OK;
+        return STATUS_OK;
     return flx_params_set(r->s->set, name, own, &err) == FLX_OK ? STATUS_OK : report(&err, r->p->model.name);
 }
 
@@ -151,8 +155,10 @@ static int set_all(const reading *r)
     for (size_t i = 0; !status && i < flx_params_count(r->s->set); i++)
         status = set_param(r, flx_params_name(r->s->set, i));
     for (size_t i = 0; !status && i < flx_keys_count(r->keys); i++)
-        if (!is_param(r, flx_keys_at(r->keys, i)))
+        if (!r->p->may_exceed && !is_param(r, flx_keys_at(r->keys, i)))
             status = surplus(r, flx_keys_at(r->keys, i));
+    if (!status && r->path && r->s->num_new == flx_params_count(r->s->set))
+        status = fail(FLX_E_NAME, "%s has no parameter of the model", r->path);
     return status;
 }
 

@@ -8,6 +8,7 @@
 typedef struct {
     flx_params *set; /* parameters of the loss; NULL: new values */
     char *from;      /* the file that they are from, as messages name it */
+    size_t num_new;  /* parameters that it lacks, which begin with new values */
 } start_values;
 
 /* Reads them from the file of the setting `start`, or else from m.safetensors beside m.flx, or from an ONNX model

@@ -250,8 +250,16 @@ static void say_beginning(const training *t)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
     printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
            flx_optimiser_name(p->options.optimiser));
+    if (p->options.accumulate > 1 && p->steps % p->options.accumulate)
+        printf("an update every %lld steps: the last %lld change nothing\n", (long long)p->options.accumulate,
+               (long long)(p->steps % p->options.accumulate));
     if (t->start.from)
-        printf("weights from %s\n", t->start.from);
+        printf("weights from %s", t->start.from);
+    if (t->start.from && t->start.num_new)
+        printf(": %zu of %zu parameters, the others are new", flx_params_count(set) - t->start.num_new,
+               flx_params_count(set));
+    if (t->start.from)
+        printf("\n");
     if (t->every > 1)
         printf("the curves and the log have one step of %lld\n", (long long)t->every);
     fflush(stdout);
@@ -342,16 +350,28 @@ static int stopped(training *t)
     return status ? status : STATUS_SYSTEM;
 }
 
+/* What is wrong with a step. An index out of range is in the data: hints about ops do not help. */
+static int explain(training *t, flx_error *err)
+{
+    if (err->code == FLX_E_NUMERIC)
+        return explain_numeric(t);
+    if (err->code == FLX_E_INDEX)
+        snprintf(err->hint, sizeof err->hint,
+                 "step %lld: the data has a label or a token for which the model has no class or row",
+                 (long long)t->at.step + 1);
+    return report(err, NULL);
+}
+
 /* What ended the fit before its end. Without a single step there is nothing to keep. */
-static int failed(training *t, const flx_error *err)
+static int failed(training *t, flx_error *err)
 {
     bool is_cancelled = err->code == FLX_E_CANCELLED || err->code == FLX_E_TIMEOUT;
     t->at = t->before;
     if (t->at.step == 0)
-        return is_cancelled ? STATUS_SYSTEM : err->code == FLX_E_NUMERIC ? explain_numeric(t) : report(err, NULL);
+        return is_cancelled ? STATUS_SYSTEM : explain(t, err);
     if (is_cancelled)
         return stopped(t);
-    int status = err->code == FLX_E_NUMERIC ? explain_numeric(t) : report(err, NULL);
+    int status = explain(t, err);
     conclude(t, true);
     return status;
 }

@@ -59,6 +59,22 @@ PyObject *raise_error(const flx_error *err);
 /* Raises the error of a graph that is being built; returns NULL. */
 PyObject *raise_graph_error(const flx_graph *g);
 
+/* ---- Long calls ---- */
+
+/* Calls the library without the interpreter lock. Ctrl-C ends the call early: then `err` is CANCELLED, and Python's
+   handler has raised an exception, which raise_error() leaves as it is. The statement must set `err` on failure. */
+#define WORK(err, ...)                      \
+    do {                                    \
+        work_begin();                       \
+        Py_BEGIN_ALLOW_THREADS __VA_ARGS__; \
+        Py_END_ALLOW_THREADS                \
+    } while (work_is_repeated(&(err)))
+
+void work_begin(void);
+/* Whether the call was interrupted, and Python's handler lets it continue: then it is made again, with a new error. */
+int work_is_repeated(flx_error *err);
+int prepare_interrupts(void);
+
 /* ---- Arrays ---- */
 
 int is_array(PyObject *o);

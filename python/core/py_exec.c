@@ -67,9 +67,8 @@ PyObject *core_compile(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(e);
         return PyErr_NoMemory();
     }
-    Py_BEGIN_ALLOW_THREADS e->exec = flx_compile(g, &options, &err);
-    Py_END_ALLOW_THREADS if (!e->exec)
-    {
+    WORK(err, e->exec = flx_compile(g, &options, &err));
+    if (!e->exec) {
         Py_DECREF(e);
         return raise_error(&err);
     }
@@ -131,8 +130,7 @@ int exec_run_arrays(exec_object *e, const void *const *inputs, PyObject **output
             made++;
         }
         if (made == n) {
-            Py_BEGIN_ALLOW_THREADS flx_exec_run_at(e->exec, inputs, data, &err);
-            Py_END_ALLOW_THREADS
+            WORK(err, flx_exec_run_at(e->exec, inputs, data, &err));
         }
         if (err.code == FLX_OK) {
             status = wrap_all(tensors, outputs, n);
@@ -197,8 +195,8 @@ static int run_by_name(exec_object *e, PyObject *arrays, flx_tensor **tensors)
     for (Py_ssize_t i = 0; i < e->num_inputs; i++)
         feeds[i] = (flx_feed){e->names[i], ((array_object *)PyTuple_GetItem(arrays, i))->tensor};
     flx_code code;
-    Py_BEGIN_ALLOW_THREADS code = flx_exec_run(e->exec, NULL, feeds, (size_t)e->num_inputs, tensors, &err);
-    Py_END_ALLOW_THREADS PyMem_Free(feeds);
+    WORK(err, code = flx_exec_run(e->exec, NULL, feeds, (size_t)e->num_inputs, tensors, &err));
+    PyMem_Free(feeds);
     if (code != FLX_OK)
         raise_error(&err);
     return code == FLX_OK ? 0 : -1;

@@ -32,8 +32,9 @@ static PyObject *read_onnx(PyObject *self, PyObject *args)
     flx_onnx *m;
     if (!PyArg_ParseTuple(args, "s", &path))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS m = flx_onnx_read(core_context, path, NULL, &err);
-    Py_END_ALLOW_THREADS if (!m) return raise_error(&err);
+    WORK(err, m = flx_onnx_read(core_context, path, NULL, &err));
+    if (!m)
+        return raise_error(&err);
     PyObject *params = params_of(m), *graph = params ? graph_of(flx_graph_retain(flx_onnx_graph(m))) : NULL;
     flx_onnx_free(m);
     return graph ? Py_BuildValue("(NN)", graph, params) : (Py_XDECREF(params), NULL);
@@ -76,8 +77,8 @@ static PyObject *write_onnx(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!", graph_base, &graph, &PyDict_Type, &params) ||
         feeds_from(params, &feeds, &count) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = flx_onnx_encode(graph_in(graph), feeds, count, &out, &err);
-    Py_END_ALLOW_THREADS PyMem_Free(feeds);
+    WORK(err, code = flx_onnx_encode(graph_in(graph), feeds, count, &out, &err));
+    PyMem_Free(feeds);
     return code == FLX_OK ? buffer_to_bytes(&out, 0) : raise_error(&err);
 }
 
@@ -94,8 +95,9 @@ static PyObject *build_c(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!zzip", graph_base, &graph, &o.name, &o.header, &o.vector_bytes, &has_gradient))
         return NULL;
     o.flags = has_gradient ? FLX_BUILD_GRAD : 0;
-    Py_BEGIN_ALLOW_THREADS code = flx_build_c(graph_in(graph), &o, &source, &header, NULL, &err);
-    Py_END_ALLOW_THREADS if (code != FLX_OK) return raise_error(&err);
+    WORK(err, code = flx_build_c(graph_in(graph), &o, &source, &header, NULL, &err));
+    if (code != FLX_OK)
+        return raise_error(&err);
     PyObject *text = buffer_to_bytes(&source, 1), *declarations = buffer_to_bytes(&header, 1);
     if (text && declarations)
         return Py_BuildValue("(NN)", text, declarations);

@@ -11,6 +11,8 @@ core_classes classes;
 
 PyObject *raise_error(const flx_error *err)
 {
+    if (err->code == FLX_E_CANCELLED && PyErr_Occurred()) /* KeyboardInterrupt: py_interrupt.c */
+        return NULL;
     PyObject *code = PyLong_FromLong(err->code);
     PyObject *class = code && classes.errors ? PyDict_GetItemWithError(classes.errors, code) : NULL;
     Py_XDECREF(code);
@@ -246,7 +248,7 @@ PyMODINIT_FUNC PyInit__core(void)
     tree_leaf = PyUnicode_InternFromString("*");
     PyObject *module = core_context && tree_leaf ? PyModule_Create(&definition) : PyErr_NoMemory();
     if (module && (make_array_type(module) < 0 || make_graph_type(module) < 0 || make_exec_type(module) < 0 ||
-                   make_jit_type(module) < 0 || make_train_types(module) < 0))
+                   make_jit_type(module) < 0 || make_train_types(module) < 0 || prepare_interrupts() < 0))
         Py_CLEAR(module);
     return module;
 }

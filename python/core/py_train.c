@@ -3,6 +3,7 @@
    the traced loss, and options by the names of their fields. */
 #include "py_core.h"
 
+#include <fluxion/checkpoint.h>
 #include <fluxion/train.h>
 
 #include <stddef.h>
@@ -87,9 +88,8 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     trainer_object *t = (trainer_object *)PyType_GenericAlloc(type, 0);
     if (!t)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options, NULL, &err);
-    Py_END_ALLOW_THREADS if (!t->trainer)
-    {
+    WORK(err, t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options, NULL, &err));
+    if (!t->trainer) {
         Py_DECREF(t);
         return raise_error(&err);
     }
@@ -138,8 +138,8 @@ static PyObject *trainer_step(trainer_object *t, PyObject *dict)
     if (!feeds)
         return NULL;
     flx_code code;
-    Py_BEGIN_ALLOW_THREADS code = flx_trainer_step(t->trainer, feeds, count, &loss, &err);
-    Py_END_ALLOW_THREADS PyMem_Free(feeds);
+    WORK(err, code = flx_trainer_step(t->trainer, feeds, count, &loss, &err));
+    PyMem_Free(feeds);
     return code == FLX_OK ? PyFloat_FromDouble(loss) : raise_error(&err);
 }
 
@@ -163,6 +163,48 @@ static PyObject *trainer_get(trainer_object *t, PyObject *name)
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     flx_tensor *value = text ? flx_trainer_param(t->trainer, text, &err) : NULL;
     return value ? array_of_tensor(value) : text ? raise_error(&err) : NULL;
+}
+
+/* ---- Checkpoints ---- */
+
+static flx_code write_checkpoint(const flx_trainer *t, const char *path, flx_error *err)
+{
+    flx_checkpoint *c = flx_checkpoint_new(core_context, err);
+    flx_code code = c ? flx_trainer_store(t, NULL, c, err) : FLX_E_OOM;
+    if (code == FLX_OK)
+        code = flx_checkpoint_write(c, path, err);
+    flx_checkpoint_free(c);
+    return code;
+}
+
+static flx_code read_checkpoint(flx_trainer *t, const char *path, flx_error *err)
+{
+    flx_checkpoint *c = flx_checkpoint_read(core_context, path, err);
+    flx_code code = c ? flx_trainer_restore(t, NULL, c, err) : (flx_code)err->code;
+    flx_checkpoint_free(c);
+    return code;
+}
+
+static PyObject *trainer_save(trainer_object *t, PyObject *name)
+{
+    flx_error err = {0};
+    const char *path = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!path)
+        return NULL;
+    flx_code code;
+    WORK(err, code = write_checkpoint(t->trainer, path, &err));
+    return code == FLX_OK ? Py_NewRef(Py_None) : raise_error(&err);
+}
+
+static PyObject *trainer_load(trainer_object *t, PyObject *name)
+{
+    flx_error err = {0};
+    const char *path = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!path)
+        return NULL;
+    flx_code code;
+    WORK(err, code = read_checkpoint(t->trainer, path, &err));
+    return code == FLX_OK ? Py_NewRef(Py_None) : raise_error(&err);
 }
 
 /* An output of the last step, copied: the next step overwrites it. */
@@ -207,6 +249,8 @@ static PyMethodDef trainer_methods[] = {
     {"step", (PyCFunction)(void (*)(void))trainer_step, METH_O, "One step; the loss before the update."},
     {"set", (PyCFunction)(void (*)(void))trainer_set, METH_VARARGS, "Sets a parameter or a state."},
     {"get", (PyCFunction)(void (*)(void))trainer_get, METH_O, "A copy of a parameter or a state."},
+    {"save", (PyCFunction)(void (*)(void))trainer_save, METH_O, "Writes a checkpoint."},
+    {"load", (PyCFunction)(void (*)(void))trainer_load, METH_O, "Continues from a checkpoint."},
     {"output", (PyCFunction)(void (*)(void))trainer_output, METH_O, "A copy of an output of the last step."},
     {NULL, NULL, 0, NULL},
 };

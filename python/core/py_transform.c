@@ -45,8 +45,8 @@ static PyObject *transform_grad(PyObject *self, PyObject *args)
         return NULL;
     options.flags = flags;
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = flx_grad(graph_in(r.graph), r.wrt, r.count, &options, &err);
-    Py_END_ALLOW_THREADS return finish(g, r.wrt, &err);
+    WORK(err, g = flx_grad(graph_in(r.graph), r.wrt, r.count, &options, &err));
+    return finish(g, r.wrt, &err);
 }
 
 static PyObject *transform_jvp(PyObject *self, PyObject *args)
@@ -57,8 +57,8 @@ static PyObject *transform_jvp(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O", graph_base, &r.graph, &r.names) || read_names(&r) < 0)
         return NULL;
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = flx_jvp(graph_in(r.graph), r.wrt, r.count, &err);
-    Py_END_ALLOW_THREADS return finish(g, r.wrt, &err);
+    WORK(err, g = flx_jvp(graph_in(r.graph), r.wrt, r.count, &err));
+    return finish(g, r.wrt, &err);
 }
 
 static PyObject *transform_hvp(PyObject *self, PyObject *args)
@@ -70,8 +70,8 @@ static PyObject *transform_hvp(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O", graph_base, &r.graph, &r.names) || read_names(&r) < 0)
         return NULL;
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = flx_hvp(graph_in(r.graph), r.wrt, r.count, &options, &err);
-    Py_END_ALLOW_THREADS return finish(g, r.wrt, &err);
+    WORK(err, g = flx_hvp(graph_in(r.graph), r.wrt, r.count, &options, &err));
+    return finish(g, r.wrt, &err);
 }
 
 static PyObject *transform_taylor(PyObject *self, PyObject *args)
@@ -83,8 +83,8 @@ static PyObject *transform_taylor(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!Oi", graph_base, &r.graph, &r.names, &order) || read_names(&r) < 0)
         return NULL;
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = flx_taylor(graph_in(r.graph), r.wrt, r.count, order, &err);
-    Py_END_ALLOW_THREADS return finish(g, r.wrt, &err);
+    WORK(err, g = flx_taylor(graph_in(r.graph), r.wrt, r.count, order, &err));
+    return finish(g, r.wrt, &err);
 }
 
 /* jacobian(graph, names, mode, hessian) */
@@ -100,9 +100,9 @@ static PyObject *transform_jacobian(PyObject *self, PyObject *args)
         return NULL;
     options.mode = mode;
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = hessian ? flx_hessian(graph_in(r.graph), r.wrt, r.count, &options, &err)
-                                       : flx_jacobian(graph_in(r.graph), r.wrt, r.count, &options, &err);
-    Py_END_ALLOW_THREADS return finish(g, r.wrt, &err);
+    WORK(err, g = hessian ? flx_hessian(graph_in(r.graph), r.wrt, r.count, &options, &err)
+                          : flx_jacobian(graph_in(r.graph), r.wrt, r.count, &options, &err));
+    return finish(g, r.wrt, &err);
 }
 
 /* ---- Batching ---- */
@@ -140,9 +140,7 @@ static PyObject *transform_vmap(PyObject *self, PyObject *args)
     if (ok) {
         for (size_t i = 0; i < r.count; i++)
             in[i] = (flx_vmap_axis){r.wrt[i], numbers[i]};
-        Py_BEGIN_ALLOW_THREADS g =
-            flx_vmap(graph_in(r.graph), in, r.count, numbers + r.count, (size_t)outputs, extent, &err);
-        Py_END_ALLOW_THREADS
+        WORK(err, g = flx_vmap(graph_in(r.graph), in, r.count, numbers + r.count, (size_t)outputs, extent, &err));
     }
     PyMem_Free(numbers);
     PyMem_Free(in);
@@ -163,8 +161,8 @@ static PyObject *transform_simplify(PyObject *self, PyObject *graph)
     if (!PyObject_TypeCheck(graph, graph_base))
         return PyErr_Format(PyExc_TypeError, "not a graph");
     flx_graph *g;
-    Py_BEGIN_ALLOW_THREADS g = flx_simplify(graph_in(graph), &err);
-    Py_END_ALLOW_THREADS return finish(g, NULL, &err);
+    WORK(err, g = flx_simplify(graph_in(graph), &err));
+    return finish(g, NULL, &err);
 }
 
 /* specialise(graph, {name: extent}) */
@@ -235,8 +233,8 @@ static PyObject *transform_show(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!s", graph_base, &graph, &form))
         return NULL;
     flx_code code;
-    Py_BEGIN_ALLOW_THREADS code = write_form(graph_in(graph), form, &out, &err);
-    Py_END_ALLOW_THREADS return code == FLX_OK ? buffer_to_bytes(&out, strcmp(form, "flxb") != 0) : raise_error(&err);
+    WORK(err, code = write_form(graph_in(graph), form, &out, &err));
+    return code == FLX_OK ? buffer_to_bytes(&out, strcmp(form, "flxb") != 0) : raise_error(&err);
 }
 
 static PyObject *graphs_of_module(flx_module *m)
@@ -256,6 +254,15 @@ static PyObject *graphs_of_module(flx_module *m)
     return first ? Py_BuildValue("(NN)", first, dict) : (Py_XDECREF(dict), NULL);
 }
 
+static flx_module *read_module(const char *form, const char *data, size_t size, const char *file, flx_error *err)
+{
+    if (strcmp(form, "flxb") == 0)
+        return flx_decode(core_context, data, size, file, err);
+    if (strcmp(form, "mlir") == 0)
+        return flx_import_stablehlo(core_context, data, size, file, err);
+    return flx_parse(core_context, data, size, file, err);
+}
+
 /* read(bytes, form, file): (main graph, {name: graph}). */
 static PyObject *transform_read(PyObject *self, PyObject *args)
 {
@@ -266,10 +273,9 @@ static PyObject *transform_read(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y#ss", &data, &size, &form, &file))
         return NULL;
     flx_module *m;
-    Py_BEGIN_ALLOW_THREADS if (strcmp(form, "flxb") == 0) m = flx_decode(core_context, data, (size_t)size, file, &err);
-    else if (strcmp(form, "mlir") == 0) m = flx_import_stablehlo(core_context, data, (size_t)size, file, &err);
-    else m = flx_parse(core_context, data, (size_t)size, file, &err);
-    Py_END_ALLOW_THREADS if (!m) return raise_error(&err);
+    WORK(err, m = read_module(form, data, (size_t)size, file, &err));
+    if (!m)
+        return raise_error(&err);
     PyObject *graphs = graphs_of_module(m);
     flx_module_free(m);
     return graphs;

@@ -364,9 +364,12 @@ def _ml_dtypes():
 
 
 def _from_numpy(x, copy):
-    """NumPy arrays and scalars share their memory, also those of ml_dtypes, which buffers cannot describe."""
+    """NumPy arrays and scalars share their memory, also bfloat16 of ml_dtypes, which buffers cannot describe. Floats of
+    8 bits and fewer, for which there is no dtype here, become float32, which has all their values."""
     if x.dtype.name == "bfloat16":
         return _core.from_buffer(x.view("uint16"), copy)._retag(dtypes.bfloat16)
+    if x.dtype.name.startswith(("float8_", "float6_", "float4_")):
+        x = x.astype("float32")
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
     return _core.from_buffer(x, copy)

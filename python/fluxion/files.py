@@ -226,3 +226,23 @@ def from_jax(function, *args):
     if count_leaves(structure) != len(main.inputs) or count_leaves(out) != len(main.outputs):
         structure = out = None
     return Graph(main, structure, out)
+
+
+def from_torch(module, *example, dynamic_shapes=None):
+    """A module of PyTorch, exported for these example tensors, as a graph of the same inputs. Its parameters and buffers
+    are parameters of the graph, under their names, with a `_` before a digit: `params` has their values, which calls use
+    unless they give others by name. `dynamic_shapes` is that of torch.export. PyTorch, onnx and onnxscript must be installed; they are not
+    needed to run the result."""
+    import tempfile
+    import torch
+    was_training = module.training
+    module.eval()
+    try:
+        program = torch.onnx.export(module, tuple(example), dynamo=True, optimize=False, verbose=False,
+                                    dynamic_shapes=dynamic_shapes)
+    finally:
+        module.train(was_training)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        program.save(path)
+        return load(path)

@@ -308,6 +308,25 @@ def stage_call(function, args, name=None):
     return staged, [leaf_array(x) for x in leaves], structure
 
 
+# ---- Transforms ----
+
+_transformed = {}
+_TRANSFORMED_ROOM = 512
+
+
+def transformed(transform, graph, *arguments):
+    """transform(graph, *arguments), a function of _core with arguments that have a hash. Equal graphs share the result:
+    a function that is differentiated again and again is traced each time, since what it uses from outside may have
+    changed, but transformed once."""
+    key = (transform.__name__, graph.hash, tuple(i[0] for i in graph.inputs), tuple(o[0] for o in graph.outputs),
+           *arguments)
+    found = _transformed.get(key)
+    if found is None:
+        found = transform(graph, *arguments)
+        _remember(_transformed, key, found, _TRANSFORMED_ROOM)
+    return found
+
+
 # ---- Running graphs ----
 
 _compiled = {}

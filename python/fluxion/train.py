@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training: the loss, its gradients and the optimiser are one compiled step, and the parameters stay in its memory."""
 
+import os
+
 from . import _core, tracing
 from .errors import UsageError
 from .files import ShapeDtype
@@ -39,6 +41,7 @@ class Trainer:
         self._options = {"rate": float(rate)} | options
         self._trainer = None
         self._names = None
+        self._pending = None  # a checkpoint to begin with
 
     def _compile(self, leaves, structure):
         kinds = [(v.dtype, v.shape, False) for v in self._values]
@@ -55,6 +58,9 @@ class Trainer:
         self._kinds = [self._batch_kind(x) for x in leaves]
         for name, value in zip(self._names, self._values):
             self._trainer.set(name, value)
+        if self._pending is not None:
+            self._trainer.load(self._pending)
+            self._pending = None
 
     def _batch_kind(self, x):
         if self._batch_dim is None or not x.ndim:
@@ -75,6 +81,8 @@ class Trainer:
     @property
     def params(self):
         """The parameters as they are now, as a tree like the one that was given."""
+        if self._pending is not None:
+            raise UsageError("USAGE", "the checkpoint is read with the first step, which compiles")
         values = self._values if self._trainer is None else [self._trainer.get(n) for n in self._names]
         return unflatten(self._structure, values)
 
@@ -99,6 +107,24 @@ class Trainer:
             raise UsageError("USAGE", "the state exists after the first step")
         for name, value in values.items():
             self._trainer.set(name, tracing.to_array(value))
+
+    def save(self, path):
+        """Writes a checkpoint: the parameters and the state of the optimiser, in a .safetensors file with a checksum
+        that appears whole or not at all."""
+        if self._trainer is None:
+            raise UsageError("USAGE", "there is nothing to save before the first step")
+        self._trainer.save(os.fspath(path))
+
+    def load(self, path):
+        """Continues from a checkpoint of save(), with the same bits as without the interruption. The loss, the
+        parameters and the options must be those that it was written with. Before the first step, which compiles, the
+        checkpoint is read with that step."""
+        path = os.fspath(path)
+        if self._trainer is not None:
+            self._trainer.load(path)
+            return
+        with open(path, "rb"):
+            self._pending = path
 
     @property
     def aux(self):

@@ -8,7 +8,7 @@ import threading
 
 from . import _core, dtypes, tracing
 from .errors import DTypeError
-from .tracing import apply, current, leaf_array, run_graph, stage_call
+from .tracing import apply, current, leaf_array, run_graph, stage_call, transformed
 from .tree import broadcast_prefix, count_leaves, flatten, tree_map, unflatten
 
 _VALUE, _MISSING_ZERO, _SEED_INPUT = 1, 2, 4  # FLX_GRAD_…
@@ -51,7 +51,7 @@ class _Call:
         return [*self.leaves, *self.staged.captures]
 
     def names(self, positions=None):
-        return [self.staged.names[i] for i in (self.positions if positions is None else positions)]
+        return tuple(self.staged.names[i] for i in (self.positions if positions is None else positions))
 
     def floating(self):
         """The positions of leaves that have derivatives."""
@@ -125,7 +125,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, allow_int=False):
         if not allow_int:
             call.need_floats("grad")
         wanted = call.floating()
-        graph = _core.grad(call.staged.graph, call.names(wanted), _VALUE | _MISSING_ZERO)
+        graph = transformed(_core.grad, call.staged.graph, call.names(wanted), _VALUE | _MISSING_ZERO)
         outputs = list(run_graph(graph, call.inputs))
         rest = len(outputs) - len(wanted)
         derivatives = dict(zip(wanted, outputs[rest:]))
@@ -153,7 +153,8 @@ def grad(fun, argnums=0, has_aux=False, allow_int=False):
 
 
 def vjp(fun, *primals, has_aux=False):
-    """fun(*primals), and a function from cotangents of the result to those of the arguments."""
+    """fun(*primals), and a function from cotangents of the result to those of the arguments. That function computes
+    what it needs of fun again, so that nothing is kept between the calls; inside of jit both share it."""
     call = _Call(fun, primals, {})
     outputs = run_graph(call.staged.graph, call.inputs)
     structure, aux = call.staged.out_structure, None
@@ -199,7 +200,7 @@ def _seeded(call, seeds, count):
     if total is None:
         raise DTypeError("DTYPE", "vjp needs a floating result")
     outer.output(total, "loss")
-    return _core.grad(outer, call.names(call.floating()), _MISSING_ZERO)
+    return transformed(_core.grad, outer, call.names(call.floating()), _MISSING_ZERO)
 
 
 # ---- Forward mode ----
@@ -233,7 +234,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     """fun(*primals) and its derivative in the direction of the tangents."""
     call = _Call(fun, primals, {})
     values = _inputs_by_name(call) | _tangents(call, tangents)
-    graph = _core.jvp(call.staged.graph, call.names(call.floating()))
+    graph = transformed(_core.jvp, call.staged.graph, call.names(call.floating()))
     outputs = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     names = [o for o in call.staged.graph.outputs]
     value = [outputs[o[0]] for o in names]
@@ -259,7 +260,7 @@ def hvp(fun, primals, tangents):
     _loss_parts(call, False, "hvp")
     wanted = call.floating()
     values = _inputs_by_name(call) | _tangents(call, tangents)
-    graph = _core.hvp(call.staged.graph, call.names(wanted))
+    graph = transformed(_core.hvp, call.staged.graph, call.names(wanted))
     found = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     products = {i: found["hvp_" + call.staged.names[i]] for i in wanted}
     call.single = len(primals) == 1
@@ -271,7 +272,7 @@ def taylor(fun, primals, tangents, order):
     fun(x + t v) at t = 0."""
     call = _Call(fun, primals, {})
     values = _inputs_by_name(call) | _tangents(call, tangents)
-    graph = _core.taylor(call.staged.graph, call.names(call.floating()), order)
+    graph = transformed(_core.taylor, call.staged.graph, call.names(call.floating()), order)
     found = dict(zip((o[0] for o in graph.outputs), _run_named(graph, values)))
     outputs = call.staged.graph.outputs
     structure = call.staged.out_structure
@@ -297,7 +298,7 @@ def _jacobian(fun, argnums, has_aux, mode, what):
         if has_aux:
             structure, aux = structure[2], structure[3]
             count = count_leaves(structure)
-        graph = _core.jacobian(body, call.names(), mode, False)
+        graph = transformed(_core.jacobian, body, call.names(), mode, False)
         found = dict(zip((o[0] for o in graph.outputs), run_graph(graph, call.inputs)))
         blocks = []
         for o in outputs[:count]:
@@ -337,7 +338,7 @@ def hessian(fun, argnums=0, has_aux=False):
         if has_aux or len(call.staged.types) != 1 or call.staged.types[0][1] != ():
             return general(*args, **kwargs)
         call.need_floats("hessian")
-        graph = _core.jacobian(call.staged.graph, call.names(), 0, True)
+        graph = transformed(_core.jacobian, call.staged.graph, call.names(), 0, True)
         found = dict(zip((o[0] for o in graph.outputs), run_graph(graph, call.inputs)))
         names = call.staged.names
         rows = [call.rebuild(call.as_given(j, found[f"hessian_{names[i]}_{names[j]}"]) for j in call.positions)
@@ -371,7 +372,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         staged = tracing.stage(bound, kinds, structure, names, tracing.function_name(fun))
         out = broadcast_prefix(out_axes, staged.out_structure, "out_axes")
         batched = [(n, a) for n, a in zip(staged.names, axes) if a is not None]
-        graph = _core.vmap(staged.graph, [n for n, _ in batched], [a for _, a in batched], out, size)
+        graph = transformed(_core.vmap, staged.graph, tuple(n for n, _ in batched), tuple(a for _, a in batched),
+                            tuple(out), size)
         return unflatten(staged.out_structure, run_graph(graph, [*leaves, *staged.captures]))
     return wrapper
 

@@ -107,6 +107,21 @@ def test_calls_keep_nothing():
     assert resident() - before < 4 << 20, resident() - before
 
 
+def test_interrupt_ends_a_long_run():
+    import os
+    import signal
+    import time
+    f = fx.jit(lambda x: fx.fori_loop(0, 10 ** 9, lambda i, c: xp.sin(c) + 1, x))
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = time.perf_counter()
+    try:
+        f(xp.ones(100))
+        raise AssertionError("not interrupted")
+    except KeyboardInterrupt:
+        assert time.perf_counter() - start < 20
+    near(fx.jit(lambda x: x + 1)(xp.ones(2)), [2.0, 2.0])
+
+
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096

@@ -169,3 +169,57 @@ def test_names_of_the_package_do_not_hide_ops():
     names = set(fx._core.op_names())
     hidden = [n for n in vars(fx.ops) if n in names and getattr(fx.ops, n).__module__ != "fluxion.ops"]
     assert not hidden
+
+
+def _trainer(**options):
+    def loss(p, x):
+        return xp.mean((x @ p["w"] + p["b"] - 1) ** 2)
+    return fx.Trainer(loss, {"w": xp.ones((3,)), "b": xp.zeros(())}, "adam", rate=0.1, **options)
+
+
+def test_training_continues_from_a_checkpoint_with_the_same_bits(tmp_path):
+    x = np.random.default_rng(3).normal(size=(8, 3)).astype("f4")
+    whole, first = _trainer(), _trainer()
+    with pytest.raises(fx.UsageError, match="before the first step"):
+        first.save(tmp_path / "c.safetensors")
+    losses = [whole.step(x) for _ in range(6)]
+    assert [first.step(x) for _ in range(3)] == losses[:3]
+    first.save(tmp_path / "c.safetensors")
+    second = _trainer()
+    second.load(tmp_path / "c.safetensors")
+    assert [second.step(x) for _ in range(3)] == losses[3:]
+    assert second.params["w"].tolist() == whole.params["w"].tolist()
+    first.load(tmp_path / "c.safetensors")
+    assert [first.step(x) for _ in range(3)] == losses[3:]
+    with pytest.raises(OSError):
+        _trainer().load(tmp_path / "absent")
+    (tmp_path / "bad").write_bytes(b"no checkpoint")
+    other = _trainer()
+    other.load(tmp_path / "bad")
+    with pytest.raises(fx.Error):
+        other.step(x)
+
+
+def test_narrow_floats_of_ml_dtypes_become_float32():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3b11fnuz):
+        narrow = np.array([0.5, -1.75, 16.0], kind)
+        a = fx.array(narrow)
+        assert a.dtype == fx.float32 and a.tolist() == narrow.astype("f4").tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_of_pytorch_agrees_in_values_and_gradients():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(),
+                              torch.nn.Linear(48, 5), torch.nn.LayerNorm(5))
+    x = torch.randn(2, 1, 4, 4)
+    g = fx.from_torch(net, x)
+    assert net.training and set(g.params) == {"_" + n for n, _ in net.named_parameters()}
+    np.testing.assert_allclose(g(x.numpy()), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    (net(x) ** 3).sum().backward()
+    gradients = fx.grad(lambda p: (g(fx.array(x.numpy()), **p) ** 3).sum())(g.params)
+    for name, p in net.named_parameters():
+        np.testing.assert_allclose(gradients["_" + name], p.grad.numpy(), rtol=2e-3, atol=2e-4, err_msg=name)

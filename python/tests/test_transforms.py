@@ -202,3 +202,23 @@ def test_from_jax_agrees_and_differentiates(tmp_path):
         graph.save(path)
         leaves = fx.tree_leaves((P, X))
         compare(fx.load(path)(*leaves), network(Theirs())(P, X))
+
+
+def test_a_function_is_transformed_once_and_traced_each_time(monkeypatch):
+    calls = []
+    real = fx.tracing._core.grad
+    monkeypatch.setattr(fx.tracing, "_transformed", {})
+
+    def counted(*args):
+        calls.append(1)
+        return real(*args)
+    counted.__name__ = "grad"
+    monkeypatch.setattr(fx.transforms._core, "grad", counted)
+    scale = 2.0
+    f = fx.grad(lambda x: (scale * x ** 2).sum())
+    x = fx.array([1.0, 2.0])
+    assert f(x).tolist() == [4.0, 8.0] and f(x).tolist() == [4.0, 8.0] and len(calls) == 1
+    scale = 3.0  # what a function uses from outside may change, unlike under jit
+    assert f(x).tolist() == [6.0, 12.0] and len(calls) == 2
+    g = fx.grad(lambda other: (scale * other ** 2).sum())  # other names: results are found by them
+    assert g(x).tolist() == [6.0, 12.0]

@@ -409,3 +409,100 @@ TEST(onnx_table_has_one_row_for_each_version)
         last = row;
     }
 }
+
+/* ---- Mistakes of models and of the caller ---- */
+
+/* The code of reading a model with these nodes, an input x: f32[4] and the constants a: i64[2] and b: i64[2]; the output
+   is y. */
+static flx_code read_nodes_in(flx_context *ctx, const onnx_bytes *nodes, size_t n, const int64_t b[2],
+                              const flx_onnx_options *o, flx_error *err)
+{
+    onnx_bytes g = {.n = 0}, x = onnx_info_bytes("x", 1, (int64_t[]){4}, 1), y = onnx_info_bytes("y", 1, NULL, 0);
+    const int64_t values[2][2] = {{2, 8}, {b[0], b[1]}};
+    for (size_t i = 0; i < n; i++)
+        put_part(&g, 1, &nodes[i]);
+    for (int i = 0; i < 2; i++) {
+        onnx_bytes t = onnx_tensor_bytes(i ? "b" : "a", 7, (int64_t[]){2}, 1);
+        put_bytes(&t, 9, values[i], sizeof values[i]);
+        put_part(&g, 5, &t);
+    }
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    onnx_bytes bytes = onnx_model_bytes(&g, 17);
+    flx_onnx *m = flx_onnx_decode(ctx, bytes.at, bytes.n, "f", o, err);
+    flx_code code = m ? FLX_OK : (flx_code)err->code;
+    flx_onnx_free(m);
+    return code;
+}
+
+static flx_code read_nodes(const onnx_bytes *nodes, size_t n, const int64_t b[2], flx_error *err)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_code code = read_nodes_in(ctx, nodes, n, b, NULL, err);
+    flx_context_free(ctx);
+    return code;
+}
+
+TEST(onnx_names_that_are_defined_twice_are_refused)
+{
+    flx_error err = {0};
+    static const char *const names[][2] = {{"t", "t"}, {"x", "u"}, {"a", "u"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const onnx_bytes nodes[] = {onnx_node_bytes("Abs", "x", NULL, names[i][0]),
+                                    onnx_node_bytes("Neg", "x", NULL, names[i][1]),
+                                    onnx_node_bytes("Exp", "x", NULL, "y")};
+        CHECK(read_nodes(nodes, 3, (int64_t[]){1, 1}, &err) == FLX_E_DUP_NAME);
+        CHECK_MSG(strstr(err.message, "is defined twice") && strncmp(err.where, "f:", 2) == 0, "%s", err.message);
+    }
+}
+
+TEST(onnx_shape_arithmetic_that_divides_by_zero_is_refused)
+{
+    flx_error err = {0};
+    const onnx_bytes nodes[] = {onnx_node_bytes("Div", "a", "b", "t"), onnx_node_bytes("Reshape", "x", "t", "y")};
+    CHECK(read_nodes(nodes, 2, (int64_t[]){1, 4}, &err) == FLX_OK);
+    CHECK(read_nodes(nodes, 2, (int64_t[]){2, 0}, &err) == FLX_E_NUMERIC);
+    CHECK_MSG(strstr(err.message, "divided by zero"), "%s", err.message);
+    const onnx_bytes shapes[] = {onnx_node_bytes("Shape", "x", NULL, "s"), onnx_node_bytes("Div", "s", "b", "t"),
+                                 onnx_node_bytes("Reshape", "x", "t", "y")};
+    CHECK(read_nodes(shapes, 3, (int64_t[]){1, 0}, &err) == FLX_E_NUMERIC);
+}
+
+TEST(onnx_positions_without_end_are_refused)
+{
+    flx_error err = {0};
+    const onnx_bytes nodes[] = {onnx_node_bytes("ConstantOfShape", "b", NULL, "t"),
+                                onnx_node_bytes("Cos", "t", NULL, "u"), onnx_node_bytes("NonZero", "u", NULL, "y")};
+    CHECK(read_nodes(nodes, 3, (int64_t[]){3, 2}, &err) == FLX_OK);
+    CHECK(read_nodes(nodes, 3, (int64_t[]){1, (1 << 23) + 1}, &err) == FLX_E_SIZE);
+    CHECK_MSG(strstr(err.message, "positions"), "%s", err.message);
+}
+
+TEST(onnx_fixed_inputs_are_checked)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    const onnx_bytes node = onnx_node_bytes("Abs", "x", NULL, "y");
+    static const struct {
+        const char *name;
+        flx_dtype dtype;
+        int64_t extent;
+        flx_code code;
+        const char *text;
+    } rows[] = {{"x", FLX_F32, 4, FLX_OK, ""},
+                {"z", FLX_F32, 4, FLX_E_NAME, "no input 'z'"},
+                {"a", FLX_I64, 2, FLX_E_NAME, "no input 'a'"},
+                {"x", FLX_I64, 4, FLX_E_DTYPE, "'x' is declared f32, but the fixed value is i64[4]"},
+                {"x", FLX_F32, 3, FLX_E_SHAPE, "'x' has another shape than the fixed value, f32[3]"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        flx_type type = flx_type_make(rows[i].dtype, 1, &rows[i].extent);
+        flx_tensor *value = flx_tensor_new(ctx, &type, NULL, NULL);
+        const flx_feed fixed = {rows[i].name, value};
+        const flx_onnx_options o = {.struct_size = sizeof o, .inputs = &fixed, .num_inputs = 1};
+        err = (flx_error){0};
+        CHECK_MSG(read_nodes_in(ctx, &node, 1, (int64_t[]){1, 1}, &o, &err) == rows[i].code, "%zu: %s", i, err.message);
+        CHECK_MSG(strstr(err.message, rows[i].text), "%s", err.message);
+        flx_tensor_release(value);
+    }
+    flx_context_free(ctx);
+}

@@ -145,10 +145,29 @@ static flx_dim combine(flx_context *ctx, const char *op, flx_dim a, flx_dim b)
     return a == b ? a : FLX_DIM_INVALID;
 }
 
+/* Integers that are known when the model is read are extents or what extents are made from: a division by zero would
+   become a wrong shape. */
+static bool divides_by_zero(onnx_site *s)
+{
+    flx_ints a, b;
+    if (s->nx != 2 || strcmp(s->row->ours, "div") != 0 || !flxi_is_int((int32_t)flxi_onnx_dtype(s, s->x[1])) ||
+        !s->in[1].is_const || !(s->in[0].is_const || s->in[0].extents) || !extents_of(s, 1, &b) ||
+        !extents_of(s, 0, &a))
+        return false;
+    for (size_t i = 0; a.n && i < b.n; i++)
+        if (b.v[i] == 0)
+            return true;
+    return false;
+}
+
 void flxi_onnx_extents_arithmetic(onnx_site *s)
 {
     flx_ints a, b;
     const flx_type *r = flxi_onnx_typeof(s, s->y[0]);
+    if (divides_by_zero(s)) {
+        flxi_onnx_fail(s, FLX_E_NUMERIC, NULL, "an integer that is known when the model is read is divided by zero");
+        return;
+    }
     if (!has_symbols(s) || s->nx != 2 || r->rank > 1 || !extents_of(s, 0, &a) || !extents_of(s, 1, &b))
         return;
     size_t n = a.n > b.n ? a.n : b.n;

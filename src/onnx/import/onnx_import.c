@@ -27,9 +27,44 @@ static bool is_initialiser(const onnx_graph *g, const char *name)
 static const flx_tensor *fixed_input(const onnx_import *im, const char *name, const char *ours)
 {
     for (size_t i = 0; i < im->options.num_inputs; i++)
-        if (strcmp(im->options.inputs[i].name, name) == 0 || strcmp(im->options.inputs[i].name, ours) == 0)
+        if (strcmp(im->options.inputs[i].name, name) == 0 || strcmp(im->options.inputs[i].name, ours) == 0) {
+            im->is_used[i] = true;
             return im->options.inputs[i].value;
+        }
     return NULL;
+}
+
+/* A fixed value must have the type that the model declares, as far as it does. */
+static bool check_fixed(onnx_scope *sc, const onnx_type *t, const char *name, const flx_type *given)
+{
+    const onnx_element *e = flxi_onnx_element(t->element);
+    flx_context *ctx = sc->im->ctx;
+    flxi_type_text text;
+    if (e && (int32_t)e->carrier != given->dtype) {
+        flxi_graph_failf(sc->g, FLX_E_DTYPE, NULL, "the input '%.60s' is declared %s, but the fixed value is %s", name,
+                         flx_dtype_name((int32_t)e->carrier), flxi_type_str(ctx, given, &text));
+        return false;
+    }
+    bool fits = !t->has_shape || t->rank == (size_t)given->rank;
+    for (size_t i = 0; fits && t->has_shape && i < t->rank; i++)
+        fits = t->dims[i].value < 0 || t->dims[i].value == given->dims[i];
+    if (!fits)
+        flxi_graph_failf(sc->g, FLX_E_SHAPE, NULL, "the input '%.60s' has another shape than the fixed value, %s", name,
+                         flxi_type_str(ctx, given, &text));
+    return fits;
+}
+
+/* A name that the model lacks is a mistake: its value would be left out in silence. */
+static void check_fixed_names(const onnx_import *im, flx_graph *g)
+{
+    for (size_t i = 0; i < im->options.num_inputs; i++)
+        if (!im->is_used[i]) {
+            const char *name = im->options.inputs[i].name;
+            bool is_there = is_initialiser(im->model->graph, name);
+            flxi_graph_failf(g, FLX_E_NAME, is_there ? "an initialiser has its value already" : NULL,
+                             "the model has no input '%.60s' to be fixed", name);
+            return;
+        }
 }
 
 static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name, onnx_value *out)
@@ -44,6 +79,8 @@ static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name,
     const flx_tensor *fixed = fixed_input(im, name, ours);
     *out = (onnx_value){.kind = ONNX_T_TENSOR, .element = t->element, .is_const = fixed != NULL};
     if (fixed) {
+        if (!check_fixed(sc, t, name, flx_tensor_type(fixed)))
+            return false;
         out->v = flx_const(sc->g, .type = flx_tensor_type(fixed), .data = fixed);
     } else {
         flx_error err = {0};
@@ -149,13 +186,17 @@ static bool import_main(onnx_import *im, flx_graph *g)
     sc.opsets = im->model->opsets;
     sc.num_opsets = im->model->num_opsets;
     onnx_value *out = flxi_new(&im->arena, onnx_value, main_graph->num_outputs + 1);
-    bool ok = out && declare_inputs(&sc, main_graph) && flxi_onnx_declare_initialisers(&sc, main_graph, true) &&
+    im->is_used = flxi_new(&im->arena, bool, im->options.num_inputs + 1);
+    bool ok = out && im->is_used && declare_inputs(&sc, main_graph) &&
+              flxi_onnx_declare_initialisers(&sc, main_graph, true) &&
               flxi_onnx_import_nodes(&sc, main_graph->nodes, main_graph->num_nodes) &&
               flxi_onnx_take_outputs(&sc, main_graph, out);
     for (size_t i = 0; i < main_graph->num_outputs && ok; i++)
         declare_output(&sc, &out[i], main_graph->outputs[i].name);
     if (ok && main_graph->num_outputs == 0)
         flxi_graph_failf(g, FLX_E_SYNTAX, NULL, "the model has no outputs");
+    if (ok)
+        check_fixed_names(im, g);
     flxi_onnx_note_error(&sc, 0);
     flxi_onnx_scope_free(&sc);
     return ok && im->error.code == FLX_OK;

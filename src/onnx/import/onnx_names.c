@@ -34,11 +34,12 @@ bool flxi_onnx_bind(onnx_scope *sc, const char *name, const onnx_value *v)
 {
     size_t known = sc->names.texts.n;
     size_t i = flxi_intern_number(&sc->names, name, strlen(name));
-    bool ok = i != SIZE_MAX;
-    if (ok && i < known && i < sc->values.n)
-        sc->values.at[i] = *v;
-    else if (ok)
-        ok = flxi_push(&sc->im->ctx->mem, &sc->values, *v);
+    if (i != SIZE_MAX && i < known) {
+        flxi_graph_failf(sc->g, FLX_E_DUP_NAME, NULL, "the name '%.80s' is defined twice in a graph of the model",
+                         name);
+        return false;
+    }
+    bool ok = i != SIZE_MAX && flxi_push(&sc->im->ctx->mem, &sc->values, *v);
     if (!ok)
         flxi_graph_failf(sc->g, FLX_E_OOM, NULL, "no memory for an ONNX model");
     return ok;

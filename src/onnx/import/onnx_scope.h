@@ -41,6 +41,7 @@ struct onnx_import {
     const onnx_model *model;
     onnx_origin origin;
     flx_onnx_options options;
+    bool *is_used; /* by fixed input of the options: the model has it */
     flxi_arena arena;
     flxi_names leaves; /* names in use */
     FLXI_VEC(flx_graph *) kept;

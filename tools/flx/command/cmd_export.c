@@ -4,11 +4,11 @@
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/output.h"
+#include "io/param_values.h"
 #include "report.h"
 
 #include <fluxion/stablehlo.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* To a file, or to standard output where none is named. */
@@ -37,34 +37,29 @@ static bool is_onnx(const char *path)
 }
 
 /* The parameters for which there is a value become initialisers. */
-static flx_code encode_onnx(const model *m, const flx_graph *g, flx_buffer *out, flx_error *err)
+static int encode_onnx(const model *m, const flx_graph *g, flx_buffer *out)
 {
-    size_t n = flx_graph_input_count(g), num_params = 0, num_missing = 0;
-    flx_feed *params = calloc(n + 1, sizeof *params);
-    flx_tensor **values = calloc(n + 1, sizeof(flx_tensor *));
-    flx_code code = FLX_E_OOM;
-    char *beside = weights_find(m->path);
-    for (size_t i = 0; params && values && beside && i < n; i++) {
-        const char *name = flx_val_name(g, flx_graph_input(g, i));
-        flx_tensor *t = flx_graph_input_is_param(g, i) ? flx_safetensors_read(m->ctx, beside, name, NULL) : NULL;
-        t = t ? t : flx_tensor_retain(model_param(m, name));
-        num_missing += !t && flx_graph_input_is_param(g, i);
-        if (t) {
-            values[num_params] = t;
-            params[num_params++] = (flx_feed){name, t};
-        }
-    }
-    if (params && values && beside)
-        code = flx_onnx_encode(g, params, num_params, out, err);
-    if (code == FLX_OK && num_missing)
-        note("parameters without a value became inputs of the ONNX model: %zu of %zu; %s does not have them",
-             num_missing, num_missing + num_params, m->onnx ? m->name : beside);
-    for (size_t i = 0; values && i < num_params; i++)
-        flx_tensor_release(values[i]);
-    free(params);
-    free(values);
-    free(beside);
-    return code;
+    param_values p;
+    flx_error err = {0};
+    int status = param_values_read(&p, m, g);
+    if (!status && flx_onnx_encode(g, p.feeds, p.count, out, &err) != FLX_OK)
+        status = report(&err, m->name);
+    if (!status && p.missing)
+        note("parameters without a value became inputs of the ONNX model: %zu of %zu; %s does not have them", p.missing,
+             p.missing + p.count, m->onnx ? m->name : p.from);
+    param_values_free(&p);
+    return status;
+}
+
+/* The values of parameters go to a file of weights beside the text. */
+static int write_weights(const model *m, const flx_graph *g, const char *path)
+{
+    param_values p;
+    int status = param_values_read(&p, m, g);
+    if (!status)
+        status = param_values_write(&p, path);
+    param_values_free(&p);
+    return status;
 }
 
 /* The main graph with the extents of --set. */
@@ -77,9 +72,14 @@ static int export_model(const model *m, const args *a, const char *path)
     int status = inputs_read_dims(&in, m, a);
     if (!status) {
         g = flx_specialise(m->graph, in.dims, in.num_dims, &err);
-        if (!g || (is_onnx(path) ? encode_onnx(m, g, &text, &err) : flx_export_stablehlo(g, &text, &err)))
+        bool to_file = path && strcmp(path, "-") != 0;
+        if (!g || (!is_onnx(path) && flx_export_stablehlo(g, &text, &err) != FLX_OK))
             status = report(&err, m->name);
-        else
+        else if (is_onnx(path))
+            status = encode_onnx(m, g, &text);
+        else if (to_file)
+            status = write_weights(m, g, path);
+        if (!status)
             status = write_text(g, &text, path, args_has(a, "--json"));
     }
     flx_buffer_free(&text);

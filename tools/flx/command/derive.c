@@ -4,6 +4,7 @@
 
 #include "io/json_writer.h"
 #include "io/output.h"
+#include "io/param_values.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -149,6 +150,19 @@ int derive_write(const flx_graph *g, const args *a)
 
 /* ---- The frame ---- */
 
+/* The graph, and beside it the values that the model has for its parameters: first these, since a graph is never
+   written without them. */
+static int write_with_values(const model *m, const flx_graph *g, const args *a)
+{
+    const char *path = args_value(a, "-o");
+    param_values p = {0};
+    int status = STATUS_OK;
+    if (path && strcmp(path, "-") != 0 && !(status = param_values_read(&p, m, g)))
+        status = param_values_write(&p, path);
+    param_values_free(&p);
+    return status ? status : derive_write(g, a);
+}
+
 int derive_run(const args *a, derive_fn make, const void *request)
 {
     model m;
@@ -156,7 +170,7 @@ int derive_run(const args *a, derive_fn make, const void *request)
     if (!status) {
         flx_error err = {0};
         flx_graph *g = make(&m, request, &err);
-        status = g ? derive_write(g, a) : report_transform(&err);
+        status = g ? write_with_values(&m, g, a) : report_transform(&err);
         flx_graph_release(g);
     }
     model_close(&m);

@@ -370,6 +370,12 @@ int model_open_chosen(model *m, const args *a)
 
 int model_open_fixed(model *m, const args *a)
 {
+    *m = (model){0};
+    if (args_value(a, "--fix") && !ends_with(a->operand, ".onnx")) {
+        int status = fail(FLX_E_USAGE, "--fix is for ONNX models, which are files .onnx");
+        hint("--in gives inputs of a graph their values");
+        return status;
+    }
     int status = open_path(m, a->operand, a);
     return status ? status : choose(m, args_value(a, "--graph"));
 }

@@ -11,22 +11,30 @@ static bool is_set(const flx_tensor *t, int64_t i)
     return flxi_load_truth(flx_tensor_type(t)->dtype, flx_tensor_const_data(t), i);
 }
 
+/* The result has an i64 for each axis of each element: a small file must not ask for minutes and gigabytes. */
+static const int64_t most_positions = 1 << 24;
+
+/* The positions of element i, one after the other along each axis. */
+static void put_position(const flx_type *type, int64_t i, int64_t count, int64_t *at)
+{
+    for (int a = type->rank; a-- > 0; i /= type->dims[a])
+        at[a * count] = i % type->dims[a];
+}
+
 void flxi_onnx_import_non_zero(onnx_site *s)
 {
     flx_tensor *t = flxi_onnx_need(s, 0);
     int64_t n = t ? flx_tensor_count(t) : 0, count = 0;
-    for (int64_t i = 0; i < n; i++)
-        count += is_set(t, i);
     int rank = t ? flx_tensor_type(t)->rank : 0;
-    int64_t *at = t ? flxi_onnx_new(s, int64_t, count * rank) : NULL;
-    for (int64_t i = 0, k = 0; at && i < n; i++) {
-        if (!is_set(t, i))
-            continue;
-        int64_t rest = i;
-        for (int a = rank; a-- > 0; rest /= flx_tensor_type(t)->dims[a])
-            at[a * count + k] = rest % flx_tensor_type(t)->dims[a];
-        k++;
-    }
+    for (int64_t i = 0; i < n && count * rank <= most_positions; i++)
+        count += is_set(t, i);
+    bool fits = count * rank <= most_positions;
+    if (!fits)
+        flxi_onnx_fail(s, FLX_E_SIZE, NULL, "more than %lld positions that are not zero", (long long)most_positions);
+    int64_t *at = t && fits ? flxi_onnx_new(s, int64_t, count * rank) : NULL;
+    for (int64_t i = 0, k = 0; at && i < n; i++)
+        if (is_set(t, i))
+            put_position(flx_tensor_type(t), i, count, at + k++);
     flx_tensor_release(t);
     if (at)
         s->y[0] = flx_reshape(s->g, flxi_onnx_vector(s, at, (size_t)(count * rank)), .shape = FLX_INTS(rank, count));

@@ -22,6 +22,25 @@ static const char *const graphs[] = {
     "fma(x, x, 1), rem(x, 0.75), tile(x, repeats=[2]) }",
     "graph main(x: f32[4]) { return cast(x, to=i32), clamp(-1, x, 1), pad(x, 2, low=[1], high=[2]), leaky_relu(x, "
     "alpha=0.2), broadcast_in_dim(x, shape=[2, 4], axes=[1]), ne(x, x) }",
+    "graph main(x: f32[3, 5]) { v, i = top_k(x, k=2, axis=1)\n s, y = sort(x, neg(x), axis=0)\n"
+    " return v, i, argsort(x, axis=1, descending=true), s, y, argsort(x, axis=0, dtype=i64) }",
+    "graph main(x: f32[3, 4]) { q = quantize(x, scales=[0.1, 0.2, 0.3], zero_points=[1, 0, -3], axis=0)\n"
+    " return q, dequantize(q, scales=[0.1, 0.2, 0.3], zero_points=[1, 0, -3], axis=0), quantize(x, scales=[0.5]) }",
+    "graph main(u: f32[4, 2], i: i64[4]) { return scatter_add(u, i, R=6) }",
+    "graph main(x: f32[6, 2], i: i64[3, 1], u: f32[3, 2]) { return scatter_nd(x, i, u, start_index_map=[0], "
+    "collapsed_axes=[0], offset_axes=[1], combine=max) }",
+    "graph main(x: f32[3], y: f32[3]) { p = gt(reduce_sum(x), reduce_sum(y))\n"
+    " a, b = if(p, x, y, then=@more, else=@less)\n return a, add(b, x) }\n"
+    "graph more(x: f32[3], y: f32[3]) { return mul(x, y), y }\n"
+    "graph less(x: f32[3], y: f32[3]) { return sub(x, 1), exp(y) }",
+    "graph main(x: f32[3], n: f32[3]) { s = abs(reduce_sum(n))\n"
+    " a, b = while(x, s, cond=@small, body=@step, max_iterations=40)\n return a, b }\n"
+    "graph small(x: f32[3], s: f32[]) { return lt(s, 20) }\n"
+    "graph step(x: f32[3], s: f32[]) { return add(x, s), add(mul(s, 1.5), 1) }",
+    "graph main(c: f32[1, 2], w: f32[2, 2], xs: f32[4, 2]) {\n"
+    " a, ys = scan(c, w, xs, body=@cell, num_carry=1, num_bcast=1)\n"
+    " b, zs = scan(c, w, xs, body=@cell, num_carry=1, num_bcast=1, reverse=true)\n return a, ys, b, zs }\n"
+    "graph cell(c: f32[1, 2], w: f32[2, 2], x: f32[2]) { h = tanh(add(matmul(c, w), x))\n return h, mul(h, 2) }",
 };
 
 /* Positive and negative numbers, different for each input. */

@@ -68,14 +68,20 @@ static flxi_strbuf new_part(const flxi_strbuf *like)
 
 /* ---- Names and attributes ---- */
 
-onnx_label flxi_onnx_value_label(const flx_graph *g, flx_val v)
+/* A leaf has its name; that of a body is called as the value outside that it stands for. */
+onnx_label flxi_onnx_value_label(const onnx_writer *w, flx_val v)
 {
     onnx_label l;
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, v.id)->node);
+    const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, v.id)->node);
     bool is_leaf = flxi_is_input(n) || flxi_is_param(n);
-    const char *name = is_leaf ? flx_val_name(g, v) : NULL;
+    const char *name = is_leaf ? flx_val_name(w->g, v) : NULL;
+    for (size_t i = 0; is_leaf && w->leaves && i < flx_graph_input_count(w->g); i++)
+        if (flx_graph_input(w->g, i).id == v.id)
+            return w->leaves[i];
     if (name)
         snprintf(l.text, sizeof l.text, "%s", name);
+    else if (w->body)
+        snprintf(l.text, sizeof l.text, "%%%u.%u", w->body, v.id);
     else
         snprintf(l.text, sizeof l.text, "%%%u", v.id);
     return l;
@@ -83,18 +89,18 @@ onnx_label flxi_onnx_value_label(const flx_graph *g, flx_val v)
 
 onnx_label flxi_onnx_in(const onnx_source *n, uint32_t i)
 {
-    return flxi_onnx_value_label(n->w->g, flx_node_input(n->w->g, n->index, i));
+    return flxi_onnx_value_label(n->w, flx_node_input(n->w->g, n->index, i));
 }
 
 onnx_label flxi_onnx_out(const onnx_source *n, uint32_t i)
 {
-    return flxi_onnx_value_label(n->w->g, flx_node_result(n->w->g, n->index, i));
+    return flxi_onnx_value_label(n->w, flx_node_result(n->w->g, n->index, i));
 }
 
 onnx_label flxi_onnx_fresh(onnx_writer *w)
 {
     onnx_label l;
-    snprintf(l.text, sizeof l.text, "%%t%u", w->fresh++);
+    snprintf(l.text, sizeof l.text, "%%t%u", (*w->fresh)++);
     return l;
 }
 
@@ -105,6 +111,15 @@ bool flxi_onnx_list(const onnx_source *n, const char *key, flx_ints *out)
         (a.value.kind != FLX_ATTR_INTS && a.value.kind != FLX_ATTR_PAIRS))
         return false;
     *out = a.value.as.ints;
+    return out->v != NULL;
+}
+
+bool flxi_onnx_numbers(const onnx_source *n, const char *key, flx_reals *out)
+{
+    flx_node_attr_view a;
+    if (flx_node_attr_find(n->w->g, n->index, key, &a) != FLX_OK || a.value.kind != FLX_ATTR_REALS)
+        return false;
+    *out = a.value.as.reals;
     return out->v != NULL;
 }
 
@@ -156,7 +171,8 @@ void flxi_onnx_refuse(const onnx_source *n, const char *why)
 
 static void put_setting(flxi_strbuf *node, const onnx_setting *s)
 {
-    enum { FLOAT = 1, INT = 2, STRING = 3, INTS = 7 };
+    static const int types[] = {
+        [ONNX_W_REAL] = 1, [ONNX_W_INT] = 2, [ONNX_W_TEXT] = 3, [ONNX_W_GRAPH] = 5, [ONNX_W_INTS] = 7};
     flxi_strbuf a = new_part(node);
     put_text(&a, 1, s->name);
     if (s->kind == ONNX_W_REAL)
@@ -167,11 +183,11 @@ static void put_setting(flxi_strbuf *node, const onnx_setting *s)
         put_text(&a, 4, s->s);
     for (size_t i = 0; s->kind == ONNX_W_INTS && i < s->ints.n; i++)
         put_int(&a, 8, s->ints.v[i]);
-    put_int(&a, 20,
-            s->kind == ONNX_W_REAL   ? FLOAT
-            : s->kind == ONNX_W_INT  ? INT
-            : s->kind == ONNX_W_TEXT ? STRING
-                                     : INTS);
+    if (s->kind == ONNX_W_GRAPH) {
+        a.failed |= s->graph->failed;
+        put_bytes(&a, 6, s->graph->at ? s->graph->at : "", s->graph->n);
+    }
+    put_int(&a, 20, types[s->kind]);
     put_part(node, 5, &a);
 }
 
@@ -211,7 +227,7 @@ static void put_elements(flxi_strbuf *b, const flx_tensor *t)
         flxi_add_char(b, (char)from[i / size * size + (size - 1 - i % size)]);
 }
 
-void flxi_onnx_put_tensor(onnx_writer *w, const char *name, const flx_tensor *t)
+static flxi_strbuf tensor_bytes(const onnx_writer *w, const char *name, const flx_tensor *t)
 {
     const flx_type *type = flx_tensor_type(t);
     flxi_strbuf b = new_part(&w->tensors);
@@ -220,7 +236,36 @@ void flxi_onnx_put_tensor(onnx_writer *w, const char *name, const flx_tensor *t)
     put_int(&b, 2, flxi_onnx_element_of(type->dtype));
     put_text(&b, 8, name);
     put_elements(&b, t);
+    return b;
+}
+
+static void put_initialiser(onnx_writer *w, const char *name, const flx_tensor *t)
+{
+    flxi_strbuf b = tensor_bytes(w, name, t);
     put_part(&w->tensors, 5, &b);
+}
+
+/* As a node: initialisers of floats are parameters for readers, this one among them. */
+static void put_constant_node(onnx_writer *w, const char *name, const flx_tensor *t)
+{
+    enum { TENSOR = 4 };
+    flxi_strbuf node = new_part(&w->nodes), a = new_part(&w->nodes), value = tensor_bytes(w, name, t);
+    put_text(&a, 1, "value");
+    put_part(&a, 5, &value);
+    put_int(&a, 20, TENSOR);
+    put_text(&node, 2, name);
+    put_text(&node, 4, "Constant");
+    put_part(&node, 5, &a);
+    put_part(&w->nodes, 1, &node);
+}
+
+void flxi_onnx_put_tensor(onnx_writer *w, const char *name, const flx_tensor *t)
+{
+    const flx_type *type = flx_tensor_type(t);
+    if (type->rank > 0 && flxi_is_float(type->dtype))
+        put_constant_node(w, name, t);
+    else
+        put_initialiser(w, name, t);
 }
 
 static onnx_label put_literal(onnx_writer *w, const flx_type *type, const void *data)
@@ -245,6 +290,19 @@ onnx_label flxi_onnx_put_scalar(onnx_writer *w, flx_dtype dtype, double x)
     unsigned char element[16] = {0};
     flxi_store_double((int32_t)dtype, element, 0, x);
     return put_literal(w, &type, element);
+}
+
+onnx_label flxi_onnx_put_numbers(onnx_writer *w, flx_dtype dtype, flx_reals v, bool is_scalar)
+{
+    onnx_label l = flxi_onnx_fresh(w);
+    flx_type type = flx_type_make(dtype, is_scalar ? 0 : 1, &(flx_dim){(flx_dim)v.n});
+    flx_tensor *t = flx_tensor_new(flx_graph_context(w->g), &type, NULL, w->err->code == FLX_OK ? w->err : NULL);
+    for (int64_t i = 0; t && i < flx_tensor_count(t); i++)
+        flxi_store_double((int32_t)dtype, flx_tensor_data(t), i, v.v[i]);
+    if (t)
+        flxi_onnx_put_tensor(w, l.text, t);
+    flx_tensor_release(t);
+    return l;
 }
 
 /* ---- Graphs ---- */
@@ -312,12 +370,12 @@ static void write_border(onnx_writer *w, flxi_strbuf *graph, const flx_feed *par
         flx_val v = flx_graph_input(g, i);
         const flx_tensor *t = value_of(params, num_params, flx_val_name(g, v));
         if (t)
-            flxi_onnx_put_tensor(w, flx_val_name(g, v), t);
+            put_initialiser(w, flx_val_name(g, v), t);
         else
             put_info(graph, 11, g, flx_val_name(g, v), flx_val_type(g, v));
     }
     for (size_t i = 0; i < flx_graph_output_count(g); i++) {
-        onnx_label from = flxi_onnx_value_label(g, flx_graph_output(g, i)), to;
+        onnx_label from = flxi_onnx_value_label(w, flx_graph_output(g, i)), to;
         snprintf(to.text, sizeof to.text, "%s", flx_graph_output_name(g, i));
         if (strcmp(from.text, to.text) != 0)
             flxi_onnx_put1(w, "Identity", &from, 1, &to);
@@ -325,17 +383,78 @@ static void write_border(onnx_writer *w, flxi_strbuf *graph, const flx_feed *par
     }
 }
 
+/* ---- Bodies ---- */
+
+const flx_graph *flxi_onnx_node_body(const onnx_source *n, const char *key)
+{
+    flx_node_attr_view a;
+    return flx_node_attr_find(n->w->g, n->index, key, &a) == FLX_OK && a.value.kind == FLX_ATTR_GRAPH ? a.value.as.graph
+                                                                                                      : NULL;
+}
+
+void flxi_onnx_put_body(onnx_writer *w, const flx_graph *body, const onnx_label *leaves, onnx_label *outputs)
+{
+    const flx_graph *g = w->g;
+    const onnx_label *outer = w->leaves;
+    uint32_t number = w->body;
+    w->g = body;
+    w->leaves = leaves;
+    w->body = ++*w->fresh;
+    for (size_t i = 0; i < flx_graph_node_count(body) && w->err->code == FLX_OK; i++)
+        write_node(w, i);
+    for (size_t i = 0; i < flx_graph_output_count(body); i++)
+        outputs[i] = flxi_onnx_value_label(w, flx_graph_output(body, i));
+    w->g = g;
+    w->leaves = outer;
+    w->body = number;
+}
+
+onnx_writer flxi_onnx_graph_begin(onnx_writer *outer)
+{
+    onnx_writer w = *outer;
+    w.nodes = new_part(&outer->nodes);
+    w.tensors = new_part(&outer->nodes);
+    return w;
+}
+
+flxi_strbuf flxi_onnx_graph_border(const onnx_writer *w)
+{
+    return new_part(&w->nodes);
+}
+
+void flxi_onnx_put_info(flxi_strbuf *border, bool is_output, const flx_graph *g, onnx_label name, const flx_type *type)
+{
+    put_info(border, is_output ? 12 : 11, g, name.text, type);
+}
+
+static void put_graph(flxi_strbuf *graph, const onnx_writer *w, const flxi_strbuf *border, const char *name)
+{
+    graph->failed |= w->nodes.failed || w->tensors.failed || border->failed;
+    flxi_add_bytes(graph, w->nodes.at ? w->nodes.at : "", w->nodes.n);
+    put_text(graph, 2, name);
+    flxi_add_bytes(graph, w->tensors.at ? w->tensors.at : "", w->tensors.n);
+    flxi_add_bytes(graph, border->at ? border->at : "", border->n);
+}
+
+flxi_strbuf flxi_onnx_graph_end(onnx_writer *w, flxi_strbuf *border)
+{
+    flxi_strbuf graph = new_part(&w->nodes);
+    put_graph(&graph, w, border, "body");
+    flxi_strbuf_free(border);
+    flxi_strbuf_free(&w->nodes);
+    flxi_strbuf_free(&w->tensors);
+    return graph;
+}
+
+/* ---- Models ---- */
+
 static void write_model(onnx_writer *w, flxi_strbuf *out, const flx_feed *params, size_t num_params)
 {
     flxi_strbuf graph = new_part(out), border = new_part(out), opset = new_part(out);
     for (size_t i = 0; i < flx_graph_node_count(w->g) && w->err->code == FLX_OK; i++)
         write_node(w, i);
     write_border(w, &border, params, num_params);
-    graph.failed = w->nodes.failed || w->tensors.failed || border.failed;
-    flxi_add_bytes(&graph, w->nodes.at ? w->nodes.at : "", w->nodes.n);
-    put_text(&graph, 2, flx_graph_name(w->g));
-    flxi_add_bytes(&graph, w->tensors.at ? w->tensors.at : "", w->tensors.n);
-    flxi_add_bytes(&graph, border.at ? border.at : "", border.n);
+    put_graph(&graph, w, &border, flx_graph_name(w->g));
     flxi_strbuf_free(&border);
     put_text(&opset, 1, "");
     put_int(&opset, 2, ONNX_EXPORT_VERSION);
@@ -350,7 +469,8 @@ static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_pa
 {
     flx_context *ctx = flx_graph_context(g);
     flx_error local = {0};
-    onnx_writer w = {.g = g, .err = &local};
+    uint32_t fresh = 0;
+    onnx_writer w = {.g = g, .fresh = &fresh, .err = &local};
     flxi_strbuf bytes;
     flxi_strbuf_init(&bytes, &ctx->mem);
     flxi_strbuf_init(&w.nodes, &ctx->mem);

@@ -461,6 +461,7 @@ static const struct {
     onnx_write_fn write;
 } rows[] = {
 #define ONNX_EXPORT(op, operation, writer) {#op, operation, write_##writer},
+#define ONNX_EXPORT_FAR(op, operation, writer) {#op, operation, flxi_onnx_write_##writer},
 #include "onnx/export/onnx_export.def"
 };
 

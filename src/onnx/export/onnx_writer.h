@@ -14,10 +14,12 @@ typedef struct {
 
 typedef struct {
     const flx_graph *g;
-    flxi_strbuf nodes;   /* fields of the graph: nodes … */
-    flxi_strbuf tensors; /* … and initialisers */
-    uint32_t fresh;      /* names made so far */
-    flx_error *err;      /* the first */
+    const onnx_label *leaves; /* of a body: what its inputs are called outside; NULL: their own names */
+    uint32_t body;            /* of a body: a number that its values have in their names; 0: none */
+    flxi_strbuf nodes;        /* fields of the graph: nodes … */
+    flxi_strbuf tensors;      /* … and initialisers */
+    uint32_t *fresh;          /* names made so far, in all graphs of the model */
+    flx_error *err;           /* the first */
 } onnx_writer;
 
 /* A node of the graph about to be written. */
@@ -36,11 +38,12 @@ typedef struct {
 onnx_label flxi_onnx_in(const onnx_source *n, uint32_t i);
 onnx_label flxi_onnx_out(const onnx_source *n, uint32_t i);
 onnx_label flxi_onnx_fresh(onnx_writer *w);
-onnx_label flxi_onnx_value_label(const flx_graph *g, flx_val v);
+onnx_label flxi_onnx_value_label(const onnx_writer *w, flx_val v);
 
 /* ---- Attributes of our node ---- */
 
 bool flxi_onnx_list(const onnx_source *n, const char *key, flx_ints *out); /* false: it has no value */
+bool flxi_onnx_numbers(const onnx_source *n, const char *key, flx_reals *out);
 int64_t flxi_onnx_integer(const onnx_source *n, const char *key, int64_t absent);
 double flxi_onnx_number_of(const onnx_source *n, const char *key, double absent);
 const char *flxi_onnx_word_of(const onnx_source *n, const char *key, onnx_label *buffer);
@@ -52,11 +55,12 @@ const flx_type *flxi_onnx_out_type(const onnx_source *n, uint32_t i);
 /* An attribute of an operation. */
 typedef struct {
     const char *name;
-    enum { ONNX_W_INT, ONNX_W_REAL, ONNX_W_TEXT, ONNX_W_INTS } kind;
+    enum { ONNX_W_INT, ONNX_W_REAL, ONNX_W_TEXT, ONNX_W_INTS, ONNX_W_GRAPH } kind;
     int64_t i;
     double r;
     const char *s;
     flx_ints ints;
+    const flxi_strbuf *graph; /* its bytes */
 } onnx_setting;
 
 #define ONNX_INT(key, v) ((onnx_setting){.name = (key), .kind = ONNX_W_INT, .i = (v)})
@@ -64,18 +68,45 @@ typedef struct {
 #define ONNX_TEXT(key, v) ((onnx_setting){.name = (key), .kind = ONNX_W_TEXT, .s = (v)})
 #define ONNX_INTS(key, v) ((onnx_setting){.name = (key), .kind = ONNX_W_INTS, .ints = (v)})
 
+#define ONNX_GRAPH(key, v) ((onnx_setting){.name = (key), .kind = ONNX_W_GRAPH, .graph = (v)})
+
 void flxi_onnx_put(onnx_writer *w, const char *operation, const onnx_label *in, size_t nin, const onnx_label *out,
                    size_t nout, const onnx_setting *settings, size_t num_settings);
 /* One result. */
 void flxi_onnx_put1(onnx_writer *w, const char *operation, const onnx_label *in, size_t nin, const onnx_label *out);
-/* A tensor as an initialiser of this name. */
+/* A constant of this name: an initialiser, or a node where that would be read as a parameter. */
 void flxi_onnx_put_tensor(onnx_writer *w, const char *name, const flx_tensor *t);
 /* A constant vector of integers; a scalar of a dtype. */
 onnx_label flxi_onnx_put_ints(onnx_writer *w, flx_ints v);
 onnx_label flxi_onnx_put_scalar(onnx_writer *w, flx_dtype dtype, double x);
+/* A constant vector of a dtype, or with `is_scalar` its first element alone. */
+onnx_label flxi_onnx_put_numbers(onnx_writer *w, flx_dtype dtype, flx_reals v, bool is_scalar);
+
+/* ---- Bodies ---- */
+
+/* A body with attribute `key` of our node; NULL when it has none. */
+const flx_graph *flxi_onnx_node_body(const onnx_source *n, const char *key);
+/* Writes the nodes of a body whose inputs are called so, and says what its outputs are called. */
+void flxi_onnx_put_body(onnx_writer *w, const flx_graph *body, const onnx_label *leaves, onnx_label *outputs);
+/* A graph within the model: a writer for its nodes, inputs and outputs by name, then its bytes. Both must be ended. */
+onnx_writer flxi_onnx_graph_begin(onnx_writer *outer);
+flxi_strbuf flxi_onnx_graph_border(const onnx_writer *w);
+void flxi_onnx_put_info(flxi_strbuf *border, bool is_output, const flx_graph *g, onnx_label name, const flx_type *type);
+flxi_strbuf flxi_onnx_graph_end(onnx_writer *w, flxi_strbuf *border);
 
 /* Fails with UNSUPPORTED, naming the op. */
 void flxi_onnx_refuse(const onnx_source *n, const char *why);
+
+/* Control flow: onnx_export_control.c. Order, scatters, quantised numbers: onnx_export_order.c. */
+void flxi_onnx_write_if(const onnx_source *n);
+void flxi_onnx_write_while(const onnx_source *n);
+void flxi_onnx_write_scan(const onnx_source *n);
+void flxi_onnx_write_top_k(const onnx_source *n);
+void flxi_onnx_write_argsort(const onnx_source *n);
+void flxi_onnx_write_sort(const onnx_source *n);
+void flxi_onnx_write_scatter_add(const onnx_source *n);
+void flxi_onnx_write_scatter_nd(const onnx_source *n);
+void flxi_onnx_write_quantize(const onnx_source *n);
 
 /* The writer of an op; NULL when it has no row. */
 typedef void (*onnx_write_fn)(const onnx_source *n);

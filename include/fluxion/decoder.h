@@ -51,8 +51,8 @@ typedef struct flx_decoder_options {
 } flx_decoder_options;
 
 /** A decoder of the architecture that the file names: llama (also mistral), qwen2, qwen3, gemma, gemma2, gemma3, phi3,
-    starcoder2, stablelm, granite, olmo2. Weights are used as they are in the file, without a copy. UNSUPPORTED for other
-    architectures, NAME when a tensor is missing, SHAPE when one does not fit. Free with flx_decoder_free(). */
+    starcoder2, stablelm, granite, olmo2. Weights are used as they are in the file, without a copy. UNSUPPORTED for
+    other architectures, NAME when a tensor is missing, SHAPE when one does not fit. Free with flx_decoder_free(). */
 FLX_API flx_decoder *flx_decoder_new(const flx_gguf *f, const flx_decoder_options *options, flx_error *err);
 FLX_API void flx_decoder_free(flx_decoder *d); /* NULL is fine */
 
@@ -68,8 +68,8 @@ FLX_API void flx_decoder_rewind(flx_decoder *d, int64_t count);
 
 /** The graph of a step; it belongs to the decoder: flx_graph_retain() keeps it. Inputs: tokens i32 [T], position, the
     number of tokens before them, and last, the row whose logits are returned; then keys and values of each block
-    [1, C, width]. Outputs: logits [1, vocabulary], then the new keys and values. Parameters are the tensors of the file,
-    by their names. */
+    [1, C, width]. Outputs: logits [1, vocabulary], then the new keys and values. Parameters are the tensors of the
+    file, by their names. */
 FLX_API flx_graph *flx_decoder_graph(const flx_decoder *d);
 
 /* ---- Sampling ---- */

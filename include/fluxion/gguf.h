@@ -48,7 +48,8 @@ typedef enum flx_gguf_kind {
 } flx_gguf_kind;
 
 /* A named value. To write one, `data` are the elements, dense and in this machine's byte order, or for strings an array
-   of `const char *`. In a pair that was read `data` is NULL: flx_gguf_number() and flx_gguf_string() return elements. */
+   of `const char *`. In a pair that was read `data` is NULL: flx_gguf_number() and flx_gguf_string() return elements.
+   */
 typedef struct flx_gguf_pair {
     const char *key;
     int32_t kind;    /* a flx_gguf_kind */
@@ -75,12 +76,12 @@ typedef struct flx_gguf_tensor_info {
     uint32_t struct_size; /* sizeof(flx_gguf_tensor_info) */
     int32_t rank;
     const char *name;
-    const char *type;     /* as in files, in small letters: "f32", "q4_k" … */
-    int64_t dims[8];      /* rows first: the last one is contiguous, other than in the file */
-    uint64_t offset;      /* of its bytes in the file that has them */
+    const char *type; /* as in files, in small letters: "f32", "q4_k" … */
+    int64_t dims[8];  /* rows first: the last one is contiguous, other than in the file */
+    uint64_t offset;  /* of its bytes in the file that has them */
     uint64_t nbytes;
-    uint32_t part;        /* which file of a split one, from 0 */
-    uint32_t block;       /* numbers in a block, 1 where they are not packed */
+    uint32_t part;  /* which file of a split one, from 0 */
+    uint32_t block; /* numbers in a block, 1 where they are not packed */
 } flx_gguf_tensor_info;
 
 FLX_API size_t flx_gguf_tensor_count(const flx_gguf *f);
@@ -88,9 +89,9 @@ FLX_API flx_code flx_gguf_tensor_at(const flx_gguf *f, size_t i, flx_gguf_tensor
 /** The position of a tensor by name; -1 when the file does not have it. */
 FLX_API int64_t flx_gguf_find_tensor(const flx_gguf *f, const char *name);
 
-/** Tensor i over the file's memory, without a copy. Where its type is a dtype, it is that; where it is packed in blocks,
-    u8 with the bytes of a row as last extent: what the op dequant_matmul takes as w, with the scheme "gguf_" and its
-    type. It must only be read. */
+/** Tensor i over the file's memory, without a copy. Where its type is a dtype, it is that; where it is packed in
+    blocks, u8 with the bytes of a row as last extent: what the op dequant_matmul takes as w, with the scheme "gguf_"
+    and its type. It must only be read. */
 FLX_API flx_tensor *flx_gguf_tensor(const flx_gguf *f, size_t i, flx_error *err);
 /** Tensor i as bytes, u8 with the bytes of a row as last extent, whatever its type is. */
 FLX_API flx_tensor *flx_gguf_tensor_bytes(const flx_gguf *f, size_t i, flx_error *err);
@@ -102,12 +103,12 @@ FLX_API flx_tensor *flx_gguf_tensor_f32(const flx_gguf *f, size_t i, flx_error *
 /* A tensor to write. */
 typedef struct flx_gguf_source {
     const char *name;
-    const char *type;         /* "q4_k" …: `value` is u8 [..., bytes of a row]; NULL: what its dtype is */
+    const char *type; /* "q4_k" …: `value` is u8 [..., bytes of a row]; NULL: what its dtype is */
     const flx_tensor *value;
 } flx_gguf_source;
 
-/** Writes a file of version 3. The key general.alignment, if it is given, decides where tensors begin; 32 otherwise. The
-    file appears whole or not at all. */
+/** Writes a file of version 3. The key general.alignment, if it is given, decides where tensors begin; 32 otherwise.
+    The file appears whole or not at all. */
 FLX_API flx_code flx_gguf_write(const char *path, const flx_gguf_pair *pairs, size_t num_pairs,
                                 const flx_gguf_source *tensors, size_t num_tensors, flx_error *err);
 

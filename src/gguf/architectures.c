@@ -105,8 +105,8 @@ static void read_scales(const flx_gguf *f, flxi_model_sizes *m)
 
 static flx_code check_scales(const flxi_model_sizes *m, flx_error *err)
 {
-    const double all[] = {m->eps,           m->theta,          m->attention_softcap, m->final_softcap,  m->residual_scale,
-                          m->logit_scale,   m->attention_scale, m->embedding_scale};
+    const double all[] = {m->eps,         m->theta,           m->attention_softcap, m->final_softcap, m->residual_scale,
+                          m->logit_scale, m->attention_scale, m->embedding_scale};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!isfinite(all[i]) || all[i] < 0)
             return flxi_fail(err, FLX_E_NUMERIC, "a scale of the model is %g; it must be finite and not negative",

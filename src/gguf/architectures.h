@@ -23,10 +23,10 @@ typedef struct {
 typedef struct {
     const flxi_architecture *facts;
     int64_t context, width, blocks, vocabulary;
-    int64_t heads, kv_heads, head_dim, rotated; /* rotated: numbers of a head */
-    int64_t window;                             /* 0: none */
-    double eps, theta, theta_scale;             /* positions are divided by theta_scale */
-    double attention_softcap, final_softcap;    /* 0: none */
+    int64_t heads, kv_heads, head_dim, rotated;                           /* rotated: numbers of a head */
+    int64_t window;                                                       /* 0: none */
+    double eps, theta, theta_scale;                                       /* positions are divided by theta_scale */
+    double attention_softcap, final_softcap;                              /* 0: none */
     double embedding_scale, residual_scale, logit_scale, attention_scale; /* 1, 1, 1 and 0 where there is none */
 } flxi_model_sizes;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* best_path.c: divides a text into the tokens whose scores, logarithms of probabilities, have the greatest sum (Kudo,
-   "Subword regularization", 2018), by dynamic programming over the ends of tokens. A character that no token covers costs
-   more than any token, and becomes the unknown token or its bytes. */
+   "Subword regularization", 2018), by dynamic programming over the ends of tokens. A character that no token covers
+   costs more than any token, and becomes the unknown token or its bytes. */
 #include "base/utf8.h"
 #include "gguf/vocabulary.h"
 
@@ -9,8 +9,8 @@
 
 typedef struct {
     double score;
-    uint32_t from;  /* where its last token begins */
-    int32_t token;  /* -1: a character without one */
+    uint32_t from; /* where its last token begins */
+    int32_t token; /* -1: a character without one */
 } step;
 
 static size_t character_length(const char *s, size_t n)
@@ -56,8 +56,7 @@ static bool append_path(const flx_vocabulary *v, const char *s, size_t n, const 
             ok = flxi_push(v->mem, out, p->token);
         } else if (v->bytes[(unsigned char)s[p->from]] >= 0) {
             for (size_t k = i; ok && k > p->from; k--)
-                ok = v->bytes[(unsigned char)s[k - 1]] < 0 ||
-                     flxi_push(v->mem, out, v->bytes[(unsigned char)s[k - 1]]);
+                ok = v->bytes[(unsigned char)s[k - 1]] < 0 || flxi_push(v->mem, out, v->bytes[(unsigned char)s[k - 1]]);
         } else if (unknown >= 0 && (out->n == first || out->at[out->n - 1] != unknown)) {
             ok = flxi_push(v->mem, out, unknown);
         }

@@ -3,9 +3,9 @@
    and the room C of the caches are symbolic, so that one graph serves prompts and single tokens, short texts and long
    ones.
 
-   Weights of products stay packed: dequant_matmul reads them as they are in the file. Parts that only some architectures
-   have (biases, norms of queries and keys, norms after a part, gates, several matrices in one) are built where the file
-   has their tensors.
+   Weights of products stay packed: dequant_matmul reads them as they are in the file. Parts that only some
+   architectures have (biases, norms of queries and keys, norms after a part, gates, several matrices in one) are
+   built where the file has their tensors.
 
    Scores are products of a query and a key, which do not change when the numbers of both are put into another order. So
    where neighbours are rotated together, queries and keys are put into the order of halves first, and stay in it. */
@@ -62,11 +62,12 @@ static const flxi_gguf_entry *need(building *b, const char *part, uint8_t use)
 
 static bool fits(building *b, const flxi_gguf_entry *t, int rank, int64_t rows, int64_t row)
 {
-    bool ok = t && t->rank == rank && t->dims[rank - 1] == row && (rank == 1 || t->dims[0] == rows) &&
-              t->type->format >= 0;
+    bool ok =
+        t && t->rank == rank && t->dims[rank - 1] == row && (rank == 1 || t->dims[0] == rows) && t->type->format >= 0;
     if (t && !ok && !b->err->code)
-        flxi_fail(b->err, FLX_E_SHAPE, "the tensor '%.60s' has rank %d and rows of %lld numbers; [%lld, %lld] is needed",
-                  t->name, t->rank, (long long)t->dims[t->rank ? t->rank - 1 : 0], (long long)rows, (long long)row);
+        flxi_fail(b->err, FLX_E_SHAPE,
+                  "the tensor '%.60s' has rank %d and rows of %lld numbers; [%lld, %lld] is needed", t->name, t->rank,
+                  (long long)t->dims[t->rank ? t->rank - 1 : 0], (long long)rows, (long long)row);
     return ok;
 }
 

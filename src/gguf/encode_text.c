@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode_text.c: texts to tokens and back. Names of special tokens are found first; what is between them is divided by
-   the model's own rule. SentencePiece writes a blank as U+2581; vocabularies of byte pairs write every byte as a visible
-   character (vocabulary.c). */
+   the model's own rule. SentencePiece writes a blank as U+2581; vocabularies of byte pairs write every byte as a
+   visible character (vocabulary.c). */
 #include "base/utf8.h"
 #include "gguf/vocabulary.h"
 

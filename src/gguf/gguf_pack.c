@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf_pack.c: packs f32 numbers into the simple blocks of GGUF files: 32 numbers with one scale d, and with a minimum m
-   where the type ends in 1. The scale is chosen so that the number of largest magnitude is represented best; codes are
-   rounded to the nearest. What a reader decodes is then within half a step, d / 2, of the number, except that of types
-   that end in 0 the end of the range opposite to that number is one step short. */
+/* gguf_pack.c: packs f32 numbers into the simple blocks of GGUF files: 32 numbers with one scale d, and with a
+   minimum m where the type ends in 1. The scale is chosen so that the number of largest magnitude is represented
+   best; codes are rounded to the nearest. What a reader decodes is then within half a step, d / 2, of the number,
+   except that of types that end in 0 the end of the range opposite to that number is one step short. */
 #include "base/half.h"
 #include "gguf/gguf_file.h"
 #include "graph/type/tensor.h"
@@ -128,22 +128,14 @@ static void pack_bf16(const float *x, uint8_t *to)
 static void (*packer_of(int32_t format))(const float *x, uint8_t *to)
 {
     switch (format) {
-    case FLXI_GGUF_f16:
-        return pack_f16;
-    case FLXI_GGUF_bf16:
-        return pack_bf16;
-    case FLXI_GGUF_q4_0:
-        return pack_q4_0;
-    case FLXI_GGUF_q4_1:
-        return pack_q4_1;
-    case FLXI_GGUF_q5_0:
-        return pack_q5_0;
-    case FLXI_GGUF_q5_1:
-        return pack_q5_1;
-    case FLXI_GGUF_q8_0:
-        return pack_q8_0;
-    default:
-        return NULL;
+    case FLXI_GGUF_f16: return pack_f16;
+    case FLXI_GGUF_bf16: return pack_bf16;
+    case FLXI_GGUF_q4_0: return pack_q4_0;
+    case FLXI_GGUF_q4_1: return pack_q4_1;
+    case FLXI_GGUF_q5_0: return pack_q5_0;
+    case FLXI_GGUF_q5_1: return pack_q5_1;
+    case FLXI_GGUF_q8_0: return pack_q8_0;
+    default: return NULL;
     }
 }
 

@@ -3,8 +3,8 @@
    of the tensors, and after padding the bytes of the tensors. All numbers are little-endian.
 
    The file is treated as untrusted. A cursor never passes the end of the bytes; a count is compared with the bytes that
-   are left, each of its items taking a known least number of them, before anything is allocated for it; arrays of arrays
-   are refused, so nothing nests; sizes are multiplied with checks. */
+   are left, each of its items taking a known least number of them, before anything is allocated for it; arrays of
+   arrays are refused, so nothing nests; sizes are multiplied with checks. */
 #include "format/endian.h"
 #include "gguf/gguf_file.h"
 

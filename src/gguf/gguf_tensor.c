@@ -123,7 +123,6 @@ flx_tensor *flx_gguf_tensor_f32(const flx_gguf *f, size_t i, flx_error *err)
     flx_type type = flx_type_make(FLX_F32, t->rank, t->dims);
     flx_tensor *out = flx_tensor_new(f->ctx, &type, NULL, err);
     if (out)
-        decode_blocks(&flxi_gguf_formats[t->type->format], bytes_of(f, t), flx_tensor_data(out),
-                      flx_tensor_count(out));
+        decode_blocks(&flxi_gguf_formats[t->type->format], bytes_of(f, t), flx_tensor_data(out), flx_tensor_count(out));
     return out;
 }

@@ -13,7 +13,7 @@ static const flxi_gguf_type types[] = {
     FLXI_GGUF_TYPE_MAP(PACKED)
 #undef PACKED
 #define PLAIN(name, number, dtype, nbytes) {#name, number, dtype, -1, 1, nbytes},
-    FLXI_GGUF_PLAIN_MAP(PLAIN)
+        FLXI_GGUF_PLAIN_MAP(PLAIN)
 #undef PLAIN
 };
 

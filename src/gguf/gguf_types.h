@@ -9,32 +9,32 @@
 
 /* X(name, number in files, dtype or FLX_DTYPE_NONE where it is packed). Other numbers, such as 9 (q8_1), occur in
    memory of other programs and not in files. */
-#define FLXI_GGUF_TYPE_MAP(X)       \
-    X(f32, 0, FLX_F32)              \
-    X(f16, 1, FLX_F16)              \
-    X(q4_0, 2, FLX_DTYPE_NONE)      \
-    X(q4_1, 3, FLX_DTYPE_NONE)      \
-    X(q5_0, 6, FLX_DTYPE_NONE)      \
-    X(q5_1, 7, FLX_DTYPE_NONE)      \
-    X(q8_0, 8, FLX_DTYPE_NONE)      \
-    X(q2_k, 10, FLX_DTYPE_NONE)     \
-    X(q3_k, 11, FLX_DTYPE_NONE)     \
-    X(q4_k, 12, FLX_DTYPE_NONE)     \
-    X(q5_k, 13, FLX_DTYPE_NONE)     \
-    X(q6_k, 14, FLX_DTYPE_NONE)     \
-    X(q8_k, 15, FLX_DTYPE_NONE)     \
-    X(iq2_xxs, 16, FLX_DTYPE_NONE)  \
-    X(iq2_xs, 17, FLX_DTYPE_NONE)   \
-    X(iq3_xxs, 18, FLX_DTYPE_NONE)  \
-    X(iq1_s, 19, FLX_DTYPE_NONE)    \
-    X(iq4_nl, 20, FLX_DTYPE_NONE)   \
-    X(iq3_s, 21, FLX_DTYPE_NONE)    \
-    X(iq2_s, 22, FLX_DTYPE_NONE)    \
-    X(iq4_xs, 23, FLX_DTYPE_NONE)   \
-    X(iq1_m, 29, FLX_DTYPE_NONE)    \
-    X(bf16, 30, FLX_BF16)           \
-    X(tq1_0, 34, FLX_DTYPE_NONE)    \
-    X(tq2_0, 35, FLX_DTYPE_NONE)    \
+#define FLXI_GGUF_TYPE_MAP(X)      \
+    X(f32, 0, FLX_F32)             \
+    X(f16, 1, FLX_F16)             \
+    X(q4_0, 2, FLX_DTYPE_NONE)     \
+    X(q4_1, 3, FLX_DTYPE_NONE)     \
+    X(q5_0, 6, FLX_DTYPE_NONE)     \
+    X(q5_1, 7, FLX_DTYPE_NONE)     \
+    X(q8_0, 8, FLX_DTYPE_NONE)     \
+    X(q2_k, 10, FLX_DTYPE_NONE)    \
+    X(q3_k, 11, FLX_DTYPE_NONE)    \
+    X(q4_k, 12, FLX_DTYPE_NONE)    \
+    X(q5_k, 13, FLX_DTYPE_NONE)    \
+    X(q6_k, 14, FLX_DTYPE_NONE)    \
+    X(q8_k, 15, FLX_DTYPE_NONE)    \
+    X(iq2_xxs, 16, FLX_DTYPE_NONE) \
+    X(iq2_xs, 17, FLX_DTYPE_NONE)  \
+    X(iq3_xxs, 18, FLX_DTYPE_NONE) \
+    X(iq1_s, 19, FLX_DTYPE_NONE)   \
+    X(iq4_nl, 20, FLX_DTYPE_NONE)  \
+    X(iq3_s, 21, FLX_DTYPE_NONE)   \
+    X(iq2_s, 22, FLX_DTYPE_NONE)   \
+    X(iq4_xs, 23, FLX_DTYPE_NONE)  \
+    X(iq1_m, 29, FLX_DTYPE_NONE)   \
+    X(bf16, 30, FLX_BF16)          \
+    X(tq1_0, 34, FLX_DTYPE_NONE)   \
+    X(tq2_0, 35, FLX_DTYPE_NONE)   \
     X(mxfp4, 39, FLX_DTYPE_NONE)
 
 /* X(name, number, dtype, bytes): those that are never the weights of a product. */

@@ -26,32 +26,20 @@ double flxi_gguf_element(const flxi_gguf_value *v, uint64_t i, double none)
     if (!v || i >= v->count)
         return none;
     switch ((flx_gguf_kind)v->element) {
-    case FLX_GGUF_U8:
-        return v->at[i];
-    case FLX_GGUF_I8:
-        return (int8_t)v->at[i];
-    case FLX_GGUF_U16:
-        return flxi_get16(v->at + 2 * i);
-    case FLX_GGUF_I16:
-        return (int16_t)flxi_get16(v->at + 2 * i);
-    case FLX_GGUF_U32:
-        return flxi_get32(v->at + 4 * i);
-    case FLX_GGUF_I32:
-        return (int32_t)flxi_get32(v->at + 4 * i);
-    case FLX_GGUF_F32:
-        return float_at(v->at + 4 * i);
-    case FLX_GGUF_BOOL:
-        return v->at[i] != 0;
-    case FLX_GGUF_U64:
-        return (double)flxi_get64(v->at + 8 * i);
-    case FLX_GGUF_I64:
-        return (double)(int64_t)flxi_get64(v->at + 8 * i);
-    case FLX_GGUF_F64:
-        return double_at(v->at + 8 * i);
+    case FLX_GGUF_U8: return v->at[i];
+    case FLX_GGUF_I8: return (int8_t)v->at[i];
+    case FLX_GGUF_U16: return flxi_get16(v->at + 2 * i);
+    case FLX_GGUF_I16: return (int16_t)flxi_get16(v->at + 2 * i);
+    case FLX_GGUF_U32: return flxi_get32(v->at + 4 * i);
+    case FLX_GGUF_I32: return (int32_t)flxi_get32(v->at + 4 * i);
+    case FLX_GGUF_F32: return float_at(v->at + 4 * i);
+    case FLX_GGUF_BOOL: return v->at[i] != 0;
+    case FLX_GGUF_U64: return (double)flxi_get64(v->at + 8 * i);
+    case FLX_GGUF_I64: return (double)(int64_t)flxi_get64(v->at + 8 * i);
+    case FLX_GGUF_F64: return double_at(v->at + 8 * i);
     case FLX_GGUF_STRING:
     case FLX_GGUF_ARRAY:
-    case FLX_GGUF_KIND_SIGNED:
-        break;
+    case FLX_GGUF_KIND_SIGNED: break;
     }
     return none;
 }

@@ -50,12 +50,10 @@ static size_t element_size(int32_t kind)
 {
     switch (kind) {
 #define CASE(name, value, nbytes) \
-    case FLX_GGUF_##name:         \
-        return nbytes;
+    case FLX_GGUF_##name: return nbytes;
         FLX_GGUF_KIND_MAP(CASE)
 #undef CASE
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -69,7 +67,7 @@ static flx_code check_pair(const flx_gguf_pair *p, flx_error *err)
     if (p->count && !p->data)
         return flxi_fail(err, FLX_E_USAGE, "flx_gguf_write: '%.80s' has no data", p->key);
     if (p->kind != FLX_GGUF_ARRAY && p->count != 1)
-        return flxi_fail(err, FLX_E_USAGE, "flx_gguf_write: '%.80s' is no array and must have one element", p->key);
+        return flxi_fail(err, FLX_E_USAGE, "flx_gguf_write: '%.80s' must have one element, or be an array", p->key);
     return FLX_OK;
 }
 
@@ -98,7 +96,8 @@ static flx_code put_pair(writing *w, const flx_gguf_pair *p)
         return FLX_OK;
     uint32_t a = p->kind == FLX_GGUF_U32 ? *(const uint32_t *)p->data : 0;
     if (a < 8 || a > 1 << 20 || (a & (a - 1)) != 0)
-        return flxi_fail(w->err, FLX_E_USAGE, "flx_gguf_write: general.alignment must be u32, a power of two from 8 on");
+        return flxi_fail(w->err, FLX_E_USAGE,
+                         "flx_gguf_write: general.alignment must be u32, a power of two from 8 on");
     w->alignment = a;
     return FLX_OK;
 }
@@ -168,8 +167,8 @@ static flx_code save_all(flxi_save *s, const writing *w, const flx_gguf_source *
     FLXI_TRY(flxi_save_bytes(s, w->head.at, w->head.n, w->err));
     FLXI_TRY(pad(s, w->alignment, w->err));
     for (size_t i = 0; i < count; i++) {
-        FLXI_TRY(flxi_save_bytes(s, flx_tensor_const_data(tensors[i].value), flx_tensor_nbytes(tensors[i].value),
-                                 w->err));
+        FLXI_TRY(
+            flxi_save_bytes(s, flx_tensor_const_data(tensors[i].value), flx_tensor_nbytes(tensors[i].value), w->err));
         FLXI_TRY(pad(s, w->alignment, w->err));
     }
     return FLX_OK;

@@ -85,8 +85,9 @@ static flx_code check(const flx_sampling *o, flx_error *err)
 {
     if (o->top_k < 0 || !(o->top_p >= 0 && o->top_p <= 1) || !(o->min_p >= 0 && o->min_p <= 1) ||
         !(o->temperature >= 0) || !isfinite(o->temperature))
-        return flxi_fail(err, FLX_E_USAGE, "flx_sample: top_k and temperature must not be negative, top_p and min_p "
-                                           "between 0 and 1");
+        return flxi_fail(err, FLX_E_USAGE,
+                         "flx_sample: top_k and temperature must not be negative, top_p and min_p "
+                         "between 0 and 1");
     return FLX_OK;
 }
 

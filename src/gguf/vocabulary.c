@@ -141,11 +141,25 @@ static const struct {
     bool is_gpt2;
     int digits;
 } divisions[] = {
-    {"default", true, 0},      {"gpt-2", true, 0},        {"gpt2", true, 0},         {"phi-2", true, 0},
-    {"olmo", true, 0},         {"starcoder", true, 1},    {"refact", true, 1},       {"command-r", true, 1},
-    {"smollm", true, 1},       {"codeshell", true, 1},    {"llama-bpe", false, 3},   {"llama3", false, 3},
-    {"llama-v3", false, 3},    {"smaug-bpe", false, 3},   {"dbrx", false, 3},        {"qwen2", false, 1},
-    {"qwen3", false, 1},       {"stablelm2", false, 1},   {"deepseek-r1-qwen", false, 1},
+    {"default", true, 0},
+    {"gpt-2", true, 0},
+    {"gpt2", true, 0},
+    {"phi-2", true, 0},
+    {"olmo", true, 0},
+    {"starcoder", true, 1},
+    {"refact", true, 1},
+    {"command-r", true, 1},
+    {"smollm", true, 1},
+    {"codeshell", true, 1},
+    {"llama-bpe", false, 3},
+    {"llama3", false, 3},
+    {"llama-v3", false, 3},
+    {"smaug-bpe", false, 3},
+    {"dbrx", false, 3},
+    {"qwen2", false, 1},
+    {"qwen3", false, 1},
+    {"stablelm2", false, 1},
+    {"deepseek-r1-qwen", false, 1},
 };
 
 static flx_code read_division(flx_vocabulary *v, const flx_gguf *f, flx_error *err)
@@ -190,10 +204,10 @@ static void read_roles(flx_vocabulary *v, const flx_gguf *f)
     for (size_t i = 0; i < NUM_ROLES; i++)
         v->roles[roles[i].role] = token_of_key(v, f, roles[i].key, is_piece ? roles[i].usual : -1);
     v->adds_bos = flxi_gguf_element(flxi_gguf_get(f, "tokenizer.ggml.add_bos_token"), 0, is_piece) != 0;
-    v->adds_eos = flxi_gguf_element(flxi_gguf_get(f, "tokenizer.ggml.add_eos_token"), 0,
-                                    v->kind == VOCABULARY_PATHS) != 0;
-    v->adds_space = flxi_gguf_element(flxi_gguf_get(f, "tokenizer.ggml.add_space_prefix"), 0,
-                                      v->kind != VOCABULARY_PAIRS) != 0;
+    v->adds_eos =
+        flxi_gguf_element(flxi_gguf_get(f, "tokenizer.ggml.add_eos_token"), 0, v->kind == VOCABULARY_PATHS) != 0;
+    v->adds_space =
+        flxi_gguf_element(flxi_gguf_get(f, "tokenizer.ggml.add_space_prefix"), 0, v->kind != VOCABULARY_PAIRS) != 0;
 }
 
 static flx_code find_specials(flx_vocabulary *v, flx_error *err)
@@ -209,8 +223,8 @@ static flx_code find_specials(flx_vocabulary *v, flx_error *err)
 
 int flx_vocabulary_is_end(const flx_vocabulary *v, int32_t token)
 {
-    static const char *const names[] = {"<|im_end|>",     "<|eot_id|>",   "<end_of_turn>", "<|end|>",
-                                        "<|endoftext|>",  "<|eom_id|>",   "</s>",          "<|end_of_text|>"};
+    static const char *const names[] = {"<|im_end|>",    "<|eot_id|>", "<end_of_turn>", "<|end|>",
+                                        "<|endoftext|>", "<|eom_id|>", "</s>",          "<|end_of_text|>"};
     if (!v || token < 0 || (size_t)token >= v->count)
         return 0;
     if (token == v->roles[ROLE_EOS] || token == v->roles[ROLE_EOT] || token == v->roles[ROLE_EOM])

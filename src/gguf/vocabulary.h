@@ -32,18 +32,18 @@ struct flx_vocabulary {
     flxi_token *tokens;
     size_t count;
     flxi_index by_text;
-    flxi_index by_pair;      /* of VOCABULARY_PAIRS: from two tokens to a position in joins */
+    flxi_index by_pair; /* of VOCABULARY_PAIRS: from two tokens to a position in joins */
     flxi_join *joins;
     size_t num_joins;
     FLXI_VEC(int32_t) specials; /* tokens that are found in texts before these are divided, longest first */
     int32_t roles[NUM_ROLES];
-    int32_t bytes[256];      /* the token of a byte, or -1 */
+    int32_t bytes[256]; /* the token of a byte, or -1 */
     bool adds_bos, adds_eos, adds_space;
-    bool splits_digits;      /* how words are divided before pairs are joined: */
-    int digits;              /* at most that many in a piece; 0: any number */
-    bool is_gpt2;            /* the older division */
+    bool splits_digits; /* how words are divided before pairs are joined: */
+    int digits;         /* at most that many in a piece; 0: any number */
+    bool is_gpt2;       /* the older division */
     float least_score;
-    uint32_t longest;        /* bytes of a token */
+    uint32_t longest; /* bytes of a token */
 };
 
 /* The token with this text, -1 when there is none. */

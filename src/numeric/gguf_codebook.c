@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_codebook.c: blocks of GGUF files whose codes are positions in a table: of 16 numbers (iq4, mxfp4), or of vectors
-   of four (iq3) or eight numbers (iq1, iq2), with the signs stored apart. The tables are part of the format; they are in
-   gguf_grids.inc, with the position of each number in a short list of levels. See gguf_block.h. */
+   of four (iq3) or eight numbers (iq1, iq2), with the signs stored apart. The tables are part of the format; they are
+   in gguf_grids.inc, with the position of each number in a short list of levels. See gguf_block.h. */
 #include "numeric/gguf_block.h"
 
 #include "base/half.h"

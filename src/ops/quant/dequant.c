@@ -3,6 +3,7 @@
    its decomposition: the weights decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a
    product. So scales, zero points and the global scale have derivatives, and the packed bytes have none. Half floats
    are multiplied in f32 and rounded once. */
+#include "ops/quant/dequant.h"
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
@@ -12,15 +13,6 @@
 #include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
-enum { /* order of the words */
-       SCHEME_INT8_BLOCK,
-       SCHEME_INT8_BLOCK_ASYM,
-       SCHEME_INT4_BLOCK,
-       SCHEME_FP8_E4M3,
-       SCHEME_FP8_E5M2,
-       SCHEME_NVFP4_BLOCK,
-       SCHEME_GGUF /* the first of them */
-};
 #define SCHEME_WORDS "int8_block int8_block_asym int4_block fp8_e4m3 fp8_e5m2 nvfp4_block" FLXI_GGUF_WORDS
 
 enum { NVFP4_BLOCK = 16 };

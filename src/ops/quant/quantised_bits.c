@@ -4,7 +4,8 @@
 #include "graph/op/attr_kinds.h"
 #include "ops/opcode.h"
 
-/* Names of schemes hold the bits of an element as their first digit: int4_block, fp8_e4m3, gguf_q6_k. */
+/* Names of schemes hold the bits of an element as their first digit: int4_block, fp8_e4m3, gguf_q6_k. Floats that are
+   not packed (gguf_f16) are not quantised. */
 static uint32_t bits_of_scheme(const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
@@ -13,7 +14,7 @@ static uint32_t bits_of_scheme(const flxi_node *n)
     const char *word = a ? flxi_word_at(a->words, flxi_node_int(n, "scheme"), &length) : NULL;
     for (size_t i = 0; word && i < length; i++)
         if (word[i] >= '1' && word[i] <= '9')
-            return (uint32_t)(word[i] - '0');
+            return i > 0 && word[i - 1] == 'f' ? 0 : (uint32_t)(word[i] - '0');
     return 0;
 }
 

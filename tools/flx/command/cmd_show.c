@@ -4,6 +4,7 @@
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "compiling.h"
+#include "gguf/show_gguf.h"
 #include "io/drawing.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
@@ -250,6 +251,8 @@ static int run_show(const args *a)
         stage++;
     if (!stages[stage].name)
         return unknown_stage(name);
+    if (is_gguf(a->operand))
+        return show_gguf(a->operand, args_has(a, "--json"));
     model m;
     int status = model_open_chosen(&m, a);
     if (!status)
@@ -305,7 +308,9 @@ const command command_show = {
              "\n"
              "--html, --svg and --dot draw the main graph instead; OUT is a file, or - for standard output. Of the\n"
              "stages lir and report the page shows the graph as written and as compiled, which kernel each op\n"
-             "went to, and the memory plan.",
+             "went to, and the memory plan.\n"
+             "\n"
+             "Of a GGUF file (.gguf) the named values and a table of the tensors are printed.",
     .options = options,
     .examples = examples,
     .run = run_show,

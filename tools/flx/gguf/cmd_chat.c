@@ -152,8 +152,8 @@ static int answer(conversation *c)
     flx_error err = {0};
     double start = now();
     for (int64_t i = 0; i < c->s.tokens; i++) {
-        int32_t token = flx_sample(c->ctx, c->logits, flx_decoder_vocabulary(c->decoder), &c->s.sampling, &c->random,
-                                   &err);
+        int32_t token =
+            flx_sample(c->ctx, c->logits, flx_decoder_vocabulary(c->decoder), &c->s.sampling, &c->random, &err);
         if (token < 0)
             return report(&err, NULL);
         if (flx_vocabulary_is_end(c->vocabulary, token))
@@ -182,8 +182,7 @@ static int open_model(conversation *c, const char *path)
     c->ctx = flx_context_new(NULL);
     if (!c->ctx)
         return fail_memory();
-    const flx_decoder_options o = {
-        .struct_size = sizeof o, .context = c->s.context, .threads = (int32_t)c->s.threads};
+    const flx_decoder_options o = {.struct_size = sizeof o, .context = c->s.context, .threads = (int32_t)c->s.threads};
     c->file = flx_gguf_read(c->ctx, path, &err);
     c->vocabulary = c->file ? flx_vocabulary_new(c->file, &err) : NULL;
     c->decoder = c->vocabulary ? flx_decoder_new(c->file, &o, &err) : NULL;
@@ -252,11 +251,11 @@ static int run_chat(const args *a)
 static const option options[] = {
     {"-p", "TEXT", "what to say; without it, each line of standard input is a turn", MAY_BE_GIVEN},
     {"--prompt", "TEXT", "the same", MAY_BE_GIVEN},
-    {"--system", "TEXT", "what the model is told before the first turn", MAY_BE_GIVEN},
+    {"--system", "TEXT", "instructions before the first turn", MAY_BE_GIVEN},
     {"--raw", NULL, "continue the text as it is, without marks of turns", MAY_BE_GIVEN},
     {"--tokens", "N", "the longest answer; 256 unless given", MAY_BE_GIVEN},
-    {"--temperature", "T", "above 1 more varied, below 1 more likely; 0: always the most likely token;\n0.8 unless given",
-     MAY_BE_GIVEN},
+    {"--temperature", "T",
+     "above 1 more varied, below 1 more likely; 0: always the most likely token;\n0.8 unless given", MAY_BE_GIVEN},
     {"--top-k", "K", "draw from the K most likely tokens only; 40 unless given, 0: all", MAY_BE_GIVEN},
     {"--top-p", "P", "draw from the fewest tokens of this probability together; 0.95 unless given", MAY_BE_GIVEN},
     {"--min-p", "P", "draw from tokens with this part of the greatest probability; 0 unless given", MAY_BE_GIVEN},
@@ -269,8 +268,9 @@ static const option options[] = {
 };
 
 static const char *const examples[] = {
-    "flx chat model.gguf -p 'What is a tensor?'",
-    "flx chat model.gguf --raw -p 'Once upon a time' --temperature 0 --tokens 40",
+    "flx chat examples/tiny.gguf -p 'the' --tokens 8",
+    "flx chat examples/tiny.gguf --raw -p 'the' --temperature 0 --tokens 4",
+    "flx show examples/tiny.gguf",
     NULL,
 };
 

@@ -8,9 +8,9 @@
 /* What is written before and after what the user and the model say. */
 typedef struct {
     const char *name;
-    const char *mark;                        /* the template of the file has this text */
+    const char *mark;                         /* the template of the file has this text */
     const char *system_before, *system_after; /* NULL: a system text is put before what the user says first */
-    const char *user_before, *user_after;    /* … after it the model begins */
+    const char *user_before, *user_after;     /* … after it the model begins */
     const char *model_after;
 } turn_form;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decoder.c: runs a decoder. Tokens are shown to it in runs of few different lengths, so that few variants of the graph
-   are prepared: a run of fewer tokens is filled up with token 0. What these put into the caches is after all tokens that
-   exist, no token attends to it, and later tokens replace it. Caches grow by doubling, and are written in place where the
-   compiled program allows it. */
+/* decoder_runs.c: runs a decoder. Tokens are shown to it in runs of few different lengths, so that few variants of
+   the graph are prepared: a run of fewer tokens is filled up with token 0. What these put into the caches is after
+   all tokens that exist, no token attends to it, and later tokens replace it. Caches grow by doubling, and are
+   written in place where the compiled program allows it. */
 #include "base/options.h"
 #include "gguf/decoder_graph.h"
 #include "graph/type/tensor.h"
@@ -18,7 +18,7 @@ enum { LEAST_ROOM = 256, USUAL_CONTEXT = 4096, LONGEST_RUN = 128 };
 static const int64_t run_lengths[] = {1, 8, 32, LONGEST_RUN};
 
 typedef struct {
-    size_t input, output; /* positions in the graph */
+    size_t input, output;   /* positions in the graph */
     flx_tensor *now, *next; /* next: NULL where a run writes in place */
 } cache;
 
@@ -47,7 +47,8 @@ static flx_code bind_tensors(flx_decoder *d, const flx_gguf *f, const uint8_t *u
     for (size_t i = 0; i < f->tensors.n; i++) {
         if (used[i] == FLXI_TENSOR_UNUSED)
             continue;
-        flx_tensor *t = used[i] == FLXI_TENSOR_PACKED ? flx_gguf_tensor_bytes(f, i, err) : flx_gguf_tensor_f32(f, i, err);
+        flx_tensor *t =
+            used[i] == FLXI_TENSOR_PACKED ? flx_gguf_tensor_bytes(f, i, err) : flx_gguf_tensor_f32(f, i, err);
         flx_code code = t ? flx_exec_share_param(d->exec, f->tensors.at[i].name, t, err) : (flx_code)err->code;
         flx_tensor_release(t);
         FLXI_TRY(code);
@@ -258,8 +259,9 @@ static flx_code check_options(const flx_decoder_options *o, flx_error *err)
 {
     if (o->threads >= 0 && o->context >= 0 && o->context <= 1 << 24)
         return FLX_OK;
-    return flxi_fail(err, FLX_E_USAGE, "flx_decoder_new: threads and context must not be negative, nor the context above "
-                                       "2^24");
+    return flxi_fail(err, FLX_E_USAGE,
+                     "flx_decoder_new: threads and context must not be negative, nor the context above "
+                     "2^24");
 }
 
 flx_decoder *flx_decoder_new(const flx_gguf *f, const flx_decoder_options *options, flx_error *err)

@@ -9,6 +9,7 @@
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,41 +97,83 @@ static void head(text *t, const char *name, int l, int from, int batch, int toke
         name, l, l, from, CHANNELS, batch, tokens, HEADS, CHANNELS / HEADS);
 }
 
-static void layer(text *t, int l, int batch, int tokens)
+/* A third of the projection as [batch, tokens, channels]. */
+static void third(text *t, const char *name, int l, int from, int batch, int tokens)
+{
+    add(t, "  %s%d = reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d])\n", name, l, l, from, CHANNELS,
+        batch, tokens, CHANNELS);
+}
+
+/* As one op. */
+static void attend(text *t, int l, int batch, int tokens)
+{
+    third(t, "q", l, 0, batch, tokens);
+    third(t, "k", l, CHANNELS, batch, tokens);
+    third(t, "v", l, 2 * CHANNELS, batch, tokens);
+    add(t, "  p%d = attention(q%d, k%d, v%d, layout=bsd, num_heads=%d, mask_kind=causal)\n", l, l, l, l, HEADS);
+    add(t, "  o%d = reshape(p%d, shape=[%d, %d])\n", l, l, batch * tokens, CHANNELS);
+}
+
+static void attend_in_parts(text *t, int l, int batch, int tokens)
+{
+    head(t, "q", l, 0, batch, tokens);
+    head(t, "k", l, CHANNELS, batch, tokens);
+    head(t, "v", l, 2 * CHANNELS, batch, tokens);
+    add(t, "  t%d = mul(matmul(q%d, transpose(k%d, perm=[0, 1, 3, 2])), 0.125)\n", l, l, l);
+    add(t, "  p%d = softmax(where(seen, t%d, -1e30), axis=-1)\n", l, l);
+    add(t, "  o%d = reshape(transpose(matmul(p%d, v%d), perm=[0, 2, 1, 3]), shape=[%d, %d])\n", l, l, l, batch * tokens,
+        CHANNELS);
+}
+
+/* in w + b; narrow: on operands rounded to bf16, which the result is too. */
+static void linear(text *t, const char *out, const char *in, const char *w, const char *b, int l, bool is_narrow)
+{
+    if (is_narrow)
+        add(t, "  %s%d = add(matmul(cast(%s%d, to=bf16), cast(%s_%d, to=bf16)), cast(%s_%d, to=bf16))\n", out, l, in, l, w,
+            l, b, l);
+    else
+        add(t, "  %s%d = add(matmul(%s%d, %s_%d), %s_%d)\n", out, l, in, l, w, l, b, l);
+}
+
+static void layer(text *t, int l, int batch, int tokens, bool in_parts)
 {
     char a[24], b[24], x[24];
-    int rows = batch * tokens;
     snprintf(a, sizeof a, "a%d", l);
     snprintf(b, sizeof b, "n%d", l);
     snprintf(x, sizeof x, "x%d", l);
     norm(t, a, x, "g1", "c1", l);
-    add(t, "  qkv%d = add(matmul(a%d, wq_%d), bq_%d)\n", l, l, l, l);
-    head(t, "q", l, 0, batch, tokens);
-    head(t, "k", l, CHANNELS, batch, tokens);
-    head(t, "v", l, 2 * CHANNELS, batch, tokens);
-    add(t, "  s%d = mul(matmul(q%d, transpose(k%d, perm=[0, 1, 3, 2])), 0.125)\n", l, l, l);
-    add(t, "  p%d = softmax(where(seen, s%d, -1e30), axis=-1)\n", l, l);
-    add(t, "  o%d = reshape(transpose(matmul(p%d, v%d), perm=[0, 2, 1, 3]), shape=[%d, %d])\n", l, l, l, rows,
-        CHANNELS);
-    add(t, "  y%d = add(x%d, add(matmul(o%d, wo_%d), bo_%d))\n", l, l, l, l, l);
+    linear(t, "qkv", "a", "wq", "bq", l, !in_parts);
+    if (in_parts)
+        attend_in_parts(t, l, batch, tokens);
+    else
+        attend(t, l, batch, tokens);
+    linear(t, "r", "o", "wo", "bo", l, !in_parts);
+    add(t, "  y%d = add(x%d, cast(r%d, to=f32))\n", l, l, l);
     snprintf(x, sizeof x, "y%d", l);
     norm(t, b, x, "g2", "c2", l);
-    add(t, "  h%d = gelu_approx(add(matmul(n%d, w1_%d), b1_%d))\n", l, l, l, l);
-    add(t, "  x%d = add(y%d, add(matmul(h%d, w2_%d), b2_%d))\n", l + 1, l, l, l, l);
+    linear(t, "g", "n", "w1", "b1", l, !in_parts);
+    add(t, "  h%d = gelu_approx(g%d)\n", l, l);
+    linear(t, "s", "h", "w2", "b2", l, !in_parts);
+    add(t, "  x%d = add(y%d, cast(s%d, to=f32))\n", l + 1, l, l);
 }
 
-static void write_model(text *t, int layers, int batch, int tokens)
+static void write_model(text *t, int layers, int batch, int tokens, bool in_parts)
 {
     int rows = batch * tokens;
     char last[24];
     declare(t, layers, batch, tokens);
-    add(t, "  seen = ge(iota(i32[%d, %d], axis=0), iota(i32[%d, %d], axis=1))\n", tokens, tokens, tokens, tokens);
+    if (in_parts)
+        add(t, "  seen = ge(iota(i32[%d, %d], axis=0), iota(i32[%d, %d], axis=1))\n", tokens, tokens, tokens, tokens);
     add(t, "  e = add(gather(wte, ids, axis=0), wpe)\n  x0 = reshape(e, shape=[%d, %d])\n", rows, CHANNELS);
     for (int l = 0; l < layers; l++)
-        layer(t, l, batch, tokens);
+        layer(t, l, batch, tokens, in_parts);
     snprintf(last, sizeof last, "x%d", layers);
     norm(t, "f", last, "gf", "cf", -1);
-    add(t, "  z = matmul(f, transpose(wte, perm=[1, 0]))\n  p = log_softmax(z, axis=-1)\n");
+    if (in_parts)
+        add(t, "  z = matmul(f, transpose(wte, perm=[1, 0]))\n");
+    else
+        add(t, "  z = cast(matmul(cast(f, to=bf16), transpose(cast(wte, to=bf16), perm=[1, 0])), to=f32)\n");
+    add(t, "  p = log_softmax(z, axis=-1)\n");
     add(t, "  hit = eq(iota(i32[%d, %d], axis=1), unsqueeze(next, axes=[1]))\n", rows, WORDS);
     add(t, "  loss = neg(mul(reduce_sum(reduce_sum(where(hit, p, 0), axes=[1])), %.17g))\n  return loss\n}\n",
         1.0 / rows);
@@ -250,6 +293,7 @@ static int train(const flx_graph *loss, const char *device, int batch, int token
 {
     flx_error err = {0};
     const flx_train_options o = {.struct_size = sizeof o,
+                                 .flags = FLX_TRAIN_BACKWARD_OPS,
                                  .optimiser = FLX_ADAMW,
                                  .rate = 1e-4,
                                  .beta1 = 0.9,
@@ -257,15 +301,12 @@ static int train(const flx_graph *loss, const char *device, int batch, int token
                                  .weight_decay = 0.1};
     const flx_compile_options compile = {.struct_size = sizeof compile, .flags = FLX_COMPILE_FLUSH, .device = device};
     double start = now();
-    flx_graph *narrow = flx_mixed_precision(loss, FLX_BF16, &err);
-    check(narrow != NULL, &err);
-    flx_trainer *t = flx_compile_training(narrow, &o, &compile, &err);
+    flx_trainer *t = flx_compile_training(loss, &o, &compile, &err);
     check(t != NULL, &err);
     double compiling = now() - start;
     fill_params(flx_trainer_params(t));
     run_steps(flx_graph_context(loss), t, batch, tokens, compiling);
     flx_trainer_free(t);
-    flx_graph_release(narrow);
     return 0;
 }
 
@@ -279,7 +320,7 @@ int main(int argc, char **argv)
     text t = {.cap = (size_t)1 << 20};
     flx_error err = {0};
     t.at = malloc(t.cap);
-    write_model(&t, layers, batch, tokens);
+    write_model(&t, layers, batch, tokens, device == NULL);
     flx_context *ctx = flx_context_new(NULL);
     double start = now();
     flx_module *m = flx_parse(ctx, t.at, t.n, "gpt2", &err);

@@ -19,8 +19,8 @@
 
 enum { MAX_INPUTS = 24, MAX_WRT = 8, REPEATS = 9 };
 
-/* SLOPE: a gradient without the value; EACH: the gradient of each example */
-typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, HVP, SGD, EACH } transform;
+/* SLOPE: a gradient without the value; SEEDED_OPS: with backward ops; EACH: the gradient of each example */
+typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, SEEDED_OPS, HVP, SGD, EACH } transform;
 typedef enum { CHECK_MEAN, CHECK_ABS_MEAN, CHECK_VALUE } check_kind;
 
 typedef struct {
@@ -127,6 +127,10 @@ static const workload card_workloads[] = {
      "t", "1 i2<50304 3", 0, CHECK_ABS_MEAN, 0, 0, 2.0 * 16384 * 768 * 4 + 50304.0 * 768 * 4, 0},
     {"rnn1000", RNN("32", "256"), GRADIENT, "w,b", "1*0.0974278579 2*0.1 3 4", -1, CHECK_VALUE, 0, 0, 0,
      3.0 * 2 * 1000 * 32 * 256 * 256},
+    {"attn_long",
+     "graph attn(q: bf16[4, 16, 8192, 64], k: bf16[4, 16, 8192, 64], v: bf16[4, 16, 8192, 64]) {\n"
+     "  return attention(q, k, v, layout=bhsd, mask_kind=causal)\n}\n",
+     SEEDED_OPS, "q,k,v", "1 2 3 4", 2, CHECK_ABS_MEAN, 0, 0, 0, 3.5 * 4 * 4 * 16 * 8192.0 * 8192 * 64 / 2},
 };
 
 enum {
@@ -240,7 +244,10 @@ static flx_graph *transformed(const workload *w, const flx_graph *g)
     snprintf(list, sizeof list, "%s", w->wrt);
     size_t n = split(list, ",", wrt, MAX_WRT);
     bool has_value = w->how == GRADIENT || w->how == SGD;
-    flx_grad_options o = {.flags = w->how == SEEDED ? FLX_GRAD_SEED_INPUT : has_value ? FLX_GRAD_VALUE : 0};
+    flx_grad_options o = {.flags = w->how == SEEDED       ? FLX_GRAD_SEED_INPUT
+                                   : w->how == SEEDED_OPS ? FLX_GRAD_SEED_INPUT | FLX_GRAD_BACKWARD_OPS
+                                   : has_value            ? FLX_GRAD_VALUE
+                                                          : 0};
     flx_graph *out = w->how == PLAIN  ? flx_graph_retain((flx_graph *)(uintptr_t)g)
                      : w->how == HVP  ? flx_hvp(g, wrt, n, &o, &err)
                      : w->how == EACH ? of_each(g, wrt, n, &err)

@@ -36,6 +36,7 @@ typedef struct flxi_sequence flxi_sequence;       /* the device's own: steps tha
 
 /* A node by its op, attributes and types, which are static. */
 typedef struct {
+    flx_context *ctx;
     flxi_opcode op;
     const void *attrs;
     uint32_t nin, nout;

@@ -337,7 +337,8 @@ static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
         types[k] = flxi_type_at(b->g, n->in[k]);
     for (uint32_t k = 0; k < n->nout; k++)
         types[n->nin + k] = flxi_type_at(b->g, n->first + k);
-    *d = (flxi_device_node){.op = n->op,
+    *d = (flxi_device_node){.ctx = b->g->ctx,
+                            .op = n->op,
                             .attrs = n->attrs,
                             .nin = n->nin,
                             .nout = n->nout,

@@ -19,7 +19,7 @@ static bool has_way(const flxi_device *device, const flx_graph *g, const flxi_no
 {
     const flx_type *out[FEW];
     flxi_device_node node = {
-        .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = out};
+        .ctx = g->ctx, .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = out};
     flxi_node_way way = {0};
     for (uint32_t k = 0; k < n->nout && k < FEW; k++)
         out[k] = flxi_type_at(g, n->first + k);
@@ -135,6 +135,12 @@ static bool has_own_way(const flx_graph *g, uint32_t i, const void *user)
     return n->nin <= FEW && has_way(user, g, n, in);
 }
 
+static flx_code pass_join_cotangents(const flxi_device *device, const flx_graph *in, flx_graph **out,
+                                     flxi_remap *remap, flx_error *err)
+{
+    return flxi_join_cotangents(in, has_own_way, device, out, remap, err);
+}
+
 static flx_code pass_widen_products(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
                                     flx_error *err)
 {
@@ -151,6 +157,7 @@ static const struct {
     {"inline calls", {flxi_pass_inline_calls, NULL}, false},
     {"lower", {flxi_pass_lower, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
+    {"join cotangents", {NULL, pass_join_cotangents}, false},
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
     {"narrow positions", {flxi_pass_narrow_positions, NULL}, true},

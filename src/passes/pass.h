@@ -83,6 +83,11 @@ flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_re
 flx_code flxi_widen_products(const flx_graph *in, bool (*has_way)(const flx_graph *g, uint32_t node, const void *user),
                              const void *user, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* The cotangents of q, k and v of attention, each a node, as one node (attention_backward_all), where `has_way` says
+   that it has a way of its own to be computed. */
+flx_code flxi_join_cotangents(const flx_graph *in, bool (*has_way)(const flx_graph *g, uint32_t node, const void *user),
+                              const void *user, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Comparisons of positions along axes in 32 bits where these hold them. */
 flx_code flxi_pass_narrow_positions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -16,6 +16,8 @@ static flx_code with_hint(flxi_training_work *w)
 static flx_graph *differentiate(flxi_training_work *w, const flx_graph *loss, uint32_t flags)
 {
     flx_grad_options o = {.struct_size = sizeof o, .flags = FLX_GRAD_VALUE | flags};
+    if (w->o.flags & FLX_TRAIN_BACKWARD_OPS)
+        o.flags |= FLX_GRAD_BACKWARD_OPS;
     if (w->o.flags & FLX_TRAIN_MISSING_ZERO)
         o.flags |= FLX_GRAD_MISSING_ZERO;
     flx_graph *g = flx_grad(loss, w->names, w->num_trained, &o, w->err);

@@ -89,7 +89,7 @@ static flx_code check_groups(const flx_train_options *o, flx_error *err)
 static flx_code check_flags(const flx_train_options *o, const flxi_optimiser *row, flx_error *err)
 {
     const uint32_t known = FLX_TRAIN_NESTEROV | FLX_TRAIN_RATE_INPUT | FLX_TRAIN_MISSING_ZERO | FLX_TRAIN_UNGUARDED |
-                           FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_NORMS;
+                           FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_NORMS | FLX_TRAIN_BACKWARD_OPS;
     if (o->flags & ~known)
         return flxi_fail(err, FLX_E_USAGE, "training: unknown flags 0x%x", (unsigned)o->flags);
     if ((o->flags & FLX_TRAIN_NESTEROV) && o->optimiser != FLX_MOMENTUM)

@@ -2,6 +2,7 @@
 /* cuda_card.c: see cuda_card.h. */
 #include "backend/cuda/cuda_card.h"
 
+#include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_product.h"
 
 #include <stdio.h>
@@ -57,6 +58,7 @@ static void free_card(void *data)
         c->cu->CtxSetCurrent(c->context);
     flxi_kcache_free(&c->kernels);
     flxi_cuda_free_lt_plans(c);
+    flxi_cuda_free_dnn(c);
     if (c->lt)
         flxi_cuda_lt(NULL)->Destroy(c->lt);
     for (int i = 0; i < FLX_DTYPE_COUNT; i++) {
@@ -161,5 +163,15 @@ static void write_products(char *text, size_t size)
         snprintf(text, size, "own kernels: %s", err.message);
 }
 
+static void write_attention(char *text, size_t size)
+{
+    flx_error err = {0};
+    if (flxi_cuda_dnn(&err))
+        snprintf(text, size, "cuDNN");
+    else
+        snprintf(text, size, "products and own kernels: %s", err.message);
+}
+
 const flxi_device_fact flxi_cuda_facts[] = {
-    {"card", write_card}, {"driver", write_driver}, {"nvrtc", write_nvrtc}, {"products", write_products}, {0}};
+    {"card", write_card},         {"driver", write_driver},       {"nvrtc", write_nvrtc},
+    {"products", write_products}, {"attention", write_attention}, {0}};

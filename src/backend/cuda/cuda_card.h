@@ -8,12 +8,13 @@
 #include "backend/cuda/cuda_api.h"
 #include "backend/kernel_cache.h"
 
-typedef struct flxi_lt_plan flxi_lt_plan; /* cuda_lt.c */
+typedef struct flxi_lt_plan flxi_lt_plan;     /* cuda_lt.c */
+typedef struct flxi_dnn_graph flxi_dnn_graph; /* cuda_dnn_graph.c */
 
 /* A kernel with a text of its own, once it is needed. */
 typedef struct {
     flxi_cu_module module;
-    flxi_cu_function function;
+    flxi_cu_function function, thin;
 } flxi_cuda_own_kernel;
 
 /* What a step found on the card: memory of the host that kernels write to. It stays until no run is active, so that
@@ -36,6 +37,8 @@ typedef struct {
     pthread_mutex_t lock; /* guards handles, plans and modules */
     flxi_lt_handle lt;    /* of cuBLASLt; NULL before it is needed */
     flxi_lt_plan *lt_plans;
+    flxi_dnn_handle dnn; /* of cuDNN, likewise */
+    flxi_dnn_graph *dnn_graphs;
     flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
     flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
     flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */

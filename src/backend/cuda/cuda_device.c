@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue
    is a stream. What the card does not compute itself, the host does, on copies. */
+#include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
@@ -61,11 +62,23 @@ static flx_code run_index(flxi_card *card, flxi_cu_stream stream, const flxi_nod
     return flxi_cuda_run_index(card, stream, s->node, s->way->table, s->in, s->out[0], s->scratch, err);
 }
 
+static size_t prepare_attention(const flxi_device_node *n, void *table)
+{
+    flxi_cuda_attention_table t;
+    size_t scratch = flxi_cuda_prepare_attention(n, &t);
+    memcpy(table, &t, sizeof t);
+    return scratch;
+}
+
 static const card_way ways[] = {
     {OP_matmul, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
     {OP_dot_general, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
     {OP_gather, "words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
     {OP_scatter_add, "sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
+    {OP_attention, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table), prepare_attention,
+     flxi_cuda_run_attention},
+    {OP_attention_backward_all, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table),
+     prepare_attention, flxi_cuda_run_attention},
 };
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };
@@ -84,6 +97,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     union {
         flxi_cuda_product_plan product;
         flxi_cuda_index_plan index;
+        flxi_cuda_attention_table attention;
     } table;
     const card_way *w = ways;
     (void)threads;

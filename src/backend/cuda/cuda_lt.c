@@ -13,6 +13,12 @@ typedef struct {
     size_t workspace;
 } shape;
 
+/* Batches of two axes, such as examples and heads, are as many products of the inner axis as the outer one has. */
+typedef struct {
+    uint32_t count, inner;
+    int64_t step[2]; /* of b and a, in elements */
+} outer_axis;
+
 struct flxi_lt_plan {
     shape of;
     flxi_lt_desc desc;
@@ -25,14 +31,13 @@ struct flxi_lt_plan {
 /* ---- Shapes ---- */
 
 /* One operand: its lines and its depth as a matrix, with the one or the other contiguous. */
-static bool side(const flxi_cuda_walk *batch, const flxi_cuda_walk *line, const flxi_cuda_walk *depth, uint32_t lines,
-                 uint32_t depths, bool is_first, shape *s)
+static bool side(const flxi_cuda_walk *line, const flxi_cuda_walk *depth, uint32_t lines, uint32_t depths,
+                 bool is_first, shape *s)
 {
     int at = is_first ? 0 : 1;
-    if (batch->rank > 1 || line->rank > 1 || depth->rank > 1)
+    if (line->rank > 1 || depth->rank > 1)
         return false;
     int64_t by_line = line->rank ? line->stride[0] : 0, by_depth = depth->rank ? depth->stride[0] : 0;
-    s->step[at] = batch->rank ? batch->stride[0] : 0;
     bool along_depth = !depth->rank || by_depth == 1; /* each line is contiguous */
     bool along_line = !line->rank || by_line == 1;
     if (along_depth && (line->rank == 0 || by_line >= depths)) {
@@ -47,22 +52,47 @@ static bool side(const flxi_cuda_walk *batch, const flxi_cuda_walk *line, const 
     return true;
 }
 
-/* Batches of both sides must be one axis: of the same length, or repeated. */
+/* The batches of one side as the inner and the outer axis: those of the other side, or repeated. */
+static bool split_batches(const flxi_cuda_walk *w, int at, outer_axis *o, shape *s)
+{
+    if (w->rank == 2 && w->extent[1] == o->inner && w->extent[0] == o->count) {
+        s->step[at] = w->stride[1];
+        o->step[at] = w->stride[0];
+        return true;
+    }
+    if (w->rank > 1 || (w->rank == 1 && w->extent[0] != o->inner * o->count))
+        return false;
+    s->step[at] = w->rank ? w->stride[0] : 0;
+    o->step[at] = s->step[at] * o->inner;
+    return true;
+}
+
+static bool find_batches(const flxi_cuda_product *p, outer_axis *o, shape *s)
+{
+    const flxi_cuda_walk *two = p->a_batch.rank == 2 ? &p->a_batch : p->b_batch.rank == 2 ? &p->b_batch : NULL;
+    *o = (outer_axis){.count = two ? two->extent[0] : 1, .inner = two ? two->extent[1] : p->batches};
+    s->batches = o->inner;
+    return split_batches(&p->b_batch, 0, o, s) && split_batches(&p->a_batch, 1, o, s);
+}
+
 static bool find_shape(const flxi_cuda_product_plan *plan, const void *const in[2], const void *out,
-                       const void *scratch, shape *s)
+                       const void *scratch, outer_axis *o, shape *s)
 {
     const flxi_cuda_product *p = &plan->product;
     memset(s, 0, sizeof *s);
     s->m = p->m;
     s->n = p->n;
     s->k = p->k;
-    s->batches = p->batches;
     s->dtype = plan->dtype;
+    if (!find_batches(p, o, s))
+        return false;
+    size_t size = flx_dtype_size((flx_dtype)plan->dtype);
     uintptr_t all = (uintptr_t)in[0] | (uintptr_t)in[1] | (uintptr_t)out;
-    s->alignment = all % 16 ? (uint32_t)flx_dtype_size((flx_dtype)plan->dtype) : 16;
+    if (o->count > 1)
+        all |= (uintptr_t)o->step[0] * size | (uintptr_t)o->step[1] * size | (uintptr_t)o->inner * p->m * p->n * size;
+    s->alignment = all % 16 ? (uint32_t)size : 16;
     s->workspace = (uintptr_t)scratch % 16 ? 0 : plan->workspace;
-    return side(&p->b_batch, &p->b_line, &p->b_depth, p->n, p->k, true, s) &&
-           side(&p->a_batch, &p->a_line, &p->a_depth, p->m, p->k, false, s);
+    return side(&p->b_line, &p->b_depth, p->n, p->k, true, s) && side(&p->a_line, &p->a_depth, p->m, p->k, false, s);
 }
 
 /* ---- Plans ---- */
@@ -182,8 +212,9 @@ flx_code flxi_cuda_run_lt(flxi_card *card, flxi_cu_stream stream, const flxi_cud
     static const double one_wide = 1, zero_wide = 0;
     flxi_lt_handle handle;
     shape s;
+    outer_axis o;
     *done = false;
-    if (!type_of(p->dtype) || !find_shape(p, in, out, scratch, &s))
+    if (!type_of(p->dtype) || !find_shape(p, in, out, scratch, &o, &s))
         return FLX_OK;
     const flxi_cublaslt *lt = flxi_card_lt(card, &handle, NULL);
     if (!lt)
@@ -195,8 +226,17 @@ flx_code flxi_cuda_run_lt(flxi_card *card, flxi_cu_stream stream, const flxi_cud
         return FLX_OK;
     bool is_wide = p->dtype == FLX_F64;
     const void *alpha = is_wide ? (const void *)&one_wide : &one, *beta = is_wide ? (const void *)&zero_wide : &zero;
-    int status = lt->Matmul(handle, plan->desc, alpha, in[1], plan->layout[0], in[0], plan->layout[1], beta, out,
-                            plan->layout[2], out, plan->layout[2], plan->algo, scratch, s.workspace, stream);
+    const char *a = in[0], *b = in[1];
+    char *c = out;
+    int64_t size = (int64_t)flx_dtype_size((flx_dtype)p->dtype);
+    int status = 0;
+    for (uint32_t i = 0; i < o.count && status == 0; i++) {
+        status = lt->Matmul(handle, plan->desc, alpha, b, plan->layout[0], a, plan->layout[1], beta, c, plan->layout[2],
+                            c, plan->layout[2], plan->algo, scratch, s.workspace, stream);
+        a += o.step[1] * size;
+        b += o.step[0] * size;
+        c += (int64_t)o.inner * s.m * s.n * size;
+    }
     *done = status == 0;
     return status == 0 ? FLX_OK
                        : flxi_fail(err, FLX_E_DEVICE, "cublasLtMatmul failed with status %d for [%u, %u, %u]", status,

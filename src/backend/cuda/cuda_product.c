@@ -110,7 +110,7 @@ const char *flxi_cuda_refuse_product(const flxi_device_node *n)
 static size_t workspace_of(const flxi_cuda_product *p)
 {
     double work = (double)p->m * p->n * p->k * p->batches;
-    return work > 1e9 ? (size_t)32 << 20 : work > 1e6 ? (size_t)4 << 20 : 0;
+    return work > 1e7 ? (size_t)32 << 20 : work > 1e6 ? (size_t)4 << 20 : 0;
 }
 
 flxi_cuda_product_plan flxi_cuda_plan_product(const flxi_device_node *n)
@@ -168,12 +168,14 @@ static const struct {
     "T{0, 0}\n"                                                                                                 \
     "static __device__ T step(T c, T x, T y)\n{\n"                                                              \
     "    return T{" fma "(-x.y, y.y, " fma "(x.x, y.x, c.x)), " fma "(x.y, y.x, " fma "(x.x, y.y, c.y))};\n}\n" \
+    "static __device__ T operator+(T x, T y)\n{\n    return T{x.x + y.x, x.y + y.y};\n}\n"                        \
     "#define STEP(c, x, y) step(c, x, y)\n"
     {FLX_C64, COMPLEX("float", "__fmaf_rn")},
     {FLX_C128, COMPLEX("double", "__fma_rn")},
 };
 
-/* A block of 32 x 8 threads has a tile of 32 x 32 results; each thread has four of them, in one column. */
+/* product: a block of 32 x 8 threads has a tile of 32 x 32 results; each thread has four of them, in one column.
+   thin: the same block has 32 neighbouring results of one row, and each of its warps an eighth of their depth. */
 static const char body[] =
     "struct walk {\n    unsigned rank, extent[16];\n    long long stride[16];\n};\n"
     "struct product_layout {\n    unsigned m, n, k, batches;\n"
@@ -205,7 +207,25 @@ static const char body[] =
     "        __syncthreads();\n    }\n"
     "    for (int i = 0; i < 4; i++)\n"
     "        if (top + ty + 8 * i < p.m && col < p.n)\n"
-    "            c[(long long)(top + ty + 8 * i) * p.n + col] = SAVE(sum[i]);\n}\n";
+    "            c[(long long)(top + ty + 8 * i) * p.n + col] = SAVE(sum[i]);\n}\n"
+    "extern \"C\" __global__ void __launch_bounds__(256)\n"
+    "thin(const T *__restrict__ a, const T *__restrict__ b, T *__restrict__ c, const __grid_constant__ "
+    "product_layout p)\n{\n"
+    "    __shared__ A part[8][32];\n"
+    "    const unsigned wide = (p.n + 31) / 32, tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.x / wide % p.m;\n"
+    "    const unsigned col = blockIdx.x % wide * 32 + tx, batch = blockIdx.x / wide / p.m, own = (p.k + 7) / 8;\n"
+    "    const unsigned begin = ty * own, end = begin + own < p.k ? begin + own : p.k;\n"
+    "    const long long step_a = p.a_depth.stride[0], step_b = p.b_depth.stride[0];\n"
+    "    a += at(p.a_batch, batch) + at(p.a_line, row) + begin * step_a;\n"
+    "    b += at(p.b_batch, batch) + at(p.b_line, col < p.n ? col : 0) + begin * step_b;\n"
+    "    A sum = ZERO;\n"
+    "    #pragma unroll 8\n"
+    "    for (unsigned k = begin; k < end; k++) {\n"
+    "        sum = STEP(sum, (A)LOAD(*a), (A)LOAD(*b));\n        a += step_a;\n        b += step_b;\n    }\n"
+    "    part[ty][tx] = sum;\n    __syncthreads();\n"
+    "    if (ty != 0 || col >= p.n)\n        return;\n"
+    "    for (int i = 1; i < 8; i++)\n        sum = sum + part[i][tx];\n"
+    "    c[((long long)batch * p.m + row) * p.n + col] = SAVE(sum);\n}\n";
 
 const char *flxi_cuda_number_text(int32_t dtype)
 {
@@ -235,18 +255,31 @@ static flx_code compile_own(flxi_card *card, int32_t dtype, flxi_cuda_own_kernel
         code = flxi_cuda_compile(card, &cache, &text, 1, &k->module, NULL, err);
     flxi_strbuf_free(&text);
     if (code == FLX_OK)
+        FLXI_CU_TRY(card->cu, err, ModuleGetFunction, &k->thin, k->module, "thin");
+    if (code == FLX_OK)
         FLXI_CU_TRY(card->cu, err, ModuleGetFunction, &k->function, k->module, "product");
     return code;
 }
 
-static flx_code own_kernel(flxi_card *card, int32_t dtype, flxi_cu_function *out, flx_error *err)
+static flx_code own_kernel(flxi_card *card, int32_t dtype, bool is_thin, flxi_cu_function *out, flx_error *err)
 {
     flxi_cuda_own_kernel *k = &card->products[dtype];
     pthread_mutex_lock(&card->lock);
     flx_code code = k->function ? FLX_OK : compile_own(card, dtype, k, err);
-    *out = k->function;
+    *out = is_thin ? k->thin : k->function;
     pthread_mutex_unlock(&card->lock);
     return code;
+}
+
+/* Few results with a long depth: the library has too few blocks for them. Depths have one stride, and neighbouring
+   results are neighbours in b. */
+static bool is_thin(const flxi_cuda_product_plan *plan)
+{
+    const flxi_cuda_product *p = &plan->product;
+    bool is_real = flxi_in(FLXI_FLOATS, plan->dtype);
+    bool is_near = p->b_line.rank == 1 && p->b_line.stride[0] == 1;
+    return is_real && is_near && p->a_depth.rank == 1 && p->b_depth.rank == 1 && p->k >= 192 &&
+           (p->m <= 4 || (p->n <= 16 && (uint64_t)p->m * p->batches <= 4096));
 }
 
 static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,
@@ -254,9 +287,9 @@ static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_
 {
     flxi_cu_function f;
     const flxi_cuda_product *p = &plan->product;
-    uint64_t tiles = (uint64_t)((p->m + 31) / 32) * ((p->n + 31) / 32) * p->batches;
+    uint64_t tiles = (uint64_t)(is_thin(plan) ? p->m : (p->m + 31) / 32) * ((p->n + 31) / 32) * p->batches;
     void *parameters[] = {(void *)(uintptr_t)&in[0], (void *)(uintptr_t)&in[1], &out, (void *)(uintptr_t)p};
-    FLXI_TRY(own_kernel(card, plan->dtype, &f, err));
+    FLXI_TRY(own_kernel(card, plan->dtype, is_thin(plan), &f, err));
     if (tiles > INT32_MAX)
         return flxi_fail(err, FLX_E_SIZE, "a product of %llu tiles is too large", (unsigned long long)tiles);
     FLXI_CU_TRY(card->cu, err, LaunchKernel, f, (unsigned)tiles, 1, 1, 32, 8, 1, 0, stream, parameters, NULL);
@@ -275,6 +308,7 @@ flx_code flxi_cuda_run_product(flxi_card *card, flxi_cu_stream stream, const flx
                     count * flx_dtype_size((flx_dtype)p->dtype), stream);
         return FLX_OK;
     }
-    FLXI_TRY(flxi_cuda_run_lt(card, stream, p, in, out, scratch, &done, err));
+    if (!is_thin(p))
+        FLXI_TRY(flxi_cuda_run_lt(card, stream, p, in, out, scratch, &done, err));
     return done ? FLX_OK : run_own(card, stream, p, in, out, err);
 }

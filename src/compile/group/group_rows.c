@@ -82,6 +82,7 @@ static void write_phases(flxi_gwriter *w, const flxi_row_frame *r)
     flxi_gw_find_kept(w, last);
     flxi_gw_load_row(w, r);
     for (int phase = 0; phase <= last; phase++) {
+        flxi_gw_renew_folds(w, phase);
         compute_rows(w, phase);
         flxi_gw_start_folds(w, phase);
         bool has_loop = w->folds.n > 0 || has_element_stores(w, phase);

@@ -152,3 +152,20 @@ void flxi_gw_walk_vectors(flxi_gwriter *w, const flxi_row_frame *r, int phase)
         flxi_kb_end(w->k);
     }
 }
+
+/* The compiler does not know these values: it would keep what it computed from them in the phase before, and the
+   registers of the row do not leave room for that. */
+void flxi_gw_renew_folds(flxi_gwriter *w, int phase)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes && w->num_vectors; j++) {
+        uint32_t value = flxi_node_at(w->g, w->group->nodes[j])->first;
+        flxi_kindex at = flxi_gw_index_for(w, value, LEVEL_ROW);
+        flxi_kval x;
+        if (!flxi_gw_is_fold(w, j) || w->phase[j] >= phase || flxi_type_at(w->g, value)->dtype != FLX_F32 ||
+            !flxi_gw_recall(w, value, &at, &x))
+            continue;
+        x.re = flxi_kb_subgroup_shuffle(w->k, x.re, flxi_gw_u32(w, 0));
+        x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_gw_name_of(w, value), x.re));
+        flxi_gw_remember(w, value, &at, x);
+    }
+}

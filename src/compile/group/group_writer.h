@@ -180,6 +180,8 @@ void flxi_gw_write_serial(flxi_gwriter *w);
 void flxi_gw_choose_vectors(flxi_gwriter *w);
 /* Operands of the vectors that are in registers, before the first phase. */
 void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r);
+/* Results of folds that an earlier phase knew already, as new values. */
+void flxi_gw_renew_folds(flxi_gwriter *w, int phase);
 void flxi_gw_walk_vectors(flxi_gwriter *w, const flxi_row_frame *r, int phase);
 void flxi_gw_free_row(flxi_gwriter *w);
 

@@ -32,6 +32,9 @@ static const flxi_kspelling strict[KBIN_COUNT] = {
     [KBIN_sub] = ROUNDED_2(sub),
     [KBIN_mul] = ROUNDED_2(mul),
     [KBIN_div] = ROUNDED_2(div),
+    /* Without branches; of zeros fmax takes the positive one, and fmin the negative one. */
+    [KBIN_max_nan] = {.of_float = "{ const $T m = fmax$f(a, b); return a != a ? a : b != b ? b : m; }"},
+    [KBIN_min_nan] = {.of_float = "{ const $T m = fmin$f(a, b); return a != a ? a : b != b ? b : m; }"},
 };
 
 #define ATOMIC "$F $T $n($E *b, k_u32 n, k_u32 i, $T v, $T x, int order)\n"

@@ -142,9 +142,9 @@ static flx_code infer_attention(flxi_infer *f)
     return infer_forward(f, 3, &f->out[0]);
 }
 
-static flx_code infer_backward(flxi_infer *f)
+/* The operands of attention, and dy at position 3. */
+static flx_code infer_with_dy(flxi_infer *f)
 {
-    const flxi_attention_attrs *a = f->attrs;
     flx_type y;
     flxi_type_text td, ty;
     FLXI_TRY(infer_forward(f, 4, &y));
@@ -154,6 +154,21 @@ static flx_code infer_backward(flxi_infer *f)
     if (!same)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "dy must have the shape of the result, %s, but it is %s",
                                flxi_shape_str(f->ctx, &y, &ty), flxi_shape_str(f->ctx, f->in[3], &td));
+    return FLX_OK;
+}
+
+static flx_code infer_backward_all(flxi_infer *f)
+{
+    FLXI_TRY(infer_with_dy(f));
+    for (int i = 0; i < 3; i++)
+        f->out[i] = *f->in[i];
+    return FLX_OK;
+}
+
+static flx_code infer_backward(flxi_infer *f)
+{
+    const flxi_attention_attrs *a = f->attrs;
+    FLXI_TRY(infer_with_dy(f));
     if (a->wrt == WRT_BIAS && a->mask_kind != MASK_BIAS)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "a custom mask has no cotangent", "wrt=bias needs mask_kind=bias");
     f->out[0] = *f->in[a->wrt == WRT_BIAS ? 4 : a->wrt];
@@ -480,6 +495,19 @@ static void backward_vjp_attention(flxi_site *s, const flx_val *dy, flx_val *dx)
     }
 }
 
+static void decompose_backward_all(flxi_site *s, flx_val *d)
+{
+    flxi_site backward = *s;
+    backward.op = &flxi_ops[OP_attention_backward];
+    for (uint32_t i = 0; i < 3; i++) {
+        flxi_attention_attrs *a = flxi_site_attrs(&backward);
+        if (!a)
+            return;
+        a->wrt = (int64_t)i;
+        d[i] = flxi_emit1(&backward, a, s->x, 4);
+    }
+}
+
 /* ---- Batching: folded into N ---- */
 
 /* The mask [B*n, ..], with four axes. `whole`: also where one mask for all examples would do. */
@@ -635,4 +663,23 @@ const flxi_rules flxi_rules_attention_backward = {
     .schema = backward_schema,
     .attrs_size = sizeof(flxi_attention_attrs),
     .samples = samples_backward,
+};
+
+static const flxi_sample samples_backward_all[] = {
+    {"T[2, 2, 2, 2]" HALF ", T[2, 1, 3, 2]" HALF ", T[2, 1, 3, 2]" HALF ", T[2, 2, 2, 2]" HALF,
+     "layout=bhsd, num_kv_heads=1, softcap=1.5, mask_kind=causal", NULL, FLX_OK},
+    {"T[2, 3, 2, 2]" HALF ", T[2, 3, 2, 2]" HALF ", T[2, 3, 2, 1]" HALF ", T[2, 3, 2, 1]" HALF,
+     "layout=bshd, score_scale=0.5", NULL, FLX_OK},
+    {"T[2, 1, 3, 2], T[2, 1, 3, 2], T[2, 1, 3, 1], T[2, 1, 3, 2]", "layout=bhsd", NULL, FLX_E_SHAPE},
+    {"T[2, 1, 3, 2], T[2, 1, 3, 2], T[2, 1, 3, 2], T[2, 1, 3, 2]", "layout=bhsd, mask_kind=bias", NULL, FLX_E_ARITY},
+    {0},
+};
+
+const flxi_rules flxi_rules_attention_backward_all = {
+    .infer = infer_backward_all,
+    .eval = flxi_eval_decomposed,
+    .decompose = decompose_backward_all,
+    .schema = forward_schema,
+    .attrs_size = sizeof(flxi_attention_attrs),
+    .samples = samples_backward_all,
 };

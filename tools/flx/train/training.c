@@ -230,6 +230,8 @@ static int compile(training *t)
                              .memory_budget = t->p->memory};
     flx_train_options options = t->p->options;
     options.flags |= FLX_TRAIN_NORMS;
+    if (strcmp(t->request->device, "cpu") != 0) /* other devices have ways to compute them */
+        options.flags |= FLX_TRAIN_BACKWARD_OPS;
     options.set = t->start.set;
     t->trainer = flx_compile_training(t->p->loss, &options, &o, &err);
     if (t->trainer && t->p->memory)

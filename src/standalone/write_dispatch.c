@@ -102,7 +102,7 @@ static void write_call(const call *c, const flxi_sa_user_function *f)
         flxi_sa_line(&c->r->w, "uint32_t status[7] = {0};");
     flxi_sa_begin_call(c->r, f->name, false);
     for (uint32_t i = 0; i < p->num_buffers; i++) {
-        if (!flxi_kernel_call_is_bound(&p->kernel->buffers[i + 1]))
+        if (!flxi_kbuffer_is_bound(&p->kernel->buffers[i + 1]))
             continue;
         flxi_addf(out, "%s%s", comma, address_of(c, i));
         comma = ", ";
@@ -138,11 +138,11 @@ flx_code flxi_sa_dispatch(flxi_sa_routine *r, const flxi_step *s)
         flxi_sa_slot(r, s, k); /* variables come first */
     flxi_sa_open(&r->w, "/* a kernel of the user */");
     for (uint32_t i = 0; i < p->num_buffers; i++)
-        if (flxi_kernel_call_is_bound(&p->kernel->buffers[i + 1]))
+        if (flxi_kbuffer_is_bound(&p->kernel->buffers[i + 1]))
             write_start(&c, i);
     write_call(&c, &f);
     for (uint32_t i = 0; i < p->num_buffers; i++)
-        if (flxi_kernel_call_is_bound(&p->kernel->buffers[i + 1]))
+        if (flxi_kbuffer_is_bound(&p->kernel->buffers[i + 1]))
             write_end(&c, i);
     flxi_sa_close(&r->w);
     return FLX_OK;

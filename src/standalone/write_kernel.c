@@ -136,7 +136,7 @@ static void mark_unused(const flxi_strbuf *text, const flx_kernel *k, flxi_strbu
     for (uint32_t i = 1; i <= k->num_buffers; i++) {
         char name[16];
         snprintf(name, sizeof name, "b%u", i);
-        if (flxi_kernel_call_is_bound(&k->buffers[i]) && !flxi_sa_mentions(&inside, name))
+        if (flxi_kbuffer_is_bound(&k->buffers[i]) && !flxi_sa_mentions(&inside, name))
             flxi_addf(out, "    (void)%s;\n", name);
     }
     flxi_add_bytes(out, inside.at, inside.n);

@@ -4,13 +4,13 @@
 from . import dtypes
 from .arrays import to_array
 from .tracing import apply
+from .xp_operands import _axes, _operands, _weaken
 
 
 def _named(op):
     def function(x):
-        from . import xp
-        (x,), weak = xp._operands(x, minimum="float")
-        return xp._weaken(apply(op, x), weak)
+        (x,), weak = _operands(x, minimum="float")
+        return _weaken(apply(op, x), weak)
     function.__name__ = function.__qualname__ = op
     function.__doc__ = f"The op {op}, element by element."
     return function
@@ -48,7 +48,7 @@ def logsumexp(x, axis=None, keepdims=False):
     high = xp.max(x, axis=axis, keepdims=True)
     high = apply("stop_gradient", xp.where(xp.isfinite(high), high, 0))
     total = xp.log(xp.sum(xp.exp(x - high), axis=axis, keepdims=True)) + high
-    return total if keepdims else xp.squeeze(total, tuple(xp._axes(axis, x.ndim)))
+    return total if keepdims else xp.squeeze(total, tuple(_axes(axis, x.ndim)))
 
 
 def one_hot(x, num_classes, dtype=dtypes.float32, axis=-1):

@@ -7,6 +7,7 @@ from .xp import (abs, add, all, any, bitwise_invert, bool, concat, divide, expan
                  min, permute_dims, pow, remainder, reshape, round, stack, sum)
 from .arrays import Array as ndarray, to_array  # noqa: F401
 from .tracing import apply, apply_all
+from .xp_operands import _operands
 
 concatenate, power, mod, true_divide, absolute, invert = concat, pow, remainder, divide, abs, bitwise_invert
 amax, amin, bool_ = max, min, bool
@@ -111,7 +112,7 @@ def trace(x, offset=0):
 
 def isclose(a, b, rtol=1e-5, atol=1e-8):
     """Whether elements agree within a tolerance."""
-    (a, b), _ = xp._operands(a, b)
+    (a, b), _ = _operands(a, b)
     return xp.logical_or(xp.equal(a, b), xp.less_equal(abs(a - b), atol + rtol * abs(b)))
 
 

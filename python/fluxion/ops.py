@@ -7,6 +7,7 @@ import keyword
 from . import _core, dtypes
 from .arrays import Array, to_array
 from .tracing import apply_all, cast as _cast  # `cast` is an op
+from .xp_operands import _join
 
 _made = {}
 
@@ -39,8 +40,7 @@ def _prepare(operands, given):
     plain = [v for v, role in zip(values, roles) if not role]
     if not plain:
         return tuple(to_array(v) for v in values)
-    from . import xp
-    joined, _ = xp._join(plain)
+    joined, _ = _join(plain)
     return tuple(to_array(v) if role else to_array(v, joined) if not isinstance(v, Array) else _cast(v, joined)
                  for v, role in zip(values, roles))
 

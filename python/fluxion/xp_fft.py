@@ -4,6 +4,7 @@
 from . import dtypes
 from .arrays import to_array
 from .tracing import apply, cast
+from .xp_operands import _axes, _axis
 
 
 def _xp():
@@ -34,7 +35,7 @@ def _fit(x, n, axis):
 
 def _along(x, n, axis, norm, inverse):
     x = _complex(x)
-    axis = _xp()._axis(axis, x.ndim)
+    axis = _axis(axis, x.ndim)
     return apply("fft_axis", _fit(x, n, axis), axis=axis, inverse=inverse, norm=norm)
 
 
@@ -52,7 +53,7 @@ def _axes_of(x, s, axes):
     x = to_array(x)
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    axes = [_xp()._axis(a, x.ndim) for a in axes]
+    axes = [_axis(a, x.ndim) for a in axes]
     sizes = [None] * len(axes) if s is None else list(s)
     return list(zip(axes, sizes))
 
@@ -135,12 +136,12 @@ def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
 def fftshift(x, /, *, axes=None):
     """The bin of frequency 0 in the middle."""
     xp, x = _xp(), to_array(x)
-    axes = xp._axes(axes, x.ndim)
+    axes = _axes(axes, x.ndim)
     return xp.roll(x, tuple(x.shape[a] // 2 for a in axes), axis=tuple(axes))
 
 
 def ifftshift(x, /, *, axes=None):
     """The inverse of fftshift."""
     xp, x = _xp(), to_array(x)
-    axes = xp._axes(axes, x.ndim)
+    axes = _axes(axes, x.ndim)
     return xp.roll(x, tuple(-(x.shape[a] // 2) for a in axes), axis=tuple(axes))

@@ -9,6 +9,7 @@ from .arrays import Array, to_array
 from .errors import UnsupportedError
 from .tracing import apply, apply_all, cast
 from .xp import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
+from .xp_operands import _axes, _keep, _operands
 
 
 def _xp():
@@ -75,7 +76,7 @@ def slogdet(x, /):
 def solve(x1, x2, /):
     """The y with x1 y = x2; x2 is a vector, or matrices."""
     xp = _xp()
-    (a, b), _ = xp._operands(_wide(x1), _wide(x2))
+    (a, b), _ = _operands(_wide(x1), _wide(x2))
     vector = b.ndim == 1
     if vector:
         b = xp.expand_dims(b, axis=-1)
@@ -171,10 +172,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """A norm of vectors along axes."""
     xp = _xp()
-    (x,), _ = xp._operands(x, minimum="float")
+    (x,), _ = _operands(x, minimum="float")
     if not x.ndim:
         return xp.abs(x) if ord != 0 else xp.astype(xp.not_equal(x, 0), xp.abs(x).dtype)
-    return apply("norm", x, ord=float(ord), axes=xp._axes(axis, x.ndim), keep_dims=xp._keep(keepdims))
+    return apply("norm", x, ord=float(ord), axes=_axes(axis, x.ndim), keep_dims=_keep(keepdims))
 
 
 def diagonal(x, /, *, offset=0):
@@ -195,14 +196,14 @@ def trace(x, /, *, offset=0, dtype=None):
 def outer(x1, x2, /):
     """The products of all pairs of two vectors."""
     xp = _xp()
-    (a, b), _ = xp._operands(x1, x2)
+    (a, b), _ = _operands(x1, x2)
     return xp.expand_dims(a, axis=-1) * xp.expand_dims(b, axis=0)
 
 
 def cross(x1, x2, /, *, axis=-1):
     """The cross product of vectors of three elements."""
     xp = _xp()
-    a, b = xp.broadcast_arrays(*xp._operands(x1, x2)[0])
+    a, b = xp.broadcast_arrays(*_operands(x1, x2)[0])
     if a.shape[axis] != 3:
         raise ValueError(f"cross needs an axis of extent 3, got {a.shape[axis]}")
     return xp.roll(a, -1, axis=axis) * xp.roll(b, 1, axis=axis) - xp.roll(a, 1, axis=axis) * xp.roll(

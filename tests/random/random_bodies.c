@@ -147,8 +147,9 @@ bool random_while(random_maker *m)
     random_say(&m->draft, ") {\n  return %s\n}\n",
                random_below(m, 2) ? "lt(i, 3)" : "and(lt(i, 4), lt(reduce_sum(real(a)), 1.5))");
     say_body_graph(m, "turn", "i: i32[], ", "add(i, 1), ", t, 2);
-    random_say(&l, "while(const(i32[], %d), v%d, v%d, cond=@more%d, body=@turn%d", random_below(m, 3), x,
-               random_pick_like(m, x), m->bodies, m->bodies);
+    int other = random_pick_like(m, x);
+    random_say(&l, "while(const(i32[], %d), v%d, v%d, cond=@more%d, body=@turn%d", random_below(m, 3), x, other,
+               m->bodies, m->bodies);
     if (random_below(m, 2))
         random_say(&l, ", max_iterations=%d", 2 + random_below(m, 4));
     random_say(&l, ")");

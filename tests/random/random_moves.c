@@ -277,11 +277,12 @@ bool random_moves(random_maker *m)
     random_say_type(&type, m, &t);
     random_say(&m->draft, "graph move%d(q0: %s, q1: %s, q2: %s) {\n%s", m->bodies, type.s, type.s, type.s, body.s);
     random_say(&m->draft, "  s = reduce_mean(q%d)\n", w.n - 1);
-    random_say(&m->draft, "  return mul(0.5, sin(add(q%d, s))), q%d, s\n}\n", 2 * random_below(m, 2),
-               random_below(m, 2) ? w.n - 1 : random_below(m, w.n));
-    random_say(&l, "scan(gather(v%d, 0), gather(v%d, %d), v%d, body=@move%d, num_bcast=1, reverse=%s)",
-               random_pick_like(m, xs), random_pick_like(m, xs), (int)m->v[xs].type.dims[0] - 1, xs, m->bodies,
-               random_yes_no(m));
+    int stacked = random_below(m, 2) ? w.n - 1 : random_below(m, w.n);
+    random_say(&m->draft, "  return mul(0.5, sin(add(q%d, s))), q%d, s\n}\n", 2 * random_below(m, 2), stacked);
+    const char *reverse = random_yes_no(m);
+    int shared = random_pick_like(m, xs), start = random_pick_like(m, xs);
+    random_say(&l, "scan(gather(v%d, 0), gather(v%d, %d), v%d, body=@move%d, num_bcast=1, reverse=%s)", start, shared,
+               (int)m->v[xs].type.dims[0] - 1, xs, m->bodies, reverse);
     m->bodies++;
     return random_keep(m, l.s, 3);
 }

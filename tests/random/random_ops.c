@@ -253,8 +253,8 @@ static bool make_axis(random_maker *m)
         return random_keep(m, l.s, 1);
     }
     int k = random_below(m, 5);
-    random_say(&l, "%s(v%d, axis=%d, exclusive=%s, reverse=%s)", running[k], x, axis,
-               k < 2 ? random_yes_no(m) : "false", random_yes_no(m));
+    const char *reverse = random_yes_no(m), *exclusive = k < 2 ? random_yes_no(m) : "false";
+    random_say(&l, "%s(v%d, axis=%d, exclusive=%s, reverse=%s)", running[k], x, axis, exclusive, reverse);
     return random_keep(m, l.s, 1);
 }
 
@@ -501,10 +501,11 @@ static bool make_along_axis(random_maker *m)
         random_say(&l, "split(v%d, sizes=[%d, %d], axis=%d)", x, start, n - start, axis);
         return random_keep(m, l.s, 2);
     default:
+        start = random_below(m, 3) - 1;
         if (m->v[x].type.rank < 2)
-            random_say(&l, "diag(v%d, k=%d)", x, random_below(m, 3) - 1);
+            random_say(&l, "diag(v%d, k=%d)", x, start);
         else
-            random_say(&l, "%s(v%d, k=%d)", random_below(m, 2) ? "tril" : "triu", x, random_below(m, 3) - 1);
+            random_say(&l, "%s(v%d, k=%d)", random_below(m, 2) ? "tril" : "triu", x, start);
     }
     return random_keep(m, l.s, 1);
 }
@@ -542,7 +543,7 @@ static bool make_index(random_maker *m)
         return false;
     const flx_type *t = &m->v[x].type;
     int axis = random_below(m, t->rank);
-    int n = (int)t->dims[axis];
+    int n = (int)t->dims[axis], second, third;
     switch (random_below(m, 7)) {
     case 0:
         random_say(&l, "gather(v%d, ", x);
@@ -578,8 +579,10 @@ static bool make_index(random_maker *m)
         random_say(&l, ")");
         break;
     case 5:
+        third = random_below(m, 3);
+        second = random_below(m, 3);
         random_say(&l, "gather_nd(v%d, const(i32[3, 1], [[%d], [%d], [%d]]), start_index_map=[0], offset_axes=[", x,
-                   random_below(m, n), random_below(m, 3), random_below(m, 3));
+                   random_below(m, n), second, third);
         for (int i = 1; i < t->rank; i++)
             random_say(&l, "%s%d", i > 1 ? ", " : "", i);
         random_say(&l, "], collapsed_axes=[0], slice_sizes=[1");
@@ -656,20 +659,23 @@ static bool make_conv(random_maker *m)
         return false;
     int n = (int)elements(&m->v[x].type);
     int k = (int)elements(&m->v[w].type);
-    if (m->v[x].type.rank == 2 && m->v[w].type.rank == 2)
+    bool is_plane = m->v[x].type.rank == 2 && m->v[w].type.rank == 2;
+    bool is_grouped = !is_plane && k <= n && k % 2 == 0 && n % 2 == 0 && random_below(m, 2);
+    int step = 1 + random_below(m, 2);
+    if (is_plane)
         random_say(&l,
                    "conv(reshape(v%d, shape=[1, 1, %d, %d]), reshape(v%d, shape=[1, 1, %d, %d]), padding=[1, %d], "
                    "stride=[1, %d])",
                    x, (int)extent(m, x, 0), (int)extent(m, x, 1), w, (int)extent(m, w, 0), (int)extent(m, w, 1),
-                   random_below(m, 3), 1 + random_below(m, 2));
-    else if (k <= n && k % 2 == 0 && n % 2 == 0 && random_below(m, 2))
+                   random_below(m, 3), step);
+    else if (is_grouped)
         random_say(&l,
                    "conv(reshape(v%d, shape=[1, 2, %d]), reshape(v%d, shape=[2, 1, %d]), padding=[[%d, 1]], groups=2, "
                    "dilation=[%d])",
-                   x, n / 2, w, k / 2, random_below(m, 2), 1 + random_below(m, 2));
+                   x, n / 2, w, k / 2, random_below(m, 2), step);
     else
         random_say(&l, "%s(reshape(v%d, shape=[1, 1, -1]), reshape(v%d, shape=[1, 1, -1]), stride=[%d])",
-                   random_below(m, 3) ? "conv" : "conv_transpose", x, w, 1 + random_below(m, 2));
+                   random_below(m, 3) ? "conv" : "conv_transpose", x, w, step);
     return random_keep(m, l.s, 1);
 }
 
@@ -683,12 +689,14 @@ static bool make_window(random_maker *m)
         return false;
     int n = (int)elements(&m->v[x].type);
     switch (random_below(m, 4)) {
-    case 0:
+    case 0: {
+        int padding = random_below(m, 2), stride = 1 + random_below(m, 2);
         random_say(&l, "pool(reshape(v%d, shape=[1, 1, -1]), kind=%s, kernel_size=[2], stride=[%d], padding=[%d])", x,
-                   kinds[random_below(m, 5)], 1 + random_below(m, 2), random_below(m, 2));
+                   kinds[random_below(m, 5)], stride, padding);
         break;
+    }
     case 1: {
-        int f = random_below(m, 4);
+        int f = random_below(m, 4), dilation = 1 + random_below(m, 2);
         random_say(
             &l,
             "reduce_window(reshape(v%d, shape=[-1]), %s, window=[2], combine=%s, strides=[%d], window_dilation=[%d])",
@@ -697,7 +705,7 @@ static bool make_window(random_maker *m)
             : f == 1 ? "-1000"
             : f == 2 ? "1000"
                      : "1",
-            folds[f], 1 + random_below(m, 2), 1 + random_below(m, 2));
+            folds[f], 1 + random_below(m, 2), dilation);
         break;
     }
     case 2:

@@ -412,8 +412,8 @@ TEST(onnx_table_has_one_row_for_each_version)
 
 /* ---- Mistakes of models and of the caller ---- */
 
-/* The code of reading a model with these nodes, an input x: f32[4] and the constants a: i64[2] and b: i64[2]; the output
-   is y. */
+/* The code of reading a model with these nodes, an input x: f32[4], the constants a: i64[2] and b: i64[2], and the
+   output y. */
 static flx_code read_nodes_in(flx_context *ctx, const onnx_bytes *nodes, size_t n, const int64_t b[2],
                               const flx_onnx_options *o, flx_error *err)
 {

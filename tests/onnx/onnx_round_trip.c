@@ -41,6 +41,10 @@ static const char *const graphs[] = {
     " a, ys = scan(c, w, xs, body=@cell, num_carry=1, num_bcast=1)\n"
     " b, zs = scan(c, w, xs, body=@cell, num_carry=1, num_bcast=1, reverse=true)\n return a, ys, b, zs }\n"
     "graph cell(c: f32[1, 2], w: f32[2, 2], x: f32[2]) { h = tanh(add(matmul(c, w), x))\n return h, mul(h, 2) }",
+    "graph main(x: f32[2, 4, 8], c: f32[4, 2], s: f32[4, 2]) { return rope(x, c, s, layout=bsd, num_heads=2), "
+    "rope(reshape(x, shape=[2, 4, 2, 4]), c, s, layout=bshd), rope(x, c, s, layout=bsd, head_dim=8, n_rot=4) }",
+    "graph main(x: f32[2, 3, 4, 6], c: f32[2, 4, 3], s: f32[2, 4, 3], t: f32[4, 3]) { return rope(x, c, s, "
+    "layout=bhsd), rope(x, t, t, layout=bhsd, n_rot=4), rope(reshape(x, shape=[2, 4, 3, 6]), c, s, layout=bshd) }",
 };
 
 /* Positive and negative numbers, different for each input. */

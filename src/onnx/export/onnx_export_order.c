@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_export_order.c: orders, scatters and quantised numbers. TopK of all elements sorts: of equal ones the first comes
-   first there too, so that the order is stable. */
+/* onnx_export_order.c: orders, scatters and quantised numbers. TopK of all elements sorts: of equal ones the first
+   comes first there too, so that the order is stable. */
 #include "onnx/export/onnx_writer.h"
 
 #include "graph/type/type.h"
@@ -116,7 +116,7 @@ void flxi_onnx_write_scatter_add(const onnx_source *n)
     flxi_onnx_put(n->w, "ScatterND", in, 3, &out, 1, &ONNX_TEXT("reduction", "add"), 1);
 }
 
-/* Whether the list is 0, 1 … up to n, or absent where that is none. */
+/* Whether the list has `count` numbers that begin with `first`; it may be absent if there are none. */
 static bool is_range(const onnx_source *n, const char *key, int64_t first, size_t count)
 {
     flx_ints v;

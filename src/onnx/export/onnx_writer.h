@@ -97,7 +97,9 @@ flxi_strbuf flxi_onnx_graph_end(onnx_writer *w, flxi_strbuf *border);
 /* Fails with UNSUPPORTED, naming the op. */
 void flxi_onnx_refuse(const onnx_source *n, const char *why);
 
-/* Control flow: onnx_export_control.c. Order, scatters, quantised numbers: onnx_export_order.c. */
+/* Control flow: onnx_export_control.c. Order, scatters, quantised numbers: onnx_export_order.c. rope:
+   onnx_export_rotary.c. */
+void flxi_onnx_write_rope(const onnx_source *n);
 void flxi_onnx_write_if(const onnx_source *n);
 void flxi_onnx_write_while(const onnx_source *n);
 void flxi_onnx_write_scan(const onnx_source *n);

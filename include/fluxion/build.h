@@ -32,12 +32,12 @@ typedef struct flx_build_options {
     int32_t params;              /* a flx_build_params */
     int32_t vector_bytes;        /* 16, 32 or 64: vectors of this size by extensions of gcc and clang; 0: plain C */
     const flx_params *values;    /* values of parameters, for FLX_BUILD_EMBED; NULL: none */
-    const flx_dim_binding *dims; /* extents of symbolic dimensions: all must be numbers */
+    const flx_dim_binding *dims; /* extents of symbolic dimensions; others, at most two, are arguments of functions */
     size_t num_dims;
     const flx_train_options *train; /* NULL: no NAME_step(); otherwise a training step with these options */
 } flx_build_options;
 
-/* What the model takes. */
+/* What the model takes; where functions take extents: for extents of 1. */
 typedef struct flx_build_sizes {
     uint32_t struct_size;   /* set by the caller */
     uint32_t num_functions; /* static functions: kernels and others */
@@ -51,7 +51,7 @@ typedef struct flx_build_sizes {
 
 /** Writes a graph as C. `header` and `sizes` may be NULL; where options->header is NULL, the header is empty. The
     caller frees the buffers. UNSUPPORTED when a node cannot be in such a file, which the error names; UNBOUND_DIM for a
-    symbolic dimension without an extent; MISSING_INPUT when values of parameters to embed are missing. */
+    symbolic dimension that must have an extent; MISSING_INPUT when values of parameters to embed are missing. */
 FLX_API flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source,
                              flx_buffer *header, flx_build_sizes *sizes, flx_error *err);
 

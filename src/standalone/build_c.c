@@ -11,11 +11,6 @@
 #include <ctype.h>
 #include <fluxion/transform.h>
 
-static size_t rounded(size_t n)
-{
-    return (n + 63) / 64 * 64;
-}
-
 /* ---- Fields ---- */
 
 static const flx_tensor *value_of(const flxi_sa_model *s, const char *name)
@@ -175,19 +170,6 @@ static flx_code add_functions(flxi_sa_model *s)
         FLXI_TRY(add_gradient(s));
     if (s->trains)
         FLXI_TRY(add_step(s));
-    for (size_t i = 0; i < s->num_functions; i++) {
-        flxi_sa_function *fn = &s->functions[i];
-        fn->updates_at = rounded(fn->program.main->arena_bytes);
-        size_t bytes = fn->updates_at + flxi_sa_hidden_bytes(fn);
-        s->arena_bytes = bytes > s->arena_bytes ? bytes : s->arena_bytes;
-    }
-    s->memory_bytes = s->arena_bytes;
-    for (size_t i = 0; s->trains && i < s->fields.n; i++) {
-        s->fields.at[i].offset = s->memory_bytes;
-        s->memory_bytes += rounded(s->fields.at[i].nbytes);
-    }
-    s->needs_memory = s->memory_bytes > 0;
-    s->memory_bytes = s->needs_memory ? s->memory_bytes : 16; /* an array of it must have elements */
     return FLX_OK;
 }
 
@@ -338,7 +320,34 @@ static int64_t flops_of(flxi_sa_model *s)
     return sum;
 }
 
-static flx_code finish(flxi_sa_model *s, flx_buffer *source, flx_buffer *header, flx_build_sizes *sizes)
+void flxi_sa_model_measure(flxi_sa_model *s)
+{
+    for (size_t i = 0; i < s->num_functions; i++) {
+        flxi_sa_function *fn = &s->functions[i];
+        size_t own = fn->program.main->arena_bytes;
+        fn->updates_at = s->f.num_symbols ? own : (own + 63) / 64 * 64; /* a multiple of 16 */
+        fn->arena_bytes = fn->updates_at + flxi_sa_hidden_bytes(fn);
+    }
+}
+
+/* What training changes comes first: its place does not depend on extents. */
+void flxi_sa_model_sizes(flxi_sa_model *s, size_t arena_bytes, flx_build_sizes *sizes)
+{
+    s->arena_bytes = arena_bytes;
+    for (size_t i = 0; s->trains && i < s->fields.n; i++) {
+        s->fields.at[i].offset = s->fields_bytes;
+        s->fields_bytes += (s->fields.at[i].nbytes + 63) / 64 * 64;
+    }
+    s->memory_bytes = s->fields_bytes + s->arena_bytes;
+    s->needs_memory = s->memory_bytes > 0;
+    s->memory_bytes = s->needs_memory ? s->memory_bytes : 16; /* an array of it must have elements */
+    *sizes = (flx_build_sizes){.struct_size = sizeof *sizes,
+                               .arena_bytes = (int64_t)s->arena_bytes,
+                               .memory_bytes = (int64_t)s->memory_bytes,
+                               .flops = flops_of(s)};
+}
+
+flx_code flxi_sa_model_write(flxi_sa_model *s, flx_buffer *source, flx_buffer *header)
 {
     flxi_strbuf declarations, text, head;
     flxi_strbuf_init(&declarations, s->f.mem);
@@ -354,15 +363,6 @@ static flx_code finish(flxi_sa_model *s, flx_buffer *source, flx_buffer *header,
             code = flxi_oom(s->err, "C text");
     }
     flxi_strbuf_free(&declarations);
-    flx_build_sizes full = {.struct_size = sizeof full,
-                            .num_functions = (uint32_t)s->f.statics.n,
-                            .constant_bytes = (int64_t)s->f.constant_bytes,
-                            .arena_bytes = (int64_t)s->arena_bytes,
-                            .memory_bytes = (int64_t)s->memory_bytes,
-                            .flops = flops_of(s),
-                            .text_bytes = (int64_t)text.n};
-    if (code == FLX_OK && sizes)
-        code = FLXI_FILL_OPTIONS(flx_build_sizes, sizes, &full, s->err);
     if (code == FLX_OK)
         code = flxi_buffer_finish(&text, s->f.ctx, source, s->err);
     else
@@ -398,12 +398,16 @@ static flx_code check_options(const flx_build_options *o, flx_error *err)
     return FLX_OK;
 }
 
-static void free_model(flxi_sa_model *s)
+void flxi_sa_model_free(flxi_sa_model *s)
 {
+    if (!s)
+        return;
+    const flxi_allocator *mem = s->f.mem;
     for (size_t i = 0; i < s->num_functions; i++)
         flxi_program_free(&s->functions[i].program);
-    flxi_vec_free(s->f.mem, &s->fields);
+    flxi_vec_free(mem, &s->fields);
     flxi_sa_file_free(&s->f);
+    flxi_free(mem, s, 1, sizeof *s);
 }
 
 /* Those of the interface, which a parameter may be called like. */
@@ -423,33 +427,45 @@ static const char *prefix_of(const flx_graph *g)
     return g->name && *g->name && strcmp(g->name, "main") != 0 ? g->name : "model";
 }
 
-static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
-                      flx_build_sizes *sizes, flx_error *err)
+flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const char *const *symbols,
+                            size_t num_symbols, flxi_sa_model **out, flx_error *err)
 {
     flxi_sa_model *s = flxi_alloc(flxi_context_mem(g->ctx), 1, sizeof *s);
+    *out = s;
     if (!s)
         return flxi_oom(err, "C text");
     *s = (flxi_sa_model){.o = o, .g = g, .err = err};
     flxi_sa_file_init(&s->f, g->ctx);
     s->f.vector_bytes = (unsigned)o->vector_bytes;
     s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
+    s->f.symbols = symbols;
+    s->f.num_symbols = num_symbols;
     keep_names(&s->f);
-    flx_code code = add_functions(s);
-    if (code == FLX_OK)
-        code = finish(s, source, header, sizes);
-    free_model(s);
-    flxi_free(flxi_context_mem(g->ctx), s, 1, sizeof *s);
-    return code;
+    return add_functions(s);
 }
 
-static flx_code check_extents(const flx_graph *g, flx_error *err)
+static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
+                      flx_build_sizes *sizes, flx_error *err)
 {
-    const char *symbol = flx_graph_symbol(g, 0);
-    if (!symbol)
-        return FLX_OK;
-    flxi_fail(err, FLX_E_UNBOUND_DIM, "the dimension '%.60s' has no extent, which a C file needs", symbol);
-    flxi_hint(err, "give its extent: --set %.60s=INT (flx_build_options.dims)", symbol);
-    return FLX_E_UNBOUND_DIM;
+    flxi_sa_model *s;
+    flx_build_sizes full;
+    flx_code code = flxi_sa_model_open(g, o, NULL, 0, &s, err);
+    if (code == FLX_OK) {
+        size_t most = 0;
+        flxi_sa_model_measure(s);
+        for (size_t i = 0; i < s->num_functions; i++)
+            most = s->functions[i].arena_bytes > most ? s->functions[i].arena_bytes : most;
+        flxi_sa_model_sizes(s, most, &full);
+        code = flxi_sa_model_write(s, source, header);
+    }
+    if (code == FLX_OK && sizes) {
+        full.num_functions = (uint32_t)s->f.statics.n;
+        full.constant_bytes = (int64_t)s->f.constant_bytes;
+        full.text_bytes = (int64_t)source->size;
+        code = FLXI_FILL_OPTIONS(flx_build_sizes, sizes, &full, err);
+    }
+    flxi_sa_model_free(s);
+    return code;
 }
 
 flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source, flx_buffer *header,
@@ -470,9 +486,13 @@ flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_b
     flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
     if (!bound)
         return (flx_code)err->code;
-    flx_code code = check_extents(bound, err);
-    if (code == FLX_OK)
-        code = build(bound, &o, source, header, sizes, err);
+    flx_code code =
+        (flx_graph_symbol(bound, 0) ? flxi_sa_build_symbolic : build)(bound, &o, source, header, sizes, err);
+    if (code != FLX_OK) {
+        flx_buffer_free(source);
+        if (header)
+            flx_buffer_free(header);
+    }
     flx_graph_release(bound);
     return code;
 }

@@ -189,12 +189,19 @@ static void write_terms(product *p, int rows, int columns)
     flxi_sa_close(w);
 }
 
+/* Whether an extent may be an argument: then what is left after tiles is known only when the function runs. Samples of
+   extents are larger than this. */
+static bool is_open(const product *p, int64_t extent)
+{
+    return p->w->f->num_symbols && extent > 128;
+}
+
 /* The part of the result with `lines` rows from `i` and that many columns from `j`, in tiles of rows x columns. */
 static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t j, int64_t width, int columns)
 {
     flxi_sa_writer *w = p->w;
     axis line = inner(&p->c.lines), column = inner(&p->c.columns);
-    if (!lines || !width)
+    if ((!lines && !is_open(p, line.count)) || (!width && !is_open(p, column.count)))
         return;
     flxi_sa_line(w, "for (int64_t i = %lld; i < %lld; i += %d)", (long long)i, (long long)(i + lines), rows);
     w->depth++;
@@ -218,11 +225,15 @@ static void write_real(product *p)
     int columns = (p->sum[0] == 'd' || p->sum[4] == '6' ? 8 : 16) * (bytes == 64 ? 2 : 1);
     int rows = bytes == 64 ? 8 : bytes == 32 ? 6 : 4; /* sums fill most of the registers */
     int64_t whole_lines = lines / rows * rows, whole_width = width / columns * columns;
+    int64_t more_lines = lines - whole_lines, more_width = width - whole_width;
+    int rest_lines = is_open(p, lines) ? 1 : (int)more_lines, rest_width = is_open(p, width) ? 1 : (int)more_width;
     write_tiles(p, 0, whole_lines, rows, 0, whole_width, columns);
-    write_tiles(p, 0, whole_lines, rows, whole_width, width - whole_width, (int)(width - whole_width));
-    write_tiles(p, whole_lines, lines - whole_lines, (int)(lines - whole_lines), 0, whole_width, columns);
-    write_tiles(p, whole_lines, lines - whole_lines, (int)(lines - whole_lines), whole_width, width - whole_width,
-                (int)(width - whole_width));
+    if (rest_width)
+        write_tiles(p, 0, whole_lines, rows, whole_width, more_width, rest_width);
+    if (rest_lines)
+        write_tiles(p, whole_lines, more_lines, rest_lines, 0, whole_width, columns);
+    if (rest_lines && rest_width)
+        write_tiles(p, whole_lines, more_lines, rest_lines, whole_width, more_width, rest_width);
 }
 
 /* Complex numbers: real and imaginary parts follow each other. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_spectral.c: Fourier transforms of the last axis, for any length: one pass for each prime factor, each from one
-   array to another so that results come out in order (Stockham). Everything is in double. Roots of unity are a constant;
-   of long transforms, whose text would be too long, they are a table that each call makes. */
+   array to another so that results come out in order (Stockham). Everything is in double. Roots of unity are a
+   constant; of long transforms, whose text would be too long, they are a table that each call makes. */
 #include "numeric/fourier.h"
 #include "standalone/parts.h"
 

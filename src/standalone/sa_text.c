@@ -30,7 +30,29 @@ void flxi_sa_file_free(flxi_sa_file *f)
     flxi_strings_free(&f->names);
     flxi_vec_free(f->mem, &f->statics);
     flxi_vec_free(f->mem, &f->constants);
+    flxi_vec_free(f->mem, &f->pads);
     flxi_arena_free(&f->arena);
+}
+
+/* Different polynomials may have the same value for one sample. Then the largest room is taken for that sample alone:
+   no formula fits, and the file is refused. */
+static size_t room_of(const flxi_sa_file *f, size_t bytes, bool is_body)
+{
+    size_t most = f->num_symbols ? (bytes + 15) / 16 * 16 : (bytes + 63) / 64 * 64;
+    for (size_t i = 0; i < f->pads.n; i++)
+        if (f->pads.at[i].bytes == bytes && f->pads.at[i].is_body == is_body && f->pads.at[i].padded > most)
+            most = f->pads.at[i].padded;
+    return most;
+}
+
+size_t flxi_sa_padded(const flxi_sa_file *f, size_t bytes)
+{
+    return room_of(f, bytes, false);
+}
+
+size_t flxi_sa_body_room(const flxi_sa_file *f, size_t bytes)
+{
+    return room_of(f, bytes, true);
 }
 
 const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...)
@@ -356,7 +378,10 @@ const char *flxi_sa_identifier(flxi_sa_file *f, const char *name)
     for (; *name && n < 60; name++)
         text[n++] = is_letter(*name) || is_digit(*name) ? *name : '_';
     text[n] = 0;
-    if (is_reserved(text)) {
+    bool is_symbol = false;
+    for (size_t i = 0; i < f->num_symbols; i++)
+        is_symbol |= strcmp(f->symbols[i], text) == 0;
+    if (is_symbol || is_reserved(text)) {
         text[n++] = '_';
         text[n] = 0;
     }

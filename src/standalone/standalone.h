@@ -42,6 +42,12 @@ typedef struct {
     const char *name;
 } flxi_sa_constant;
 
+/* A size, and the room that it has in an arena that is planned for all extents (symbolic_plan.c). */
+typedef struct {
+    size_t bytes, padded;
+    bool is_body; /* the arenas of a step's bodies, by the largest of them for this sample */
+} flxi_sa_pad;
+
 struct flxi_sa_file {
     flx_context *ctx;
     const flxi_allocator *mem;
@@ -56,6 +62,9 @@ struct flxi_sa_file {
     FLXI_VEC(flxi_sa_constant) constants;
     unsigned vector_bytes;           /* of the target; 0: no vectors */
     struct flxi_sa_library *library; /* borrow.c; NULL: nothing is borrowed yet */
+    const char *const *symbols;      /* names of extents that are arguments */
+    size_t num_symbols;
+    FLXI_VEC(flxi_sa_pad) pads;
     size_t constant_bytes;
     bool failed; /* memory is exhausted */
 };
@@ -63,6 +72,9 @@ struct flxi_sa_file {
 void flxi_sa_file_init(flxi_sa_file *f, flx_context *ctx);
 void flxi_sa_file_free(flxi_sa_file *f);
 void flxi_sa_library_free(flxi_sa_file *f);
+/* The room of that many bytes in an arena; of the bodies of a step, whose largest arena has that many bytes. */
+size_t flxi_sa_padded(const flxi_sa_file *f, size_t bytes);
+size_t flxi_sa_body_room(const flxi_sa_file *f, size_t bytes);
 
 /* Text in the file's arena; "" and f->failed when memory is exhausted. */
 const char *flxi_sa_text(flxi_sa_file *f, const char *fmt, ...) FLX_PRINTF(2, 3);
@@ -127,7 +139,14 @@ typedef struct {
 } flxi_sa_part;
 
 /* What parts return when they fail; the header of a file has the same numbers. */
-typedef enum { SA_BAD_INDEX = 5, SA_SINGULAR = 6, SA_CHECK_FAILED = 7, SA_BAD_LOGITS = 8, SA_TRAPPED = 9 } flxi_sa_code;
+typedef enum {
+    SA_BAD_INDEX = 5,
+    SA_SINGULAR = 6,
+    SA_CHECK_FAILED = 7,
+    SA_BAD_LOGITS = 8,
+    SA_TRAPPED = 9,
+    SA_BAD_EXTENT = 10
+} flxi_sa_code;
 
 /* The name of the i-th code after the prefix in capitals; NULL: there are no more. */
 const char *flxi_sa_code_name(size_t i);
@@ -209,7 +228,8 @@ typedef struct {
     const size_t *updated; /* by such an output: the leaf */
     bool *is_in_place;     /* likewise: it is written where the leaf is */
     size_t num_updated, guard;
-    size_t updates_at; /* in the arena: where other next values go */
+    size_t updates_at;  /* in the arena: where other next values go */
+    size_t arena_bytes; /* what its calls need */
 } flxi_sa_function;
 
 typedef struct {
@@ -220,10 +240,24 @@ typedef struct {
     size_t num_functions;
     FLXI_VEC(flxi_sa_field) fields;
     bool trains;
+    size_t fields_bytes;              /* of the memory, before the arena: what training changes */
     size_t arena_bytes, memory_bytes; /* the latter at least 16 */
     bool needs_memory;
     flx_error *err;
 } flxi_sa_model;
+
+/* Compiles the functions of a graph of static types; `symbols`: names of extents that are arguments. Free the model in
+   any case. */
+flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const char *const *symbols,
+                            size_t num_symbols, flxi_sa_model **out, flx_error *err);
+void flxi_sa_model_free(flxi_sa_model *s); /* NULL is fine */
+/* After its memory is planned: what its functions need; its sizes, with an arena of that many bytes; and its texts. */
+void flxi_sa_model_measure(flxi_sa_model *s);
+void flxi_sa_model_sizes(flxi_sa_model *s, size_t arena_bytes, flx_build_sizes *sizes);
+flx_code flxi_sa_model_write(flxi_sa_model *s, flx_buffer *source, flx_buffer *header);
+/* A graph with symbolic dimensions as one text for all extents (build_symbolic.c). */
+flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
+                                flx_build_sizes *sizes, flx_error *err);
 
 /* The parts of the file around its static functions (write_interface.c). */
 flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations);

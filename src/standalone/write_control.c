@@ -6,11 +6,6 @@
 
 #include <stdio.h>
 
-static size_t rounded(size_t n)
-{
-    return (n + 63) / 64 * 64;
-}
-
 static size_t slot_bytes(const flxi_sa_routine *r, const flxi_step *s, uint32_t k)
 {
     return r->l->slots[s->slots[k]].nbytes;
@@ -24,9 +19,12 @@ static const flx_type *slot_type(const flxi_sa_routine *r, const flxi_step *s, u
 /* In the arena: the first of the two buffers of carry k, after the memory of the bodies. */
 static size_t carry_offset(const flxi_sa_routine *r, const flxi_step *s, uint32_t k)
 {
-    size_t at = s->scratch_offset + flxi_step_body_bytes(s);
+    size_t most = 0;
+    for (uint32_t j = 0; j < s->num_bodies; j++)
+        most = s->bodies[j]->arena_bytes > most ? s->bodies[j]->arena_bytes : most;
+    size_t at = s->scratch_offset + flxi_sa_body_room(r->w.f, most);
     for (uint32_t j = 0; j < k; j++)
-        at += 2 * rounded(slot_bytes(r, s, j));
+        at += 2 * flxi_sa_padded(r->w.f, slot_bytes(r, s, j));
     return at;
 }
 
@@ -140,7 +138,7 @@ static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
     for (uint32_t k = 0; k < s->num_reads; k++) {
         const char *type = flxi_sa_type(slot_type(r, s, k)->dtype);
         flxi_sa_line(w, "%s *const next%u = (%s *)(arena + %zu + (size_t)(step & 1) * %zu);", type, k, type,
-                     carry_offset(r, s, k), rounded(slot_bytes(r, s, k)));
+                     carry_offset(r, s, k), flxi_sa_padded(r->w.f, slot_bytes(r, s, k)));
     }
     begin_call(r, s, 1, body);
     for (uint32_t k = 0; k < s->num_reads; k++)
@@ -179,7 +177,7 @@ static void write_next(flxi_sa_routine *r, const flxi_step *s, const scan *c, ui
     size_t bytes = slot_bytes(r, s, k), count = bytes / flx_dtype_size(slot_type(r, s, k)->dtype);
     count *= flxi_is_complex(slot_type(r, s, k)->dtype) ? 2 : 1;
     const char *buffer = flxi_sa_text(r->w.f, "(%s *)(arena + %zu + (size_t)(step & 1) * %zu)", type,
-                                      carry_offset(r, s, k), rounded(bytes));
+                                      carry_offset(r, s, k), flxi_sa_padded(r->w.f, bytes));
     int64_t rows = c->a->num_checkpoints;
     if (!c->a->save_trajectory)
         flxi_sa_line(&r->w, "%s *const next%u = step == %lld ? %s : %s;", type, k, (long long)(c->length - 1), result,

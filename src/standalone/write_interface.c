@@ -87,6 +87,8 @@ static void add_signature(interface *x, const flxi_sa_function *fn, const argume
     const flx_graph *g = fn->program.main->g;
     const char *changes = fn->kind == SA_STEP ? "" : "const ";
     flxi_addf(x->out, "int %s(%s%s *m", fn->name, changes, x->s->f.prefix);
+    for (size_t i = 0; i < x->s->f.num_symbols; i++)
+        flxi_addf(x->out, ", int64_t %s", x->s->f.symbols[i]);
     if (x->s->o->flags & FLX_BUILD_TABLES) {
         flxi_add_text(x->out, ", const void *const *in, void *const *out)");
         return;
@@ -141,7 +143,7 @@ static void add_field_init(interface *x, const flxi_sa_field *p)
         flxi_addf(x->out, "    m->%s = %s;\n", p->field, values ? values : "NULL");
         return;
     }
-    flxi_addf(x->out, "    m->%s = (%s *)(m->arena + %zu);\n", p->field, type, p->offset);
+    flxi_addf(x->out, "    m->%s = (%s *)((unsigned char *)memory + %zu);\n", p->field, type, p->offset);
     if (values && p->nbytes)
         flxi_addf(x->out, "    memcpy(m->%s, %s, %zu);\n", p->field, values, p->nbytes);
     else if (p->nbytes)
@@ -155,10 +157,26 @@ static void write_init(interface *x)
     if (x->s->needs_memory)
         flxi_addf(x->out, "    if (!memory || (uintptr_t)memory %% 16 != 0)\n        return %s_BAD_MEMORY;\n",
                   x->upper);
-    flxi_add_text(x->out, "    m->arena = (unsigned char *)memory;\n");
+    if (x->s->fields_bytes)
+        flxi_addf(x->out, "    m->arena = (unsigned char *)memory + %zu;\n", x->s->fields_bytes);
+    else
+        flxi_add_text(x->out, "    m->arena = (unsigned char *)memory;\n");
     for (size_t i = 0; i < x->s->fields.n; i++)
         add_field_init(x, &x->s->fields.at[i]);
     flxi_add_text(x->out, "    return 0;\n}\n");
+}
+
+/* The bytes of memory for extents, which are arguments. */
+static void write_memory_bytes(interface *x)
+{
+    flxi_sa_file *f = &x->s->f;
+    flxi_addf(x->out, "\nint64_t %s_memory_bytes(", f->prefix);
+    for (size_t i = 0; i < f->num_symbols; i++)
+        flxi_addf(x->out, "%sint64_t %s", i ? ", " : "", f->symbols[i]);
+    flxi_add_text(x->out, ")\n{\n");
+    for (size_t i = 0; i < f->num_symbols; i++)
+        flxi_addf(x->out, "    if (%s < 1 || %s > limit_)\n        return -1;\n", f->symbols[i], f->symbols[i]);
+    flxi_addf(x->out, "    return %zu;\n}\n", x->s->memory_bytes);
 }
 
 /* ---- Functions ---- */
@@ -321,6 +339,9 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
             if (a->outputs[k] && !flxi_sa_mentions(&body, a->outputs[k]))
                 flxi_addf(x->out, "    (void)%s;\n", a->outputs[k]);
     }
+    for (size_t i = 0; i < x->s->f.num_symbols; i++)
+        flxi_addf(x->out, "    if (%s < 1 || %s > limit_)\n        return %s_BAD_EXTENT;\n", x->s->f.symbols[i],
+                  x->s->f.symbols[i], x->upper);
     write_checks(x, fn);
     if (body.at)
         flxi_add_bytes(x->out, body.at, body.n);
@@ -373,6 +394,7 @@ static const struct {
     {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
     {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
     {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
+    {"BAD_EXTENT", SA_BAD_EXTENT, "an extent is below 1 or too large"},
 };
 
 const char *flxi_sa_code_name(size_t i)
@@ -382,8 +404,12 @@ const char *flxi_sa_code_name(size_t i)
 
 static void declare_codes(interface *x)
 {
-    flxi_addf(x->out, "#define %s_ARENA_BYTES %zu\n#define %s_MEMORY_BYTES %zu\n\n", x->upper, x->s->arena_bytes,
-              x->upper, x->s->memory_bytes);
+    const char *parameters = "";
+    for (size_t i = 0; i < x->s->f.num_symbols; i++)
+        parameters = flxi_sa_text(&x->s->f, "%s%s%s", i ? parameters : "(", i ? ", " : "", x->s->f.symbols[i]);
+    parameters = *parameters ? flxi_sa_text(&x->s->f, "%s)", parameters) : "";
+    flxi_addf(x->out, "#define %s_ARENA_BYTES%s %zu\n#define %s_MEMORY_BYTES%s %zu\n\n", x->upper, parameters,
+              x->s->arena_bytes, x->upper, parameters, x->s->memory_bytes);
     flxi_add_text(x->out, "/* What functions return: 0, or one of these. */\nenum {\n");
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         flxi_addf(x->out, "    %s_%s = %d%s /* %s */\n", x->upper, codes[i].name, codes[i].value,
@@ -399,16 +425,28 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
     declare_struct(&x);
     flxi_addf(
         declarations,
-        "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes, aligned to 16, and is the model's from now on.%s */\n"
+        "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes%s, aligned to 16, and is the model's from now on.%s "
+        "*/\n"
         "int %s_init(%s *m, void *memory);\n",
-        x.upper,
+        x.upper, s->f.num_symbols ? " for the largest extents" : "",
         !s->fields.n || s->o->params != FLX_BUILD_CALLER ? ""
         : s->trains
             ? "\n   Parameters and states are in it, and zero: copy the values of parameters to where the pointers of "
               "`m` point."
             : "\n   Then set the pointers of the parameters.",
         name, name);
+    if (s->f.num_symbols) {
+        flxi_addf(declarations,
+                  "/* The bytes of memory for runs with extents up to these; -1: one is too large. */\n"
+                  "int64_t %s_memory_bytes(",
+                  name);
+        for (size_t i = 0; i < s->f.num_symbols; i++)
+            flxi_addf(declarations, "%sint64_t %s", i ? ", " : "", s->f.symbols[i]);
+        flxi_add_text(declarations, ");\n");
+    }
     x.out = &s->f.entries;
+    if (s->f.num_symbols)
+        write_memory_bytes(&x);
     write_init(&x);
     if (s->o->params == FLX_BUILD_FILE && s->fields.n)
         FLXI_TRY(flxi_sa_loader(s, declarations, &s->f.entries));

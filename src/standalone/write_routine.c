@@ -115,7 +115,7 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     const flxi_sa_part *part = s->way->code;
     flxi_strbuf body, text;
     flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1, .routine = r, .step = s};
-    w.body_at = (s->way->scratch + 63) / 64 * 64;
+    w.body_at = flxi_sa_padded(r->w.f, part->scratch ? part->scratch(s->described) : 0);
     flxi_strbuf_init(&body, r->w.f->mem);
     flxi_strbuf_init(&text, r->w.f->mem);
     part->write(&w);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_symbolic.c: flx_build_c() of a graph with symbolic dimensions: models for all samples, planned together, written
+   one by one, and merged (symbolic.h). */
+#include "base/context.h"
+#include "base/options.h"
+#include "passes/pass.h"
+#include "standalone/symbolic.h"
+
+#include <fluxion/transform.h>
+
+typedef struct {
+    const flx_graph *g;
+    const flx_build_options *o;
+    flxi_sa_points p;
+    flxi_sa_file names; /* texts that live as long as this */
+    flx_graph *graphs[FLXI_SA_MAX_SAMPLES];
+    flxi_sa_model *models[FLXI_SA_MAX_SAMPLES];
+    flx_build_sizes sizes[FLXI_SA_MAX_SAMPLES];
+    flx_buffer sources[FLXI_SA_MAX_SAMPLES], headers[FLXI_SA_MAX_SAMPLES];
+    flx_error *err;
+} builder;
+
+static flx_code name_symbols(builder *b)
+{
+    const char *symbol;
+    while ((symbol = flx_graph_symbol(b->g, b->p.num_symbols)) != NULL) {
+        if (b->p.num_symbols == FLXI_SA_MAX_SYMBOLS) {
+            flxi_fail(b->err, FLX_E_UNBOUND_DIM, "a C file takes at most %d extents as arguments; '%.60s' is one more",
+                      FLXI_SA_MAX_SYMBOLS, symbol);
+            flxi_hint(b->err, "give its extent: --set %.60s=INT (flx_build_options.dims)", symbol);
+            return FLX_E_UNBOUND_DIM;
+        }
+        b->p.names[b->p.num_symbols++] = flxi_sa_identifier(&b->names, symbol);
+    }
+    flxi_sa_points_init(&b->p);
+    return b->names.failed ? flxi_oom(b->err, "C text") : FLX_OK;
+}
+
+static flx_code open_sample(builder *b, size_t i)
+{
+    flx_dim_binding dims[FLXI_SA_MAX_SYMBOLS];
+    for (size_t s = 0; s < b->p.num_symbols; s++)
+        dims[s] = (flx_dim_binding){flx_graph_symbol(b->g, s), b->p.at[i][s]};
+    b->graphs[i] = flx_specialise(b->g, dims, b->p.num_symbols, b->err);
+    if (!b->graphs[i] && b->err->code != FLX_E_OOM) {
+        const flx_error why = *b->err;
+        flxi_fail(b->err, FLX_E_UNBOUND_DIM, "the graph does not take all extents of '%.30s': %.160s", dims[0].name,
+                  why.message);
+        flxi_hint(b->err, "give its extent: --set %.60s=INT (flx_build_options.dims)", dims[0].name);
+    }
+    if (!b->graphs[i])
+        return (flx_code)b->err->code;
+    return flxi_sa_model_open(b->graphs[i], b->o, b->p.names, b->p.num_symbols, &b->models[i], b->err);
+}
+
+static flx_code merge(builder *b, const flx_buffer *texts, int64_t *limit, flx_buffer *out)
+{
+    flxi_strbuf merged, threaded;
+    flxi_sa_file *f = &b->names;
+    flxi_strbuf_init(&merged, f->mem);
+    flxi_strbuf_init(&threaded, f->mem);
+    int64_t own = INT32_MAX;
+    flx_code code = flxi_sa_merge(&b->p, texts, f, &merged, &own, b->err);
+    *limit = own < *limit ? own : *limit;
+    if (code == FLX_OK && merged.failed)
+        code = flxi_oom(b->err, "C text");
+    if (code == FLX_OK)
+        code = flxi_sa_thread_extents(&b->p, *limit, &merged, f, &threaded, b->err);
+    flxi_strbuf_free(&merged);
+    if (code == FLX_OK)
+        return flxi_buffer_finish(&threaded, f->ctx, out, b->err);
+    flxi_strbuf_free(&threaded);
+    return code;
+}
+
+/* The value for extents of 1; 0: there is no polynomial. */
+static int64_t at_one(const builder *b, int64_t (*get)(const flx_build_sizes *))
+{
+    int64_t values[FLXI_SA_MAX_SAMPLES], value;
+    const int64_t ones[FLXI_SA_MAX_SYMBOLS] = {1, 1};
+    flxi_sa_poly f;
+    for (size_t i = 0; i < b->p.n; i++)
+        values[i] = get(&b->sizes[i]);
+    return flxi_sa_fit(&b->p, values, &f) && flxi_sa_poly_at(&b->p, &f, ones, &value) ? value : 0;
+}
+
+static int64_t arena_of(const flx_build_sizes *s)
+{
+    return s->arena_bytes;
+}
+
+static int64_t memory_of(const flx_build_sizes *s)
+{
+    return s->memory_bytes;
+}
+
+static int64_t flops_of(const flx_build_sizes *s)
+{
+    return s->flops;
+}
+
+/* An arena that is large enough for every function whatever the extents. */
+static flx_code measure(builder *b)
+{
+    flxi_sa_poly most = {0}, one;
+    for (size_t i = 0; i < b->p.n; i++)
+        flxi_sa_model_measure(b->models[i]);
+    for (size_t k = 0; k < b->models[0]->num_functions; k++) {
+        int64_t bytes[FLXI_SA_MAX_SAMPLES];
+        for (size_t i = 0; i < b->p.n; i++)
+            bytes[i] = (int64_t)b->models[i]->functions[k].arena_bytes;
+        if (!flxi_sa_fit(&b->p, bytes, &one))
+            return flxi_fail(b->err, FLX_E_UNSUPPORTED, "the memory of %.60s has no formula",
+                             b->models[0]->functions[k].name);
+        flxi_sa_poly_raise(&most, &one);
+    }
+    for (size_t i = 0; i < b->p.n; i++) {
+        int64_t bytes = 0;
+        flxi_sa_poly_at(&b->p, &most, b->p.at[i], &bytes);
+        flxi_sa_model_sizes(b->models[i], (size_t)bytes, &b->sizes[i]);
+    }
+    return FLX_OK;
+}
+
+static flx_code build(builder *b, flx_buffer *source, flx_buffer *header, flx_build_sizes *sizes)
+{
+    int64_t limit = INT32_MAX;
+    FLXI_TRY(name_symbols(b));
+    for (size_t i = 0; i < b->p.n; i++)
+        FLXI_TRY(open_sample(b, i));
+    FLXI_TRY(flxi_sa_plan_together(b->models, &b->p, b->err));
+    FLXI_TRY(measure(b));
+    for (size_t i = 0; i < b->p.n; i++) {
+        FLXI_TRY(flxi_sa_model_write(b->models[i], &b->sources[i], header ? &b->headers[i] : NULL));
+    }
+    FLXI_TRY(merge(b, b->sources, &limit, source));
+    if (header)
+        FLXI_TRY(merge(b, b->headers, &limit, header));
+    const flx_build_sizes full = {.struct_size = sizeof full,
+                                  .num_functions = (uint32_t)b->models[0]->f.statics.n,
+                                  .constant_bytes = (int64_t)b->models[0]->f.constant_bytes,
+                                  .arena_bytes = at_one(b, arena_of),
+                                  .memory_bytes = at_one(b, memory_of),
+                                  .flops = at_one(b, flops_of),
+                                  .text_bytes = (int64_t)source->size};
+    return sizes ? FLXI_FILL_OPTIONS(flx_build_sizes, sizes, &full, b->err) : FLX_OK;
+}
+
+flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
+                                flx_build_sizes *sizes, flx_error *err)
+{
+    const flxi_allocator *mem = flxi_context_mem(g->ctx);
+    builder *b = flxi_alloc(mem, 1, sizeof *b);
+    if (!b)
+        return flxi_oom(err, "C text");
+    *b = (builder){.g = g, .o = o, .err = err};
+    flxi_sa_file_init(&b->names, g->ctx);
+    flx_code code = build(b, source, header, sizes);
+    for (size_t i = 0; i < FLXI_SA_MAX_SAMPLES; i++) {
+        flxi_sa_model_free(b->models[i]);
+        flx_graph_release(b->graphs[i]);
+        flx_buffer_free(&b->sources[i]);
+        flx_buffer_free(&b->headers[i]);
+    }
+    flxi_sa_file_free(&b->names);
+    flxi_free(mem, b, 1, sizeof *b);
+    return code;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbolic_text.c: one text from those of the samples. The texts are read side by side. What is not a number must be
+   the same in each; a number that differs becomes a formula: a polynomial of the extents, such a polynomial divided by
+   the width of a tile and rounded, its remainder, or a float divided by one. */
+#include "base/number.h"
+#include "standalone/symbolic.h"
+
+#include <ctype.h>
+#include <math.h>
+
+typedef enum { FORM_POLY, FORM_FLOOR, FORM_TILES, FORM_REST, FORM_CEIL, FORM_WHOLE, FORM_QUOTIENT } form;
+
+typedef struct {
+    int64_t values[FLXI_SA_MAX_SAMPLES];
+    double reals[FLXI_SA_MAX_SAMPLES];
+    bool is_float, is_single, is_unsigned, in_comment, is_known;
+    form form;
+    flxi_sa_poly poly;
+    int64_t by;      /* the width of a tile */
+    double dividend; /* of a quotient */
+} number;
+
+/* Text of the first sample, and the number after it. */
+typedef struct {
+    const char *text;
+    size_t n, number; /* SIZE_MAX: none */
+} piece;
+
+typedef struct {
+    const flxi_sa_points *p;
+    const char *at[FLXI_SA_MAX_SAMPLES], *end[FLXI_SA_MAX_SAMPLES];
+    const char *begin, *comment; /* of the first text; its last comment at the beginning of a line */
+    FLXI_VEC(number) numbers;
+    FLXI_VEC(piece) pieces;
+    FLXI_VEC(flxi_sa_poly) known;
+    const flxi_allocator *mem;
+    flx_error *err;
+} merger;
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* ---- Reading ---- */
+
+/* What has other numbers, or another text, by the comment before it. */
+static flx_code refuse(const merger *x)
+{
+    char about[80] = "the file";
+    size_t n = 0;
+    for (const char *p = x->comment; p && p < x->end[0] && *p && *p != '\n' && n + 1 < sizeof about; p++)
+        about[n++] = *p;
+    about[n ? n : strlen(about)] = 0;
+    while (n > 2 && strchr(" */", about[n - 1]))
+        about[--n] = 0;
+    flxi_fail(x->err, FLX_E_UNBOUND_DIM, "the text of '%.76s' is not the same for all extents of '%.30s'",
+              about + (n ? 3 : 0), x->p->names[0]);
+    flxi_hint(x->err, "give the extent: --set %.60s=INT (flx_build_options.dims)", x->p->names[0]);
+    return FLX_E_UNBOUND_DIM;
+}
+
+static const char *number_end(const char *p, const char *end)
+{
+    bool is_hex = end - p > 1 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
+    for (; p < end && (is_word(*p) || *p == '.'); p++)
+        if (!is_hex && (*p == 'e' || *p == 'E') && p + 1 < end && (p[1] == '-' || p[1] == '+'))
+            p++;
+    return p;
+}
+
+/* The value of the number of a sample; false: it is hexadecimal, or of another kind than the first. */
+static bool read_number(const merger *x, size_t i, const char *end, number *n)
+{
+    const char *p = x->at[i], *last = end;
+    bool is_float = memchr(p, '.', (size_t)(end - p)) || (memchr(p, 'e', (size_t)(end - p)) && p[1] != 'x');
+    bool is_single = is_float && end[-1] == 'f';
+    while (last > p && strchr(is_float ? "f" : "uUlL", last[-1]))
+        last--;
+    if (i == 0) {
+        n->is_float = is_float;
+        n->is_single = is_single;
+        n->is_unsigned = last < end && (*last == 'u' || *last == 'U');
+    }
+    if (is_float != n->is_float || is_single != n->is_single)
+        return false;
+    if (is_float)
+        return flxi_read_double(p, (size_t)(last - p), &n->reals[i]);
+    return flxi_read_i64(p, (size_t)(last - p), &n->values[i]);
+}
+
+static flx_code add_number(merger *x, const char *from)
+{
+    number n = {0};
+    piece part = {from, (size_t)(x->at[0] - from), SIZE_MAX};
+    bool is_same = true, is_read = true;
+    const char *first = x->at[0], *first_end = number_end(first, x->end[0]);
+    for (size_t i = 0; i < x->p->n; i++) {
+        const char *end = number_end(x->at[i], x->end[i]);
+        is_read = is_read && end > x->at[i] && isdigit((unsigned char)*x->at[i]) && read_number(x, i, end, &n);
+        is_same =
+            is_same && end - x->at[i] == first_end - first && memcmp(x->at[i], first, (size_t)(first_end - first)) == 0;
+        x->at[i] = end;
+    }
+    if (is_same) {
+        part.n = (size_t)(first_end - from);
+        return flxi_push(x->mem, &x->pieces, part) ? FLX_OK : flxi_oom(x->err, "C text");
+    }
+    if (!is_read)
+        return refuse(x);
+    for (const char *p = x->comment; p && p < first; p++)
+        n.in_comment = p == x->comment || (n.in_comment && !(p[0] == '/' && p[-1] == '*'));
+    part.number = x->numbers.n;
+    return flxi_push(x->mem, &x->pieces, part) && flxi_push(x->mem, &x->numbers, n) ? FLX_OK
+                                                                                    : flxi_oom(x->err, "C text");
+}
+
+/* One character, or one word, of all texts. */
+static flx_code skip_same(merger *x)
+{
+    const char *p = x->at[0];
+    size_t n = 1;
+    if (is_word(*p))
+        while (p + n < x->end[0] && is_word(p[n]))
+            n++;
+    if (p + 1 < x->end[0] && p[0] == '/' && p[1] == '*')
+        x->comment = p;
+    for (size_t i = 0; i < x->p->n; i++) {
+        if ((size_t)(x->end[i] - x->at[i]) < n || memcmp(x->at[i], p, n) != 0)
+            return refuse(x);
+        x->at[i] += n;
+    }
+    return FLX_OK;
+}
+
+static flx_code read_all(merger *x)
+{
+    const char *from = x->at[0];
+    while (x->at[0] < x->end[0]) {
+        if (isdigit((unsigned char)*x->at[0])) {
+            FLXI_TRY(add_number(x, from));
+            from = x->at[0];
+        } else {
+            FLXI_TRY(skip_same(x));
+        }
+    }
+    const piece last = {from, (size_t)(x->at[0] - from), SIZE_MAX};
+    for (size_t i = 1; i < x->p->n; i++)
+        if (x->at[i] != x->end[i])
+            return refuse(x);
+    return flxi_push(x->mem, &x->pieces, last) ? FLX_OK : flxi_oom(x->err, "C text");
+}
+
+/* ---- Formulas ---- */
+
+static bool is_same_poly(const flxi_sa_poly *a, const flxi_sa_poly *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool keep_poly(merger *x, const flxi_sa_poly *f)
+{
+    for (size_t i = 0; i < x->known.n; i++)
+        if (is_same_poly(&x->known.at[i], f))
+            return true;
+    return flxi_push(x->mem, &x->known, *f);
+}
+
+static int64_t rounded_as(form f, int64_t v, int64_t by)
+{
+    switch (f) {
+    case FORM_FLOOR: return v / by;
+    case FORM_TILES: return v / by * by;
+    case FORM_REST: return v % by;
+    case FORM_CEIL: return (v + by - 1) / by;
+    default: return (v + by - 1) / by * by;
+    }
+}
+
+static bool fits(const merger *x, const number *n, const flxi_sa_poly *f, form way, int64_t by)
+{
+    for (size_t i = 0; i < x->p->n; i++) {
+        int64_t v;
+        if (!flxi_sa_poly_at(x->p, f, x->p->at[i], &v) || v < 0 || rounded_as(way, v, by) != n->values[i])
+            return false;
+    }
+    return true;
+}
+
+static bool find_rounded(merger *x, number *n)
+{
+    static const int64_t widths[] = {2, 4, 6, 8, 16, 32, 64};
+    for (size_t k = 0; k < x->known.n; k++)
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+            for (int way = FORM_FLOOR; way <= FORM_WHOLE; way++)
+                if (fits(x, n, &x->known.at[k], (form)way, widths[i])) {
+                    n->form = (form)way;
+                    n->poly = x->known.at[k];
+                    n->by = widths[i];
+                    return true;
+                }
+    return false;
+}
+
+/* c / P, rounded to the number's own precision; c is small and whole, or a half. */
+static bool find_quotient(merger *x, number *n)
+{
+    for (size_t k = 0; k < x->known.n; k++) {
+        int64_t v;
+        bool is_it = flxi_sa_poly_at(x->p, &x->known.at[k], x->p->at[0], &v) && v > 0;
+        double c = is_it ? round(2 * n->reals[0] * (double)v) / 2 : 0;
+        for (size_t i = 0; is_it && i < x->p->n; i++) {
+            is_it = flxi_sa_poly_at(x->p, &x->known.at[k], x->p->at[i], &v) && v > 0;
+            double q = c / (double)v;
+            is_it = is_it && c != 0 && (n->is_single ? (float)q == (float)n->reals[i] : q == n->reals[i]);
+        }
+        if (is_it) {
+            n->form = FORM_QUOTIENT;
+            n->poly = x->known.at[k];
+            n->dividend = c;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_poly(merger *x, number *n)
+{
+    for (size_t i = 0; n->is_float && i < x->p->n; i++) {
+        if (n->reals[i] != floor(n->reals[i]) || fabs(n->reals[i]) > 1e15)
+            return false;
+        n->values[i] = (int64_t)n->reals[i];
+    }
+    return flxi_sa_fit(x->p, n->values, &n->poly);
+}
+
+/* Whether the text ends like the declaration of an array: an extent cannot be its length. */
+static bool declares_array(const char *text, size_t n)
+{
+    size_t k = n;
+    if (!k || text[--k] != '[')
+        return false;
+    size_t name = k;
+    while (k && is_word(text[k - 1]))
+        k--;
+    return k < name && k > 1 && text[k - 1] == ' ' && (is_word(text[k - 2]) || text[k - 2] == '*');
+}
+
+static flx_code find_formulas(merger *x)
+{
+    for (size_t s = 0; s < x->p->num_symbols; s++) {
+        int64_t values[FLXI_SA_MAX_SAMPLES];
+        flxi_sa_poly f;
+        for (size_t i = 0; i < x->p->n; i++)
+            values[i] = x->p->at[i][s];
+        if (!flxi_sa_fit(x->p, values, &f) || !keep_poly(x, &f))
+            return flxi_oom(x->err, "C text");
+    }
+    for (size_t i = 0; i < x->numbers.n; i++) {
+        number *n = &x->numbers.at[i];
+        n->is_known = find_poly(x, n);
+        if (n->is_known && !keep_poly(x, &n->poly))
+            return flxi_oom(x->err, "C text");
+    }
+    for (size_t i = 0; i < x->pieces.n; i++) {
+        number *n = x->pieces.at[i].number < SIZE_MAX ? &x->numbers.at[x->pieces.at[i].number] : NULL;
+        bool is_length = n && !n->in_comment && declares_array(x->pieces.at[i].text, x->pieces.at[i].n);
+        if (!n || (n->is_known && !is_length))
+            continue;
+        n->is_known = !is_length && (n->is_float ? find_quotient(x, n) : find_rounded(x, n));
+        const char *at = x->pieces.at[i].text + x->pieces.at[i].n;
+        for (x->comment = at; !n->is_known && x->comment > x->begin;)
+            if (*--x->comment == '\n' && x->comment[1] == '/' && x->comment[2] == '*') {
+                x->comment++;
+                break;
+            }
+        if (!n->is_known)
+            return refuse(x);
+    }
+    return FLX_OK;
+}
+
+/* ---- Writing ---- */
+
+static void write_formula(const merger *x, const number *n, flxi_strbuf *out)
+{
+    static const char *const before[] = {"", "(", "(", "(", "((", "(("};
+    char text[FLXI_NUMBER_MAX];
+    if (n->form == FORM_QUOTIENT) {
+        flxi_write_double(text, n->dividend, 53);
+        flxi_addf(out, "%s%s / (double)(", text, strpbrk(text, ".e") ? "" : ".0");
+        flxi_sa_poly_print(x->p, &n->poly, out);
+        flxi_add_char(out, ')');
+        return;
+    }
+    flxi_add_text(out, before[n->form]);
+    flxi_sa_poly_print(x->p, &n->poly, out);
+    long long by = (long long)n->by;
+    switch (n->form) {
+    case FORM_FLOOR: flxi_addf(out, ") / %lld", by); break;
+    case FORM_TILES: flxi_addf(out, ") / %lld * %lld", by, by); break;
+    case FORM_REST: flxi_addf(out, ") %% %lld", by); break;
+    case FORM_CEIL: flxi_addf(out, ") + %lld) / %lld", by - 1, by); break;
+    case FORM_WHOLE: flxi_addf(out, ") + %lld) / %lld * %lld", by - 1, by, by); break;
+    default: break;
+    }
+}
+
+/* Constants are spelled INT64_C(1); around a formula there must be no such macro. */
+static void drop_macro(flxi_strbuf *out)
+{
+    static const char *const macros[] = {"UINT64_C(", "INT64_C("};
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(macros[i]);
+        if (out->n < n || memcmp(out->at + out->n - n, macros[i], n) != 0)
+            continue;
+        out->n -= n;
+        flxi_add_char(out, '(');
+        return;
+    }
+}
+
+static void write_number(const merger *x, const number *n, flxi_strbuf *out)
+{
+    if (n->in_comment) {
+        write_formula(x, n, out);
+        return;
+    }
+    drop_macro(out);
+    flxi_add_text(out, n->is_float ? n->is_single ? "(float)(" : "(double)(" : n->is_unsigned ? "(uint32_t)(" : "(");
+    write_formula(x, n, out);
+    flxi_add_char(out, ')');
+}
+
+/* Whether all polynomials of the code stay in range where all extents are `limit`. */
+static bool is_in_range(const merger *x, int64_t limit)
+{
+    const int64_t extents[FLXI_SA_MAX_SYMBOLS] = {limit, limit};
+    for (size_t i = 0; i < x->numbers.n; i++) {
+        int64_t v;
+        if (!x->numbers.at[i].in_comment &&
+            (!flxi_sa_poly_at(x->p, &x->numbers.at[i].poly, extents, &v) || v > INT32_MAX || v < -INT32_MAX))
+            return false;
+    }
+    return true;
+}
+
+static int64_t largest_extent(const merger *x)
+{
+    int64_t low = 1, high = INT32_MAX;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (is_in_range(x, middle))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa_file *f, flxi_strbuf *out,
+                       int64_t *limit, flx_error *err)
+{
+    merger x = {.p = p, .mem = f->mem, .err = err};
+    for (size_t i = 0; i < p->n; i++) {
+        x.at[i] = texts[i].data;
+        x.end[i] = x.at[i] + texts[i].size;
+    }
+    x.begin = x.at[0];
+    flx_code code = read_all(&x);
+    if (code == FLX_OK)
+        code = find_formulas(&x);
+    for (size_t i = 0; code == FLX_OK && i < x.pieces.n; i++) {
+        flxi_add_bytes(out, x.pieces.at[i].text, x.pieces.at[i].n);
+        if (x.pieces.at[i].number < SIZE_MAX)
+            write_number(&x, &x.numbers.at[x.pieces.at[i].number], out);
+    }
+    if (code == FLX_OK)
+        *limit = largest_extent(&x);
+    flxi_vec_free(x.mem, &x.numbers);
+    flxi_vec_free(x.mem, &x.pieces);
+    flxi_vec_free(x.mem, &x.known);
+    return code;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standalone_symbolic.c: C files whose functions take extents: one file, many extents, each against the reference. */
+#include "effort.h"
+#include "graph/graph.h"
+#include "ops/sample.h"
+#include "standalone/c_file.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    unsigned char *arena;
+} bare_model;
+
+static const char *const graphs[] = {
+    "graph f(x: f32[N, 20], w: f32[20, 10], b: f32[10]) {\n"
+    "  z = relu(add(matmul(x, w), b))\n  return softmax(z, axis=-1), reduce_mean(z), reduce_max(z, axes=[0])\n}\n",
+    "graph f(x: f32[N, 3, 8, 8], w: f32[4, 3, 3, 3]) {\n  return conv(x, w, padding=[1, 1])\n}\n",
+    "graph f(x: f32[N, 6], y: f32[M, 6]) {\n  return dot_general(x, y, lc=[1], rc=[1]), concat(x, y, axis=0)\n}\n",
+    "graph f(x: f64[N], i: i32[N]) {\n  return cumsum(x), sort(x), gather(x, i, oob=clamp)\n}\n",
+    "graph f(x: f32[N, 4, 5], y: f32[N, 5, 3]) {\n  return matmul(x, y), transpose(x, perm=[1, 0, 2])\n}\n",
+    "graph step(c: f32[N], x: f32[N]) {\n  h = tanh(add(c, x))\n  return h, mul(h, h)\n}\n"
+    "graph f(c: f32[N], x: f32[7, N]) {\n  s, y = scan(c, x, body=@step, num_carry=1)\n  return s, y\n}\n",
+};
+
+static flx_graph *main_of(flx_context *ctx, const char *text)
+{
+    flx_error err = {0};
+    flx_module *m = flx_parse(ctx, text, strlen(text), "case", &err);
+    CHECK_MSG(m, "%s: %s", text, err.message);
+    flx_graph *g = flx_graph_retain(flx_module_find(m, "f"));
+    flx_module_free(m);
+    return g;
+}
+
+static flx_tensor *random_value(flx_context *ctx, const flx_type *type, uint64_t *state)
+{
+    flx_error err = {0};
+    flx_tensor *t = flx_tensor_new(ctx, type, NULL, &err);
+    CHECK_MSG(t, "%s", err.message);
+    for (int64_t i = 0; i < flx_tensor_count(t); i++) {
+        double x = (double)(test_random(state) % 2001) / 1000 - 1;
+        if (type->dtype == FLX_F64)
+            ((double *)flx_tensor_data(t))[i] = x;
+        else if (type->dtype == FLX_F32)
+            ((float *)flx_tensor_data(t))[i] = (float)x;
+        else
+            ((int32_t *)flx_tensor_data(t))[i] = (int32_t)(test_random(state) % 40);
+    }
+    return t;
+}
+
+static int call(const c_file *f, bare_model *m, size_t symbols, int64_t n, const void *const *in, void *const *out)
+{
+    int (*one)(const bare_model *, int64_t, const void *const *, void *const *);
+    int (*two)(const bare_model *, int64_t, int64_t, const void *const *, void *const *);
+    *(void **)&one = c_file_symbol(f, "model_run");
+    *(void **)&two = c_file_symbol(f, "model_run");
+    return symbols == 1 ? one(m, n, in, out) : two(m, n, 2 * n + 1, in, out);
+}
+
+static int64_t memory_bytes(const c_file *f, size_t symbols, int64_t n)
+{
+    int64_t (*one)(int64_t), (*two)(int64_t, int64_t);
+    *(void **)&one = c_file_symbol(f, "model_memory_bytes");
+    *(void **)&two = c_file_symbol(f, "model_memory_bytes");
+    return symbols == 1 ? one(n) : two(n, 2 * n + 1);
+}
+
+/* The graph with extents n (and 2 n + 1), by the file and by the reference; `c`: whose values it takes, or NULL. */
+static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
+{
+    flx_error err = {0};
+    flx_dim_binding dims[2];
+    size_t symbols = 0, nout = flx_graph_output_count(g);
+    for (const char *s; (s = flx_graph_symbol(g, symbols)) != NULL; symbols++)
+        dims[symbols] = (flx_dim_binding){s, symbols ? 2 * n + 1 : n};
+    flx_graph *bound = flx_specialise(g, dims, symbols, &err);
+    if (!bound && c)
+        return; /* the sample does not take this extent */
+    CHECK_MSG(bound, "%s", err.message);
+    flx_context *ctx = flx_graph_context(g);
+    flx_tensor *values[SAMPLE_MAX_OPERANDS], *out[8];
+    const void *in[SAMPLE_MAX_OPERANDS];
+    void *at[8];
+    uint64_t state = (uint64_t)n;
+    CHECK(nout <= 8);
+    for (size_t i = 0; i < flx_graph_input_count(bound); i++) {
+        const flx_type *type = flx_val_type(bound, flx_graph_input(bound, i));
+        values[i] = c ? sample_value(ctx, c, i, type, FILL_RANDOM, &state, &err) : random_value(ctx, type, &state);
+        CHECK_MSG(values[i], "%s", err.message);
+        in[i] = flx_tensor_const_data(values[i]);
+    }
+    for (size_t k = 0; k < nout; k++) {
+        out[k] = flx_tensor_new(ctx, flx_val_type(bound, flx_graph_output(bound, k)), NULL, &err);
+        CHECK_MSG(out[k], "%s", err.message);
+        at[k] = flx_tensor_data(out[k]);
+    }
+    int64_t bytes = memory_bytes(f, symbols, n);
+    CHECK(bytes > 0);
+    void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    bare_model m;
+    int (*init)(bare_model *, void *);
+    *(void **)&init = c_file_symbol(f, "model_init");
+    CHECK(memory && init(&m, memory) == 0);
+    memset(memory, 0xa5, (size_t)bytes);
+    int code = call(f, &m, symbols, n, in, at);
+    CHECK_MSG(code == 0 || c, "%d", code);
+    CHECK(call(f, &m, symbols, 0, in, at) == 10);
+    char way[200];
+    snprintf(way, sizeof way, "C file, N = %lld: %.150s", (long long)n, about);
+    bundle *b = bundle_new(ctx);
+    if (bundle_add(b, bound, values, way))
+        bundle_compare(b, out, way);
+    bundle_free(b);
+    for (size_t k = 0; k < nout; k++)
+        flx_tensor_release(out[k]);
+    free(memory);
+    flx_graph_release(bound);
+}
+
+static void check_graph(const flx_graph *g, const char *about, const char *flags, int vector_bytes)
+{
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256};
+    flx_error err = {0};
+    flx_buffer text;
+    const flx_build_options o = {
+        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
+    CHECK_MSG(flx_build_c(g, &o, &text, NULL, NULL, &err) == FLX_OK, "%s: %s", about, err.message);
+    c_file *f = c_file_compile(&text, "gcc", flags);
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        check_extent(f, g, extents[i], NULL, about);
+    c_file_free(f);
+    flx_buffer_free(&text);
+}
+
+TEST(standalone_symbolic_files_agree_with_reference_for_all_extents)
+{
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        flx_context *ctx = bundle_context();
+        flx_graph *g = main_of(ctx, graphs[i]);
+        check_graph(g, graphs[i], "-O1 -Wvla", 0);
+        flx_graph_release(g);
+        flx_context_free(ctx);
+    }
+}
+
+/* The gradient of a loss, which is a mean over the examples. */
+TEST(standalone_symbolic_gradient_agrees_with_reference)
+{
+    flx_error err = {0};
+    flx_context *ctx = bundle_context();
+    flx_graph *g = main_of(ctx, "graph f(x: f32[N, 12], w: f32[12, 7], b: f32[7]) {\n"
+                                "  z = add(matmul(x, w), b)\n  return reduce_mean(mul(tanh(z), z))\n}\n");
+    const char *wrt[] = {"w", "b"};
+    flx_grad_options o = {.flags = FLX_GRAD_VALUE};
+    flx_graph *d = flx_grad(g, wrt, 2, &o, &err);
+    CHECK_MSG(d, "%s", err.message);
+    check_graph(d, "gradient", "-O1 -Wvla", 0);
+    flx_graph_release(d);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
+/* ---- Samples ---- */
+
+static struct {
+    uint64_t turn, share;
+    size_t built, refused;
+} now;
+
+static void check_sample(const sample_case *c)
+{
+    flx_error err = {0};
+    flx_buffer text;
+    const flx_build_options o = {.struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model"};
+    if (c->sample->error != FLX_OK || !strchr(c->sample->operands, 'N') || (now.turn++ + test_seed()) % now.share != 0)
+        return;
+    flx_context *ctx = bundle_context();
+    flx_module *m = sample_parse(ctx, c, &err);
+    CHECK_MSG(m, "%s: %s", sample_describe(c), err.message);
+    flx_graph *g = flx_module_main(m);
+    flx_code code =
+        flx_graph_symbol(g, 0) && !flx_graph_symbol(g, 2) ? flx_build_c(g, &o, &text, NULL, NULL, &err) : FLX_E_USAGE;
+    now.built += code == FLX_OK;
+    now.refused += code == FLX_E_UNSUPPORTED || code == FLX_E_UNBOUND_DIM;
+    if (code != FLX_OK && effort(EFFORT_report))
+        printf("refused: %s: %s\n", sample_describe(c), err.message);
+    if (code == FLX_OK) {
+        c_file *f = c_file_compile(&text, "gcc", "-O0");
+        for (int64_t n = 1; n < 6; n += 2)
+            check_extent(f, g, n, c, sample_describe(c));
+        c_file_free(f);
+        flx_buffer_free(&text);
+    }
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* What is built is right; most can be. */
+TEST(standalone_symbolic_samples_agree_with_reference)
+{
+    now.turn = now.built = now.refused = 0;
+    now.share = 2 * (uint64_t)effort(EFFORT_standalone_share);
+    sample_each(check_sample);
+    if (effort(EFFORT_report))
+        printf("%zu symbolic samples built, %zu refused\n", now.built, now.refused);
+}

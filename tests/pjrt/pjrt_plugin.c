@@ -321,28 +321,35 @@ TEST(pjrt_buffer_that_is_donated_and_used_is_refused)
 TEST(pjrt_narrow_elements_are_bytes)
 {
     static const char program[] =
-        "func.func public @main(%arg0: tensor<2xf8E4M3FN>, %arg1: tensor<2xi4>) -> (tensor<2xf8E4M3FN>, tensor<2xi4>) {\n"
+        "func.func public @main(%arg0: tensor<2xf8E4M3FN>, %arg1: tensor<2xi4>, %arg2: tensor<2xf4E2M1FN>)"
+        " -> (tensor<2xf8E4M3FN>, tensor<2xi4>, tensor<2xf4E2M1FN>) {\n"
         "  %0 = stablehlo.negate %arg0 : tensor<2xf8E4M3FN>\n"
         "  %1 = stablehlo.add %arg1, %arg1 : tensor<2xi4>\n"
-        "  return %0, %1 : tensor<2xf8E4M3FN>, tensor<2xi4>\n"
+        "  %2 = stablehlo.negate %arg2 : tensor<2xf4E2M1FN>\n"
+        "  return %0, %1, %2 : tensor<2xf8E4M3FN>, tensor<2xi4>, tensor<2xf4E2M1FN>\n"
         "}\n";
     const unsigned char floats[2] = {0x38, 0x7f};
-    const signed char ints[2] = {5, 0x1d}; /* 0x1d: −3 with a bit above it */
+    const signed char ints[2] = {5, 0x1d};      /* 0x1d: −3 with a bit above it */
+    const unsigned char slim[2] = {0x02, 0x15}; /* 1 and 3, the latter with a bit above it */
     const int64_t two[1] = {2};
     unsigned char out[2];
     signed char sums[2];
     pjrt_client *c = interpreting();
     pjrt_executable *x = host_compile(c, program);
-    pjrt_buffer *args[2] = {host_put(c, PJRT_F8E4M3FN, two, 1, floats), host_put(c, PJRT_S4, two, 1, ints)};
-    pjrt_buffer *results[2];
-    host_run(x, args, 2, results);
+    pjrt_buffer *args[3] = {host_put(c, PJRT_F8E4M3FN, two, 1, floats), host_put(c, PJRT_S4, two, 1, ints),
+                            host_put(c, PJRT_F4E2M1FN, two, 1, slim)};
+    pjrt_buffer *results[3];
+    host_run(x, args, 3, results);
     host_get(results[0], out, 2);
     host_get(results[1], sums, 2);
     CHECK_EQ_I64(out[0], 0xb8);
     CHECK_EQ_I64(out[1] & 0x7f, 0x7f); /* NaN */
     CHECK_EQ_I64(sums[0], -6);
     CHECK_EQ_I64(sums[1], -6);
-    for (int i = 0; i < 2; i++) {
+    host_get(results[2], out, 2);
+    CHECK_EQ_I64(out[0], 0x0a);
+    CHECK_EQ_I64(out[1], 0x0d);
+    for (int i = 0; i < 3; i++) {
         host_drop(args[i]);
         host_drop(results[i]);
     }

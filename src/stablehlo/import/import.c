@@ -36,22 +36,10 @@ static bool is_coded(const hlo_scope *sc, const hlo_type *t)
            (flxi_hlo_is_narrow_float(t->element) || flxi_hlo_is_narrow_int(t->element));
 }
 
-/* The value of a byte: the bits above a narrow integer are ignored. */
-static flx_val decoded(hlo_scope *sc, flx_val v, hlo_element e)
-{
-    hlo_site s = {.im = sc->im, .scope = sc, .g = sc->g};
-    return flxi_hlo_is_narrow_int(e) ? flxi_hlo_round(&s, v, e) : flxi_hlo_bitcast(&s, v, HLO_UI8, e);
-}
-
-static flx_val encoded(hlo_scope *sc, flx_val v, hlo_element e)
-{
-    hlo_site s = {.im = sc->im, .scope = sc, .g = sc->g};
-    return flxi_hlo_is_narrow_int(e) ? v : flxi_hlo_bitcast(&s, v, e, HLO_UI8);
-}
-
 /* Declares the argument's tensors as inputs: arg0, and for the parts of a tuple arg0_0, arg0_1 … */
 static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val *v, size_t *n)
 {
+    hlo_site site = {.im = sc->im, .scope = sc, .g = sc->g};
     flx_type type;
     if (t->kind == HLO_TENSOR || t->kind == HLO_SCALAR) {
         if (!flxi_hlo_our_type(sc->g, t, name, &type))
@@ -63,7 +51,7 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
             type.dtype = FLX_U8;
         v[*n] = flx_input(sc->g, name, &type);
         if (coded)
-            v[*n] = decoded(sc, v[*n], t->element);
+            v[*n] = flxi_hlo_of_byte(&site, v[*n], t->element);
         (*n)++;
     }
     for (size_t i = 0; i < t->num_parts && (t->kind == HLO_TUPLE || t->kind == HLO_FUTURE); i++) {
@@ -92,10 +80,11 @@ static bool declare_arguments(hlo_scope *sc, const hlo_function *f)
 static void encode_results(hlo_scope *sc, flx_val *v, size_t n)
 {
     const hlo_function *f = sc->function;
+    hlo_site site = {.im = sc->im, .scope = sc, .g = sc->g};
     size_t at = 0;
     for (size_t i = 0; i < f->num_results && at < n; i++) {
         if (is_coded(sc, f->results[i]))
-            v[at] = encoded(sc, v[at], f->results[i]->element);
+            v[at] = flxi_hlo_to_byte(&site, v[at], f->results[i]->element);
         at += flxi_hlo_parts(f->results[i]);
     }
 }

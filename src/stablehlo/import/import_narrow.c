@@ -284,3 +284,20 @@ flx_val flxi_hlo_bitcast(hlo_site *s, flx_val x, hlo_element from, hlo_element t
         code = a < b ? packed(s, code, a, b) : unpacked(s, code, a, b);
     return from_code(s, code, to);
 }
+
+/* ---- Bytes ---- */
+
+flx_val flxi_hlo_of_byte(hlo_site *s, flx_val byte, hlo_element e)
+{
+    int bits = flxi_hlo_element(e)->bits;
+    if (narrow_bits(e))
+        return flxi_hlo_round(s, byte, e);
+    if (bits < 8)
+        byte = flx_bit_and(s->g, byte, number(s, byte, (1 << bits) - 1));
+    return from_code(s, byte, e);
+}
+
+flx_val flxi_hlo_to_byte(hlo_site *s, flx_val x, hlo_element e)
+{
+    return narrow_bits(e) ? x : to_code(s, x, e);
+}

@@ -18,6 +18,11 @@ flx_val flxi_hlo_convert(hlo_site *s, flx_val x, hlo_element to);
 /* stablehlo.bitcast_convert. */
 flx_val flxi_hlo_bitcast(hlo_site *s, flx_val x, hlo_element from, hlo_element to);
 
+/* A value from and to the byte that holds one outside of a program: the low bits of an integer, which is i8 or u8 like
+   its carrier, or the code of a float, which is u8. Bits above are ignored. */
+flx_val flxi_hlo_of_byte(hlo_site *s, flx_val byte, hlo_element e);
+flx_val flxi_hlo_to_byte(hlo_site *s, flx_val x, hlo_element e);
+
 /* An integer without the copies of its sign that fill a wider carrier. */
 flx_val flxi_hlo_bits_of_int(hlo_site *s, flx_val x, hlo_element e);
 

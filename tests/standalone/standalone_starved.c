@@ -19,12 +19,18 @@ static const char text[] =
     "  return loss, cumsum(c, axis=0)\n"
     "}\n";
 
+/* Extents as arguments, and functions of the library. */
+static const char open_text[] = "graph model(x: f32[N, 3], param w: f32[3, 3] ~ normal(1), param b: f32[3] ~ ones) {\n"
+                                "  w1, v = eigh(w)\n"
+                                "  return reduce_mean(square(add(matmul(x, v), b))), w1\n"
+                                "}\n";
+
 /* Builds everything a file can have. */
-static flx_code build(fault *f, flx_buffer *source, char *message, size_t size)
+static flx_code build(fault *f, const char *graph, flx_buffer *source, char *message, size_t size)
 {
     flx_error err = {0};
     flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = f});
-    flx_module *m = ctx ? flx_parse(ctx, text, strlen(text), "model", &err) : NULL;
+    flx_module *m = ctx ? flx_parse(ctx, graph, strlen(graph), "model", &err) : NULL;
     flx_code code = m ? FLX_OK : FLX_E_OOM;
     flx_params *values = m ? flx_params_of(flx_module_main(m), 1, &err) : NULL;
     const flx_train_options train = {.struct_size = sizeof train, .optimiser = FLX_ADAMW};
@@ -50,19 +56,29 @@ static flx_code build(fault *f, flx_buffer *source, char *message, size_t size)
     return code;
 }
 
-TEST(standalone_starved_build_fails_cleanly)
+static void starve(const char *graph, size_t tries)
 {
     fault whole = {0};
     char message[300];
-    CHECK_MSG(build(&whole, NULL, message, sizeof message) == FLX_OK, "%s", message);
+    CHECK_MSG(build(&whole, graph, NULL, message, sizeof message) == FLX_OK, "%s", message);
     CHECK(fault_is_clean(&whole));
-    size_t tries = (size_t)effort(EFFORT_starved_runs), step = whole.calls / tries + 1;
+    size_t step = whole.calls / tries + 1;
     for (size_t n = 1 + test_seed() % step; n <= whole.calls; n += step) {
         fault f = {.fail_at = n};
-        flx_code code = build(&f, NULL, message, sizeof message);
+        flx_code code = build(&f, graph, NULL, message, sizeof message);
         CHECK_MSG(code == FLX_E_OOM || code == FLX_OK, "allocation %zu: code %d: %s", n, code, message);
         CHECK_MSG(fault_is_clean(&f), "allocation %zu: memory is lost", n);
     }
+}
+
+TEST(standalone_starved_build_fails_cleanly)
+{
+    starve(text, (size_t)effort(EFFORT_starved_runs));
+}
+
+TEST(standalone_starved_symbolic_build_fails_cleanly)
+{
+    starve(open_text, (size_t)effort(EFFORT_starved_runs) / 4 + 1);
 }
 
 TEST(standalone_text_is_the_same_each_time)
@@ -71,8 +87,8 @@ TEST(standalone_text_is_the_same_each_time)
     flx_buffer a = {.data = one, .size = sizeof one}, b = {.data = two, .size = sizeof two};
     fault f = {0};
     char message[300];
-    CHECK_MSG(build(&f, &a, message, sizeof message) == FLX_OK, "%s", message);
-    CHECK_MSG(build(&f, &b, message, sizeof message) == FLX_OK, "%s", message);
+    CHECK_MSG(build(&f, text, &a, message, sizeof message) == FLX_OK, "%s", message);
+    CHECK_MSG(build(&f, text, &b, message, sizeof message) == FLX_OK, "%s", message);
     CHECK(strcmp(one, two) == 0);
     CHECK(strlen(one) > 10000);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpointed_scans.c: gradients of scans with num_checkpoints in compiled code: the memory of a run follows the option,
-   and values are those of the reference evaluator. Kernels are interpreted but for a few, so that lengths cost no
+/* checkpointed_scans.c: gradients of scans with num_checkpoints in compiled code: the memory of a run follows the
+   option, and values are those of the reference evaluator. Most kernels are interpreted, so that lengths cost no
    compiler; the program and its memory are the same. */
 #include "test.h"
 

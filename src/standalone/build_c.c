@@ -96,6 +96,7 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
     if (has_defect(&fn->program)) {
         flxi_program_free(&fn->program);
         o.flags |= FLX_COMPILE_UNGROUPED;
+        flxi_log(g->ctx, FLX_LOG_REFUSED, fn->name, "each op is a loop of its own: a group could not be compiled");
         FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
     }
     if (fn->program.note[0])

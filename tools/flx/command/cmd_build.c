@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
+#include "io/load.h"
 #include "io/output.h"
 #include "report.h"
 
@@ -394,6 +395,7 @@ static int build_graph(request *q, const flx_graph *g, const model *m, const arg
         status = write_files(q, &source, &header);
     if (!status)
         print_sizes(q, &sizes, args_has(a, "--json"));
+    tell_slow();
     flx_buffer_free(&source);
     flx_buffer_free(&header);
     flx_params_release(set);

@@ -15,27 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const flx_tensor *find_input(const void *user, const char *name)
-{
-    const subject *s = user;
-    for (size_t k = 0; k < s->n; k++)
-        if (strcmp(s->in[k].name, name) == 0)
-            return s->in[k].x;
-    return NULL;
-}
-
-static flx_graph *gradient_of(const flx_graph *g, const subject *s)
-{
-    flx_error err = {0};
-    const char *wrt[RANDOM_MAX_INPUTS];
-    size_t n = 0;
-    for (size_t k = 0; k < s->n; k++)
-        if (s->in[k].t)
-            wrt[n++] = s->in[k].name;
-    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
-    return flx_grad(g, wrt, n, &o, &err);
-}
-
 /* Where graphs go: all to one bundle, or each to that of its way. */
 typedef struct {
     bundle *one; /* or NULL */
@@ -44,8 +23,8 @@ typedef struct {
 
 static void add_graph(const destination *to, const flx_graph *g, const subject *s, const char *about)
 {
-    bool runs = to->one ? bundle_add_copy(to->one, g, find_input, s, about)
-                        : bundle_spread_copy(to->spread, g, find_input, s, about);
+    bool runs = to->one ? bundle_add_copy(to->one, g, subject_value, s, about)
+                        : bundle_spread_copy(to->spread, g, subject_value, s, about);
     CHECK_MSG(runs, "%s: does not run", about);
 }
 
@@ -62,7 +41,7 @@ static void add_subject(const destination *to, uint64_t seed)
     char about[80];
     snprintf(about, sizeof about, "FLX_TEST_CASE=%llu", (unsigned long long)seed);
     add_graph(to, bound, &s, about);
-    flx_graph *grad = gradient_of(bound, &s);
+    flx_graph *grad = subject_gradient(bound, &s);
     if (grad) {
         snprintf(about, sizeof about, "FLX_TEST_CASE=%llu, gradient", (unsigned long long)seed);
         add_graph(to, grad, &s, about);
@@ -107,7 +86,7 @@ TEST(random_integers_compiled_are_exact)
         char about[80];
         snprintf(about, sizeof about, "seed %llu, integers", (unsigned long long)seed);
         if (integers)
-            CHECK_MSG(bundle_add_copy(b, integers, find_input, &s, about), "%s: does not run", about);
+            CHECK_MSG(bundle_add_copy(b, integers, subject_value, &s, about), "%s: does not run", about);
         flx_graph_release(integers);
         flx_graph_release(bound);
         random_subject_free(&s, module);

@@ -155,3 +155,24 @@ void plain_subject_end(plain_subject *p)
     flx_graph_release(p->g);
     p->g = NULL;
 }
+
+const flx_tensor *subject_value(const void *user, const char *name)
+{
+    const subject *s = user;
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->in[k].name, name) == 0)
+            return s->in[k].x;
+    return NULL;
+}
+
+flx_graph *subject_gradient(const flx_graph *g, const subject *s)
+{
+    flx_error err = {0};
+    const char *wrt[RANDOM_MAX_INPUTS];
+    size_t n = 0;
+    for (size_t k = 0; k < s->n; k++)
+        if (s->in[k].t)
+            wrt[n++] = s->in[k].name;
+    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
+    return flx_grad(g, wrt, n, &o, &err);
+}

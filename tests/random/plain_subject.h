@@ -25,4 +25,10 @@ size_t known_dims(const flx_graph *g, const flx_dim_binding *dims, size_t n);
 /* Runs g, whose inputs are those of the subject, on its point. */
 bool subject_run(const subject *s, const flx_graph *g, flx_tensor **out, flx_error *err);
 
+/* The value of an input by its name (`user` is the subject), or NULL. */
+const flx_tensor *subject_value(const void *user, const char *name);
+
+/* The value and gradient of g with respect to the inputs that vary; NULL where it has none. */
+flx_graph *subject_gradient(const flx_graph *g, const subject *s);
+
 #endif

@@ -49,27 +49,6 @@ static void add(const flx_graph *g, bundle_find find, const void *user, const ch
 
 /* ---- Random graphs ---- */
 
-static const flx_tensor *find_input(const void *user, const char *name)
-{
-    const subject *s = user;
-    for (size_t k = 0; k < s->n; k++)
-        if (strcmp(s->in[k].name, name) == 0)
-            return s->in[k].x;
-    return NULL;
-}
-
-static flx_graph *gradient_of(const flx_graph *g, const subject *s)
-{
-    flx_error err = {0};
-    const char *wrt[RANDOM_MAX_INPUTS];
-    size_t n = 0;
-    for (size_t k = 0; k < s->n; k++)
-        if (s->in[k].t)
-            wrt[n++] = s->in[k].name;
-    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
-    return flx_grad(g, wrt, n, &o, &err);
-}
-
 static void add_random(uint64_t seed)
 {
     subject s;
@@ -81,11 +60,11 @@ static void add_random(uint64_t seed)
     flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
     CHECK_MSG(bound, "%s", err.message);
     snprintf(about, sizeof about, "random graph %llu", (unsigned long long)seed);
-    add(bound, find_input, &s, about);
-    flx_graph *grad = gradient_of(bound, &s);
+    add(bound, subject_value, &s, about);
+    flx_graph *grad = subject_gradient(bound, &s);
     snprintf(about, sizeof about, "random graph %llu, gradient", (unsigned long long)seed);
     if (grad)
-        add(grad, find_input, &s, about);
+        add(grad, subject_value, &s, about);
     flx_graph_release(grad);
     flx_graph_release(bound);
     random_subject_free(&s, module);

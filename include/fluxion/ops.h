@@ -5542,7 +5542,9 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
 typedef struct flx_dequant_matmul_attrs {
     uint32_t struct_size; /* sizeof(flx_dequant_matmul_attrs) */
     const char *scheme; /* must be given; of: int8_block int8_block_asym int4_block fp8_e4m3 fp8_e5m2 nvfp4_block
-        gguf_q4_0 gguf_q4_1 gguf_q5_0 gguf_q5_1 gguf_q8_0 gguf_q2_k gguf_q3_k gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k */
+        gguf_q4_0 gguf_q4_1 gguf_q5_0 gguf_q5_1 gguf_q8_0 gguf_q2_k gguf_q3_k gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k
+        gguf_iq4_nl gguf_iq4_xs gguf_iq3_xxs gguf_iq3_s gguf_iq2_xxs gguf_iq2_xs gguf_iq2_s gguf_iq1_s gguf_iq1_m
+        gguf_tq1_0 gguf_tq2_0 gguf_mxfp4 gguf_f32 gguf_f16 gguf_bf16 */
     int64_t bs; /* 32 */
 } flx_dequant_matmul_attrs;
 #define FLX_DEQUANT_MATMUL_ATTRS {sizeof(flx_dequant_matmul_attrs), NULL, FLX_DEFAULT}
@@ -5570,7 +5572,8 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 typedef struct flx_dequant_grouped_matmul_attrs {
     uint32_t struct_size; /* sizeof(flx_dequant_grouped_matmul_attrs) */
     const char *scheme; /* must be given; of: gguf_q4_0 gguf_q4_1 gguf_q5_0 gguf_q5_1 gguf_q8_0 gguf_q2_k gguf_q3_k
-        gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k */
+        gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k gguf_iq4_nl gguf_iq4_xs gguf_iq3_xxs gguf_iq3_s gguf_iq2_xxs gguf_iq2_xs
+        gguf_iq2_s gguf_iq1_s gguf_iq1_m gguf_tq1_0 gguf_tq2_0 gguf_mxfp4 gguf_f32 gguf_f16 gguf_bf16 */
     flx_dim N; /* must be given */
 } flx_dequant_grouped_matmul_attrs;
 #define FLX_DEQUANT_GROUPED_MATMUL_ATTRS {sizeof(flx_dequant_grouped_matmul_attrs), NULL, FLX_DEFAULT}
@@ -5603,7 +5606,8 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
 typedef struct flx_dequant_moe_weights_attrs {
     uint32_t struct_size; /* sizeof(flx_dequant_moe_weights_attrs) */
     const char *scheme; /* must be given; of: gguf_q4_0 gguf_q4_1 gguf_q5_0 gguf_q5_1 gguf_q8_0 gguf_q2_k gguf_q3_k
-        gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k */
+        gguf_q4_k gguf_q5_k gguf_q6_k gguf_q8_k gguf_iq4_nl gguf_iq4_xs gguf_iq3_xxs gguf_iq3_s gguf_iq2_xxs gguf_iq2_xs
+        gguf_iq2_s gguf_iq1_s gguf_iq1_m gguf_tq1_0 gguf_tq2_0 gguf_mxfp4 gguf_f32 gguf_f16 gguf_bf16 */
     flx_dim E; /* must be given */
     flx_dim K; /* must be given */
     flx_dim N; /* must be given */

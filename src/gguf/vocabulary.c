@@ -55,7 +55,8 @@ static flx_code read_tokens(flx_vocabulary *v, const flx_gguf *f, flx_error *err
         t->text = flxi_gguf_next_string(&at, &size);
         t->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
         t->score = (float)flxi_gguf_element(scores, i, 0);
-        t->type = (uint8_t)flxi_gguf_element(types, i, TOKEN_NORMAL);
+        double type = flxi_gguf_element(types, i, TOKEN_NORMAL);
+        t->type = type >= TOKEN_NORMAL && type <= TOKEN_BYTE ? (uint8_t)type : TOKEN_NORMAL;
         v->least_score = t->score < v->least_score ? t->score : v->least_score;
         v->longest = t->size > v->longest ? t->size : v->longest;
         uint64_t hash = flxi_hash_bytes(FLXI_HASH_SEED, t->text, t->size);

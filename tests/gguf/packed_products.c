@@ -97,7 +97,7 @@ static bool has_isa(flxi_isa isa)
 {
 #if defined(__x86_64__)
     if (isa == FLXI_ISA_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2");
     if (isa == FLXI_ISA_AVX512)
         return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 #endif

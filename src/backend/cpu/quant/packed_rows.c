@@ -256,7 +256,7 @@ flxi_packed_fn flxi_packed_product(flxi_gguf format)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         isa = FLXI_ISA_AVX512;
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    else if (__builtin_cpu_supports("avx2")) /* all of these have f16c */
         isa = FLXI_ISA_AVX2;
 #endif
     return flxi_packed_product_for(format, isa);

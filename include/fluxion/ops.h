@@ -6835,14 +6835,15 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 typedef struct flx_all_reduce_attrs {
     uint32_t struct_size; /* sizeof(flx_all_reduce_attrs) */
     const char *axis_name; /* must be given */
-    const char *op; /* sum; of: sum max min mean */
+    const char *op; /* sum; of: sum max min mean prod and or */
+    int64_t size; /* 0 */
 } flx_all_reduce_attrs;
-#define FLX_ALL_REDUCE_ATTRS {sizeof(flx_all_reduce_attrs), NULL, NULL}
+#define FLX_ALL_REDUCE_ATTRS {sizeof(flx_all_reduce_attrs), NULL, NULL, FLX_DEFAULT}
 
-/** sum, max, min or mean of x over all processes along the axis of the mesh */
+/** sum, max, min, mean, product, and, or of x over all processes along the axis of the mesh */
 static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all_reduce_attrs *attrs)
 {
-    flx_attr flx_a[2];
+    flx_attr flx_a[3];
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
@@ -6851,26 +6852,29 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_(flx_all_reduce_attrs, op) && attrs->op)
         flx_a[flx_n++] = flx_attr_word("op", attrs->op);
+    if (FLX_HAS_NUMBER_(flx_all_reduce_attrs, size) && attrs->size != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("size", attrs->size);
     return flx_op1(g, "all_reduce", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 #ifndef __cplusplus
 #define flx_all_reduce(...) FLX_ALL_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_all_reduce_attrs))
-#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_reduce_with((g_), (x_), \
-    &(flx_all_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
+#define FLX_ALL_REDUCE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_reduce_with((g_), (x_), &(flx_all_reduce_attrs){.size \
+    = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_all_gather_attrs {
     uint32_t struct_size; /* sizeof(flx_all_gather_attrs) */
     const char *axis_name; /* must be given */
     int64_t axis; /* 0 */
+    int64_t size; /* 1 */
 } flx_all_gather_attrs;
-#define FLX_ALL_GATHER_ATTRS {sizeof(flx_all_gather_attrs), NULL, FLX_DEFAULT}
+#define FLX_ALL_GATHER_ATTRS {sizeof(flx_all_gather_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT}
 
-/** x of all processes joined along axis */
+/** x of all `size` processes joined along axis */
 static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all_gather_attrs *attrs)
 {
-    flx_attr flx_a[2];
+    flx_attr flx_a[3];
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
@@ -6879,26 +6883,29 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_all_gather_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+    if (FLX_HAS_NUMBER_(flx_all_gather_attrs, size) && attrs->size != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("size", attrs->size);
     return flx_op1(g, "all_gather", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 #ifndef __cplusplus
 #define flx_all_gather(...) FLX_ALL_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_all_gather_attrs))
 #define FLX_ALL_GATHER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
-    = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+    = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_reduce_scatter_attrs {
     uint32_t struct_size; /* sizeof(flx_reduce_scatter_attrs) */
     const char *axis_name; /* must be given */
     int64_t axis; /* 0 */
+    int64_t size; /* 1 */
 } flx_reduce_scatter_attrs;
-#define FLX_REDUCE_SCATTER_ATTRS {sizeof(flx_reduce_scatter_attrs), NULL, FLX_DEFAULT}
+#define FLX_REDUCE_SCATTER_ATTRS {sizeof(flx_reduce_scatter_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT}
 
-/** the sum of x over all processes, cut along axis: each process gets its part */
+/** the sum of x over all `size` processes, cut along axis: each process gets its part */
 static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx_reduce_scatter_attrs *attrs)
 {
-    flx_attr flx_a[2];
+    flx_attr flx_a[3];
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
@@ -6907,13 +6914,15 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
         flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
     if (FLX_HAS_NUMBER_(flx_reduce_scatter_attrs, axis) && attrs->axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("axis", attrs->axis);
+    if (FLX_HAS_NUMBER_(flx_reduce_scatter_attrs, size) && attrs->size != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("size", attrs->size);
     return flx_op1(g, "reduce_scatter", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 #ifndef __cplusplus
 #define flx_reduce_scatter(...) FLX_REDUCE_SCATTER_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_scatter_attrs))
 #define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_scatter_with((g_), (x_), \
-    &(flx_reduce_scatter_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+    &(flx_reduce_scatter_attrs){.axis = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_all_to_all_attrs {
@@ -6921,13 +6930,14 @@ typedef struct flx_all_to_all_attrs {
     const char *axis_name; /* must be given */
     int64_t split_axis; /* 0 */
     int64_t concat_axis; /* 0 */
+    int64_t size; /* 1 */
 } flx_all_to_all_attrs;
-#define FLX_ALL_TO_ALL_ATTRS {sizeof(flx_all_to_all_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT}
+#define FLX_ALL_TO_ALL_ATTRS {sizeof(flx_all_to_all_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, FLX_DEFAULT}
 
-/** x cut along split_axis, one part for each process; the received parts are joined along concat_axis */
+/** x cut along split_axis, one part for each of `size` processes; the received parts are joined along concat_axis */
 static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all_to_all_attrs *attrs)
 {
-    flx_attr flx_a[3];
+    flx_attr flx_a[4];
     size_t flx_n = 0;
     flx_val flx_x[1];
     flx_x[0] = x;
@@ -6938,13 +6948,16 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
         flx_a[flx_n++] = flx_attr_int("split_axis", attrs->split_axis);
     if (FLX_HAS_NUMBER_(flx_all_to_all_attrs, concat_axis) && attrs->concat_axis != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("concat_axis", attrs->concat_axis);
+    if (FLX_HAS_NUMBER_(flx_all_to_all_attrs, size) && attrs->size != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("size", attrs->size);
     return flx_op1(g, "all_to_all", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
 }
 
 #ifndef __cplusplus
 #define flx_all_to_all(...) FLX_ALL_TO_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_all_to_all_attrs))
 #define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_to_all_with((g_), (x_), \
-    &(flx_all_to_all_attrs){.split_axis = FLX_DEFAULT, .concat_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+    &(flx_all_to_all_attrs){.split_axis = FLX_DEFAULT, .concat_axis = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = \
+    0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_broadcast_attrs {
@@ -6973,6 +6986,38 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
 #define flx_broadcast(...) FLX_BROADCAST_(__VA_ARGS__, .struct_size = sizeof(flx_broadcast_attrs))
 #define FLX_BROADCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#endif
+
+typedef struct flx_collective_permute_attrs {
+    uint32_t struct_size; /* sizeof(flx_collective_permute_attrs) */
+    const char *axis_name; /* must be given */
+    flx_ints sources; /* must be given */
+    flx_ints targets; /* must be given */
+} flx_collective_permute_attrs;
+#define FLX_COLLECTIVE_PERMUTE_ATTRS {sizeof(flx_collective_permute_attrs), NULL, {NULL, 0}, {NULL, 0}}
+
+/** x of process sources[i] on process targets[i]; zeros on processes that are no target */
+static inline flx_val flx_collective_permute_with(flx_graph *g, flx_val x, const flx_collective_permute_attrs *attrs)
+{
+    flx_attr flx_a[3];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_collective_permute_attrs);
+    if (FLX_HAS_(flx_collective_permute_attrs, axis_name) && attrs->axis_name)
+        flx_a[flx_n++] = flx_attr_string("axis_name", attrs->axis_name);
+    if (FLX_HAS_(flx_collective_permute_attrs, sources) && FLX_LISTED_(attrs->sources))
+        flx_a[flx_n++] = flx_attr_ints("sources", attrs->sources);
+    if (FLX_HAS_(flx_collective_permute_attrs, targets) && FLX_LISTED_(attrs->targets))
+        flx_a[flx_n++] = flx_attr_ints("targets", attrs->targets);
+    return flx_op1(g, "collective_permute", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_collective_permute(...) FLX_COLLECTIVE_PERMUTE_(__VA_ARGS__, .struct_size = \
+    sizeof(flx_collective_permute_attrs))
+#define FLX_COLLECTIVE_PERMUTE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_collective_permute_with((g_), (x_), \
+    &(flx_collective_permute_attrs){.struct_size = 0, __VA_ARGS__}))
 #endif
 
 typedef struct flx_send_attrs {
@@ -7011,7 +7056,7 @@ typedef struct flx_recv_attrs {
 } flx_recv_attrs;
 #define FLX_RECV_ATTRS {sizeof(flx_recv_attrs), NULL, FLX_DEFAULT, NULL}
 
-/** the value that process `from` sent to this one; zeros if it sent nothing */
+/** the value that process `from` sends to this one; zeros from itself */
 static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 {
     flx_attr flx_a[3];
@@ -7038,6 +7083,31 @@ static inline uint32_t flx_barrier(flx_graph *g, const flx_val *operands, size_t
 {
     return flx_op(g, "barrier", operands, num_operands, NULL, 0, results, capacity);
 }
+
+typedef struct flx_shard_attrs {
+    uint32_t struct_size; /* sizeof(flx_shard_attrs) */
+    const char *spec; /* must be given */
+} flx_shard_attrs;
+#define FLX_SHARD_ATTRS {sizeof(flx_shard_attrs), NULL}
+
+/** x; where a graph is cut for a mesh, axis i of it is cut along the i-th axis of the mesh in spec, or whole (-) */
+static inline flx_val flx_shard_with(flx_graph *g, flx_val x, const flx_shard_attrs *attrs)
+{
+    flx_attr flx_a[1];
+    size_t flx_n = 0;
+    flx_val flx_x[1];
+    flx_x[0] = x;
+    FLX_CHECK_SIZE_(flx_shard_attrs);
+    if (FLX_HAS_(flx_shard_attrs, spec) && attrs->spec)
+        flx_a[flx_n++] = flx_attr_string("spec", attrs->spec);
+    return flx_op1(g, "shard", flx_x, 1, flx_n ? flx_a : NULL, flx_n);
+}
+
+#ifndef __cplusplus
+#define flx_shard(...) FLX_SHARD_(__VA_ARGS__, .struct_size = sizeof(flx_shard_attrs))
+#define FLX_SHARD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_shard_with((g_), (x_), &(flx_shard_attrs){.struct_size = 0, \
+    __VA_ARGS__}))
+#endif
 
 typedef struct flx_axis_index_attrs {
     uint32_t struct_size; /* sizeof(flx_axis_index_attrs) */

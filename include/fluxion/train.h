@@ -155,6 +155,8 @@ typedef struct flx_train_options {
     uint64_t seed;           /* of the initialisation of a set of its own, and of noise */
     int64_t recompute;       /* the loss is divided into that many regions, of which the backward pass keeps only the
                                   borders and computes the inside again; 0: everything is kept */
+    const char *data_axis;   /* the axis of the mesh (fluxion/mesh.h) along which processes share a batch: each step
+                                uses the mean of their gradients and losses; NULL: none */
 } flx_train_options;
 
 /** The training step of a graph whose output 0 is the loss, a scalar. Inputs: those of the graph, then states, all

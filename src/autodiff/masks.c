@@ -474,7 +474,7 @@ flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n,
         dx[i] = NULL;
     for (uint32_t k = 0; k < n->nout && !facts; k++)
         facts = dy[k].v.id ? dy[k].facts : NULL;
-    if (!facts)
+    if (!facts || flxi_has_exchange(n)) /* a cotangent that is zero here need not be zero elsewhere */
         return FLX_OK;
     flxi_facts *own = flxi_new(&g->arena, flxi_facts, n->nin);
     flxi_fact *to = flxi_new(&g->arena, flxi_fact, n->nin);

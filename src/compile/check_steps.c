@@ -12,8 +12,8 @@ bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
 
 bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s)
 {
-    return s->kind == STEP_EVALUATE && !s->num_bodies && !flxi_has_effect(flxi_node_at(l->g, s->node)) &&
-           !(s->way && s->way->is_small);
+    const flxi_node *n = s->kind == STEP_EVALUATE && !s->num_bodies ? flxi_node_at(l->g, s->node) : NULL;
+    return n && !flxi_has_effect(n) && !flxi_has_exchange(n) && !(s->way && s->way->is_small);
 }
 
 bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)

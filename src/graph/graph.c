@@ -291,6 +291,7 @@ static flx_code hold_body(void *user, const flx_graph *body)
     if (held->nesting + 1 > g->nesting)
         g->nesting = held->nesting + 1;
     g->has_effects |= held->has_effects;
+    g->has_exchanges |= held->has_exchanges;
     g->has_composites |= held->has_composites;
     for (size_t i = 0; i < held->symbols.n; i++)
         note_symbol(g, held->symbols.at[i]);
@@ -335,6 +336,7 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     locate(g->node_count, &c, &k);
     g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs, kept};
     g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
+    g->has_exchanges |= flxi_has_exchange(&g->node_chunks[c][k]);
     g->has_composites |= (flxi_ops[op].traits & TRAIT_COMPOSITE) != 0;
     g->node_count++;
     g->value_count += nout;
@@ -353,6 +355,20 @@ bool flxi_has_effect(const flxi_node *n)
     for (const flxi_attr *a = flxi_ops[n->op].rules->schema; a && a->name; a++)
         has |= (a->flags & ATTR_EFFECT) && *(const int64_t *)(const void *)((const char *)n->attrs + a->offset);
     const flxi_attr_visitor v = {.graph = note_effect, .user = &has};
+    flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
+    return has;
+}
+
+static flx_code note_exchange(void *user, const flx_graph *body)
+{
+    *(bool *)user |= body->has_exchanges;
+    return FLX_OK;
+}
+
+bool flxi_has_exchange(const flxi_node *n)
+{
+    bool has = (flxi_ops[n->op].traits & TRAIT_EXCHANGES) != 0;
+    const flxi_attr_visitor v = {.graph = note_exchange, .user = &has};
     flxi_attrs_visit(&flxi_ops[n->op], n->attrs, &v);
     return has;
 }

@@ -77,6 +77,7 @@ struct flx_graph {
     flxi_index symbol_index;          /* of symbols by address */
     int nesting;                      /* 1 + deepest body */
     bool has_effects;                 /* some node has effects, here or in a body */
+    bool has_exchanges;               /* likewise: exchanges values with other processes */
     bool has_composites;              /* some node is a composite, here or in a body */
     bool is_lowered;                  /* of the stage MIR: no composite may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
@@ -122,6 +123,9 @@ uint32_t flxi_value_number(const flx_graph *g, uint32_t id);
 /* Whether the node may fail or have effects at run time, itself or in its bodies: then it is never removed, merged or
    folded. */
 bool flxi_has_effect(const flxi_node *n);
+/* Whether the node exchanges values with other processes, itself or in its bodies: what is known of its operands here
+   then says nothing of its results, nor the other way round. */
+bool flxi_has_exchange(const flxi_node *n);
 
 /* Position of the leaf or of the output with this name; false when there is none. */
 bool flxi_find_leaf(const flx_graph *g, const char *name, size_t *i);

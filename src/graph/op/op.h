@@ -354,7 +354,7 @@ typedef struct {
     /* Body i of the node; false: there is none. Every graph among the attributes is one of them. */
     bool (*bodies)(const flx_graph *g, const flxi_node *n, uint32_t i, flxi_body *out);
     /* How the op runs on tensors that are cut among processes: which axes of operands and results are cut alike, and
-       what must be exchanged. Reserved: NULL in every row until graphs can be cut. */
+       what must be exchanged (ops/rule/shard.h). Absent: on whole tensors, unless it is pointwise. */
     const struct flxi_shard *shard;
 
     /* Lowering to kernels (ops/express/express.h); an op has at most one of the three. Without any it is decomposed, or
@@ -375,21 +375,22 @@ typedef struct {
 
 enum { /* traits */
        TRAIT_COMMUTES = 1,
-       TRAIT_LINEAR = 2,        /* in all its operands without a role together */
-       TRAIT_ZERO_GRAD = 4,     /* the derivative is zero by definition */
-       TRAIT_DECLARED = 8,      /* input and param: made by declarations, not by calls */
-       TRAIT_EFFECT = 16,       /* may fail or have effects at run time: never removed, merged or folded */
-       TRAIT_OPAQUE = 32,       /* never merged or folded, but removed when its results are unused */
-       TRAIT_MULTILINEAR = 64,  /* in each of its operands without a role, the others fixed */
-       TRAIT_COMPOSITE = 128,   /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
-       TRAIT_QUANTISES = 256,   /* its integer results have derivatives: those of the numbers they stand for */
-       TRAIT_SHADOW = 512,      /* and they keep them through this op */
-       TRAIT_PARAM = 1024,      /* of a declared one: it persists between runs */
-       TRAIT_CONST = 2048,      /* its value is its attribute of kind ATTR_DATA */
-       TRAIT_COPIES = 4096,     /* every element of its results is an element of its only operand */
-       TRAIT_SELECTS = 8192,    /* an element of operand 1 where operand 0 is true, of operand 2 elsewhere */
-       TRAIT_INVERTS = 16384,   /* true where its only operand is false, and false where it is true */
-       TRAIT_SHAPE_ONLY = 32768 /* its results depend on the shapes of its operands, not on their elements */
+       TRAIT_LINEAR = 2,         /* in all its operands without a role together */
+       TRAIT_ZERO_GRAD = 4,      /* the derivative is zero by definition */
+       TRAIT_DECLARED = 8,       /* input and param: made by declarations, not by calls */
+       TRAIT_EFFECT = 16,        /* may fail or have effects at run time: never removed, merged or folded */
+       TRAIT_OPAQUE = 32,        /* never merged or folded, but removed when its results are unused */
+       TRAIT_MULTILINEAR = 64,   /* in each of its operands without a role, the others fixed */
+       TRAIT_COMPOSITE = 128,    /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
+       TRAIT_QUANTISES = 256,    /* its integer results have derivatives: those of the numbers they stand for */
+       TRAIT_SHADOW = 512,       /* and they keep them through this op */
+       TRAIT_PARAM = 1024,       /* of a declared one: it persists between runs */
+       TRAIT_CONST = 2048,       /* its value is its attribute of kind ATTR_DATA */
+       TRAIT_COPIES = 4096,      /* every element of its results is an element of its only operand */
+       TRAIT_SELECTS = 8192,     /* an element of operand 1 where operand 0 is true, of operand 2 elsewhere */
+       TRAIT_INVERTS = 16384,    /* true where its only operand is false, and false where it is true */
+       TRAIT_SHAPE_ONLY = 32768, /* its results depend on the shapes of its operands, not on their elements */
+       TRAIT_EXCHANGES = 65536   /* its results depend on operands that other processes have */
 };
 
 typedef struct {

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fluxion/mesh.h: more than one process (experimental). A context may be one process of a mesh: a grid of processes
+   with named axes, such as data=4,model=2. The ops all_reduce, all_gather and their relatives then exchange values
+   along an axis. What travels is carried by MPI, or, for tests, by the memory of one process whose threads are the
+   processes of the mesh.
+
+   All processes must run the same exchanges in the same order. Before each exchange they compare what they are about
+   to do; a process that differs, is missing for longer than the time limit or has left makes the run fail in all of
+   them, with a message that names its rank and step. A mesh that has failed stays failed. A context with a mesh makes
+   one run at a time. */
+#ifndef FLUXION_MESH_H
+#define FLUXION_MESH_H
+
+#include <fluxion/graph.h>
+
+FLX_BEGIN_DECLS
+
+/** The processes of a mesh in one process: each is a thread with a context of its own. */
+typedef struct flx_local_mesh flx_local_mesh;
+
+/** NULL on failure. Memory is taken from `ctx`, which must outlive it. */
+FLX_API flx_local_mesh *flx_local_mesh_new(flx_context *ctx, int64_t ranks, flx_error *err);
+FLX_API void flx_local_mesh_free(flx_local_mesh *m); /* when all have left; NULL is fine */
+
+typedef struct flx_mesh_options {
+    uint32_t struct_size;
+    const char *transport; /* "mpi" or "local"; NULL: local if `local` is given, else mpi */
+    const char *axes;      /* "data=4,model=2": their product is the number of processes; NULL: "data", all of them */
+    double timeout;        /* seconds that an exchange waits for others; 0: $FLX_MESH_TIMEOUT, else 120 */
+    flx_local_mesh *local; /* of the transport local … */
+    int64_t rank;          /* … and which of its processes this context is */
+} flx_mesh_options;
+
+/** Makes the context a process of a mesh, which it is until flx_mesh_leave() or its end. DEVICE if there is no MPI:
+    the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps. */
+FLX_API flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err);
+/** Others that wait for this process fail. */
+FLX_API void flx_mesh_leave(flx_context *ctx);
+/** Ends all processes of the mesh where the transport can, with this exit status: for a program that gives up. Returns
+    if there is none, or if its processes are threads. */
+FLX_API void flx_mesh_abort(flx_context *ctx, int status);
+
+/** Of a context without a mesh: 0 of 1. */
+FLX_API int64_t flx_mesh_rank(flx_context *ctx);
+FLX_API int64_t flx_mesh_size(flx_context *ctx);
+/** Index of the process along an axis, and how many it has; either may be NULL. */
+FLX_API flx_code flx_mesh_axis(flx_context *ctx, const char *axis_name, int64_t *index, int64_t *size, flx_error *err);
+
+/** Fails in all processes with CHECK unless all call it with the same value. `what` is for the message: "the graph". */
+FLX_API flx_code flx_mesh_agree(flx_context *ctx, const char *what, uint64_t value, flx_error *err);
+/** The step that later messages name; 0: none. */
+FLX_API void flx_mesh_set_step(flx_context *ctx, int64_t step);
+
+/* ---- One graph for all processes ---- */
+
+/* How a value is cut: a word for each of its axes, with commas between them: the axis of the mesh along which it is cut
+   in equal parts, or - where it is whole: "data,-" for a matrix whose rows are cut. The op `shard` says the same of a
+   value inside of a graph. */
+typedef struct flx_sharding {
+    const char *name; /* of an input, parameter or output */
+    const char *spec;
+} flx_sharding;
+
+typedef struct flx_partition_report {
+    uint32_t struct_size;
+    uint32_t reserved;
+    int64_t cut, whole; /* nodes that compute on parts, and on whole values */
+    int64_t gathered;   /* of the latter those whose op has no rule for parts, although an operand was cut */
+    int64_t exchanges;  /* that were added … */
+    int64_t bytes;      /* … and what a process sends for them in one run, loops counted once */
+} flx_partition_report;
+
+/** The graph of each process of the mesh ("data=4,model=2"): inputs, parameters and outputs that are named in the list
+    have the shape of a part, others are whole. The cuts pass through the graph by the rules of the ops, and exchanges
+    are added where they must. All dimensions must be numbers. `report` may be NULL. */
+FLX_API flx_graph *flx_partition(const flx_graph *g, const char *axes, const flx_sharding *shardings, size_t count,
+                                 flx_partition_report *report, flx_error *err);
+
+FLX_END_DECLS
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member.h: a context as a process of a mesh: its coordinates, its transport, and what it tells others about itself. */
+#ifndef FLXI_MEMBER_H
+#define FLXI_MEMBER_H
+
+#include "backend/collective/transport.h"
+#include "graph/mesh.h"
+
+typedef struct {
+    flxi_mesh mesh; /* first */
+    flx_context *ctx;
+    const flxi_transport *transport;
+    flxi_mesh_end *link;
+    int64_t rank, size;
+    flxi_mesh_axis axes[FLXI_MESH_AXES];
+    int num_axes;
+    double timeout;
+    int64_t step;
+    uint64_t exchanges; /* so far */
+    flx_error failure;  /* of the exchange that failed, if one has */
+    bool has_failed;
+} flxi_member;
+
+/* The processes along some axes that this one exchanges with, in the order of their coordinates. */
+typedef struct {
+    int64_t *ranks;
+    int64_t n, index; /* index: of this process */
+} flxi_process_group;
+
+flx_code flxi_member_group(const flxi_member *m, const char *axis_name, flxi_process_group *out, flx_error *err);
+void flxi_member_group_free(const flxi_member *m, flxi_process_group *g);
+flx_code flxi_member_locate(const flxi_mesh *mesh, const char *axis_name, int64_t *index, int64_t *size,
+                            flx_error *err);
+
+/* Succeeds if all processes of the group are about to do this; else all of them fail with the same message
+   (agreement.c). */
+flx_code flxi_member_agree(flxi_member *m, const flxi_process_group *g, const flxi_collective *c, flx_error *err);
+/* Messages between two processes: each carries what it is. */
+flx_code flxi_member_send(flxi_member *m, int64_t peer, const flxi_collective *c, flx_error *err);
+flx_code flxi_member_receive(flxi_member *m, int64_t peer, const flxi_collective *c, flx_error *err);
+/* Moves messages within the time limit; names the process that is missing. */
+flx_code flxi_member_transfer(flxi_member *m, flxi_message *messages, size_t n, double seconds, flx_error *err);
+
+flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_error *err);
+
+/* out[i] = reduction of parts[0][i], parts[1][i] … in this order: f16 and bf16 in f32, other floats in double. */
+void flxi_reduce_parts(int32_t dtype, flxi_reduction reduction, const void *const *parts, size_t n, size_t count,
+                       void *out);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport.h: what carries messages between the processes of a mesh. A transport moves bytes between two processes,
+   in order; every exchange is made of such messages (collect.c), so that all transports give the same bits. */
+#ifndef FLXI_TRANSPORT_H
+#define FLXI_TRANSPORT_H
+
+#include "base/context.h"
+#include "base/error.h"
+
+#include <fluxion/mesh.h>
+
+enum { TAG_HEADER = 1, TAG_VERDICT, TAG_DATA, TAG_POINT };
+
+typedef struct {
+    int64_t peer;
+    int tag;
+    bool is_sent; /* to the peer; else received from it */
+    void *data;   /* not changed if it is sent */
+    size_t nbytes;
+    bool is_done;
+    bool is_gone; /* it will never arrive: the peer has left */
+} flxi_message;
+
+typedef struct flxi_mesh_end flxi_mesh_end; /* the transport's own: the end of one process */
+
+typedef struct {
+    const char *name;
+    flx_code (*open)(flx_context *ctx, const flx_mesh_options *o, flxi_mesh_end **out, int64_t *rank, int64_t *size,
+                     flx_error *err);
+    /* Moves all messages. TIMEOUT at the deadline (CLOCK_MONOTONIC, ns), DEVICE if a peer is gone or the transport
+       failed: is_done of those that are missing is false. After a failure no message is sent any more. */
+    flx_code (*transfer)(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, flx_error *err);
+    void (*close)(flxi_mesh_end *l, bool has_failed);
+    void (*end_all)(flxi_mesh_end *l, int status); /* NULL: it cannot end others */
+} flxi_transport;
+
+extern const flxi_transport flxi_local_transport, flxi_mpi_transport;
+
+int64_t flxi_transport_clock(void); /* CLOCK_MONOTONIC, ns */
+
+#endif

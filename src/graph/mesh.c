@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mesh.c: see mesh.h. */
+#include "graph/mesh.h"
+
+#include "base/context.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    const flxi_allocator *mem;
+    flxi_mesh *mesh;
+} holder;
+
+static void *make_holder(flx_context *ctx)
+{
+    holder *h = flxi_alloc(&ctx->mem, 1, sizeof *h);
+    if (h)
+        h->mem = &ctx->mem;
+    return h;
+}
+
+static void discard_holder(void *data)
+{
+    holder *h = data;
+    if (h->mesh)
+        h->mesh->discard(h->mesh);
+    flxi_free(h->mem, h, 1, sizeof *h);
+}
+
+flxi_mesh *flxi_mesh_of(flx_context *ctx)
+{
+    const holder *h = ctx ? flxi_context_find_attached(ctx, make_holder) : NULL;
+    return h ? h->mesh : NULL;
+}
+
+flx_code flxi_mesh_set(flx_context *ctx, flxi_mesh *m, flx_error *err)
+{
+    holder *h =
+        m ? flxi_context_attached(ctx, make_holder, discard_holder) : flxi_context_find_attached(ctx, make_holder);
+    if (!h)
+        return m ? flxi_oom(err, "a mesh") : FLX_OK;
+    if (h->mesh)
+        h->mesh->discard(h->mesh);
+    h->mesh = m;
+    return FLX_OK;
+}
+
+/* ---- Axes ---- */
+
+static flx_code axes_fail(const char *text, flx_error *err)
+{
+    return flxi_fail_hint(err, FLX_E_USAGE, "for example data=4,model=2", "'%.100s' is not a list of axes of a mesh",
+                          text);
+}
+
+/* One `name=number`; returns what follows, or NULL. */
+static const char *read_axis(const char *text, flxi_mesh_axis *out)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    size_t n = strspn(text, letters);
+    if (!n || n >= sizeof out->name || text[n] != '=' || text[n + 1] < '1' || text[n + 1] > '9')
+        return NULL;
+    char *end;
+    memcpy(out->name, text, n);
+    out->name[n] = 0;
+    out->size = strtoll(text + n + 1, &end, 10);
+    return out->size <= FLXI_MESH_RANKS ? end : NULL;
+}
+
+static bool is_repeated(const flxi_mesh_axis *axes, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(axes[i].name, axes[n].name) == 0)
+            return true;
+    return false;
+}
+
+flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *axes, int *num_axes, flx_error *err)
+{
+    int64_t product = 1;
+    int n = 0;
+    if (!text) {
+        axes[0] = (flxi_mesh_axis){.name = "data", .size = *size ? *size : 1, .stride = 1};
+        *num_axes = 1;
+        return FLX_OK;
+    }
+    for (const char *s = text; s; n++) {
+        s = n < FLXI_MESH_AXES ? read_axis(s, &axes[n]) : NULL;
+        if (!s || (*s && *s != ',') || is_repeated(axes, n) || product > FLXI_MESH_RANKS / axes[n].size)
+            return axes_fail(text, err);
+        product *= axes[n].size;
+        s = *s ? s + 1 : NULL;
+    }
+    if (*size && product != *size)
+        return flxi_fail_hint(err, FLX_E_USAGE, "start as many processes as the axes have together",
+                              "the mesh %.100s has %lld processes, but %lld were started", text, (long long)product,
+                              (long long)*size);
+    *size = product;
+    *num_axes = n;
+    for (int i = n - 1; i >= 0; i--)
+        axes[i].stride = i == n - 1 ? 1 : axes[i + 1].stride * axes[i + 1].size;
+    return FLX_OK;
+}

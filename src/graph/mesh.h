@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mesh.h: the mesh that a context is a process of, as the ops of src/ops/collective see it. How values travel is known
+   to src/backend/collective alone. A context without a mesh runs alone: exchanges are then identities. */
+#ifndef FLXI_MESH_H
+#define FLXI_MESH_H
+
+#include "graph/op/eval.h"
+
+typedef enum {
+    COLLECT_ALL_REDUCE,
+    COLLECT_ALL_GATHER,
+    COLLECT_REDUCE_SCATTER,
+    COLLECT_ALL_TO_ALL,
+    COLLECT_BROADCAST,
+    COLLECT_PERMUTE,
+    COLLECT_SEND,
+    COLLECT_RECV,
+    COLLECT_BARRIER,
+    COLLECT_AGREE /* all have the same `value` */
+} flxi_collect_kind;
+
+#define FLXI_REDUCTIONS "sum max min mean prod and or"
+typedef enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_MEAN, REDUCE_PROD, REDUCE_AND, REDUCE_OR } flxi_reduction;
+
+/* One exchange. Operand and result are dense; `from` and `to` are how they are cut around the axis of the op. */
+typedef struct {
+    flxi_collect_kind kind;
+    const char *op;        /* for messages */
+    const char *axis_name; /* axes of the mesh with commas between them; "": all processes */
+    int64_t size;          /* processes that the graph was made for; 0: any number */
+    flxi_reduction reduction;
+    int64_t process;                  /* root, receiver or sender */
+    const int64_t *sources, *targets; /* of a permutation */
+    size_t num_pairs;
+    int32_t dtype;
+    flxi_split from, to;
+    const void *in;
+    void *out;
+    size_t elements; /* of the operand; of a receipt, of the result */
+    uint64_t value;
+} flxi_collective;
+
+typedef struct flxi_mesh flxi_mesh;
+struct flxi_mesh {
+    flx_code (*collect)(flxi_mesh *m, const flxi_collective *c, flx_error *err);
+    /* Index of this process along the axes, and how many there are. */
+    flx_code (*locate)(const flxi_mesh *m, const char *axis_name, int64_t *index, int64_t *size, flx_error *err);
+    void (*discard)(flxi_mesh *m);
+};
+
+/* ---- Axes ---- */
+
+enum { FLXI_MESH_AXES = 8, FLXI_MESH_NAME = 32, FLXI_MESH_RANKS = 1 << 20 };
+
+/* The first axis is the slowest: of data=2,model=3 rank 4 is process 1 of data and 1 of model. */
+typedef struct {
+    char name[FLXI_MESH_NAME];
+    int64_t size, stride; /* stride: ranks between neighbours */
+} flxi_mesh_axis;
+
+/* Reads "data=4,model=2"; `size` is the number of processes, or 0 if it is not known: the product is. NULL: one axis
+   "data". */
+flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *axes, int *num_axes, flx_error *err);
+
+/* ---- The mesh of a context ---- */
+
+/* The mesh of the context; NULL: it runs alone. */
+flxi_mesh *flxi_mesh_of(flx_context *ctx);
+/* Takes over `m`; the mesh before is discarded. NULL: it runs alone from now on. */
+flx_code flxi_mesh_set(flx_context *ctx, flxi_mesh *m, flx_error *err);
+
+#endif

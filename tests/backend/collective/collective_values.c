@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collective_values.c: what exchanges give on groups of processes, for all dtypes, on axes of a mesh, and with bits
+   that depend on the number of processes alone. */
+#include "../../test.h"
+#include "backend/collective/member.h"
+#include "local_ranks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Values ---- */
+
+/* The text is for a process of two, the input of rank r is 1 + 10 r, 2 + 10 r … */
+static const struct {
+    const char *text;
+    double want[2][8];
+} values[] = {
+    {"graph f(x: f64[2]) { return all_reduce(x, axis_name=\"data\") }", {{12, 14}, {12, 14}}},
+    {"graph f(x: f64[2]) { return all_reduce(x, axis_name=\"data\", op=mean) }", {{6, 7}, {6, 7}}},
+    {"graph f(x: f64[2]) { return all_reduce(x, axis_name=\"data\", op=prod) }", {{11, 24}, {11, 24}}},
+    {"graph f(x: f64[2]) { return all_reduce(x, axis_name=\"data\", op=max) }", {{11, 12}, {11, 12}}},
+    {"graph f(x: f64[2]) { return all_reduce(x, axis_name=\"data\", op=min) }", {{1, 2}, {1, 2}}},
+    {"graph f(x: f64[3]) { return all_reduce(x, axis_name=\"data\") }", {{12, 14, 16}, {12, 14, 16}}},
+    {"graph f(x: f64[0]) { return all_reduce(x, axis_name=\"data\") }", {{0}, {0}}},
+    {"graph f(x: f64[2]) { return all_gather(x, axis_name=\"data\", size=2) }", {{1, 2, 11, 12}, {1, 2, 11, 12}}},
+    {"graph f(x: f64[2, 2]) { return all_gather(x, axis_name=\"data\", axis=1, size=2) }",
+     {{1, 2, 11, 12, 3, 4, 13, 14}, {1, 2, 11, 12, 3, 4, 13, 14}}},
+    {"graph f(x: f64[4]) { return reduce_scatter(x, axis_name=\"data\", size=2) }", {{12, 14}, {16, 18}}},
+    {"graph f(x: f64[2, 2]) { return reduce_scatter(x, axis_name=\"data\", axis=1, size=2) }", {{12, 16}, {14, 18}}},
+    {"graph f(x: f64[2, 2]) { return all_to_all(x, axis_name=\"data\", split_axis=1, concat_axis=0, size=2) }",
+     {{1, 3, 11, 13}, {2, 4, 12, 14}}},
+    {"graph f(x: f64[2]) { return broadcast(x, axis_name=\"data\", root=1) }", {{11, 12}, {11, 12}}},
+    {"graph f(x: f64[2]) { return collective_permute(x, axis_name=\"data\", sources=[0], targets=[1]) }",
+     {{0, 0}, {1, 2}}},
+    {"graph f(x: f64[2]) { return collective_permute(x, axis_name=\"data\", sources=[0, 1], targets=[1, 0]) }",
+     {{11, 12}, {1, 2}}},
+    {"graph f(x: f64[2]) { return cast(axis_index(axis_name=\"data\"), to=f64) }", {{0}, {1}}},
+};
+
+typedef struct {
+    const char *text, *device;
+    double out[MAX_RANKS][64];
+} value_case;
+
+static void run_value(local_rank *r)
+{
+    value_case *c = r->user;
+    double in[8];
+    for (int i = 0; i < 8; i++)
+        in[i] = 1 + i + 10 * (double)r->rank;
+    CHECK_OK(local_rank_text(r, c->text, NULL, c->device, in, c->out[r->rank]), &r->err);
+}
+
+static void check_values(const char *device, size_t step)
+{
+    for (size_t i = 0; i < sizeof values / sizeof *values; i += step) {
+        value_case c = {values[i].text, device, {{0}}};
+        test_fail_context("%s on %s", c.text, device);
+        local_ranks_run(2, NULL, 60, run_value, &c);
+        for (int r = 0; r < 2; r++)
+            CHECK(memcmp(c.out[r], values[i].want[r], sizeof values[i].want[r]) == 0);
+        test_count_case();
+    }
+}
+
+TEST(collective_values_two_processes_ref)
+{
+    check_values("ref", 1);
+}
+
+TEST(collective_values_two_processes_cpu)
+{
+    check_values("cpu", 3);
+}
+
+/* The parts of a compiled graph around and inside a loop. */
+TEST(collective_values_compiled_loop)
+{
+    static const char text[] = "graph round(c: f64[3], x: f64[]) {"
+                               " return add(all_reduce(mul(c, x), axis_name=\"data\", op=mean), 1) }\n"
+                               "graph f(x: f64[3]) {\n  xs = const(f64[4], [1, 2, 0.5, 3])\n"
+                               "  y = scan(mul(x, 2), xs, num_carry=1, body=@round)\n  return sin(y)\n}\n";
+    value_case c[2] = {{text, "ref", {{0}}}, {text, "cpu", {{0}}}};
+    for (int i = 0; i < 2; i++)
+        local_ranks_run(4, NULL, 60, run_value, &c[i]);
+    for (int r = 0; r < 4; r++)
+        for (int i = 0; i < 3; i++)
+            CHECK_NEAR(c[1].out[r][i], c[0].out[r][i], 1e-15);
+}
+
+/* ---- Axes ---- */
+
+TEST(collective_values_axes_of_a_mesh)
+{
+    static const struct {
+        const char *axis;
+        double want[6]; /* of ranks 0 … 5, which have x = 1, 11, 21 … */
+    } sums[] = {{"data", {32, 52, 72, 32, 52, 72}},
+                {"model", {33, 33, 33, 123, 123, 123}},
+                {"data,model", {156, 156, 156, 156, 156, 156}},
+                {"model,data", {156, 156, 156, 156, 156, 156}}};
+    for (size_t i = 0; i < 4; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "graph f(x: f64[1]) { return all_reduce(x, axis_name=\"%s\") }", sums[i].axis);
+        value_case c = {text, "ref", {{0}}};
+        test_fail_context("%s", text);
+        local_ranks_run(6, "data=2,model=3", 60, run_value, &c);
+        for (int r = 0; r < 6; r++)
+            CHECK_NEAR(c.out[r][0], sums[i].want[r], 0);
+    }
+}
+
+static void check_places(local_rank *r)
+{
+    static const char *const axes[] = {"data", "model", "data,model", "model,data"};
+    const int64_t want[] = {r->rank / 3, r->rank % 3, r->rank, r->rank % 3 * 2 + r->rank / 3};
+    const int64_t sizes[] = {2, 3, 6, 6};
+    for (int i = 0; i < 4; i++) {
+        int64_t index, size;
+        CHECK_OK(flx_mesh_axis(r->ctx, axes[i], &index, &size, &r->err), &r->err);
+        CHECK_EQ_I64(index, want[i]);
+        CHECK_EQ_I64(size, sizes[i]);
+    }
+    CHECK_EQ_I64(flx_mesh_rank(r->ctx), r->rank);
+    CHECK_EQ_I64(flx_mesh_size(r->ctx), 6);
+    CHECK_CODE(flx_mesh_axis(r->ctx, "pipe", NULL, NULL, &r->err), FLX_E_NAME, &r->err);
+    CHECK_EQ_STR(r->err.message, "the mesh has no axis 'pipe'");
+    CHECK_CODE(flx_mesh_axis(r->ctx, "data,data", NULL, NULL, &r->err), FLX_E_NAME, &r->err);
+}
+
+TEST(collective_values_places_on_a_mesh)
+{
+    local_ranks_run(6, "data=2,model=3", 60, check_places, NULL);
+}
+
+TEST(collective_values_axes_are_read_strictly)
+{
+    static const char *const wrong[] = {"",
+                                        "data",
+                                        "data=",
+                                        "data=0",
+                                        "data=-1",
+                                        "data=2,",
+                                        "data=2,data=3",
+                                        "=2",
+                                        "data=2 ",
+                                        "data=99999999999",
+                                        "a=1024,b=1024,c=2",
+                                        "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1"};
+    flxi_mesh_axis axes[FLXI_MESH_AXES];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int64_t size = 0;
+        int n;
+        flx_error err = {0};
+        test_fail_context("'%s'", wrong[i]);
+        CHECK_CODE(flxi_mesh_read_axes(wrong[i], &size, axes, &n, &err), FLX_E_USAGE, &err);
+    }
+}
+
+/* ---- Dtypes and bits ---- */
+
+/* The sum in the order of the ranks, as docs/numerics.md has it: half precision in f32. */
+TEST(collective_values_sum_is_in_order_of_ranks)
+{
+    const float a[] = {0x1p24f, 1}, b[] = {1, 0x1p-30f}, c[] = {-0x1p24f, 2};
+    const void *parts[] = {a, b, c};
+    float sum[2], mean[2];
+    flxi_reduce_parts(FLX_F32, REDUCE_SUM, parts, 3, 2, sum);
+    flxi_reduce_parts(FLX_F32, REDUCE_MEAN, parts, 3, 2, mean);
+    CHECK_NEAR(sum[0], 1, 0); /* in double nothing is lost */
+    CHECK_NEAR(sum[1], 3, 0);
+    CHECK_NEAR(mean[0], 1.0f / 3, 0);
+    const uint16_t h[3] = {0x6800, 0x3c00, 0xe800}; /* 2048, 1, -2048 in f16 */
+    const void *halves[] = {&h[0], &h[1], &h[2]};
+    uint16_t half = 0;
+    flxi_reduce_parts(FLX_F16, REDUCE_SUM, halves, 3, 1, &half);
+    CHECK_EQ_I64(half, 0x3c00);
+}
+
+typedef struct {
+    char text[300];
+    unsigned char out[MAX_RANKS][64];
+    size_t nbytes;
+} bits_case;
+
+static void run_bits(local_rank *r)
+{
+    bits_case *c = r->user;
+    flx_module *m = flx_parse(r->ctx, c->text, strlen(c->text), "test", &r->err);
+    CHECK_MADE(m, &r->err);
+    flx_tensor *out = NULL;
+    if (m)
+        CHECK_OK(flx_run(flx_module_main(m), ON_REF, NULL, 0, &out, &r->err), &r->err);
+    if (out) {
+        c->nbytes = flx_tensor_nbytes(out);
+        memcpy(c->out[r->rank], flx_tensor_const_data(out), c->nbytes);
+    }
+    flx_tensor_release(out);
+    flx_module_free(m);
+}
+
+/* For each dtype: all processes get the same bits, and gathering and reducing here gives them too. */
+TEST(collective_values_all_dtypes)
+{
+    static const char *const words[] = {"sum", "prod", "max", "min", "mean", "and", "or"};
+    for (int32_t d = FLX_F64; d <= FLX_BOOL; d++)
+        for (size_t i = 0; i < 7; i++) {
+            bool is_fraction = d <= FLX_C128, is_complex = d == FLX_C64 || d == FLX_C128;
+            if ((is_complex && (i == 2 || i == 3)) || (i == 4 && !is_fraction) || (i > 4 && is_fraction))
+                continue;
+            bits_case c = {.nbytes = 0}, parts = {.nbytes = 0};
+            const char *form = "graph f() {\n  k = cast(add(mul(axis_index(axis_name=\"data\"), 3), 1), to=%s)\n"
+                               "  x = mul(expand(k, shape=[3]), k)\n  return %s\n}\n";
+            char op[100];
+            snprintf(op, sizeof op, "all_reduce(x, axis_name=\"data\", op=%s)", words[i]);
+            snprintf(c.text, sizeof c.text, form, flx_dtype_name(d), op);
+            snprintf(parts.text, sizeof parts.text, form, flx_dtype_name(d), "x");
+            test_fail_context("%s of %s", words[i], flx_dtype_name(d));
+            local_ranks_run(3, NULL, 60, run_bits, &c);
+            local_ranks_run(3, NULL, 60, run_bits, &parts);
+            const void *const all[] = {parts.out[0], parts.out[1], parts.out[2]};
+            static const flxi_reduction kinds[] = {REDUCE_SUM,  REDUCE_PROD, REDUCE_MAX, REDUCE_MIN,
+                                                   REDUCE_MEAN, REDUCE_AND,  REDUCE_OR};
+            unsigned char want[64];
+            flxi_reduce_parts(d, kinds[i], all, 3, 3, want);
+            for (int r = 0; r < 3; r++)
+                CHECK(c.nbytes == 3 * flx_dtype_size(d) && memcmp(c.out[r], want, c.nbytes) == 0);
+            test_count_case();
+        }
+}

@@ -8,6 +8,7 @@
 #include "ops/control/control.h"
 #include "ops/opcode.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 #include "sample.h"
 
 #include <fluxion/catalogue.h>
@@ -55,7 +56,9 @@ TEST(completeness_every_op_with_graphs_has_bodies)
         const flxi_op *op = &flxi_ops[i];
         EXPECT_MSG(holds_graphs(op) == (op->rules->bodies != NULL),
                    "%s: an op has the rule `bodies` if and only if it has graphs among its attributes", op->name);
-        EXPECT_MSG(!op->rules->shard, "%s: `shard` is reserved", op->name);
+        const struct flxi_shard *shard = op->rules->shard;
+        EXPECT_MSG(!shard || op->rules->link, "%s: `shard` without `link`, which says how axes pass", op->name);
+        EXPECT_MSG(!shard || !shard->combine == !shard->summed, "%s: `shard` says half of how it sums", op->name);
         test_count_case();
     }
 }

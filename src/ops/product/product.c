@@ -9,6 +9,7 @@
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 #include <stdio.h>
 
@@ -197,6 +198,16 @@ static bool link_matmul(const flxi_use *u, flxi_link *l)
     return flxi_link_aligned(u, l);
 }
 
+/* Vectors stay whole. */
+static int summed_by_matmul(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    int rank = flxi_type_at(g, n->in[operand])->rank;
+    bool has_vector = flxi_type_at(g, n->in[0])->rank < 2 || flxi_type_at(g, n->in[1])->rank < 2;
+    return !has_vector && axis == (operand == 0 ? rank - 1 : rank - 2) ? 0 : -1;
+}
+
+static const struct flxi_shard shard_matmul = {NULL, "sum", summed_by_matmul};
+
 const flxi_rules flxi_rules_matmul = {
     .infer = infer_matmul,
     .eval = eval_matmul,
@@ -205,6 +216,7 @@ const flxi_rules flxi_rules_matmul = {
     .samples = samples_matmul,
     .work = work_matmul,
     .link = link_matmul,
+    .shard = &shard_matmul,
 };
 
 /* ---- dot_general ---- */
@@ -494,6 +506,15 @@ static bool link_dot_general(const flxi_use *u, flxi_link *l)
     return flxi_link_move(u, l, at);
 }
 
+static int summed_by_dot(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const dot_attrs *a = n->attrs;
+    (void)g;
+    return flxi_link_find(operand == 0 ? &a->lc : &a->rc, axis);
+}
+
+static const struct flxi_shard shard_dot = {NULL, "sum", summed_by_dot};
+
 const flxi_rules flxi_rules_dot_general = {
     .infer = infer_dot_general,
     .eval = eval_dot_general,
@@ -505,6 +526,7 @@ const flxi_rules flxi_rules_dot_general = {
     .samples = samples_dot_general,
     .work = work_dot_general,
     .link = link_dot_general,
+    .shard = &shard_dot,
 };
 
 /* ---- widening_dot ---- */

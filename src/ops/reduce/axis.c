@@ -9,6 +9,7 @@
 #include "graph/op/eval.h"
 #include "ops/rule/along.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <math.h>
 
@@ -192,7 +193,7 @@ static bool link_axis(const flxi_use *u, flxi_link *l)
 
 #define SOFTMAX_RULES                                                                                         \
     .infer = infer_axis, .schema = axis_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_softmax, \
-    .batch = batch_axis, .link = link_axis
+    .batch = batch_axis, .link = link_axis, .shard = &flxi_shard_linked
 
 const flxi_rules flxi_rules_softmax = {SOFTMAX_RULES, .eval = eval_softmax, .vjp = vjp_softmax, .jvp = jvp_softmax,
                                        .decompose = decompose_softmax};

@@ -11,6 +11,7 @@
 #include "ops/reduce/reduction.h"
 #include "ops/rule/along.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <complex.h>
 
@@ -337,6 +338,21 @@ static bool link_reduction(const flxi_use *u, flxi_link *l)
     return flxi_link_find(&a->axes, l->axis) < 0 && flxi_link_move(u, l, l->axis - dropped);
 }
 
+static int summed_by_reduction(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)operand;
+    return flxi_link_find(&((const reduce_attrs *)n->attrs)->axes, axis) < 0 ? -1 : axis;
+}
+
+/* Parts have equal extents, so the mean of their means is the mean. */
+static const struct flxi_shard shard_sum = {NULL, "sum", summed_by_reduction},
+                               shard_mean = {NULL, "mean", summed_by_reduction},
+                               shard_max = {NULL, "max", summed_by_reduction},
+                               shard_min = {NULL, "min", summed_by_reduction},
+                               shard_prod = {NULL, "prod", summed_by_reduction},
+                               shard_any = {NULL, "max", summed_by_reduction},
+                               shard_all = {NULL, "min", summed_by_reduction};
+
 #define REDUCTION(op, op_fold, op_samples, ...)                                    \
     const flxi_rules flxi_rules_reduce_##op = {.infer = infer_reduction,           \
                                                .schema = reduce_schema,            \
@@ -344,6 +360,7 @@ static bool link_reduction(const flxi_use *u, flxi_link *l)
                                                .batch = batch_reduction,           \
                                                .link = link_reduction,             \
                                                .fold = &(op_fold),                 \
+                                               .shard = &shard_##op,               \
                                                .samples = (op_samples),            \
                                                __VA_ARGS__}
 

@@ -2,6 +2,10 @@
 /* link.c: see link.h. */
 #include "ops/rule/link.h"
 
+#include "ops/rule/shard.h"
+
+const struct flxi_shard flxi_shard_linked = {0};
+
 static const int64_t farthest = INT64_C(1) << 60; /* beyond any extent: sums of two stay far from overflow */
 
 int flxi_link_find(const flx_ints *list, int64_t x)

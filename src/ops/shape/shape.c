@@ -11,6 +11,7 @@
 #include "ops/rule/axis_map.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 typedef struct {
     flx_ints shape;
@@ -238,6 +239,7 @@ const flxi_rules flxi_rules_transpose = {
     .attrs_size = sizeof(perm_attrs),
     .samples = samples_transpose,
     .link = link_transpose,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- expand, broadcast_in_dim ---- */
@@ -346,6 +348,8 @@ static flxi_kval pull_expand(flxi_express *e, uint32_t result, const flxi_kindex
     return flxi_operand_at(e, 0, &in);
 }
 
+static const struct flxi_shard shard_shaped = {.shape = "shape"};
+
 const flxi_rules flxi_rules_expand = {
     .infer = infer_expand,
     .eval = eval_expand,
@@ -356,6 +360,7 @@ const flxi_rules flxi_rules_expand = {
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_expand,
     .link = flxi_link_aligned,
+    .shard = &shard_shaped,
 };
 
 typedef struct {
@@ -491,6 +496,7 @@ const flxi_rules flxi_rules_broadcast_in_dim = {
     .attrs_size = sizeof(broadcast_attrs),
     .samples = samples_broadcast_in_dim,
     .link = link_broadcast_in_dim,
+    .shard = &shard_shaped,
 };
 
 /* ---- squeeze, unsqueeze ---- */

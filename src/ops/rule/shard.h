@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shard.h: the rule `shard` of ops (graph/op/op.h): how the op runs on tensors that are cut among processes. Along an
+   axis that the rule `link` passes from an operand to the result position by position, the op computes each part by
+   itself; other axes are either combined, as the terms of a sum are, or must be whole. Pointwise ops need no rule. An
+   op without one runs on whole tensors, which is never wrong, only slower. */
+#ifndef FLXI_SHARD_RULE_H
+#define FLXI_SHARD_RULE_H
+
+#include "graph/graph.h"
+
+struct flxi_shard {
+    const char *shape; /* the attribute that is the shape of the result; or NULL */
+    /* Axes over which the op combines elements: its result from a part of them, combined over the processes by this
+       reduction of all_reduce, is the result from all. NULL: there are none. */
+    const char *combine;
+    /* The number of the sum that an axis of an operand belongs to: paired axes have the same; -1: none. */
+    int (*summed)(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis);
+};
+
+extern const struct flxi_shard flxi_shard_linked; /* by links alone */
+
+#endif

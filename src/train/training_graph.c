@@ -668,6 +668,7 @@ static flx_code make(training_work *w)
     FLXI_TRY(choose_params(w));
     FLXI_TRY(list_updated(w));
     FLXI_TRY(flxi_make_gradients(w));
+    FLXI_TRY(flxi_reduce_over_processes(w));
     size_t first_state = t->num_updated;
     declare_state(w);
     declare_averages(w);

@@ -41,6 +41,9 @@ typedef struct {
 /* Differentiates: makes w->g, with the leaves of the loss first. */
 flx_code flxi_make_gradients(flxi_training_work *w);
 
+/* Where processes share a batch: the outputs of w->g become means over the processes. */
+flx_code flxi_reduce_over_processes(flxi_training_work *w);
+
 /* A parameter named after the given parts, with a suffix where that name is in use; it becomes the next updated
    leaf. */
 flx_val flxi_new_state(flxi_training_work *w, const char *param, const char *state, const flx_type *type);

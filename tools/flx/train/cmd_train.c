@@ -4,6 +4,7 @@
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "report.h"
+#include "train/share.h"
 #include "train/training.h"
 
 #include <stdio.h>
@@ -35,8 +36,11 @@ static int run_train(const args *a)
     int status = plan_read(&p, a->operand);
     if (!status)
         status = read_request(a, &p, &r, &folder);
+    if (!status && args_has(a, "--mpi"))
+        status = share_begin(&p);
     if (!status)
         status = training_run(&p, &r);
+    share_end(&p, status);
     free(folder);
     plan_free(&p);
     return status;
@@ -50,6 +54,7 @@ static const option options[] = {
     {"--device", "NAME", "where steps and validation run; see `flx devices`", MAY_BE_GIVEN},
     {"--dry-run", NULL, "compile, take five steps, print parameters, operations, memory and time;\nwrite nothing",
      MAY_BE_GIVEN},
+    {"--mpi", NULL, "share every batch with the other processes that mpirun or srun has started", MAY_BE_GIVEN},
     {0},
 };
 
@@ -70,7 +75,10 @@ const command command_train = {
              "\n"
              "The folder gets a checkpoint (every minute, at the end, and when the training is stopped by Ctrl-C),\n"
              "weights.safetensors, model.flx, report.html, log.csv. A training that is resumed gives the same\n"
-             "numbers as one that was never stopped.",
+             "numbers as one that was never stopped.\n"
+             "\n"
+             "With --mpi (mpirun -n 4 flx train FILE --mpi) processes share every batch, whose size they must divide;\n"
+             "the first one writes the folder. docs/distributed.md says more.",
     .options = options,
     .examples = examples,
     .run = run_train,

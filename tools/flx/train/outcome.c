@@ -7,6 +7,7 @@
 #include "io/profile_table.h"
 #include "report.h"
 #include "train/run_folder.h"
+#include "train/share.h"
 #include "train/writing.h"
 
 #include <stdio.h>
@@ -38,7 +39,8 @@ static int add_facts(const outcome *o)
 }
 
 /* The times of one step more, which is not taken. Without them the report lacks a timeline, so that a failure, such as
-   that of data which cannot be read any more, is not one of the training. */
+   that of data which cannot be read any more, is not one of the training. Several processes would all have to
+   take it. */
 static bool trace_step(const outcome *o, flx_run_trace *trace)
 {
     flx_error err = {0};
@@ -46,7 +48,7 @@ static bool trace_step(const outcome *o, flx_run_trace *trace)
         (flx_run_trace){.step_capacity = compiling_steps(flx_trainer_exec(o->trainer)), .event_capacity = MAX_EVENTS};
     trace->steps = calloc(trace->step_capacity + 1, sizeof *trace->steps);
     trace->events = calloc(trace->event_capacity + 1, sizeof *trace->events);
-    bool is_done = !o->is_stopped && trace->steps && trace->events &&
+    bool is_done = !o->is_stopped && share_is_alone(o->p) && trace->steps && trace->events &&
                    batches_next(o->batches, o->loader, o->p->loss, &err) > 0 &&
                    flx_trainer_trace(o->trainer, o->batches->feeds, o->batches->num_feeds, trace, &err) == FLX_OK;
     if (trace->num_steps > trace->step_capacity)

@@ -12,8 +12,10 @@
 #include "train/outcome.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
+#include "train/share.h"
 #include "train/start.h"
 
+#include <fluxion/mesh.h>
 #include <fluxion/stop.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@ typedef struct {
     flx_trainer *trainer;
     flx_loader *loader, *validation;
     batches batches;
+    share_part part;         /* of the last batch, if processes share it */
     run_position at, before; /* after the last complete step; before the batch that came after it */
     int64_t epoch_now;       /* of the loader, when the fit began this epoch … */
     int64_t row_then;        /* … and its position then */
@@ -53,6 +56,13 @@ static int take_batch(training *t, flx_loader *l, const flx_graph *g, flx_batch 
     return got;
 }
 
+/* The part of the next batch that this process trains with. */
+static int take_part(training *t, flx_batch *batch, flx_error *err)
+{
+    int got = take_batch(t, t->loader, t->p->loss, batch, err);
+    return got > 0 && share_take(&t->part, t->p, batch, err) != FLX_OK ? -1 : got;
+}
+
 static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err)
 {
     training *t = user;
@@ -68,7 +78,8 @@ static int next_batch(void *user, int64_t epoch, int64_t index, flx_batch *batch
     t->before.row = row;
     if (at != t->epoch_now)
         return 0;
-    return take_batch(t, t->loader, t->p->loss, batch, err);
+    flx_mesh_set_step(t->p->model.ctx, t->at.step + 1);
+    return take_part(t, batch, err);
 }
 
 static int next_validation(void *user, int64_t epoch, int64_t index, flx_batch *batch, flx_error *err)
@@ -100,7 +111,7 @@ static void points(training *t, const char *kind, const flx_metric *metrics, siz
 
 static void save(training *t)
 {
-    if (!t->status)
+    if (!t->status && share_writes(t->p))
         t->status = run_folder_save(t->request->folder, t->p, t->trainer, &t->at);
     t->saved = clock_seconds();
 }
@@ -117,7 +128,8 @@ static void after_step(training *t, const flx_progress *state)
     t->at.step++;
     flx_loader_position(t->loader, &t->at.epoch, &t->at.row);
     t->at.is_due = t->validation && t->at.row == 0;
-    progress_step(&t->progress, state);
+    if (share_writes(t->p))
+        progress_step(&t->progress, state);
     if (t->at.step % t->every == 0) {
         point(t, "loss/step", state->loss);
         point(t, "rate", state->rate);
@@ -139,7 +151,10 @@ static void keep_best(training *t, double value)
     t->best = weights;
     t->at.best = value;
     t->at.best_epoch = t->epoch_now + 1;
-    t->status = weights ? run_folder_write_weights(t->request->folder, weights) : report(&err, NULL);
+    if (!weights)
+        t->status = report(&err, NULL);
+    else if (share_writes(t->p))
+        t->status = run_folder_write_weights(t->request->folder, weights);
 }
 
 /* Only whole epochs are compared, so that a training which was stopped finds the same best one. */
@@ -237,7 +252,7 @@ static int compile(training *t)
     if (t->trainer && t->p->memory)
         compiling_tell_memory(flx_trainer_exec(t->trainer));
     if (t->trainer)
-        return STATUS_OK;
+        return share_check(t->p, t->p->loss);
     say_as_setting(&err);
     return report(&err, t->p->model.name);
 }
@@ -291,7 +306,7 @@ static int run_dry(training *t)
     double best = INFINITY;
     for (int i = 0; i < TIMED_STEPS; i++) {
         double start = clock_seconds();
-        if (take_batch(t, t->loader, t->p->loss, &batch, &err) < 0 ||
+        if (take_part(t, &batch, &err) < 0 ||
             flx_trainer_step(t->trainer, batch.feeds, batch.num_feeds, NULL, &err) != FLX_OK)
             return report(&err, NULL);
         best = fmin(best, clock_seconds() - start);
@@ -310,6 +325,8 @@ static int run_dry(training *t)
 static int conclude(training *t, bool is_stopped)
 {
     flx_error err = {0};
+    if (!share_writes(t->p))
+        return t->status;
     flx_params *last = t->best ? NULL : run_folder_weights(t->p->model.ctx, t->trainer, &err);
     const outcome o = {.p = t->p,
                        .folder = t->request->folder,
@@ -336,7 +353,8 @@ static int explain_numeric(training *t)
     flx_error found = {0};
     const flx_run_options checked = {.struct_size = sizeof checked, .flags = FLX_RUN_CHECK_FINITE};
     int status = fail(FLX_E_NUMERIC, "step %lld: the loss or a gradient is not finite", (long long)t->at.step + 1);
-    if (flx_trainer_step_with(t->trainer, &checked, t->batches.feeds, t->batches.num_feeds, NULL, &found) != FLX_OK)
+    if (share_is_alone(t->p) &&
+        flx_trainer_step_with(t->trainer, &checked, t->batches.feeds, t->batches.num_feeds, NULL, &found) != FLX_OK)
         note("the first value that is not finite: %s", found.message);
     hint("the checkpoint has the parameters of step %lld; try a lower rate or clip_norm", (long long)t->at.step);
     return status;
@@ -367,7 +385,8 @@ static int explain(training *t, flx_error *err)
 /* What ended the fit before its end. Without a single step there is nothing to keep. */
 static int failed(training *t, flx_error *err)
 {
-    bool is_cancelled = err->code == FLX_E_CANCELLED || err->code == FLX_E_TIMEOUT;
+    bool is_cancelled =
+        err->code == FLX_E_CANCELLED || (err->code == FLX_E_TIMEOUT && share_is_alone(t->p)); /* else of a mesh */
     t->at = t->before;
     if (t->at.step == 0)
         return is_cancelled ? STATUS_SYSTEM : explain(t, err);
@@ -440,10 +459,11 @@ static int begin(training *t)
     const training_request *r = t->request;
     flx_error err = {0};
     const flx_report_options options = {.struct_size = sizeof options, .title = t->p->name};
-    int status = r->resumes ? STATUS_OK : run_folder_make(r->folder, r->overwrites);
-    if (!status)
+    bool writes = share_writes(t->p);
+    int status = r->resumes || !writes ? STATUS_OK : run_folder_make(r->folder, r->overwrites);
+    if (!status && writes)
         status = run_folder_lock(r->folder, &t->lock);
-    if (!status)
+    if (!status && writes)
         status = run_folder_describe(r->folder, t->p, r->resumes);
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
         status = report(&err, NULL);
@@ -480,6 +500,7 @@ int training_run(const train_plan *p, const training_request *request)
     flx_loader_free(t.loader);
     flx_loader_free(t.validation);
     batches_end(&t.batches);
+    share_free(&t.part);
     if (t.lock >= 0)
         close(t.lock);
     return status;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share.c: see share.h. All processes read the same batches in the same order, so the numbers of a training do not
+   depend on how data are stored; a process then uses rows of its own. */
+#include "train/share.h"
+
+#include "report.h"
+
+#include <fluxion/mesh.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char axis[] = "data";
+
+bool share_is_alone(const train_plan *p)
+{
+    return flx_mesh_size(p->model.ctx) == 1;
+}
+
+bool share_writes(const train_plan *p)
+{
+    return flx_mesh_rank(p->model.ctx) == 0;
+}
+
+int share_begin(train_plan *p)
+{
+    flx_error err = {0};
+    const flx_mesh_options options = {.struct_size = sizeof options, .transport = "mpi"};
+    if (flx_mesh_join(p->model.ctx, &options, &err) != FLX_OK)
+        return report(&err, NULL);
+    int64_t size = flx_mesh_size(p->model.ctx);
+    if (p->batch % size)
+        return fail(FLX_E_USAGE, "batch = %" PRId64 " cannot be shared equally by %" PRId64 " processes", p->batch,
+                    size);
+    p->options.data_axis = axis;
+    if (!share_writes(p) && !freopen("/dev/null", "w", stdout))
+        return fail(FLX_E_IO, "/dev/null cannot be opened");
+    return STATUS_OK;
+}
+
+int share_check(const train_plan *p, const flx_graph *trained)
+{
+    flx_error err = {0};
+    if (flx_mesh_agree(p->model.ctx, "the training graph", flx_graph_hash(trained), &err) != FLX_OK)
+        return report(&err, NULL);
+    return STATUS_OK;
+}
+
+void share_end(const train_plan *p, int status)
+{
+    if (status == STATUS_OK || !p->model.ctx || share_is_alone(p))
+        return;
+    fflush(NULL);
+    flx_mesh_abort(p->model.ctx, status);
+}
+
+/* ---- Batches ---- */
+
+void share_free(share_part *s)
+{
+    for (size_t i = 0; i < s->num_feeds; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)s->feeds[i].value);
+    free(s->feeds);
+    *s = (share_part){0};
+}
+
+static flx_tensor *rows_of(const flx_tensor *whole, flx_context *ctx, flx_error *err)
+{
+    int64_t size = flx_mesh_size(ctx), rank = flx_mesh_rank(ctx);
+    flx_type type = *flx_tensor_type(whole);
+    size_t nbytes = flx_tensor_nbytes(whole) / (size_t)size;
+    type.dims[0] /= size;
+    return flx_tensor_new(ctx, &type, (const char *)flx_tensor_const_data(whole) + (size_t)rank * nbytes, err);
+}
+
+flx_code share_take(share_part *s, const train_plan *p, flx_batch *batch, flx_error *err)
+{
+    share_free(s);
+    if (share_is_alone(p) || !batch->num_feeds)
+        return FLX_OK;
+    if (batch->examples % flx_mesh_size(p->model.ctx)) {
+        *err = (flx_error){.code = FLX_E_USAGE, .hint = "write drop_last = true"};
+        snprintf(err->message, sizeof err->message,
+                 "the last batch has %" PRId64 " examples, which the processes cannot share equally", batch->examples);
+        return FLX_E_USAGE;
+    }
+    s->feeds = calloc(batch->num_feeds, sizeof *s->feeds);
+    for (size_t i = 0; s->feeds && i < batch->num_feeds; i++) {
+        flx_tensor *rows = rows_of(batch->feeds[i].value, p->model.ctx, err);
+        if (!rows)
+            return (flx_code)err->code;
+        s->feeds[s->num_feeds++] = (flx_feed){batch->feeds[i].name, rows};
+    }
+    batch->feeds = s->feeds;
+    return s->feeds ? FLX_OK : FLX_E_OOM;
+}

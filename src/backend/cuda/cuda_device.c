@@ -38,16 +38,24 @@ typedef struct {
     flx_code (*run)(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err);
 } card_way;
 
+/* Libraries want workspaces that are aligned so; scratch is aligned to 64 bytes. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+static void *aligned(void *scratch)
+{
+    return (char *)scratch + (0 - (uintptr_t)scratch) % WORKSPACE_ALIGNMENT;
+}
+
 static size_t prepare_product(const flxi_device_node *n, void *table)
 {
     flxi_cuda_product_plan p = flxi_cuda_plan_product(n);
     memcpy(table, &p, sizeof p);
-    return p.workspace;
+    return p.workspace ? p.workspace + WORKSPACE_ALIGNMENT : 0;
 }
 
 static flx_code run_product(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
 {
-    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], s->scratch, err);
+    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], aligned(s->scratch), err);
 }
 
 static size_t prepare_index(const flxi_device_node *n, void *table)
@@ -67,7 +75,14 @@ static size_t prepare_attention(const flxi_device_node *n, void *table)
     flxi_cuda_attention_table t;
     size_t scratch = flxi_cuda_prepare_attention(n, &t);
     memcpy(table, &t, sizeof t);
-    return scratch;
+    return scratch + WORKSPACE_ALIGNMENT;
+}
+
+static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+{
+    flxi_node_step own = *s;
+    own.scratch = aligned(s->scratch);
+    return flxi_cuda_run_attention(card, stream, &own, err);
 }
 
 static const card_way ways[] = {
@@ -76,9 +91,9 @@ static const card_way ways[] = {
     {OP_gather, "words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
     {OP_scatter_add, "sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
     {OP_attention, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table), prepare_attention,
-     flxi_cuda_run_attention},
+     run_attention},
     {OP_attention_backward_all, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table),
-     prepare_attention, flxi_cuda_run_attention},
+     prepare_attention, run_attention},
 };
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };

@@ -19,7 +19,9 @@ struct flxi_dnn_graph {
     bool failed;
     flxi_dnn_desc plan; /* NULL: it is not taken */
     int64_t workspace;
-    float scale, least, one; /* scalars are read when the graph is run or captured */
+    _Alignas(16) float scale[4]; /* the first is the scalar, which is read when the graph is run or captured */
+    _Alignas(16) float least[4];
+    _Alignas(16) float one[4];
     flxi_dnn_graph *next;
 };
 
@@ -57,8 +59,8 @@ static flxi_dnn_desc tensor(flxi_dnn_graph *g, int64_t id, int type, const int64
                             const int64_t strides[RANK])
 {
     flxi_dnn_desc d = make(g, FLXI_DNN_TENSOR);
-    int64_t alignment = 16, own = id ? id : g->next_id++;
     bool is_virtual = id == 0, is_by_value = id == FLXI_DNN_SCALE || id == FLXI_DNN_LEAST || id == FLXI_DNN_ONE;
+    int64_t alignment = is_by_value ? sizeof(float) : 16, own = id ? id : g->next_id++;
     set(g, d, FLXI_DNN_TENSOR_TYPE, FLXI_DNN_OF_DATA_TYPE, 1, &type);
     set(g, d, FLXI_DNN_TENSOR_DIMENSIONS, FLXI_DNN_OF_INT64, RANK, dims);
     set(g, d, FLXI_DNN_TENSOR_STRIDES, FLXI_DNN_OF_INT64, RANK, strides);
@@ -292,9 +294,9 @@ static void make_plan(flxi_dnn_graph *g, flxi_dnn_handle handle)
 static void add_operations(flxi_dnn_graph *g)
 {
     g->next_id = FLXI_DNN_FIRST_VIRTUAL;
-    g->scale = (float)g->of.scale;
-    g->least = -INFINITY;
-    g->one = 1;
+    g->scale[0] = (float)g->of.scale;
+    g->least[0] = -INFINITY;
+    g->one[0] = 1;
     if (g->of.is_backward)
         build_backward(g);
     else
@@ -389,12 +391,21 @@ flx_code flxi_dnn_run(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_gra
     enum { MOST = 16 };
     const flxi_cudnn *dnn = g->dnn;
     flxi_dnn_desc pack = NULL;
-    int64_t all_ids[MOST] = {FLXI_DNN_SCALE, FLXI_DNN_LEAST, FLXI_DNN_ONE};
-    void *all[MOST] = {(void *)(uintptr_t)&g->scale, (void *)(uintptr_t)&g->least, (void *)(uintptr_t)&g->one};
-    int64_t count = 3;
-    for (size_t i = 0; i < n && count < MOST; i++) {
+    int64_t all_ids[MOST], count = 0;
+    void *all[MOST];
+    for (size_t i = 0; i < n && count < MOST - 3; i++) {
         all_ids[count] = ids[i];
         all[count++] = pointers[i];
+    }
+    all_ids[count] = FLXI_DNN_SCALE;
+    all[count++] = (void *)(uintptr_t)g->scale;
+    if (g->of.is_causal) {
+        all_ids[count] = FLXI_DNN_LEAST;
+        all[count++] = (void *)(uintptr_t)g->least;
+    }
+    if (g->of.is_backward) {
+        all_ids[count] = FLXI_DNN_ONE;
+        all[count++] = (void *)(uintptr_t)g->one;
     }
     int status = dnn->CreateDescriptor(FLXI_DNN_PACK, &pack);
     if (status == 0)

@@ -91,7 +91,7 @@ static bool find_shape(const flxi_cuda_product_plan *plan, const void *const in[
     if (o->count > 1)
         all |= (uintptr_t)o->step[0] * size | (uintptr_t)o->step[1] * size | (uintptr_t)o->inner * p->m * p->n * size;
     s->alignment = all % 16 ? (uint32_t)size : 16;
-    s->workspace = (uintptr_t)scratch % 16 ? 0 : plan->workspace;
+    s->workspace = (uintptr_t)scratch % 256 ? 0 : plan->workspace; /* what the library asks for */
     return side(&p->b_line, &p->b_depth, p->n, p->k, true, s) && side(&p->a_line, &p->a_depth, p->m, p->k, false, s);
 }
 

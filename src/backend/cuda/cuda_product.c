@@ -271,7 +271,7 @@ static flx_code own_kernel(flxi_card *card, int32_t dtype, bool is_thin, flxi_cu
     return code;
 }
 
-/* Few results with a long depth: the library has too few blocks for them. Depths have one stride, and neighbouring
+/* Few columns with a long depth: the library has too few blocks for them. Depths have one stride, and neighbouring
    results are neighbours in b. */
 static bool is_thin(const flxi_cuda_product_plan *plan)
 {
@@ -279,7 +279,7 @@ static bool is_thin(const flxi_cuda_product_plan *plan)
     bool is_real = flxi_in(FLXI_FLOATS, plan->dtype);
     bool is_near = p->b_line.rank == 1 && p->b_line.stride[0] == 1;
     return is_real && is_near && p->a_depth.rank == 1 && p->b_depth.rank == 1 && p->k >= 192 &&
-           (p->m <= 4 || (p->n <= 16 && (uint64_t)p->m * p->batches <= 4096));
+           p->m >= 8 && p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
 }
 
 static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,

@@ -100,8 +100,8 @@ static void head(text *t, const char *name, int l, int from, int batch, int toke
 /* A third of the projection as [batch, tokens, channels]. */
 static void third(text *t, const char *name, int l, int from, int batch, int tokens)
 {
-    add(t, "  %s%d = reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d])\n", name, l, l, from, CHANNELS,
-        batch, tokens, CHANNELS);
+    add(t, "  %s%d = reshape(narrow(qkv%d, axis=1, start=%d, len=%d), shape=[%d, %d, %d])\n", name, l, l, from,
+        CHANNELS, batch, tokens, CHANNELS);
 }
 
 /* As one op. */
@@ -129,8 +129,8 @@ static void attend_in_parts(text *t, int l, int batch, int tokens)
 static void linear(text *t, const char *out, const char *in, const char *w, const char *b, int l, bool is_narrow)
 {
     if (is_narrow)
-        add(t, "  %s%d = add(matmul(cast(%s%d, to=bf16), cast(%s_%d, to=bf16)), cast(%s_%d, to=bf16))\n", out, l, in, l, w,
-            l, b, l);
+        add(t, "  %s%d = add(matmul(cast(%s%d, to=bf16), cast(%s_%d, to=bf16)), cast(%s_%d, to=bf16))\n", out, l, in, l,
+            w, l, b, l);
     else
         add(t, "  %s%d = add(matmul(%s%d, %s_%d), %s_%d)\n", out, l, in, l, w, l, b, l);
 }

@@ -104,8 +104,8 @@ enum {
     FLX_TRAIN_MISSING_ZERO =
         4,                   /* a parameter that the loss does not depend on has the gradient zero, not NO_GRAD_PATH */
     FLX_TRAIN_UNGUARDED = 8, /* a trainer takes steps with a loss or gradients that are not finite */
-    FLX_TRAIN_LOSS_SCALE = 16, /* gradients are computed of the loss times a power of two, which adapts: for f16 */
-    FLX_TRAIN_NORMS = 32,      /* a trainer keeps the norm of the gradient of each parameter: flx_trainer_norm_of() */
+    FLX_TRAIN_LOSS_SCALE = 16,  /* gradients are computed of the loss times a power of two, which adapts: for f16 */
+    FLX_TRAIN_NORMS = 32,       /* a trainer keeps the norm of the gradient of each parameter: flx_trainer_norm_of() */
     FLX_TRAIN_BACKWARD_OPS = 64 /* gradients by backward ops where an op has them, such as attention: FLX_GRAD_… */
 };
 

@@ -18,8 +18,13 @@ enum { FEW = 32 }; /* no rule and no device has more operands or results */
 static bool has_way(const flxi_device *device, const flx_graph *g, const flxi_node *n, const flx_type *const *in)
 {
     const flx_type *out[FEW];
-    flxi_device_node node = {
-        .ctx = g->ctx, .op = n->op, .attrs = n->attrs, .nin = n->nin, .nout = n->nout, .in_types = in, .out_types = out};
+    flxi_device_node node = {.ctx = g->ctx,
+                             .op = n->op,
+                             .attrs = n->attrs,
+                             .nin = n->nin,
+                             .nout = n->nout,
+                             .in_types = in,
+                             .out_types = out};
     flxi_node_way way = {0};
     for (uint32_t k = 0; k < n->nout && k < FEW; k++)
         out[k] = flxi_type_at(g, n->first + k);
@@ -135,8 +140,8 @@ static bool has_own_way(const flx_graph *g, uint32_t i, const void *user)
     return n->nin <= FEW && has_way(user, g, n, in);
 }
 
-static flx_code pass_join_cotangents(const flxi_device *device, const flx_graph *in, flx_graph **out,
-                                     flxi_remap *remap, flx_error *err)
+static flx_code pass_join_cotangents(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                     flx_error *err)
 {
     return flxi_join_cotangents(in, has_own_way, device, out, remap, err);
 }

@@ -403,8 +403,8 @@ flx_code flxi_variant_run(flxi_variant *v, const flxi_run_setup *setup, const vo
     FLXI_TRY(take_state(v, &tier, &s, err));
     bool is_timed = v->is_general || v->is_lazy;
     int64_t begin = is_timed ? flxi_log_clock() : 0;
-    flx_code code =
-        v->exec->device->uses_host_memory ? flxi_state_run(s, setup, in, out, err) : run_apart(v, s, setup, in, out, err);
+    flx_code code = v->exec->device->uses_host_memory ? flxi_state_run(s, setup, in, out, err)
+                                                      : run_apart(v, s, setup, in, out, err);
     give_state(v, tier, s, is_timed ? flxi_log_clock() - begin : 0);
     return code;
 }

@@ -180,7 +180,8 @@ static flx_code make_tables(flx_trainer *t, flx_error *err)
     t->in_place = flxi_new(&t->arena, bool, t->training.num_updated);
     t->dims = flxi_new(&t->arena, flx_dim_binding, g->symbols.n);
     t->is_known = flxi_new(&t->arena, bool, g->symbols.n);
-    if (!t->leaves || !t->in || !t->out || !t->kept || !t->left || !t->results || !t->in_place || !t->dims || !t->is_known)
+    if (!t->leaves || !t->in || !t->out || !t->kept || !t->left || !t->results || !t->in_place || !t->dims ||
+        !t->is_known)
         return flxi_oom(err, "a trainer");
     for (size_t i = 0; i < g->symbols.n; i++)
         t->dims[i] = (flx_dim_binding){g->symbols.at[i], -1};

@@ -39,7 +39,8 @@ static flx_graph *cotangents(flx_context *ctx, const char *text)
     flx_module *m = flx_parse(ctx, text, strlen(text), "attention", &err);
     CHECK_MSG(m, "%s: %s", err.where, err.message);
     static const char *const wrt[] = {"q", "k", "v"};
-    const flx_grad_options o = {.struct_size = sizeof o, .flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_VALUE | FLX_GRAD_BACKWARD_OPS};
+    const flx_grad_options o = {.struct_size = sizeof o,
+                                .flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_VALUE | FLX_GRAD_BACKWARD_OPS};
     flx_graph *g = flx_grad(flx_module_main(m), wrt, 3, &o, &err);
     CHECK_MADE(g, &err);
     flx_module_free(m);

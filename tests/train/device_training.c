@@ -83,11 +83,8 @@ TEST(device_training_copies_nothing_else)
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_graph *g = trainee_graph(ctx, text, FLX_F32);
-    const flx_train_options o = {.struct_size = sizeof o,
-                                 .optimiser = FLX_SGD,
-                                 .rate = 0.5,
-                                 .seed = 3,
-                                 .flags = FLX_TRAIN_UNGUARDED};
+    const flx_train_options o = {
+        .struct_size = sizeof o, .optimiser = FLX_SGD, .rate = 0.5, .seed = 3, .flags = FLX_TRAIN_UNGUARDED};
     const flx_compile_options compile = {.struct_size = sizeof compile, .device = "toy"};
     flx_trainer *t = flx_compile_training(g, &o, &compile, &err);
     CHECK_MADE(t, &err);
@@ -128,7 +125,8 @@ TEST(device_training_keeps_parameters_there)
     double before = flx_tensor_get(b2, 0);
     flx_tensor_release(b2);
     end(&there);
-    CHECK_NEAR(flx_tensor_get(flx_params_find(set, "b2"), 0), before, 0); /* the set has them when the trainer is gone */
+    CHECK_NEAR(flx_tensor_get(flx_params_find(set, "b2"), 0), before,
+               0); /* the set has them when the trainer is gone */
     flx_params_release(set);
     flx_context_free(ctx);
     flxi_device_remove(&toy_device);

@@ -241,15 +241,15 @@ enum {
 };
 
 /* X(name, symbol, parameters); the result is an int, 0 for success. */
-#define FLXI_CUDA_DNN(X)                                                                          \
-    X(Create, "cudnnCreate", (flxi_dnn_handle *))                                                 \
-    X(Destroy, "cudnnDestroy", (flxi_dnn_handle))                                                 \
-    X(SetStream, "cudnnSetStream", (flxi_dnn_handle, flxi_cu_stream))                             \
-    X(CreateDescriptor, "cudnnBackendCreateDescriptor", (int, flxi_dnn_desc *))                   \
-    X(DestroyDescriptor, "cudnnBackendDestroyDescriptor", (flxi_dnn_desc))                        \
-    X(SetAttribute, "cudnnBackendSetAttribute", (flxi_dnn_desc, int, int, int64_t, const void *)) \
+#define FLXI_CUDA_DNN(X)                                                                               \
+    X(Create, "cudnnCreate", (flxi_dnn_handle *))                                                      \
+    X(Destroy, "cudnnDestroy", (flxi_dnn_handle))                                                      \
+    X(SetStream, "cudnnSetStream", (flxi_dnn_handle, flxi_cu_stream))                                  \
+    X(CreateDescriptor, "cudnnBackendCreateDescriptor", (int, flxi_dnn_desc *))                        \
+    X(DestroyDescriptor, "cudnnBackendDestroyDescriptor", (flxi_dnn_desc))                             \
+    X(SetAttribute, "cudnnBackendSetAttribute", (flxi_dnn_desc, int, int, int64_t, const void *))      \
     X(GetAttribute, "cudnnBackendGetAttribute", (flxi_dnn_desc, int, int, int64_t, int64_t *, void *)) \
-    X(Finalize, "cudnnBackendFinalize", (flxi_dnn_desc))                                          \
+    X(Finalize, "cudnnBackendFinalize", (flxi_dnn_desc))                                               \
     X(Execute, "cudnnBackendExecute", (flxi_dnn_handle, flxi_dnn_desc, flxi_dnn_desc))
 
 typedef struct {

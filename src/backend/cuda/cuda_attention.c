@@ -81,8 +81,7 @@ size_t flxi_cuda_prepare_attention(const flxi_device_node *n, flxi_cuda_attentio
     flxi_card *card;
     const flxi_dnn_graph *plans[2] = {0};
     *out = (flxi_cuda_attention_table){0};
-    if (describe(n, &out->of) || flxi_card_of(n->ctx, &card, NULL) != FLX_OK ||
-        !find_plans(card, n, &out->of, plans))
+    if (describe(n, &out->of) || flxi_card_of(n->ctx, &card, NULL) != FLX_OK || !find_plans(card, n, &out->of, plans))
         return 0;
     size_t rows = (size_t)(out->of.n * out->of.heads * out->of.queries), row_bytes = rounded(rows * sizeof(float));
     bool is_backward = plans[1] != NULL;
@@ -112,7 +111,7 @@ flx_code flxi_cuda_run_attention(flxi_card *card, flxi_cu_stream stream, const f
         return FLX_OK;
     const int64_t backward[] = {FLXI_DNN_Q,  FLXI_DNN_K,     FLXI_DNN_V,  FLXI_DNN_Y,  FLXI_DNN_STATS,
                                 FLXI_DNN_DY, FLXI_DNN_DELTA, FLXI_DNN_DQ, FLXI_DNN_DK, FLXI_DNN_DV};
-    void *const of_backward[] = {q,        k,         v, y, scratch, (void *)(uintptr_t)s->in[3], scratch + t->delta,
-                                 s->out[0], s->out[1], s->out[2]};
+    void *const of_backward[] = {
+        q, k, v, y, scratch, (void *)(uintptr_t)s->in[3], scratch + t->delta, s->out[0], s->out[1], s->out[2]};
     return flxi_dnn_run(card, stream, plans[1], backward, of_backward, 10, workspace, err);
 }

@@ -172,6 +172,6 @@ static void write_attention(char *text, size_t size)
         snprintf(text, size, "products and own kernels: %s", err.message);
 }
 
-const flxi_device_fact flxi_cuda_facts[] = {
-    {"card", write_card},         {"driver", write_driver},       {"nvrtc", write_nvrtc},
-    {"products", write_products}, {"attention", write_attention}, {0}};
+const flxi_device_fact flxi_cuda_facts[] = {{"card", write_card},           {"driver", write_driver},
+                                            {"nvrtc", write_nvrtc},         {"products", write_products},
+                                            {"attention", write_attention}, {0}};

@@ -202,15 +202,12 @@ static flxi_dnn_desc masked(flxi_dnn_graph *g, flxi_dnn_desc s)
     for (int k = 0; k < 2; k++)
         at[k] = apply(g, &(pointwise){.mode = FLXI_DNN_INDEX, .math = FLXI_DNN_F32, .x = s, .axis = 2 + k},
                       scores(g, FLXI_DNN_I32));
-    flxi_dnn_desc keep =
-        apply(g, &(pointwise){.mode = FLXI_DNN_GE, .math = FLXI_DNN_BOOL, .x = at[0], .b = at[1]}, scores(g, FLXI_DNN_BOOL));
-    return apply(g,
-                 &(pointwise){.mode = FLXI_DNN_SELECT,
-                              .math = FLXI_DNN_F32,
-                              .x = s,
-                              .b = scalar(g, FLXI_DNN_LEAST),
-                              .t = keep},
-                 scores(g, FLXI_DNN_F32));
+    flxi_dnn_desc keep = apply(g, &(pointwise){.mode = FLXI_DNN_GE, .math = FLXI_DNN_BOOL, .x = at[0], .b = at[1]},
+                               scores(g, FLXI_DNN_BOOL));
+    return apply(
+        g,
+        &(pointwise){.mode = FLXI_DNN_SELECT, .math = FLXI_DNN_F32, .x = s, .b = scalar(g, FLXI_DNN_LEAST), .t = keep},
+        scores(g, FLXI_DNN_F32));
 }
 
 static void build_forward(flxi_dnn_graph *g)

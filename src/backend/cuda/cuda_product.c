@@ -168,7 +168,7 @@ static const struct {
     "T{0, 0}\n"                                                                                                 \
     "static __device__ T step(T c, T x, T y)\n{\n"                                                              \
     "    return T{" fma "(-x.y, y.y, " fma "(x.x, y.x, c.x)), " fma "(x.y, y.x, " fma "(x.x, y.y, c.y))};\n}\n" \
-    "static __device__ T operator+(T x, T y)\n{\n    return T{x.x + y.x, x.y + y.y};\n}\n"                        \
+    "static __device__ T operator+(T x, T y)\n{\n    return T{x.x + y.x, x.y + y.y};\n}\n"                      \
     "#define STEP(c, x, y) step(c, x, y)\n"
     {FLX_C64, COMPLEX("float", "__fmaf_rn")},
     {FLX_C128, COMPLEX("double", "__fma_rn")},
@@ -278,8 +278,8 @@ static bool is_thin(const flxi_cuda_product_plan *plan)
     const flxi_cuda_product *p = &plan->product;
     bool is_real = flxi_in(FLXI_FLOATS, plan->dtype);
     bool is_near = p->b_line.rank == 1 && p->b_line.stride[0] == 1;
-    return is_real && is_near && p->a_depth.rank == 1 && p->b_depth.rank == 1 && p->k >= 192 &&
-           p->m >= 8 && p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
+    return is_real && is_near && p->a_depth.rank == 1 && p->b_depth.rank == 1 && p->k >= 192 && p->m >= 8 &&
+           p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
 }
 
 static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,

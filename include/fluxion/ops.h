@@ -4694,6 +4694,61 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
     = 0, __VA_ARGS__}))
 #endif
 
+typedef struct flx_attention_backward_all_attrs {
+    uint32_t struct_size; /* sizeof(flx_attention_backward_all_attrs) */
+    const char *layout; /* must be given; of: bhsd bshd bsd */
+    int64_t num_heads; /* from q */
+    int64_t head_dim; /* from q */
+    int64_t num_kv_heads; /* num_heads */
+    const char *mask_kind; /* none; of: none causal sliding_window custom bias */
+    int64_t window; /* none */
+    double score_scale; /* 1/√head_dim */
+    double softcap; /* none */
+} flx_attention_backward_all_attrs;
+#define FLX_ATTENTION_BACKWARD_ALL_ATTRS {sizeof(flx_attention_backward_all_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT, \
+    FLX_DEFAULT, NULL, FLX_DEFAULT, NAN, NAN}
+
+/** the cotangents of q, k and v of attention without a mask operand, from the result's cotangent dy */
+static inline uint32_t flx_attention_backward_all_with(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy,
+                                                       flx_val results[3], const flx_attention_backward_all_attrs
+                                                       *attrs)
+{
+    flx_attr flx_a[8];
+    size_t flx_n = 0;
+    flx_val flx_x[4];
+    flx_x[0] = q;
+    flx_x[1] = k;
+    flx_x[2] = v;
+    flx_x[3] = dy;
+    FLX_CHECK_SIZE_(flx_attention_backward_all_attrs);
+    if (FLX_HAS_(flx_attention_backward_all_attrs, layout) && attrs->layout)
+        flx_a[flx_n++] = flx_attr_word("layout", attrs->layout);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, num_heads) && attrs->num_heads != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("num_heads", attrs->num_heads);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, head_dim) && attrs->head_dim != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("head_dim", attrs->head_dim);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, num_kv_heads) && attrs->num_kv_heads != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("num_kv_heads", attrs->num_kv_heads);
+    if (FLX_HAS_(flx_attention_backward_all_attrs, mask_kind) && attrs->mask_kind)
+        flx_a[flx_n++] = flx_attr_word("mask_kind", attrs->mask_kind);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, window) && attrs->window != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("window", attrs->window);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, score_scale) && attrs->score_scale == attrs->score_scale)
+        flx_a[flx_n++] = flx_attr_real("score_scale", attrs->score_scale);
+    if (FLX_HAS_NUMBER_(flx_attention_backward_all_attrs, softcap) && attrs->softcap == attrs->softcap)
+        flx_a[flx_n++] = flx_attr_real("softcap", attrs->softcap);
+    return flx_op(g, "attention_backward_all", flx_x, 4, flx_n ? flx_a : NULL, flx_n, results, 3);
+}
+
+#ifndef __cplusplus
+#define flx_attention_backward_all(...) FLX_ATTENTION_BACKWARD_ALL_(__VA_ARGS__, .struct_size = \
+    sizeof(flx_attention_backward_all_attrs))
+#define FLX_ATTENTION_BACKWARD_ALL_(g_, q_, k_, v_, dy_, results_, ...) FLX_BUILT_(uint32_t, \
+    flx_attention_backward_all_with((g_), (q_), (k_), (v_), (dy_), (results_), \
+    &(flx_attention_backward_all_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .num_kv_heads = \
+    FLX_DEFAULT, .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
+#endif
+
 typedef struct flx_axial_rope2d_attrs {
     uint32_t struct_size; /* sizeof(flx_axial_rope2d_attrs) */
     int64_t end_x; /* must be given */

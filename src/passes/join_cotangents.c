@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_cotangents.c: the cotangents of q, k and v of attention, which reverse mode makes as a node each, as one node, for
-   devices that compute them together: all three need the same scores. */
+/* join_cotangents.c: the cotangents of q, k and v of attention, which reverse mode makes as a node each, as one node,
+   for devices that compute them together: all three need the same scores. */
 #include "passes/decompose.h"
 #include "passes/pass.h"
 
@@ -12,13 +12,13 @@ enum { WRTS = 3 };
 static bool is_cotangent(const flx_graph *g, const flxi_node *n)
 {
     return n->op == OP_attention_backward && n->nin == WRTS + 1 && !flxi_value_at(g, n->first)->pinned &&
-           ((const flxi_attention_attrs *)n->attrs)->wrt < WRTS;
+           flxi_attention_of(n)->wrt < WRTS;
 }
 
 /* Whether both belong to one attention. */
 static bool belong(const flxi_node *a, const flxi_node *b)
 {
-    flxi_attention_attrs x = *(const flxi_attention_attrs *)a->attrs, y = *(const flxi_attention_attrs *)b->attrs;
+    flxi_attention_attrs x = *flxi_attention_of(a), y = *flxi_attention_of(b);
     x.wrt = y.wrt = 0;
     return memcmp(a->in, b->in, (WRTS + 1) * sizeof *a->in) == 0 && memcmp(&x, &y, sizeof x) == 0;
 }
@@ -44,7 +44,7 @@ static void replace_all(flxi_copy *c, uint32_t i, const flx_val *d)
     for (uint32_t j = i; j < c->from->node_count; j++) {
         const flxi_node *n = flxi_node_at(c->from, j);
         if (is_cotangent(c->from, n) && belong(first, n))
-            flxi_copy_replace(c, n->first, d[((const flxi_attention_attrs *)n->attrs)->wrt].id);
+            flxi_copy_replace(c, n->first, d[flxi_attention_of(n)->wrt].id);
     }
 }
 

@@ -164,7 +164,7 @@ void flxi_mirrors_forget(flxi_mirrors *m, bool is_whole)
     }
 }
 
-/* What is in the place of an input is there, also when a later run has failed. */
+/* What is in place of an input is there, also when a later run has failed. */
 static const void *source_of(const flxi_mirrors *m, size_t k)
 {
     return m->becomes[k] ? m->in[m->becomes[k] - 1] : m->out[k];

@@ -38,7 +38,7 @@ flx_code flxi_mirrors_bind(flxi_mirrors *m, const flxi_routine *l, flxi_arena *a
    already need not be sent. */
 flx_code flxi_mirrors_send(flxi_mirrors *m, const flxi_device_run *r, const uint8_t *kept, const void *const *inputs,
                            void *const *outputs, bool *moved);
-/* After all steps: whether outputs have yet to be put in the place of inputs that their steps cannot overwrite; and
+/* After all steps: whether outputs have yet to be put in place of inputs that their steps cannot overwrite; and
    putting them there. */
 bool flxi_mirrors_has_moves(const flxi_mirrors *m);
 flx_code flxi_mirrors_move(flxi_mirrors *m, const flxi_device_run *r);

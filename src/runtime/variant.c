@@ -450,7 +450,7 @@ bool flxi_variant_may_share(const flxi_variant *v, size_t input, size_t output)
     pthread_mutex_lock(&v->exec->lock);
     const flxi_program *m = &v->on->program;
     pthread_mutex_unlock(&v->exec->lock);
-    if (!v->exec->device->uses_host_memory) /* there an output can always be put in the place of an input */
+    if (!v->exec->device->uses_host_memory) /* there an output can always be put in place of an input */
         return input < v->g->leaves.n && output < v->g->outputs.n &&
                flxi_type_equal(flxi_type_at(v->g, v->g->leaves.at[input]),
                                flxi_type_at(v->g, v->g->outputs.at[output].val));

@@ -5,7 +5,7 @@
    a set of extents, so that a step only looks up names and sets pointers.
 
    A device with memory of its own keeps parameters and state from step to step. Their tensors then say that the trainer
-   has newer elements (flxi_keeper), which are copied when somebody asks for them. */
+   has newer elements (flxi_keeper), which are copied when someone asks for them. */
 #include "train/train.h"
 
 #include "base/options.h"

@@ -157,7 +157,7 @@ TEST(device_training_sees_what_the_host_sets)
     flxi_device_remove(&toy_device);
 }
 
-/* A step that fails changes nothing there either, and the training goes on. */
+/* A step that fails changes nothing there either, and the training continues. */
 TEST(device_training_survives_a_step_that_fails)
 {
     CHECK(flxi_device_add(&toy_device));

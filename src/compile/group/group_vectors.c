@@ -105,15 +105,15 @@ void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r)
     size_t n = (size_t)w->num_vectors * w->vector;
     if (!n)
         return;
-    w->places = flxi_alloc(w->mem, n, sizeof *w->places);
+    w->elements_at = flxi_alloc(w->mem, n, sizeof *w->elements_at);
     w->columns = flxi_alloc(w->mem, n, sizeof *w->columns);
-    w->failed |= !w->places || !w->columns;
+    w->failed |= !w->elements_at || !w->columns;
     for (uint32_t v = 0; v < w->num_vectors && !w->failed; v++) {
         uint32_t number = flxi_ku_add(&e, flxi_gw_u32(w, (int64_t)v * w->lanes), r->lane);
-        place_vector(w, r, number, w->places + (size_t)v * w->vector, w->columns + (size_t)v * w->vector);
+        place_vector(w, r, number, w->elements_at + (size_t)v * w->vector, w->columns + (size_t)v * w->vector);
     }
     for (size_t i = 0; i < n && !w->failed; i++) {
-        w->element = w->places[i];
+        w->element = w->elements_at[i];
         flxi_gw_load_operands(w);
     }
 }
@@ -121,11 +121,11 @@ void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r)
 void flxi_gw_free_row(flxi_gwriter *w)
 {
     size_t n = (size_t)w->num_vectors * w->vector;
-    if (w->places)
-        flxi_free(w->mem, w->places, n, sizeof *w->places);
+    if (w->elements_at)
+        flxi_free(w->mem, w->elements_at, n, sizeof *w->elements_at);
     if (w->columns)
         flxi_free(w->mem, w->columns, n, sizeof *w->columns);
-    w->places = NULL;
+    w->elements_at = NULL;
     w->columns = NULL;
 }
 
@@ -137,7 +137,7 @@ void flxi_gw_walk_vectors(flxi_gwriter *w, const flxi_row_frame *r, int phase)
     uint32_t columns[FLXI_MOST_TIMES];
     int64_t vectors = w->group->space.extent / w->vector, full = vectors / w->lanes;
     for (uint32_t v = 0; v < w->num_vectors && !w->failed; v++)
-        visit_vector(w, w->places + (size_t)v * w->vector, w->columns + (size_t)v * w->vector, phase);
+        visit_vector(w, w->elements_at + (size_t)v * w->vector, w->columns + (size_t)v * w->vector, phase);
     if (!w->num_vectors && full > 0) {
         uint32_t b = flxi_kb_var(
             w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "b"), flxi_gw_u32(w, 0), flxi_gw_u32(w, full)));

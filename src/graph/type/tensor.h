@@ -33,7 +33,7 @@ struct flx_tensor {
 
 /* Before `data` is read: brings newer elements from the device. */
 flx_code flxi_tensor_fetch(const flx_tensor *t, flx_error *err);
-/* Before `data` is written: nobody else has the elements afterwards. */
+/* Before `data` is written: no one else has the elements afterwards. */
 flx_code flxi_tensor_take(flx_tensor *t, flx_error *err);
 
 #endif

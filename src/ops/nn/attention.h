@@ -21,6 +21,12 @@ typedef struct {
 #define A_SCORES(T) \
     A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/√head_dim"), A_REAL_OPT(T, softcap, "none")
 
+/* The attributes of attention, or of its cotangents. */
+static inline const flxi_attention_attrs *flxi_attention_of(const flxi_node *n)
+{
+    return n->attrs;
+}
+
 static inline bool flxi_mask_is_operand(int64_t mask_kind)
 {
     return mask_kind == MASK_CUSTOM || mask_kind == MASK_BIAS;

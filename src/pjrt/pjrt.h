@@ -118,7 +118,7 @@ typedef struct {
 
 struct pjrt_buffer {
     pjrt_device *device;
-    pjrt_storage *storage; /* NULL: deleted or donated */
+    pjrt_storage *storage;  /* NULL: deleted or donated */
     pjrt_storage *exported; /* what external references hold */
     int32_t type;
     int32_t rank;

@@ -22,8 +22,7 @@ typedef struct pjrt_memory pjrt_memory;
 typedef struct pjrt_buffer pjrt_buffer;
 typedef struct pjrt_executable pjrt_executable;
 
-#define PJRT_HAS(args, member) \
-    ((args)->struct_size >= offsetof(__typeof__(*(args)), member) + sizeof((args)->member))
+#define PJRT_HAS(args, member) ((args)->struct_size >= offsetof(__typeof__(*(args)), member) + sizeof((args)->member))
 
 /* ---- The table ---- */
 
@@ -389,7 +388,7 @@ static_assert(sizeof(pjrt_buffer_layout_args) == 104, "layout");
 typedef struct {
     PJRT_HEAD;
     pjrt_buffer *buffer;
-    void *target; /* a device or a memory */
+    void *target;      /* a device or a memory */
     pjrt_buffer *copy; /* receives it */
 } pjrt_copy_args;
 

@@ -324,7 +324,6 @@ pjrt_error *flxi_pjrt_client_create_uninitialized_buffer(void *args)
     pjrt_storage *s = flxi_pjrt_storage_new(a->client, nbytes);
     if (!s)
         return flxi_pjrt_oom();
-    a->buffer =
-        flxi_pjrt_buffer_new(device_of(a->client, a->device, a->memory), a->type, a->dims, a->num_dims, s);
+    a->buffer = flxi_pjrt_buffer_new(device_of(a->client, a->device, a->memory), a->type, a->dims, a->num_dims, s);
     return a->buffer ? NULL : flxi_pjrt_oom();
 }

@@ -304,8 +304,8 @@ pjrt_error *flxi_pjrt_topology_description_attributes(void *args)
 pjrt_error *flxi_pjrt_topology_description_fingerprint(void *args)
 {
     pjrt_size_args *a = args;
-    a->value = flxi_hash_u64(flxi_hash_text(FLXI_HASH_SEED, "fluxion " FLX_VERSION),
-                             ((pjrt_client *)a->handle)->num_devices);
+    a->value =
+        flxi_hash_u64(flxi_hash_text(FLXI_HASH_SEED, "fluxion " FLX_VERSION), ((pjrt_client *)a->handle)->num_devices);
     return NULL;
 }
 

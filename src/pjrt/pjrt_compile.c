@@ -161,8 +161,8 @@ static pjrt_error *import(pjrt_executable *x)
         return flxi_pjrt_from(&err);
     const hlo_function *f = flxi_hlo_entry_function(&program, &err);
     flx_module *m = NULL;
-    x->name = flxi_arena_text(&x->arena, program.name ? program.name : "main",
-                              strlen(program.name ? program.name : "main"));
+    x->name =
+        flxi_arena_text(&x->arena, program.name ? program.name : "main", strlen(program.name ? program.name : "main"));
     if (!f)
         e = flxi_pjrt_from(&err);
     else

@@ -175,7 +175,7 @@ pjrt_error *flxi_pjrt_event_set(void *args)
     pjrt_event_set_args *a = args;
     if (is_ready(a->event))
         return flxi_pjrt_fail(PJRT_FAILED_PRECONDITION, "the event was set before");
-    flxi_pjrt_event_fire(
-        a->event, a->code ? flxi_pjrt_fail_text((pjrt_code)a->code, a->message, a->message_size) : NULL);
+    flxi_pjrt_event_fire(a->event,
+                         a->code ? flxi_pjrt_fail_text((pjrt_code)a->code, a->message, a->message_size) : NULL);
     return NULL;
 }

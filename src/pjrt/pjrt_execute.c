@@ -204,8 +204,7 @@ static pjrt_error *execute(execution *r, pjrt_buffer **outputs)
     pjrt_storage **storages = flxi_alloc(&flxi_pjrt_mem, 2 * most, sizeof *storages);
     const void **addresses = flxi_alloc(&flxi_pjrt_mem, 3 * most, sizeof *addresses);
     r->room = most;
-    pjrt_error *e =
-        storages && addresses ? execute_with(r, outputs, storages, addresses) : flxi_pjrt_oom();
+    pjrt_error *e = storages && addresses ? execute_with(r, outputs, storages, addresses) : flxi_pjrt_oom();
     if (storages)
         flxi_free(&flxi_pjrt_mem, storages, 2 * most, sizeof *storages);
     if (addresses)

@@ -5,10 +5,10 @@
 #include "pjrt/pjrt_callback.h"
 
 #define SLOT(name, function)
-#define LACK(name)                                                                    \
-    static pjrt_error *lack_##name(void *args)                                        \
-    {                                                                                 \
-        (void)args;                                                                   \
+#define LACK(name)                                                                      \
+    static pjrt_error *lack_##name(void *args)                                          \
+    {                                                                                   \
+        (void)args;                                                                     \
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "PJRT_" #name " is not implemented"); \
     }
 #include "pjrt/pjrt_slots.def"

@@ -101,8 +101,8 @@ pjrt_error *flxi_pjrt_client_buffer_from_host_buffer(void *args)
     if (a->num_byte_strides && a->num_byte_strides != a->num_dims)
         return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "%zu strides for an array of rank %zu", a->num_byte_strides,
                               a->num_dims);
-    bool is_flat = !a->num_byte_strides ||
-                   is_dense(a->dims, a->num_dims, flxi_pjrt_type_size(a->type), a->byte_strides);
+    bool is_flat =
+        !a->num_byte_strides || is_dense(a->dims, a->num_dims, flxi_pjrt_type_size(a->type), a->byte_strides);
     if (is_flat && a->semantics == PJRT_HOST_ZERO_COPY)
         s = share_host(a, nbytes, &done);
     if (!s)

@@ -151,12 +151,8 @@ TEST(pjrt_large_host_array_is_shared_until_its_buffer_is_gone)
     const int64_t dims[1] = {1 << 14};
     int calls = 0;
     pjrt_client *c = host_client(NULL, 0);
-    pjrt_from_host_args a = {.client = c,
-                             .data = data,
-                             .type = PJRT_F32,
-                             .dims = dims,
-                             .num_dims = 1,
-                             .semantics = PJRT_HOST_ZERO_COPY};
+    pjrt_from_host_args a = {
+        .client = c, .data = data, .type = PJRT_F32, .dims = dims, .num_dims = 1, .semantics = PJRT_HOST_ZERO_COPY};
     HOST_CALL(Client_BufferFromHostBuffer, a);
     pjrt_object_args address = {.handle = a.buffer};
     HOST_CALL(Buffer_OpaqueDeviceMemoryDataPointer, address);
@@ -302,8 +298,7 @@ TEST(pjrt_buffer_that_is_donated_and_used_is_refused)
     pjrt_buffer *const *lists[1] = {args};
     pjrt_buffer *result = NULL;
     pjrt_buffer **outputs[1] = {&result};
-    pjrt_execute_args a = {
-        .executable = x, .arguments = lists, .num_devices = 1, .num_args = 2, .outputs = outputs};
+    pjrt_execute_args a = {.executable = x, .arguments = lists, .num_devices = 1, .num_args = 2, .outputs = outputs};
     CHECK(strstr(HOST_REFUSED(LoadedExecutable_Execute, a, PJRT_INVALID_ARGUMENT), "donate") != NULL);
     CHECK(!host_is_deleted(b));
     a.num_args = 1;

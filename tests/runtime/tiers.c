@@ -149,6 +149,17 @@ TEST(lazy_tier_compiles_a_small_graph_after_many_runs)
     session_end(&c);
 }
 
+/* With both flags no compiler is started before runs have taken long, whatever the size. */
+TEST(lazy_tier_in_the_background_is_for_all_graphs)
+{
+    session_case c;
+    session_begin(&c, "graph f(x: f32[100000]) { return exp(x) }", 0);
+    session_compile(&c, FLX_COMPILE_LAZY | FLX_COMPILE_BACKGROUND, 1);
+    CHECK(flx_exec_is_ready(c.exec));
+    CHECK_EQ_STR(first_kind(c.exec), "evaluate");
+    session_end(&c);
+}
+
 /* Much data, and loops, are compiled at once. */
 TEST(lazy_tier_is_for_small_graphs_alone)
 {

@@ -156,12 +156,8 @@ flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const c
                             flx_error *err)
 {
     flx_module *m = flxi_module_new(ctx);
-    hlo_import im = {.ctx = ctx,
-                     .module = program,
-                     .file = file,
-                     .flags = flags,
-                     .budget = max_operations,
-                     .known.mem = &ctx->mem};
+    hlo_import im = {
+        .ctx = ctx, .module = program, .file = file, .flags = flags, .budget = max_operations, .known.mem = &ctx->mem};
     flxi_arena_init(&im.arena, &ctx->mem);
     flx_code code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
     if (code != FLX_OK) {

@@ -13,7 +13,8 @@ enum {
                             integers in their low bits, floats as their codes */
 };
 
-/* Reads text. Free with flxi_hlo_module_free(). On failure *out holds nothing. */
+/* Reads text, bytecode, or a file of jax.export with bytecode in it. Free with flxi_hlo_module_free(). On failure *out
+   holds nothing. */
 flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const char *file, hlo_module *out,
                        flx_error *err);
 

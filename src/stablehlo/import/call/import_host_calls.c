@@ -48,8 +48,8 @@ static void callback(hlo_site *s)
         {.key = "name", .kind = FLX_ATTR_STRING, .as.s = has_effect ? "fluxion.callback" : "fluxion.pure_callback"},
         {.key = "id",
          .kind = FLX_ATTR_INT,
-         .as.i = flxi_hlo_member_int(s, "mhlo.backend_config", "id",
-                                     flxi_hlo_member_int(s, "backend_config", "id", -1))},
+         .as.i =
+             flxi_hlo_member_int(s, "mhlo.backend_config", "id", flxi_hlo_member_int(s, "backend_config", "id", -1))},
         {.key = "types", .kind = FLX_ATTR_INTS, .as.ints = types},
     };
     flx_op(s->g, "custom", s->x, s->nx, attrs, 3, s->ny ? s->y : &unused, s->ny ? s->ny : 1);

@@ -44,6 +44,8 @@ def _from_left(a, tau, v, first):
 
 def _hessenberg(a):
     n = a.shape[0]
+    if n < 2:
+        return a, jnp.zeros((0,), a.dtype)
 
     def step(k, state):
         a, taus = state
@@ -52,7 +54,7 @@ def _hessenberg(a):
         a = a - tau * jnp.outer(a @ v, jnp.conj(v))
         return _store(a, k, k + 1, v, beta), taus.at[k].set(tau)
 
-    return lax.fori_loop(0, max(n - 1, 0), step, (a, jnp.zeros((max(n - 1, 0),), a.dtype)))
+    return lax.fori_loop(0, n - 1, step, (a, jnp.zeros((n - 1,), a.dtype)))
 
 
 def _tridiagonal(a, *, lower):
@@ -70,6 +72,9 @@ def _tridiagonal(a, *, lower):
 def _pivoted_qr(a, jpvt):
     m, n = a.shape
     count = min(m, n)
+    order = jnp.arange(1, n + 1, dtype=jpvt.dtype)
+    if count == 0:
+        return a, order, jnp.zeros((0,), a.dtype)
 
     def step(k, state):
         a, order, taus = state
@@ -82,7 +87,6 @@ def _pivoted_qr(a, jpvt):
         a = _from_left(a, tau, v, k + 1)
         return _store(a, k, k, v, beta), order, taus.at[k].set(tau)
 
-    order = jnp.arange(1, n + 1, dtype=jpvt.dtype)
     return lax.fori_loop(0, count, step, (a, order, jnp.zeros((count,), a.dtype)))
 
 

@@ -453,6 +453,51 @@ TEST(pjrt_program_calls_back_into_the_host)
     host_close(c);
 }
 
+static int num_calls;
+
+static int count(uint64_t id, size_t num_inputs, const pjrt_view *inputs, size_t num_results, const pjrt_view *results,
+                 char *error, size_t size)
+{
+    (void)num_inputs, (void)inputs, (void)num_results, (void)results, (void)error, (void)size;
+    num_calls += (int)id;
+    return 0;
+}
+
+/* The branch that is taken runs its effect, once; neither has a result. */
+TEST(pjrt_branch_without_results_calls_back)
+{
+    static const char program[] =
+        "func.func public @main(%arg0: tensor<i32>) -> tensor<i32> {\n"
+        "  \"stablehlo.case\"(%arg0) ({\n"
+        "    stablehlo.custom_call @fluxion_callback() {has_side_effect = true, backend_config = {id = 1 : i64}}"
+        " : () -> ()\n"
+        "    stablehlo.return\n"
+        "  }, {\n"
+        "    stablehlo.custom_call @fluxion_callback() {has_side_effect = true, backend_config = {id = 10 : i64}}"
+        " : () -> ()\n"
+        "    stablehlo.return\n"
+        "  }) : (tensor<i32>) -> ()\n"
+        "  return %arg0 : tensor<i32>\n"
+        "}\n";
+    const int32_t one = 1;
+    int32_t out = 0;
+    pjrt_callback_extension *e = host_api()->extension_start;
+    e->set_callback(count);
+    pjrt_client *c = interpreting();
+    pjrt_executable *x = host_compile(c, program);
+    pjrt_buffer *arg = host_put(c, PJRT_S32, NULL, 0, &one);
+    pjrt_buffer *result = NULL;
+    num_calls = 0;
+    host_run(x, &arg, 1, &result);
+    host_get(result, &out, sizeof out);
+    CHECK_EQ_I64(out, 1);
+    CHECK_EQ_I64(num_calls, 10);
+    host_drop(arg);
+    host_drop(result);
+    host_free(x);
+    host_close(c);
+}
+
 /* ---- Threads ---- */
 
 typedef struct {

@@ -8,7 +8,7 @@ and writes its results.
 
 import ctypes
 import itertools
-import threading
+import secrets
 import traceback
 
 import ml_dtypes
@@ -18,7 +18,6 @@ from jax._src import callback as jax_callback
 from jax._src import core
 from jax._src import ffi
 from jax._src import xla_bridge
-from jax._src.interpreters import mlir
 
 from . import PLATFORM
 
@@ -52,7 +51,9 @@ class _Api(ctypes.Structure):
 # ---- Running ----
 
 _functions = {}  # by number; entries live as long as the executable that uses them
-_numbers = itertools.count(1)
+# A random start: numbers are part of the program, and an executable that another process left in JAX's compilation cache
+# must not be found under the number of a different function.
+_numbers = itertools.count(secrets.randbits(61) + 1)
 
 
 def _array(view):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fluxion/stablehlo.h: programs as StableHLO text (.mlir), in and out. */
+/* fluxion/stablehlo.h: programs as StableHLO text (.mlir) and bytecode (.mlirbc), in and out. */
 #ifndef FLUXION_STABLEHLO_H
 #define FLUXION_STABLEHLO_H
 
@@ -7,7 +7,9 @@
 
 FLX_BEGIN_DECLS
 
-/** Reads StableHLO text. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the only public
+/** Reads StableHLO: text, a portable artifact (MLIR bytecode of StableHLO 1.0 to 1.17), or a file written by
+    `jax.export`, which holds one. Errors in bytecode carry FILE:OFFSET, and the line of the original program in their
+    message where the bytes name it. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the only public
     function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are out0, out1 …;
     calls of check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). What is
     valid but not known here is FLX_E_UNSUPPORTED and names the operation. On failure NULL, with FILE:LINE:COL in
@@ -19,6 +21,10 @@ FLX_API flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, siz
     returns its outputs. An op without counterpart is written as its decomposition; one that has none is
     FLX_E_UNSUPPORTED, and so is a symbolic dimension: flx_specialise() first. */
 FLX_API flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *err);
+
+/** The same as a portable artifact of StableHLO 1.4.0 (.mlirbc), which `jax.export` and other compilers read. An
+    operation of CHLO (erf, lgamma, asin …) has no portable form: FLX_E_UNSUPPORTED. */
+FLX_API flx_code flx_export_stablehlo_bytecode(const flx_graph *g, flx_buffer *out, flx_error *err);
 
 FLX_END_DECLS
 #endif

@@ -55,6 +55,7 @@ void attack_binary(uint64_t seed);
 void attack_kernel_text(uint64_t seed);
 void attack_kernel_wire(uint64_t seed);
 void attack_stablehlo(uint64_t seed);
+void attack_bytecode(uint64_t seed);
 void attack_onnx(uint64_t seed);
 void attack_arrays(uint64_t seed);
 void attack_data(uint64_t seed);

@@ -22,6 +22,7 @@ const part parts[] = {
     {"kernel-text", "kernels as text", 60, 200, 20, attack_kernel_text},
     {"kernel-wire", "kernels as bytes", 60, 200, 20, attack_kernel_wire},
     {"stablehlo", "StableHLO text", 60, 200, 20, attack_stablehlo},
+    {"bytecode", "StableHLO bytecode", 60, 200, 20, attack_bytecode},
     {"onnx", "ONNX models", 60, 200, 20, attack_onnx},
     {"arrays", "npy, npz, safetensors, DEFLATE, JSON", 200, 1000, 20, attack_arrays},
     {"data", "tables, images, sound, tokenisers, checkpoints", 200, 1000, 20, attack_data},

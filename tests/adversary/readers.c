@@ -225,6 +225,28 @@ static size_t change_bytes(uint8_t *data, size_t size, size_t room, byte_change 
     return pick_below(2) ? change(data, size, room) : size;
 }
 
+/* ---- StableHLO bytecode ---- */
+
+static const char *const bytecode_corpus[] = {"tests/fuzz/corpus/bytecode", NULL};
+
+static bool is_bytecode(const uint8_t *data, size_t size)
+{
+    return is_stablehlo((const char *)data, size);
+}
+
+void attack_bytecode(uint64_t seed)
+{
+    static seed_list programs;
+    mutate_begin(seed);
+    if (!programs.n)
+        programs = load_seeds(bytecode_corpus, "", NULL);
+    const seed_file *f = pick_seed(&programs);
+    size_t n = begin_with(f->bytes, f->size);
+    n = change_bytes(input, n, sizeof input, LLVMFuzzerMutate, is_bytecode);
+    note_accepted(is_bytecode(input, n));
+    check(check_bytecode_input, n);
+}
+
 /* ---- ONNX ---- */
 
 static const char *const onnx_corpus[] = {"tests/fuzz/corpus/onnx", NULL};

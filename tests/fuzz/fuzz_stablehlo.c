@@ -2,65 +2,9 @@
 /* fuzz_stablehlo.c: StableHLO text. What the parser accepts is a tree in which every value is defined before it is used
    and every region ends with its terminator; what it rejects has an error with a location. Then the same text is
    imported: that gives graphs that verify, or an error. */
-#include "fuzz_checks.h"
-#include "stablehlo/syntax/syntax.h"
-#include "transform_checks.h"
-
-#include <fluxion/stablehlo.h>
+#include "stablehlo_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check_error(const flx_error *err)
-{
-    need(err->code != FLX_OK && err->code != FLX_E_INTERNAL && err->message[0]);
-    need(strncmp(err->where, "fuzz:", 5) == 0 || err->code == FLX_E_OOM);
-}
-
-/* Which values of a function are defined so far, by number. */
-typedef struct {
-    unsigned char *is_defined;
-    uint32_t count;
-} defined;
-
-static void define(defined *d, const hlo_value *const *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        need(values[i]->number < d->count && !d->is_defined[values[i]->number] && values[i]->type && values[i]->name);
-        d->is_defined[values[i]->number] = 1;
-    }
-}
-
-static void check_dense(const hlo_attr *a)
-{
-    size_t count = a->is_splat ? 1 : a->num_bytes / flx_dtype_size(flxi_hlo_element(a->type->element)->carrier);
-    for (int i = 0; !a->is_splat && i < a->type->rank && count; i++)
-        need(a->type->dims[i] > 0 && count % (size_t)a->type->dims[i] == 0);
-    unsigned char sum = 0; /* reads all of it */
-    for (size_t i = 0; i < a->num_bytes; i++)
-        sum ^= ((const unsigned char *)a->bytes)[i];
-    volatile unsigned char seen = sum;
-    (void)seen;
-}
-
-static void check_region(defined *d, const hlo_region *r)
-{
-    define(d, r->args, r->num_args);
-    const hlo_op *last = NULL;
-    for (const hlo_op *op = r->first; op; op = op->next) {
-        for (size_t i = 0; i < op->num_operands; i++)
-            need(op->operands[i]->number < d->count && d->is_defined[op->operands[i]->number]);
-        for (size_t i = 0; i < op->num_attrs; i++) {
-            need(op->attrs[i].value && flxi_hlo_attr(op, op->attrs[i].name) == op->attrs[i].value);
-            if (op->attrs[i].value->kind == HLO_A_DENSE)
-                check_dense(op->attrs[i].value);
-        }
-        for (size_t i = 0; i < op->num_regions; i++)
-            check_region(d, &op->regions[i]);
-        define(d, op->results, op->num_results);
-        last = op;
-    }
-    need(!last || strstr(last->name, "return") || strstr(last->name, "yield"));
-}
 
 static void parse(const char *text, size_t size)
 {
@@ -71,36 +15,13 @@ static void parse(const char *text, size_t size)
         check_error(&err);
         return;
     }
-    need(m.arena.held < 1024 * (size + 64));
-    for (size_t i = 0; i < m.num_functions; i++) {
-        const hlo_function *f = &m.functions[i];
-        need(flxi_hlo_find(&m, f->name) == f && (f->body.first || f->is_declared_only));
-        defined d = {calloc(f->num_values + 1u, 1), f->num_values};
-        need(d.is_defined != NULL);
-        check_region(&d, &f->body);
-        free(d.is_defined);
-    }
+    check_module(&m, size);
     flxi_hlo_module_free(&m);
-}
-
-static void import(const char *text, size_t size)
-{
-    flx_error err = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = FUZZ_ALLOC, .memory_limit = 64 << 20});
-    flx_module *m = flx_import_stablehlo(ctx, text, size, "fuzz", &err);
-    if (!m)
-        need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0]);
-    for (size_t i = 0; i < flx_module_count(m); i++)
-        need(flx_graph_verify(flx_module_graph(m, i), &err) == FLX_OK);
-    if (m)
-        check_uses(flx_module_main(m));
-    flx_module_free(m);
-    flx_context_free(ctx);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     parse((const char *)data, size);
-    import((const char *)data, size);
+    check_import((const char *)data, size);
     return 0;
 }

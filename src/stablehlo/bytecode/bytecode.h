@@ -6,6 +6,7 @@
 #ifndef FLXI_STABLEHLO_BYTECODE_H
 #define FLXI_STABLEHLO_BYTECODE_H
 
+#include "base/strbuf.h"
 #include "stablehlo/syntax/syntax.h"
 
 /* Whether the bytes begin as MLIR bytecode does. */
@@ -22,5 +23,8 @@ flxi_hlo_artifact flxi_hlo_exported_by_jax(const char *bytes, size_t length);
    FILE:OFFSET in err->where. On failure *out holds nothing. */
 flx_code flxi_hlo_read_bytecode(const flxi_allocator *mem, const char *bytes, size_t length, const char *file,
                                 hlo_module *out, flx_error *err);
+
+/* Writes the program as a portable artifact. Operations of other dialects than StableHLO are UNSUPPORTED. */
+flx_code flxi_hlo_write_bytecode(const hlo_module *m, flxi_strbuf *out, flx_error *err);
 
 #endif

@@ -118,7 +118,8 @@ static flx_code add_notes(vhlo_reader *r, const unsigned char *at, uint64_t numb
             if (strcmp(r->p.entries.at[k].name, notes->entries[i].name) == 0)
                 return flxi_vhlo_fail(r, at, FLX_E_ATTRIBUTE, NULL, "the attribute %.60s is given twice",
                                       notes->entries[i].name);
-        HLO_PUSH(&r->p, entries, notes->entries[i]);
+        if (notes->entries[i].value->kind != HLO_A_OPAQUE) /* of another dialect, of which the text is not known */
+            HLO_PUSH(&r->p, entries, notes->entries[i]);
     }
     h->attrs = HLO_TAKE(&r->p, hlo_entry, entries, base, &h->num_attrs);
     return h->attrs ? FLX_OK : FLX_E_OOM;

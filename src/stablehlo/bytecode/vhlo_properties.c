@@ -145,24 +145,67 @@ static bool is_default_accuracy(const hlo_attr *a)
     return true;
 }
 
+static bool is_original(const hlo_attr *a)
+{
+    return a->kind == HLO_A_INT && a->integer == 1;
+}
+
+/* A literal of integers that are all `n`. */
+static bool is_all(const hlo_attr *a, int64_t n)
+{
+    if (a->kind != HLO_A_DENSE || (a->type->element != HLO_I64 && a->type->element != HLO_I1))
+        return false;
+    size_t size = a->type->element == HLO_I64 ? sizeof(int64_t) : 1;
+    for (size_t i = 0; i < a->num_bytes / size; i++) {
+        int64_t v = ((const unsigned char *)a->bytes)[i];
+        if (size > 1)
+            memcpy(&v, (const unsigned char *)a->bytes + i * size, size);
+        if (v != n)
+            return false;
+    }
+    return true;
+}
+
+static bool is_all_one(const hlo_attr *a)
+{
+    return is_all(a, 1);
+}
+
+static bool is_all_zero(const hlo_attr *a)
+{
+    return is_all(a, 0);
+}
+
 /* What StableHLO leaves out. */
 static const struct {
     const char *name;
     bool (*is_default)(const hlo_attr *a);
 } defaults[] = {
+    {"api_version", is_original},
     {"backend_config", is_empty},
+    {"base_dilations", is_all_one},
     {"called_computations", is_empty},
     {"channel_id", is_zero},
     {"compare_type", is_no_type},
     {"composite_attributes", is_empty},
+    {"has_side_effect", is_zero},
+    {"indices_are_sorted", is_zero},
+    {"is_stable", is_zero},
+    {"lhs_dilation", is_all_one},
     {"operand_layouts", is_empty},
     {"output_operand_aliases", is_empty},
+    {"padding", is_all_zero},
     {"precision_config", is_all_default},
     {"result_accuracy", is_default_accuracy},
     {"result_layouts", is_empty},
     {"result_tilings", is_empty},
+    {"rhs_dilation", is_all_one},
     {"sym_visibility", is_empty},
+    {"unique_indices", is_zero},
     {"use_global_device_ids", is_zero},
+    {"window_dilations", is_all_one},
+    {"window_reversal", is_all_zero},
+    {"window_strides", is_all_one},
 };
 
 static bool is_left_out(const hlo_entry *e)
@@ -192,12 +235,14 @@ typedef struct {
     size_t n;
 } member_list;
 
-/* Integers are lists; members without any are left out, and so are algorithms whose types are none. */
+/* Integers are lists. What text leaves out is left out: empty lists, the index vector in axis 0, and an algorithm whose
+   types are none. */
 static flx_code add_member(vhlo_reader *r, member_list *members, hlo_entry e)
 {
     if (e.value->kind == HLO_A_DENSE)
         FLXI_TRY(flxi_hlop_dense_to_list(&r->p, e.value, &e.value));
-    if (!is_empty_list(e.value) && !is_none(e.value) && members->n < MOST_MEMBERS)
+    bool is_default = strcmp(e.name, "index_vector_dim") == 0 && is_zero(e.value);
+    if (!is_empty_list(e.value) && !is_none(e.value) && !is_default && members->n < MOST_MEMBERS)
         members->at[members->n++] = e;
     return FLX_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export.c: a graph as a StableHLO module: the walk over its nodes, rewriting where it must be, and regions. See
    export.h. */
+#include "stablehlo/bytecode/bytecode.h"
 #include "stablehlo/export/export.h"
 
 #include <fluxion/stablehlo.h>
@@ -465,6 +466,27 @@ static flx_code check_exportable(const flx_graph *g, const flx_buffer *out, flx_
                               "graph '%s' has the symbolic dimension %s; StableHLO text needs numbers", g->name,
                               g->symbols.at[0]);
     return FLX_OK;
+}
+
+/* The text is the one description of how ops are written, so the bytes are made from it. */
+flx_code flx_export_stablehlo_bytecode(const flx_graph *g, flx_buffer *out, flx_error *err)
+{
+    flx_buffer text = {0};
+    hlo_module m = {0};
+    flxi_strbuf bytes;
+    FLXI_TRY(flx_export_stablehlo(g, out ? &text : NULL, err));
+    *out = (flx_buffer){0};
+    flxi_strbuf_init(&bytes, &g->ctx->mem);
+    flx_code code = flxi_hlo_parse(&g->ctx->mem, text.data, text.size, "exported", &m, err);
+    if (code == FLX_OK) {
+        code = flxi_hlo_write_bytecode(&m, &bytes, err);
+        flxi_hlo_module_free(&m);
+    }
+    flx_buffer_free(&text);
+    if (code == FLX_OK)
+        return flxi_buffer_finish(&bytes, g->ctx, out, err);
+    flxi_strbuf_free(&bytes);
+    return code;
 }
 
 flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *err)

@@ -325,7 +325,7 @@ const flx_graph *flxi_hlo_body(hlo_site *s, const hlo_region *r, const flx_type 
     hlo_scope sc = region_scope(s, r, g);
     if (build_body(s, &sc, r, arg_types, captures))
         return g;
-    flxi_hlo_note_error(&sc, s->op->at);
+    flxi_hlo_note_error(&sc, s->op);
     flx_error err = {0};
     if (flx_graph_error(g, &err) == FLX_OK)
         flxi_hlo_fail(s, FLX_E_INTERNAL, NULL, "a region could not be built");

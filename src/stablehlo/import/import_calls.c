@@ -159,7 +159,7 @@ static const flx_graph *graph_of(hlo_site *s, const hlo_function *f, const flx_v
         flxi_hlo_fail(s, FLX_E_OOM, NULL, "no memory for a function");
         return NULL;
     }
-    flxi_hlo_note_error(&sc, s->op->at);
+    flxi_hlo_note_error(&sc, s->op);
     if (flx_graph_error(g, &err) == FLX_OK)
         flxi_hlo_fail(s, FLX_E_INTERNAL, NULL, "a function could not be built");
     else

@@ -7,6 +7,7 @@
 #include "stablehlo/import/import_scope.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Errors ---- */
 
@@ -38,13 +39,31 @@ void flxi_hlo_unsupported(hlo_site *s, const char *fmt, ...)
     va_end(args);
 }
 
-void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at)
+/* Adds the line of the program that this one was made from, where it is known and fits. */
+static void add_source(flx_error *err, const hlo_source *source)
+{
+    enum { most_path = 70 };
+    char path[most_path + 1];
+    char text[most_path + 40];
+    if (!source || !source->file)
+        return;
+    size_t n = strlen(source->file);
+    const char *tail = source->file + (n > most_path ? n - most_path : 0);
+    flxi_printable(path, sizeof path, tail, strlen(tail));
+    snprintf(text, sizeof text, " (%s:%u:%u)", path, source->line, source->column);
+    size_t used = strlen(err->message);
+    if (used + strlen(text) < sizeof err->message)
+        memcpy(err->message + used, text, strlen(text) + 1);
+}
+
+void flxi_hlo_note_error(const hlo_scope *sc, const hlo_op *op)
 {
     hlo_import *im = sc->im;
     if (im->error.code != FLX_OK || flx_graph_error(sc->g, &im->error) == FLX_OK)
         return;
     im->error.where[0] = 0;
-    flxi_hlo_place(&im->error, im->file, at);
+    flxi_hlo_place(&im->error, im->file, op->at);
+    add_source(&im->error, op->source);
 }
 
 /* ---- Bindings ---- */
@@ -257,7 +276,7 @@ bool flxi_hlo_import_ops(hlo_scope *sc, const hlo_region *r, flx_val **out, size
     for (const hlo_op *op = r->first; op; op = op->next) {
         hlo_site s = {.im = sc->im, .scope = sc, .op = op, .g = sc->g};
         if (is_terminator(op) ? !take_operands(&s) : !import_op(sc, op)) {
-            flxi_hlo_note_error(sc, op->at);
+            flxi_hlo_note_error(sc, op);
             return false;
         }
         *out = (flx_val *)(uintptr_t)s.x;

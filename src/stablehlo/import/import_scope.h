@@ -59,7 +59,7 @@ struct hlo_import {
 };
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */
-void flxi_hlo_note_error(const hlo_scope *sc, hlo_location at);
+void flxi_hlo_note_error(const hlo_scope *sc, const hlo_op *op);
 
 const hlo_binding *flxi_hlo_lookup(const hlo_scope *sc, uint32_t number);
 bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size_t n);

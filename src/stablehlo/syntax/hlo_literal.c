@@ -295,7 +295,13 @@ flx_code flxi_hlop_literal(hlo_parser *p, hlo_location at, const hlo_type *type,
     literal l = {0};
     FLXI_TRY(set_type(p, at, type, &l));
     a->type = type;
-    return set_bytes(p, at, &l, bytes, num_bytes, a);
+    FLXI_TRY(set_bytes(p, at, &l, bytes, num_bytes, a));
+    bool is_bit = l.element == HLO_I1 && num_bytes == 1 && (bytes[0] == 0 || bytes[0] == 0xff);
+    if (l.count == 1 || (l.count && is_bit)) {
+        a->is_splat = true;
+        a->num_bytes = l.size;
+    }
+    return FLX_OK;
 }
 
 /* Room for the elements of a list written in `length` characters: each takes one and a comma. */

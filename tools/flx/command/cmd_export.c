@@ -36,6 +36,12 @@ static bool is_onnx(const char *path)
     return n >= 5 && strcmp(path + n - 5, ".onnx") == 0;
 }
 
+static bool is_bytecode(const char *path)
+{
+    const char *extension = path ? output_extension(path) : NULL;
+    return extension && strcmp(extension, ".mlirbc") == 0;
+}
+
 /* The parameters for which there is a value become initialisers. */
 static int encode_onnx(const model *m, const flx_graph *g, flx_buffer *out)
 {
@@ -62,6 +68,12 @@ static int write_weights(const model *m, const flx_graph *g, const char *path)
     return status;
 }
 
+/* StableHLO, as text or as the name of the file asks for. */
+static flx_code encode_program(const flx_graph *g, const char *path, flx_buffer *out, flx_error *err)
+{
+    return is_bytecode(path) ? flx_export_stablehlo_bytecode(g, out, err) : flx_export_stablehlo(g, out, err);
+}
+
 /* The main graph with the extents of --set. */
 static int export_model(const model *m, const args *a, const char *path)
 {
@@ -73,7 +85,7 @@ static int export_model(const model *m, const args *a, const char *path)
     if (!status) {
         g = flx_specialise(m->graph, in.dims, in.num_dims, &err);
         bool to_file = path && strcmp(path, "-") != 0;
-        if (!g || (!is_onnx(path) && flx_export_stablehlo(g, &text, &err) != FLX_OK))
+        if (!g || (!is_onnx(path) && encode_program(g, path, &text, &err) != FLX_OK))
             status = report(&err, m->name);
         else if (is_onnx(path))
             status = encode_onnx(m, g, &text);
@@ -91,10 +103,10 @@ static int export_model(const model *m, const args *a, const char *path)
 static int check_kind(const char *path)
 {
     const char *extension = path ? output_extension(path) : NULL;
-    if (!extension || strcmp(extension, ".onnx") == 0 || strcmp(extension, ".mlir") == 0)
+    if (!extension || strcmp(extension, ".onnx") == 0 || strcmp(extension, ".mlir") == 0 || is_bytecode(path))
         return STATUS_OK;
     int status = fail(FLX_E_USAGE, "%s: there is no such kind of file", path);
-    hint("OUT.mlir is StableHLO text, OUT.onnx an ONNX model");
+    hint("OUT.mlir is StableHLO text, OUT.mlirbc its portable bytecode, OUT.onnx an ONNX model");
     return status;
 }
 
@@ -133,8 +145,9 @@ const command command_export = {
     .summary = "a graph as a StableHLO program or an ONNX model",
     .about = "Writes the main graph as an ONNX model where OUT ends in .onnx, with the parameters that m.safetensors\n"
              "beside m.flx (or weights.safetensors beside the model.flx of a training folder) has as initialisers,\n"
-             "and else as StableHLO text (.mlir): @main takes the inputs and parameters in order of declaration and\n"
-             "returns the outputs. Extents must be numbers: --set gives those of symbolic\n"
+             "as a portable artifact of StableHLO where it ends in .mlirbc, and else as StableHLO text (.mlir):\n"
+             "@main takes the inputs and parameters in order of declaration and returns the outputs. Extents must be\n"
+             "numbers: --set gives those of symbolic\n"
              "dimensions. An op without a counterpart there is written as what it means in terms of others; the few\n"
              "for which that is not known are named when one is met.",
     .options = options,

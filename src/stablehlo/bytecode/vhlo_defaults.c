@@ -170,6 +170,31 @@ static const hlo_attr *find_attr(const hlo_op *op, const vhlo_row *row, const ch
     return flxi_hlo_attr(op, name);
 }
 
+/* Whether the word is one of the list, without marks. */
+static bool is_listed(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *s = words; (s = strstr(s, word)); s += n)
+        if ((s == words || s[-1] == ' ') && (s[n] == ' ' || s[n] == 0))
+            return true;
+    return false;
+}
+
+bool flxi_vhlo_has_all(vhlo_writer *w, const hlo_op *op, const vhlo_row *row)
+{
+    for (size_t i = 0; i < op->num_attrs; i++) {
+        const char *name = op->attrs[i].name;
+        bool is_struct = row && row->attribute && strcmp(row->attribute, name) == 0;
+        bool is_channel = strcmp(name, "channel_handle") == 0;
+        if (is_struct || (row && is_listed(row->properties, is_channel ? "channel_id" : name)))
+            continue;
+        flxi_vhlo_writer_fail(w, op->at, FLX_E_UNSUPPORTED, NULL, "the attribute %.60s of %.60s is not written", name,
+                              op->name);
+        return false;
+    }
+    return true;
+}
+
 uint64_t flxi_vhlo_put_properties(vhlo_writer *w, const hlo_op *op, const vhlo_row *row)
 {
     flxi_strbuf b = flxi_vhlo_buffer(w);

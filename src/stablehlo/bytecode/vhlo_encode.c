@@ -65,7 +65,7 @@ static uint64_t add_to(vhlo_writer *w, vhlo_pool *pool, vhlo_dialect dialect, co
     if (!pool->bytes.mem)
         flxi_strbuf_init(&pool->bytes, w->mem);
     flxi_add_bytes(&pool->bytes, bytes->at, bytes->n);
-    if (bytes->failed || pool->bytes.failed || n >= UINT32_MAX || !flxi_push(w->mem, &pool->ends, pool->bytes.n) ||
+    if (pool->bytes.failed || n >= UINT32_MAX || !flxi_push(w->mem, &pool->ends, pool->bytes.n) ||
         !flxi_push(w->mem, &pool->dialects, (unsigned char)dialect) ||
         !flxi_index_add(w->mem, &pool->index, hash, (uint32_t)n))
         fail_memory(w);
@@ -74,9 +74,15 @@ static uint64_t add_to(vhlo_writer *w, vhlo_pool *pool, vhlo_dialect dialect, co
 
 uint64_t flxi_vhlo_intern(vhlo_writer *w, vhlo_pool *pool, vhlo_dialect dialect, flxi_strbuf *bytes)
 {
-    uint64_t hash = flxi_hash_bytes(FLXI_HASH_SEED + dialect, bytes->at, bytes->n);
     uint32_t i;
     uint64_t found = UINT64_MAX;
+    if (bytes->failed)
+        fail_memory(w);
+    if (w->code != FLX_OK) {
+        flxi_strbuf_free(bytes);
+        return 0;
+    }
+    uint64_t hash = flxi_hash_bytes(FLXI_HASH_SEED + dialect, bytes->at, bytes->n);
     for (flxi_probe p = flxi_index_first(&pool->index, hash); flxi_index_next(&pool->index, &p, &i);) {
         size_t start = start_of(pool, i);
         if (pool->dialects.at[i] == (unsigned char)dialect && pool->ends.at[i] - start == bytes->n &&
@@ -84,7 +90,7 @@ uint64_t flxi_vhlo_intern(vhlo_writer *w, vhlo_pool *pool, vhlo_dialect dialect,
             found = i;
     }
     if (found == UINT64_MAX)
-        found = w->code == FLX_OK ? add_to(w, pool, dialect, bytes, hash) : 0;
+        found = add_to(w, pool, dialect, bytes, hash);
     flxi_strbuf_free(bytes);
     return found;
 }
@@ -106,12 +112,16 @@ static uint64_t put_attr(vhlo_writer *w, flxi_strbuf *b)
 
 /* The code of each element type. */
 static const unsigned char codes[HLO_ELEMENT_COUNT] = {
-    [HLO_I1] = 0,          [HLO_BF16] = 2,        [HLO_F16] = 3,         [HLO_F32] = 4,        [HLO_F64] = 5,
-    [HLO_F8E4M3FN] = 6,    [HLO_F8E5M2] = 7,      [HLO_INDEX] = 9,       [HLO_I4] = 10,        [HLO_I8] = 11,
-    [HLO_I16] = 12,        [HLO_I32] = 13,        [HLO_I64] = 14,        [HLO_UI4] = 15,       [HLO_UI8] = 16,
-    [HLO_UI16] = 17,       [HLO_UI32] = 18,       [HLO_UI64] = 19,       [HLO_F8E4M3FNUZ] = 27, [HLO_F8E5M2FNUZ] = 28,
-    [HLO_F8E4M3B11FNUZ] = 29, [HLO_I2] = 31,      [HLO_UI2] = 32,        [HLO_TF32] = 34,      [HLO_F8E4M3] = 35,
-    [HLO_F8E3M4] = 36,     [HLO_F4E2M1FN] = 37,   [HLO_F6E2M3FN] = 38,   [HLO_F6E3M2FN] = 39,  [HLO_F8E8M0FNU] = 40,
+    [HLO_I1] = 0,          [HLO_BF16] = 2,        [HLO_F16] = 3,
+    [HLO_F32] = 4,         [HLO_F64] = 5,         [HLO_F8E4M3FN] = 6,
+    [HLO_F8E5M2] = 7,      [HLO_INDEX] = 9,       [HLO_I4] = 10,
+    [HLO_I8] = 11,         [HLO_I16] = 12,        [HLO_I32] = 13,
+    [HLO_I64] = 14,        [HLO_UI4] = 15,        [HLO_UI8] = 16,
+    [HLO_UI16] = 17,       [HLO_UI32] = 18,       [HLO_UI64] = 19,
+    [HLO_F8E4M3FNUZ] = 27, [HLO_F8E5M2FNUZ] = 28, [HLO_F8E4M3B11FNUZ] = 29,
+    [HLO_I2] = 31,         [HLO_UI2] = 32,        [HLO_TF32] = 34,
+    [HLO_F8E4M3] = 35,     [HLO_F8E3M4] = 36,     [HLO_F4E2M1FN] = 37,
+    [HLO_F6E2M3FN] = 38,   [HLO_F6E3M2FN] = 39,   [HLO_F8E8M0FNU] = 40,
 };
 
 static uint64_t put_element(vhlo_writer *w, hlo_element e)
@@ -258,7 +268,7 @@ static uint64_t put_flags(vhlo_writer *w, uint64_t type, const unsigned char *fl
     }
     if (bits.failed)
         fail_memory(w);
-    uint64_t number = put_tensor_attr(w, type, bits.at, bits.n);
+    uint64_t number = bits.failed ? 0 : put_tensor_attr(w, type, bits.at, bits.n);
     flxi_strbuf_free(&bits);
     return number;
 }

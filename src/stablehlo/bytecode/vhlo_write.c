@@ -8,12 +8,7 @@
 
 #define VERSION "1.4.0"
 
-enum {
-    HAS_RESULTS = 0x02,
-    HAS_OPERANDS = 0x04,
-    HAS_REGIONS = 0x10,
-    HAS_PROPERTIES = 0x40
-};
+enum { HAS_RESULTS = 0x02, HAS_OPERANDS = 0x04, HAS_REGIONS = 0x10, HAS_PROPERTIES = 0x40 };
 enum { LOCATION = 0 }; /* the first attribute: an unknown location */
 
 /* ---- Names ---- */
@@ -70,6 +65,8 @@ static void put_op(vhlo_writer *w, flxi_strbuf *b, const hlo_op *op, uint32_t ne
         return;
     }
     const vhlo_row *row = flxi_vhlo_row(name);
+    if (!flxi_vhlo_has_all(w, op, row))
+        return;
     unsigned mask = (row ? HAS_PROPERTIES : 0) | (op->num_results ? HAS_RESULTS : 0) |
                     (op->num_operands ? HAS_OPERANDS : 0) | (op->num_regions ? HAS_REGIONS : 0);
     flxi_vhlo_put_varint(b, put_name(w, VHLO_VHLO, name));
@@ -178,6 +175,15 @@ static void put_function(vhlo_writer *w, flxi_strbuf *b, const hlo_function *f)
     put_section(w, b, 4, &body);
 }
 
+/* A string of the builtin dialect. */
+static uint64_t put_module_name(vhlo_writer *w, const char *name)
+{
+    flxi_strbuf b = flxi_vhlo_buffer(w);
+    flxi_vhlo_put_varint(&b, 2);
+    flxi_vhlo_put_varint(&b, flxi_vhlo_put_string(w, name, strlen(name)));
+    return flxi_vhlo_intern(w, &w->attrs, VHLO_BUILTIN, &b);
+}
+
 static flxi_strbuf put_module(vhlo_writer *w, const hlo_module *m)
 {
     flxi_strbuf b = flxi_vhlo_buffer(w);
@@ -187,8 +193,8 @@ static flxi_strbuf put_module(vhlo_writer *w, const hlo_module *m)
     flxi_vhlo_put_varint(&b, put_name(w, VHLO_BUILTIN, "module"));
     flxi_add_char(&b, HAS_PROPERTIES | HAS_REGIONS);
     flxi_vhlo_put_varint(&b, LOCATION);
-    flxi_vhlo_put_varint(&names, 0); /* neither a name nor a visibility */
-    flxi_vhlo_put_varint(&names, 0);
+    flxi_vhlo_put_varint(&names, m->name ? put_module_name(w, m->name) << 1 | 1 : 0);
+    flxi_vhlo_put_varint(&names, 0); /* no visibility */
     flxi_vhlo_put_varint(&b, flxi_vhlo_intern(w, &w->properties, VHLO_BUILTIN, &names));
     flxi_vhlo_put_varint(&b, 1 << 1 | 1);
     flxi_vhlo_put_varint(&contents, 1); /* one block without values */
@@ -282,6 +288,10 @@ static void put_file(vhlo_writer *w, const hlo_module *m, flxi_strbuf *out)
     flxi_vhlo_put_varint(&unknown, 15);
     flxi_vhlo_intern(w, &w->attrs, VHLO_BUILTIN, &unknown);
     flxi_strbuf ir = put_module(w, m);
+    if (w->code != FLX_OK) {
+        flxi_strbuf_free(&ir);
+        return;
+    }
     flxi_strbuf dialects = put_dialects(w);
     flxi_strbuf offsets = put_offsets(w);
     flxi_strbuf encodings = flxi_vhlo_buffer(w);
@@ -292,7 +302,10 @@ static void put_file(vhlo_writer *w, const hlo_module *m, flxi_strbuf *out)
     flxi_add_bytes(&encodings, w->attrs.bytes.at, w->attrs.bytes.n);
     flxi_add_bytes(&encodings, w->types.bytes.at, w->types.bytes.n);
     flxi_vhlo_put_varint(&no_resources, 0);
-    flxi_add_bytes(out, "ML\xefR\x0d" "StableHLO_v" VERSION, 16 + sizeof VERSION);
+    flxi_add_bytes(out,
+                   "ML\xefR\x0d"
+                   "StableHLO_v" VERSION,
+                   16 + sizeof VERSION);
     put_section(w, out, 1, &dialects);
     put_section(w, out, 3, &offsets);
     put_section(w, out, 2, &encodings);

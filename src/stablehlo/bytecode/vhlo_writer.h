@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     const flxi_allocator *mem;
     flx_error *err;
-    flx_code code;      /* of the first error; after it nothing counts */
+    flx_code code; /* of the first error; after it nothing counts */
     const char *file;
     vhlo_pool strings, names, attrs, types, properties;
     uint32_t *numbers; /* of values, by their numbers in the function */
@@ -53,7 +53,9 @@ uint64_t flxi_vhlo_put_type_attr(vhlo_writer *w, const hlo_type *t);
 
 /* ---- vhlo_defaults.c ---- */
 
-/* The properties of an operation; its name in the file. */
+/* Whether every attribute of the operation has a place in the row (NULL: it has none); otherwise fails. */
+bool flxi_vhlo_has_all(vhlo_writer *w, const hlo_op *op, const vhlo_row *row);
+/* The number of the properties of an operation. */
 uint64_t flxi_vhlo_put_properties(vhlo_writer *w, const hlo_op *op, const vhlo_row *row);
 
 #endif

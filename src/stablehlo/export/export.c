@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export.c: a graph as a StableHLO module: the walk over its nodes, rewriting where it must be, and regions. See
    export.h. */
-#include "stablehlo/bytecode/bytecode.h"
 #include "stablehlo/export/export.h"
+#include "stablehlo/bytecode/bytecode.h"
 
 #include <fluxion/stablehlo.h>
 #include <fluxion/transform.h>

@@ -9,8 +9,9 @@ FLX_BEGIN_DECLS
 
 /** Reads StableHLO: text, a portable artifact (MLIR bytecode of StableHLO 1.0 to 1.17), or a file written by
     `jax.export`, which holds one. Errors in bytecode carry FILE:OFFSET, and the line of the original program in their
-    message where the bytes name it. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the only public
-    function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are out0, out1 …;
+    message where the bytes name it. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the
+    only public function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are
+    out0, out1 …;
     calls of check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). What is
     valid but not known here is FLX_E_UNSUPPORTED and names the operation. On failure NULL, with FILE:LINE:COL in
     err->where. */

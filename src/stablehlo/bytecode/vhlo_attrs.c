@@ -8,7 +8,7 @@
 
 static hlo_attr *new_attr(vhlo_reader *r, hlo_attr_kind kind, const vhlo_encoded *e)
 {
-    return flxi_hlop_new_attr(&r->p, kind, flxi_vhlo_place(r, e->at));
+    return flxi_hlop_new_attr(&r->p, kind, flxi_vhlo_position(r, e->at));
 }
 
 flx_code flxi_vhlo_read_attr(vhlo_reader *r, vhlo_bytes *b, const hlo_attr **out)
@@ -18,7 +18,7 @@ flx_code flxi_vhlo_read_attr(vhlo_reader *r, vhlo_bytes *b, const hlo_attr **out
     return flxi_vhlo_attr(r, at, number, out);
 }
 
-/* What every decoder sees: the cursor behind the code, and the attribute to fill in. */
+/* What every decoder sees: the cursor after the code, and the attribute to fill in. */
 typedef struct {
     vhlo_reader *r;
     vhlo_encoded *e;
@@ -142,7 +142,7 @@ static flx_code decode_tensor(attr_site *s)
     vhlo_bytes data = flxi_vhlo_part(s->b, size);
     FLXI_TRY(flxi_vhlo_check(s->r, s->b, "a literal"));
     s->a->kind = HLO_A_DENSE;
-    return flxi_hlop_literal(&s->r->p, flxi_vhlo_place(s->r, s->e->at), type, data.at, flxi_vhlo_left(&data), s->a);
+    return flxi_hlop_literal(&s->r->p, flxi_vhlo_position(s->r, s->e->at), type, data.at, flxi_vhlo_left(&data), s->a);
 }
 
 /* array<…> of the builtin dialect: its elements as in a literal. */
@@ -462,7 +462,7 @@ static flx_code first_source(vhlo_reader *r, vhlo_bytes *b, hlo_source *out)
     return FLX_OK;
 }
 
-static flx_code read_place(vhlo_reader *r, vhlo_bytes *b, bool is_range, hlo_source *out)
+static flx_code read_file_line(vhlo_reader *r, vhlo_bytes *b, bool is_range, hlo_source *out)
 {
     const hlo_attr *file;
     FLXI_TRY(flxi_vhlo_read_attr(r, b, &file));
@@ -489,8 +489,8 @@ static flx_code read_source(vhlo_reader *r, const vhlo_encoded *e, hlo_source *o
     vhlo_bytes b = {e->at, e->at + e->size, false};
     switch (flxi_vhlo_varint(&b)) {
     case LOC_CALL_SITE: FLXI_TRY(next_source(r, &b, out)); break;
-    case LOC_FILE: FLXI_TRY(read_place(r, &b, false, out)); break;
-    case LOC_RANGE: FLXI_TRY(read_place(r, &b, true, out)); break;
+    case LOC_FILE: FLXI_TRY(read_file_line(r, &b, false, out)); break;
+    case LOC_RANGE: FLXI_TRY(read_file_line(r, &b, true, out)); break;
     case LOC_FUSED:
     case LOC_FUSED_WITH: FLXI_TRY(first_source(r, &b, out)); break;
     case LOC_NAME: FLXI_TRY(read_named(r, &b, out)); break;

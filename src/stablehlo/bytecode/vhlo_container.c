@@ -67,7 +67,7 @@ vhlo_bytes flxi_vhlo_part(vhlo_bytes *b, uint64_t n)
 
 /* ---- Errors ---- */
 
-hlo_location flxi_vhlo_place(const vhlo_reader *r, const unsigned char *at)
+hlo_location flxi_vhlo_position(const vhlo_reader *r, const unsigned char *at)
 {
     return (hlo_location){.line = 0, .column = (uint32_t)(at - r->start)};
 }
@@ -79,7 +79,7 @@ flx_code flxi_vhlo_fail(vhlo_reader *r, const unsigned char *at, flx_code code, 
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return flxi_hlop_fail_at(&r->p, flxi_vhlo_place(r, at), code, hint, "%s", text);
+    return flxi_hlop_fail_at(&r->p, flxi_vhlo_position(r, at), code, hint, "%s", text);
 }
 
 flx_code flxi_vhlo_enter(vhlo_reader *r, const unsigned char *at)
@@ -324,8 +324,10 @@ static flx_code read_offsets(vhlo_reader *r)
     r->num_types = flxi_vhlo_count(&b);
     FLXI_TRY(flxi_vhlo_check(r, &b, "the list of attributes"));
     size_t total = r->num_attrs + r->num_types;
-    NEW_TABLE(r, r->attrs, vhlo_encoded, total);
-    r->types = r->attrs + r->num_attrs;
+    vhlo_encoded *all;
+    NEW_TABLE(r, all, vhlo_encoded, total);
+    r->attrs = all;
+    r->types = all + r->num_attrs;
     size_t done = 0;
     while (done < total) {
         size_t dialect;
@@ -334,7 +336,7 @@ static flx_code read_offsets(vhlo_reader *r)
         for (size_t i = 0; i < n; i++) {
             uint64_t flagged = flxi_vhlo_varint(&b);
             vhlo_bytes part = flxi_vhlo_part(&data, flagged >> 1);
-            r->attrs[done++] = (vhlo_encoded){.at = part.at,
+            all[done++] = (vhlo_encoded){.at = part.at,
                                               .size = flxi_vhlo_left(&part),
                                               .dialect = r->dialects[dialect],
                                               .is_text = !(flagged & 1)};

@@ -121,8 +121,9 @@ static flx_code add_notes(vhlo_reader *r, const unsigned char *at, uint64_t numb
         if (notes->entries[i].value->kind != HLO_A_OPAQUE) /* of another dialect, of which the text is not known */
             HLO_PUSH(&r->p, entries, notes->entries[i]);
     }
-    h->attrs = HLO_TAKE(&r->p, hlo_entry, entries, base, &h->num_attrs);
-    return h->attrs ? FLX_OK : FLX_E_OOM;
+    const hlo_entry *all = HLO_TAKE(&r->p, hlo_entry, entries, base, &h->num_attrs);
+    h->attrs = all;
+    return all ? FLX_OK : FLX_E_OOM;
 }
 
 static flx_code read_attributes(vhlo_reader *r, vhlo_bytes *b, unsigned mask, op_header *h)
@@ -283,7 +284,7 @@ static flx_code read_op(vhlo_reader *r, vhlo_bytes *b, number_space *numbers, hl
     if (!op)
         return flxi_hlop_oom(&r->p);
     op->name = h.name->role == VHLO_RETURN && numbers->is_function ? "func.return" : h.name->name;
-    op->at = flxi_vhlo_place(r, h.at);
+    op->at = flxi_vhlo_position(r, h.at);
     op->source = h.source;
     op->operands = h.operands;
     op->num_operands = h.num_operands;
@@ -357,7 +358,7 @@ static flx_code read_region(vhlo_reader *r, vhlo_bytes *b, bool is_function, hlo
 
 static flx_code read_function(vhlo_reader *r, vhlo_bytes *b, op_header *h)
 {
-    hlo_function f = {.at = flxi_vhlo_place(r, h->at), .source = h->source};
+    hlo_function f = {.at = flxi_vhlo_position(r, h->at), .source = h->source};
     const hlo_region *body;
     size_t base = r->p.entries.n;
     r->p.num_values = 0;

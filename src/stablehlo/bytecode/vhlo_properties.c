@@ -274,7 +274,7 @@ static const char *next_word(vhlo_reader *r, const char **words, char *mark)
 
 static flx_code read_row(vhlo_reader *r, const vhlo_row *row, vhlo_bytes *b)
 {
-    hlo_location place = flxi_vhlo_place(r, b->at);
+    hlo_location position = flxi_vhlo_position(r, b->at);
     member_list members = {.n = 0};
     member_list algorithm = {.n = 0};
     for (const char *words = row->properties; *words;) {
@@ -291,8 +291,8 @@ static flx_code read_row(vhlo_reader *r, const vhlo_row *row, vhlo_bytes *b)
         }
     }
     if (row->attribute)
-        FLXI_TRY(add_struct(r, place, row->attribute, row->structure, &members));
-    return algorithm.n ? add_struct(r, place, "algorithm", "dot_algorithm", &algorithm) : FLX_OK;
+        FLXI_TRY(add_struct(r, position, row->attribute, row->structure, &members));
+    return algorithm.n ? add_struct(r, position, "algorithm", "dot_algorithm", &algorithm) : FLX_OK;
 }
 
 /* "name" and "visibility" of the module. */

@@ -131,7 +131,7 @@ typedef struct {
 /* Fails at a place in the file. */
 flx_code flxi_vhlo_fail(vhlo_reader *r, const unsigned char *at, flx_code code, const char *hint, const char *fmt, ...)
     FLX_PRINTF(5, 6);
-hlo_location flxi_vhlo_place(const vhlo_reader *r, const unsigned char *at);
+hlo_location flxi_vhlo_position(const vhlo_reader *r, const unsigned char *at);
 /* One level deeper; flxi_hlop_leave() is the way back. */
 flx_code flxi_vhlo_enter(vhlo_reader *r, const unsigned char *at);
 /* Parts of the file may be used any number of times. What is copied for a use is counted and may not exceed a multiple

@@ -138,8 +138,8 @@ static flx_code read_tensor(vhlo_reader *r, vhlo_bytes *b, bool has_encoding, hl
     FLXI_TRY(read_element(r, b, &element));
     t->element = element->element;
     t->quant = element->quant;
-    FLXI_TRY(flxi_hlop_check_quantised(&r->p, flxi_vhlo_place(r, at), t));
-    return encoding ? flxi_hlop_encoding(&r->p, flxi_vhlo_place(r, at), encoding, t) : FLX_OK;
+    FLXI_TRY(flxi_hlop_check_quantised(&r->p, flxi_vhlo_position(r, at), t));
+    return encoding ? flxi_hlop_encoding(&r->p, flxi_vhlo_position(r, at), encoding, t) : FLX_OK;
 }
 
 /* ---- Quantised elements ---- */

@@ -116,7 +116,7 @@ static flx_graph *import_once(hlo_import *im, const hlo_function *f)
         if (!g || flx_graph_error(g, &im->error) == FLX_OK)
             flxi_oom(&im->error, "a program");
         im->error.where[0] = 0;
-        flxi_hlo_place(&im->error, im->file, f->at);
+        flxi_hlo_locate(&im->error, im->file, f->at);
     }
     flx_graph_release(g);
     return NULL;

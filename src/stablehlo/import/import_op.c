@@ -62,7 +62,7 @@ void flxi_hlo_note_error(const hlo_scope *sc, const hlo_op *op)
     if (im->error.code != FLX_OK || flx_graph_error(sc->g, &im->error) == FLX_OK)
         return;
     im->error.where[0] = 0;
-    flxi_hlo_place(&im->error, im->file, op->at);
+    flxi_hlo_locate(&im->error, im->file, op->at);
     add_source(&im->error, op->source);
 }
 

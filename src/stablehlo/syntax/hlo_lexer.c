@@ -13,7 +13,7 @@ hlo_location flxi_hlop_position(hlo_parser *p)
     return (hlo_location){p->c.line, (uint32_t)(p->c.at - p->c.line_start) + 1};
 }
 
-void flxi_hlo_place(flx_error *err, const char *file, hlo_location at)
+void flxi_hlo_locate(flx_error *err, const char *file, hlo_location at)
 {
     if (at.line)
         flxi_at(err, "%.80s:%u:%u", file, at.line, at.column);
@@ -30,7 +30,7 @@ flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_location at, flx_code code, const 
     for (char *s = p->err ? p->err->message : NULL; s && *s; s++) /* names may hold anything when they are quoted */
         if ((unsigned char)*s < 32 || *s == 127)
             *s = '?';
-    flxi_hlo_place(p->err, p->file, at);
+    flxi_hlo_locate(p->err, p->file, at);
     return code;
 }
 

@@ -235,7 +235,7 @@ const hlo_attr *flxi_hlo_attr(const hlo_op *op, const char *name);
 const hlo_attr *flxi_hlo_entry(const hlo_attr *dict, const char *name);
 
 /* Adds the location to an error that has none: FILE:LINE:COL, or FILE:OFFSET in bytecode. */
-void flxi_hlo_place(flx_error *err, const char *file, hlo_location at);
+void flxi_hlo_locate(flx_error *err, const char *file, hlo_location at);
 
 /* Type as in the text, for messages; like snprintf. */
 size_t flxi_hlo_type_print(const hlo_type *type, char *buffer, size_t size);

@@ -63,9 +63,9 @@ static bool is_known_operation(const hlo_site *s, hlo_op *op)
     const hlo_operation *row = flxi_hlo_operation(name->text);
     *op = *s->op;
     op->name = name->text;
-    bool has_attrs = attrs && attrs->kind == HLO_A_DICT;
-    op->attrs = has_attrs ? attrs->entries : NULL;
-    op->num_attrs = has_attrs ? attrs->num_entries : 0;
+    bool has_entries = attrs && attrs->kind == HLO_A_DICT;
+    op->attrs = has_entries ? attrs->entries : NULL;
+    op->num_attrs = has_entries ? attrs->num_entries : 0;
     return row && row->import && !row->regions;
 }
 

@@ -337,9 +337,9 @@ static flx_code read_offsets(vhlo_reader *r)
             uint64_t flagged = flxi_vhlo_varint(&b);
             vhlo_bytes part = flxi_vhlo_part(&data, flagged >> 1);
             all[done++] = (vhlo_encoded){.at = part.at,
-                                              .size = flxi_vhlo_left(&part),
-                                              .dialect = r->dialects[dialect],
-                                              .is_text = !(flagged & 1)};
+                                         .size = flxi_vhlo_left(&part),
+                                         .dialect = r->dialects[dialect],
+                                         .is_text = !(flagged & 1)};
         }
         if (n == 0)
             return flxi_vhlo_fail(r, b.at, FLX_E_SYNTAX, NULL, "a group of attributes is empty");

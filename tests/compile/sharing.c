@@ -196,7 +196,7 @@ TEST(routes_in_place_work_where_the_output_is)
     float u[3][64], *y = room((size_t)1000 * 64, sizeof *y);
     for (int k = 0; k < 3 * 64; k++)
         u[k / 64][k % 64] = (float)k;
-    for (int run = 0; run < 2; run++) /* a second run starts anew */
+    for (int run = 0; run < 2; run++) /* a second run begins again with x */
         CHECK_OK(flx_exec_run_at(e, (const void *[]){rows_at, u}, (void *[]){y}, &err), &err);
     for (int k = 0; k < 1000 * 64; k++) {
         int row = k / 64, j = k % 64;

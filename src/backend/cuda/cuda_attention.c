@@ -22,7 +22,7 @@ static bool is_number(flx_dim d)
 /* NULL, or why not; heads of queries, keys and values are the same. */
 static const char *describe(const flxi_device_node *n, flxi_cuda_attention *out)
 {
-    const flxi_attention_attrs *a = n->attrs;
+    const flxi_attention_attrs *a = flxi_attention_attrs_of(n->op, n->attrs);
     const flx_type *q = n->in_types[0], *k = n->in_types[1], *v = n->in_types[2];
     if ((q->dtype != FLX_BF16 && q->dtype != FLX_F16) || k->dtype != q->dtype || v->dtype != q->dtype)
         return "for f16 and bf16";

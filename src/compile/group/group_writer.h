@@ -59,11 +59,11 @@ typedef struct {
     /* Rows of a device with a form of its own: lanes have vectors of neighbouring elements. */
     uint32_t vector; /* elements of one; 0: lanes take single elements */
     uint32_t
-        num_vectors;     /* of each lane, whose operands are in registers during all phases; 0: they are loaded again */
+        num_vectors; /* of each lane, whose operands are in registers during all phases; 0: they are loaded again */
     flxi_kindex *elements_at; /* of these elements … */
-    uint32_t *columns;   /* … and their columns */
-    bool failed;         /* memory is exhausted */
-    bool is_lost;        /* a fold was wanted at another row than the current one: grouping must not allow that */
+    uint32_t *columns;        /* … and their columns */
+    bool failed;              /* memory is exhausted */
+    bool is_lost;             /* a fold was wanted at another row than the current one: grouping must not allow that */
 } flxi_gwriter;
 
 /* ---- Elements (group_elements.c) ---- */

@@ -4,6 +4,7 @@
 #define FLXI_ATTENTION_H
 
 #include "ops/nn/head_layout.h"
+#include "ops/opcode.h"
 
 #define FLXI_MASK_KINDS "none causal sliding_window custom bias"
 typedef enum { MASK_NONE, MASK_CAUSAL, MASK_SLIDING_WINDOW, MASK_CUSTOM, MASK_BIAS } flxi_mask_kind;
@@ -21,10 +22,16 @@ typedef struct {
 #define A_SCORES(T) \
     A_INT_OPT(T, window, "none"), A_REAL_OPT(T, score_scale, "1/√head_dim"), A_REAL_OPT(T, softcap, "none")
 
-/* The attributes of attention, or of its cotangents. */
+/* The attributes of attention, or of its cotangents; NULL: of another op. */
+static inline const flxi_attention_attrs *flxi_attention_attrs_of(flxi_opcode op, const void *attrs)
+{
+    bool is_ours = op == OP_attention || op == OP_attention_backward || op == OP_attention_backward_all;
+    return is_ours ? (const flxi_attention_attrs *)attrs : NULL;
+}
+
 static inline const flxi_attention_attrs *flxi_attention_of(const flxi_node *n)
 {
-    return n->attrs;
+    return flxi_attention_attrs_of(n->op, n->attrs);
 }
 
 static inline bool flxi_mask_is_operand(int64_t mask_kind)

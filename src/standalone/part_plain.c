@@ -53,6 +53,13 @@ void flxi_sa_concat(flxi_sa_writer *w)
 
 /* ---- Packed blocks ---- */
 
+const char *flxi_sa_gguf_applies(const flxi_device_node *n)
+{
+    int64_t scheme = flxi_sa_int(n, "scheme");
+    bool has_table = (scheme >= FLXI_GGUF_iq4_nl && scheme <= FLXI_GGUF_iq1_m) || scheme == FLXI_GGUF_mxfp4;
+    return has_table ? "the codes of these blocks are positions in tables that C files do not have" : NULL;
+}
+
 /* Rows of blocks become columns of matrices, as decoded by numeric/gguf_block.c. */
 void flxi_sa_gguf(flxi_sa_writer *w)
 {

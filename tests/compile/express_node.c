@@ -663,6 +663,7 @@ static const char without[] =
     "conv conv_backward_input conv_backward_weight fft gaussian_splat_prepare gaussian_splat_rasterize "
     "dequant_moe_weights "
     "rng_bit_generator sample categorical gamma kernel_call "
+    "all_reduce all_gather reduce_scatter all_to_all collective_permute axis_index "
     "broadcast send recv barrier custom call if case while scan cg gmres fixed_point root ";
 
 /* Whether the list holds the word. */

@@ -25,6 +25,7 @@ static const struct {
 } lost[] = {
     {OP_attention, "rope or its rows"},
     {OP_attention_backward, "rope or its rows"},
+    {OP_attention_backward_all, "rope or its rows"},
     {OP_call, "a gather in the body of a sample: any element, by the indices"},
     {OP_causal_conv1d, "examples become channels"},
     {OP_conv, "examples become rows of the batch, or groups"},

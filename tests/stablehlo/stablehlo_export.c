@@ -212,8 +212,18 @@ static void compare_trip(trip *t)
 /* ---- Every sample ---- */
 
 /* What StableHLO cannot express: docs/stablehlo.md says why. */
-static const char *const without_counterpart[] = {
-    "eig_pairs", "eig", "gaussian_splat_prepare", "gaussian_splat_rasterize", "kernel_call", NULL};
+static const char *const without_counterpart[] = {"eig_pairs",
+                                                  "eig",
+                                                  "gaussian_splat_prepare",
+                                                  "gaussian_splat_rasterize",
+                                                  "kernel_call",
+                                                  "all_reduce",
+                                                  "all_gather",
+                                                  "reduce_scatter",
+                                                  "all_to_all",
+                                                  "collective_permute",
+                                                  "axis_index",
+                                                  NULL};
 
 static bool has_no_counterpart(const char *op)
 {

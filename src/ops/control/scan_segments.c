@@ -58,8 +58,11 @@ static cut cut_of(const replay *r, int64_t length)
     return c;
 }
 
+/* Values do not exist where memory was exhausted on the way to them. */
 static flx_val rows(flxi_site *s, flx_val v, int64_t from, int64_t count)
 {
+    if (!v.id)
+        return FLX_NONE;
     return flxi_typeof(s, v)->dims[0] == count ? v : flx_narrow(s->g, v, 0, from, count);
 }
 
@@ -74,6 +77,8 @@ static flx_type with_leading(const flx_type *t, int64_t extent)
 static flx_val segments(flxi_site *s, const cut *c, flx_val v)
 {
     flx_val x = rows(s, v, c->first, c->count * c->steps);
+    if (!x.id)
+        return FLX_NONE;
     flx_type t = with_leading(flxi_typeof(s, x), c->count);
     t.dims[1] = c->steps;
     return flxi_reshape_to(s, x, t.rank, t.dims);
@@ -82,6 +87,8 @@ static flx_val segments(flxi_site *s, const cut *c, flx_val v)
 /* The way back, with the rows of the rest where they belong. */
 static flx_val joined(const replay *r, flxi_site *s, const cut *c, flx_val v, flx_val rest)
 {
+    if (!v.id)
+        return FLX_NONE;
     const flx_type *t = flxi_typeof(s, v);
     flx_dim dims[FLX_MAX_RANK];
     memcpy(dims, t->dims + 1, (size_t)(t->rank - 1) * sizeof *dims);

@@ -52,6 +52,8 @@ void flxi_gw_choose_vectors(flxi_gwriter *w)
     if (!w->f->form || !w->lanes || w->is_across || w->group->column_rows || !words)
         return;
     uint32_t most = w->f->form->vector / widest_element(w);
+    if (!most)
+        return;
     w->vector = most > FLXI_MOST_TIMES ? FLXI_MOST_TIMES : most;
     while (w->vector > 1 && (extent % w->vector || extent < (int64_t)w->lanes * w->vector))
         w->vector /= 2;

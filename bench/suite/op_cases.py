@@ -62,6 +62,9 @@ NOT_TIMED: dict[str, str] = {
     "print": "writes to standard error",
     "custom": "runs a function of the caller",
     "recv": "one process receives nothing",
+    "collective_permute": "one process exchanges nothing",
+    "shard": "says where a value is cut, and computes nothing",
+    "attention_backward_all": "the cotangents of attention_backward, for devices that compute them together",
     "gaussian_splat_prepare": "part of gaussian_splat_render",
     "gaussian_splat_rasterize": "part of gaussian_splat_render",
 }

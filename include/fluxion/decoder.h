@@ -85,8 +85,8 @@ typedef struct flx_sampling {
 /** Draws a token from logits; *state is the state of the random numbers, at first the seed. Equal logits, options and
     states give equal tokens; of equal logits the lower number comes first. -1 with an error: NUMERIC when no logit is
     finite. */
-FLX_API int32_t flx_sample(flx_context *ctx, const float *logits, int64_t count, const flx_sampling *options,
-                           uint64_t *state, flx_error *err);
+FLX_API int32_t flx_sample_token(flx_context *ctx, const float *logits, int64_t count, const flx_sampling *options,
+                                 uint64_t *state, flx_error *err);
 
 FLX_END_DECLS
 #endif

@@ -578,7 +578,7 @@ static flx_code find_preferred(builder *b, flxi_grouping_options *o)
         return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < b->g->node_count; i++) {
         const flxi_node *n = flxi_node_at(b->g, i);
-        uint8_t class = flxi_ops[n->op].op_class;
+        flxi_class class = flxi_ops[n->op].op_class;
         flxi_step s = {0};
         flxi_node_way way = {0};
         if ((class != CLASS_WINDOW && class != CLASS_SHAPE) || n->nout != 1)

@@ -217,7 +217,8 @@ static flx_code run(flx_decoder *d, const int32_t *tokens, int64_t count, flx_er
 static flx_code check_tokens(const flx_decoder *d, const int32_t *tokens, size_t count, flx_error *err)
 {
     if (count > (size_t)(d->o.context - d->seen))
-        return flxi_fail_hint(err, FLX_E_SIZE, "give flx_decoder_options.context, or rewind",
+        return flxi_fail_hint(err, FLX_E_SIZE,
+                              "give a longer context: flx_decoder_options.context, --length of flx chat; or rewind",
                               "%zu tokens after %lld do not fit into a context of %lld", count, (long long)d->seen,
                               (long long)d->o.context);
     for (size_t i = 0; i < count; i++)

@@ -58,7 +58,7 @@ static flx_code map_bytes(flxi_gguf_image *m, int fd, const char *path, flx_erro
 flxi_gguf_image *flxi_gguf_map(flx_context *ctx, const char *path, flx_error *err)
 {
     flxi_gguf_image *m = new_image(ctx, path, err);
-    int fd = m ? flxi_open_at(AT_FDCWD, path, O_RDONLY, 0) : -1;
+    int fd = m ? flxi_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0) /* a pipe does not wait */ : -1;
     if (m && fd < 0)
         flxi_fail(err, FLX_E_IO, "cannot open '%.120s': %s", path, strerror(errno));
     bool ok = fd >= 0 && map_bytes(m, fd, path, err) == FLX_OK;

@@ -86,19 +86,20 @@ static flx_code check(const flx_sampling *o, flx_error *err)
     if (o->top_k < 0 || !(o->top_p >= 0 && o->top_p <= 1) || !(o->min_p >= 0 && o->min_p <= 1) ||
         !(o->temperature >= 0) || !isfinite(o->temperature))
         return flxi_fail(err, FLX_E_USAGE,
-                         "flx_sample: top_k and temperature must not be negative, top_p and min_p "
+                         "flx_sample_token: top_k and temperature must not be negative, top_p and min_p "
                          "between 0 and 1");
     return FLX_OK;
 }
 
-int32_t flx_sample(flx_context *ctx, const float *logits, int64_t count, const flx_sampling *options, uint64_t *state,
-                   flx_error *err)
+int32_t flx_sample_token(flx_context *ctx, const float *logits, int64_t count, const flx_sampling *options,
+                         uint64_t *state, flx_error *err)
 {
     flx_sampling o;
     int64_t most_likely;
     int32_t token = -1;
     if (!ctx || !logits || count < 1 || count > INT32_MAX || !state) {
-        flxi_fail(err, FLX_E_USAGE, "flx_sample: a context, logits and the state of random numbers must be given");
+        flxi_fail(err, FLX_E_USAGE,
+                  "flx_sample_token: a context, logits and the state of random numbers must be given");
         return -1;
     }
     if (FLXI_READ_OPTIONS(flx_sampling, &o, options, err) != FLX_OK || check(&o, err) != FLX_OK)
@@ -111,7 +112,7 @@ int32_t flx_sample(flx_context *ctx, const float *logits, int64_t count, const f
     }
     int64_t n = collect(c, logits, count, &most_likely);
     if (n == 0) {
-        flxi_fail(err, FLX_E_NUMERIC, "flx_sample: no logit is finite");
+        flxi_fail(err, FLX_E_NUMERIC, "flx_sample_token: no logit is finite");
     } else if (o.temperature == 0) {
         token = (int32_t)most_likely;
     } else {

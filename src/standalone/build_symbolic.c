@@ -53,19 +53,42 @@ static flx_code open_sample(builder *b, size_t i)
     return flxi_sa_model_open(b->graphs[i], b->o, b->p.names, b->p.num_symbols, &b->models[i], b->err);
 }
 
-static flx_code merge(builder *b, const flx_buffer *texts, int64_t *limit, flx_buffer *out)
+static bool takes(const builder *b, int64_t extent)
+{
+    flx_dim_binding dims[FLXI_SA_MAX_SYMBOLS];
+    for (size_t s = 0; s < b->p.num_symbols; s++)
+        dims[s] = (flx_dim_binding){flx_graph_symbol(b->g, s), extent};
+    flx_graph *g = flx_specialise(b->g, dims, b->p.num_symbols, NULL);
+    flx_graph_release(g);
+    return g != NULL;
+}
+
+/* The least extent that the graph takes: a slice or the largest of k elements may need some. Those of the samples are
+   taken. */
+static int64_t least_extent(const builder *b)
+{
+    int64_t low = 1, high = b->p.at[0][0];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (takes(b, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return high;
+}
+
+static flx_code merge(builder *b, const flx_buffer *texts, flxi_sa_range *range, flx_buffer *out)
 {
     flxi_strbuf merged, threaded;
     flxi_sa_file *f = &b->names;
     flxi_strbuf_init(&merged, f->mem);
     flxi_strbuf_init(&threaded, f->mem);
-    int64_t own = INT32_MAX;
-    flx_code code = flxi_sa_merge(&b->p, texts, f, &merged, &own, b->err);
-    *limit = own < *limit ? own : *limit;
+    flx_code code = flxi_sa_merge(&b->p, texts, f, &merged, range, b->err);
     if (code == FLX_OK && merged.failed)
         code = flxi_oom(b->err, "C text");
     if (code == FLX_OK)
-        code = flxi_sa_thread_extents(&b->p, *limit, &merged, f, &threaded, b->err);
+        code = flxi_sa_thread_extents(&b->p, range, &merged, f, &threaded, b->err);
     flxi_strbuf_free(&merged);
     if (code == FLX_OK)
         return flxi_buffer_finish(&threaded, f->ctx, out, b->err);
@@ -124,18 +147,18 @@ static flx_code measure(builder *b)
 
 static flx_code build(builder *b, flx_buffer *source, flx_buffer *header, flx_build_sizes *sizes)
 {
-    int64_t limit = INT32_MAX;
     FLXI_TRY(name_symbols(b));
     for (size_t i = 0; i < b->p.n; i++)
         FLXI_TRY(open_sample(b, i));
+    flxi_sa_range range = {least_extent(b), INT32_MAX};
     FLXI_TRY(flxi_sa_plan_together(b->models, &b->p, b->err));
     FLXI_TRY(measure(b));
     for (size_t i = 0; i < b->p.n; i++) {
         FLXI_TRY(flxi_sa_model_write(b->models[i], &b->sources[i], header ? &b->headers[i] : NULL));
     }
-    FLXI_TRY(merge(b, b->sources, &limit, source));
+    FLXI_TRY(merge(b, b->sources, &range, source));
     if (header)
-        FLXI_TRY(merge(b, b->headers, &limit, header));
+        FLXI_TRY(merge(b, b->headers, &range, header));
     const flx_build_sizes full = {.struct_size = sizeof full,
                                   .num_functions = (uint32_t)b->models[0]->f.statics.n,
                                   .constant_bytes = (int64_t)b->models[0]->f.constant_bytes,

@@ -51,12 +51,17 @@ void flxi_sa_poly_print(const flxi_sa_points *p, const flxi_sa_poly *f, flxi_str
 /* Lays out the arenas of all models in the same way. UNSUPPORTED: their programs differ. */
 flx_code flxi_sa_plan_together(flxi_sa_model *const *models, const flxi_sa_points *p, flx_error *err);
 
-/* One text from those of the samples. `limits` receives the largest extents for which all numbers of the text stay
-   below 2^31. UNSUPPORTED: they differ in more than numbers with formulas. */
+/* Extents that a file takes. */
+typedef struct {
+    int64_t least, limit;
+} flxi_sa_range;
+
+/* One text from those of the samples. `range` is narrowed to extents for which all numbers of the text stay below 2^31,
+   and none is negative that is not for the samples. UNSUPPORTED: texts differ in more than numbers with formulas. */
 flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa_file *f, flxi_strbuf *out,
-                       int64_t *limit, flx_error *err);
-/* Gives the extents to the static functions that need them, and puts the limit where `limit_` is. */
-flx_code flxi_sa_thread_extents(const flxi_sa_points *p, int64_t limit, const flxi_strbuf *text, flxi_sa_file *f,
-                                flxi_strbuf *out, flx_error *err);
+                       flxi_sa_range *range, flx_error *err);
+/* Gives the extents to the static functions that need them, and puts the range where `least_` and `limit_` are. */
+flx_code flxi_sa_thread_extents(const flxi_sa_points *p, const flxi_sa_range *range, const flxi_strbuf *text,
+                                flxi_sa_file *f, flxi_strbuf *out, flx_error *err);
 
 #endif

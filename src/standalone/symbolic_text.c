@@ -358,8 +358,33 @@ static int64_t largest_extent(const merger *x)
     return low;
 }
 
+static bool is_never_negative(const number *n, size_t samples)
+{
+    for (size_t i = 0; i < samples; i++)
+        if (n->is_float || n->in_comment || n->values[i] < 0)
+            return false;
+    return true;
+}
+
+/* Extents above the last for which a number would be negative that is not for any sample: the text of smaller ones is
+   another, as where a row is turned by more than its length. */
+static int64_t smallest_extent(const merger *x)
+{
+    int64_t least = 1;
+    for (size_t i = 0; i < x->numbers.n; i++) {
+        const number *n = &x->numbers.at[i];
+        for (int64_t at = x->p->at[0][0]; is_never_negative(n, x->p->n) && at >= least; at--) {
+            const int64_t extents[FLXI_SA_MAX_SYMBOLS] = {at, at};
+            int64_t v;
+            if (flxi_sa_poly_at(x->p, &n->poly, extents, &v) && v < 0)
+                least = at + 1;
+        }
+    }
+    return least;
+}
+
 flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa_file *f, flxi_strbuf *out,
-                       int64_t *limit, flx_error *err)
+                       flxi_sa_range *range, flx_error *err)
 {
     merger x = {.p = p, .mem = f->mem, .err = err};
     for (size_t i = 0; i < p->n; i++) {
@@ -375,8 +400,9 @@ flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa
         if (x.pieces.at[i].number < SIZE_MAX)
             write_number(&x, &x.numbers.at[x.pieces.at[i].number], out);
     }
-    if (code == FLX_OK)
-        *limit = largest_extent(&x);
+    int64_t least = code == FLX_OK ? smallest_extent(&x) : 1, limit = code == FLX_OK ? largest_extent(&x) : 1;
+    range->least = least > range->least ? least : range->least;
+    range->limit = limit < range->limit ? limit : range->limit;
     flxi_vec_free(x.mem, &x.numbers);
     flxi_vec_free(x.mem, &x.pieces);
     flxi_vec_free(x.mem, &x.known);

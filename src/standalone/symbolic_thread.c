@@ -24,7 +24,7 @@ typedef struct {
     const char *text, *end;
     FLXI_VEC(function) functions;
     FLXI_VEC(open_list) open;
-    const char *limit;
+    const char *least, *limit;
     const flxi_allocator *mem;
     flxi_strbuf *out;
     flx_error *err;
@@ -49,6 +49,15 @@ static const char *skip_comment(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
+/* The end of a text or character in quotes that begins at p. */
+static const char *skip_quoted(const char *p, const char *end)
+{
+    const char quote = *p++;
+    while (p < end && *p != quote)
+        p += *p == '\\' && p + 1 < end ? 2 : 1;
+    return p < end ? p + 1 : end;
+}
+
 /* The definition that begins at p, a line with `static`; false: it is not a function. */
 static bool read_function(const threader *x, const char *p, function *out)
 {
@@ -69,6 +78,8 @@ static bool read_function(const threader *x, const char *p, function *out)
     do {
         if (end + 1 < x->end && end[0] == '/' && end[1] == '*')
             end = skip_comment(end, x->end) - 1;
+        else if (*end == '"' || *end == '\'')
+            end = skip_quoted(end, x->end) - 1;
         depth += (*end == '{') - (*end == '}');
         end++;
     } while (end < x->end && depth > 0);
@@ -104,7 +115,7 @@ static unsigned needs_of(threader *x, const function *f)
             continue;
         }
         if (after == p) {
-            p++;
+            p = *p == '"' || *p == '\'' ? skip_quoted(p, f->end) : p + 1;
             continue;
         }
         called = find(x, p, (size_t)(after - p));
@@ -143,8 +154,9 @@ static flx_code write_word(threader *x, const char **at, int depth)
     const char *p = *at, *after = word_end(p, x->end);
     const function *f = find(x, p, (size_t)(after - p));
     *at = after;
-    if (after - p == 6 && memcmp(p, "limit_", 6) == 0) {
-        flxi_add_text(x->out, x->limit);
+    bool is_least = after - p == 6 && memcmp(p, "least_", 6) == 0;
+    if (is_least || (after - p == 6 && memcmp(p, "limit_", 6) == 0)) {
+        flxi_add_text(x->out, is_least ? x->least : x->limit);
         return FLX_OK;
     }
     flxi_add_bytes(x->out, p, (size_t)(after - p));
@@ -171,11 +183,29 @@ static void write_close(threader *x, const char *p, int depth)
     x->open.n--;
 }
 
+/* A macro of the extents, which may be any expressions where it is used; the end of its line. */
+static const char *write_macro(threader *x, const char *p)
+{
+    bool is_body = false;
+    while (p < x->end && *p != '\n') {
+        const char *after = is_word(*p) ? word_end(p, x->end) : p + 1;
+        bool is_extent = is_body && extent_bit(x, p, (size_t)(after - p));
+        flxi_add_text(x->out, is_extent ? "(" : "");
+        flxi_add_bytes(x->out, p, (size_t)(after - p));
+        flxi_add_text(x->out, is_extent ? ")" : "");
+        is_body |= *p == ')';
+        p = after;
+    }
+    return p;
+}
+
 static flx_code write_all(threader *x)
 {
     int depth = 0;
     for (const char *p = x->text; p < x->end;) {
-        if (p + 1 < x->end && p[0] == '/' && p[1] == '*') {
+        if (x->end - p > 8 && memcmp(p, "#define ", 8) == 0)
+            p = write_macro(x, p);
+        else if (p + 1 < x->end && p[0] == '/' && p[1] == '*') {
             const char *after = skip_comment(p, x->end);
             flxi_add_bytes(x->out, p, (size_t)(after - p));
             p = after;
@@ -191,11 +221,12 @@ static flx_code write_all(threader *x)
     return FLX_OK;
 }
 
-flx_code flxi_sa_thread_extents(const flxi_sa_points *p, int64_t limit, const flxi_strbuf *text, flxi_sa_file *f,
-                                flxi_strbuf *out, flx_error *err)
+flx_code flxi_sa_thread_extents(const flxi_sa_points *p, const flxi_sa_range *range, const flxi_strbuf *text,
+                                flxi_sa_file *f, flxi_strbuf *out, flx_error *err)
 {
     threader x = {.p = p, .text = text->at, .end = text->at + text->n, .mem = f->mem, .out = out, .err = err};
-    x.limit = flxi_sa_text(f, "%lld", (long long)limit);
+    x.least = flxi_sa_text(f, "%lld", (long long)range->least);
+    x.limit = flxi_sa_text(f, "%lld", (long long)range->limit);
     flx_code code = text->at ? find_functions(&x) : FLX_OK;
     if (code == FLX_OK && text->at)
         code = write_all(&x);

@@ -175,7 +175,7 @@ static void write_memory_bytes(interface *x)
         flxi_addf(x->out, "%sint64_t %s", i ? ", " : "", f->symbols[i]);
     flxi_add_text(x->out, ")\n{\n");
     for (size_t i = 0; i < f->num_symbols; i++)
-        flxi_addf(x->out, "    if (%s < 1 || %s > limit_)\n        return -1;\n", f->symbols[i], f->symbols[i]);
+        flxi_addf(x->out, "    if (%s < least_ || %s > limit_)\n        return -1;\n", f->symbols[i], f->symbols[i]);
     flxi_addf(x->out, "    return %zu;\n}\n", x->s->memory_bytes);
 }
 
@@ -340,7 +340,7 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
                 flxi_addf(x->out, "    (void)%s;\n", a->outputs[k]);
     }
     for (size_t i = 0; i < x->s->f.num_symbols; i++)
-        flxi_addf(x->out, "    if (%s < 1 || %s > limit_)\n        return %s_BAD_EXTENT;\n", x->s->f.symbols[i],
+        flxi_addf(x->out, "    if (%s < least_ || %s > limit_)\n        return %s_BAD_EXTENT;\n", x->s->f.symbols[i],
                   x->s->f.symbols[i], x->upper);
     write_checks(x, fn);
     if (body.at)
@@ -394,7 +394,7 @@ static const struct {
     {"CHECK_FAILED", SA_CHECK_FAILED, "a check of the graph failed"},
     {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
     {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
-    {"BAD_EXTENT", SA_BAD_EXTENT, "an extent is below 1 or too large"},
+    {"BAD_EXTENT", SA_BAD_EXTENT, "an extent is too small for the graph, or too large"},
 };
 
 const char *flxi_sa_code_name(size_t i)

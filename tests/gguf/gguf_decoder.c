@@ -146,7 +146,7 @@ static int32_t sample(flx_context *ctx, const float *logits, flx_sampling o, uin
 {
     flx_error err = {0};
     o.struct_size = sizeof o;
-    int32_t token = flx_sample(ctx, logits, 4, &o, state, &err);
+    int32_t token = flx_sample_token(ctx, logits, 4, &o, state, &err);
     CHECK_MSG(token >= 0, "%s", err.message);
     return token;
 }
@@ -176,6 +176,6 @@ TEST(gguf_sampling_follows_its_limits)
         CHECK_EQ_I64(sample(ctx, logits, (flx_sampling){.temperature = 1}, &again), first);
     }
     const flx_sampling o = {.struct_size = sizeof o, .temperature = 1};
-    CHECK(flx_sample(ctx, none, 4, &o, &state, &err) == -1 && err.code == FLX_E_NUMERIC);
+    CHECK(flx_sample_token(ctx, none, 4, &o, &state, &err) == -1 && err.code == FLX_E_NUMERIC);
     flx_context_free(ctx);
 }

@@ -180,7 +180,7 @@ static const refusal refusals[] = {
     {PLAIN, {.params = twice}, FLX_E_USAGE, "no parameter to train"},
     {PLAIN, {.num_params = 1}, FLX_E_USAGE, "list of parameters is missing"},
     {PLAIN, {.optimiser = 11}, FLX_E_USAGE, "unknown optimiser 11"},
-    {PLAIN, {.flags = 64}, FLX_E_USAGE, "unknown flags"},
+    {PLAIN, {.flags = 128}, FLX_E_USAGE, "unknown flags"},
     {PLAIN, {.optimiser = FLX_ADAM, .flags = FLX_TRAIN_NESTEROV}, FLX_E_USAGE, "adam has no Nesterov"},
     {PLAIN, {.rate = -1}, FLX_E_USAGE, "rate=-1 is out of range"},
     {PLAIN, {.optimiser = FLX_ADAM, .beta2 = 1}, FLX_E_USAGE, "beta2=1 is out of range"},

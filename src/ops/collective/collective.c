@@ -38,8 +38,10 @@ typedef struct {
 static flx_code check_mesh_axis(flxi_infer *f)
 {
     const collective_attrs *a = f->attrs;
-    if (!*a->axis_name)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "for example axis_name=\"data\"", "axis_name must not be empty");
+    size_t length = strlen(a->axis_name);
+    if (!length || a->axis_name[0] == ',' || a->axis_name[length - 1] == ',' || strstr(a->axis_name, ",,"))
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "for example axis_name=\"data\", or \"data,model\" for two axes",
+                               "no name in axis_name may be empty: it is '%.60s'", a->axis_name);
     if (a->process < 0)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "processes are counted from 0", "%lld is not a process",
                                (long long)a->process);

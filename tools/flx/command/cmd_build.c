@@ -459,8 +459,8 @@ const command command_build = {
     .about =
         "Writes the main graph as C99: a struct, NAME_init() and NAME_run(); with grad also NAME_grad(), and with\n"
         "train:OPTIMISER NAME_step(), which takes the steps of a trainer. The file allocates nothing, has no\n"
-        "globals but constants and calls nothing but memcpy, memset and <math.h>. Extents must be numbers: --set\n"
-        "gives those of symbolic dimensions. A node that such a file cannot have is an error that names it.",
+        "globals but constants and calls nothing but memcpy, memset and <math.h>. Symbolic extents become arguments\n"
+        "unless --set gives them. A node that such a file cannot have is an error that names it.",
     .options = options,
     .examples = examples,
     .run = run_build,

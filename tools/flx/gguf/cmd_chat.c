@@ -153,7 +153,7 @@ static int answer(conversation *c)
     double start = now();
     for (int64_t i = 0; i < c->s.tokens; i++) {
         int32_t token =
-            flx_sample(c->ctx, c->logits, flx_decoder_vocabulary(c->decoder), &c->s.sampling, &c->random, &err);
+            flx_sample_token(c->ctx, c->logits, flx_decoder_vocabulary(c->decoder), &c->s.sampling, &c->random, &err);
         if (token < 0)
             return report(&err, NULL);
         if (flx_vocabulary_is_end(c->vocabulary, token))

@@ -187,7 +187,7 @@ static int open_model(conversation *c, const char *path)
     c->vocabulary = c->file ? flx_vocabulary_new(c->file, &err) : NULL;
     c->decoder = c->vocabulary ? flx_decoder_new(c->file, &o, &err) : NULL;
     if (!c->decoder)
-        return report(&err, NULL);
+        return report(&err, path);
     c->form = args_has(c->a, "--raw") ? turn_form_plain() : turn_form_of(c->file);
     c->logits = calloc((size_t)flx_decoder_vocabulary(c->decoder), sizeof *c->logits);
     return c->logits ? STATUS_OK : fail_memory();

@@ -138,7 +138,7 @@ int show_gguf(const char *path, bool as_json)
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_gguf *f = ctx ? flx_gguf_read(ctx, path, &err) : NULL;
-    int status = !ctx ? fail_memory() : !f ? report(&err, NULL) : STATUS_OK;
+    int status = !ctx ? fail_memory() : !f ? report(&err, path) : STATUS_OK;
     for (size_t i = 0; i < flx_gguf_pair_count(f); i++)
         (as_json ? pair_json : print_pair)(f, i);
     if (f && !as_json && flx_gguf_tensor_count(f))

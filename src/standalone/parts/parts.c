@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parts.c: the table of parts, and elements of every dtype as values in C. */
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 #include "base/number.h"
 #include "emit/kernel_spelling.h"
@@ -19,7 +19,7 @@ static const flxi_sa_part parts[] = {
 #define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false, false},
 #define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, false},
 #define CALLING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, true},
-#include "standalone/parts.def"
+#include "standalone/parts/parts.def"
 };
 
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why)

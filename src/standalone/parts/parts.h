@@ -17,7 +17,7 @@ const char *flxi_sa_always(const flxi_device_node *n);
 #define PLAIN_PART(op, name, applies, write)        \
     const char *applies(const flxi_device_node *n); \
     void write(flxi_sa_writer *w);
-#include "standalone/parts.def"
+#include "standalone/parts/parts.def"
 
 /* ---- Values ---- */
 

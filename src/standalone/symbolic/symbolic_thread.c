@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbolic_thread.c: extents as arguments. A static function needs them when its text mentions one, or calls a function
    that needs them; then its definition and all its calls get them as their last arguments. */
-#include "standalone/symbolic.h"
+#include "standalone/symbolic/symbolic.h"
 
 #include <ctype.h>
 

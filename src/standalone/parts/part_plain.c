@@ -4,7 +4,7 @@
 #include "graph/op/eval.h"
 #include "numeric/gguf_block.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 static size_t bytes_of(const flx_type *t)
 {

@@ -5,7 +5,7 @@
 #include "graph/op/eval.h"
 #include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 FLXI_ATTRS_VIEW_OF(gather_nd_attrs_of, flxi_nd_attrs, gather_nd)
 

@@ -3,7 +3,7 @@
    float, as the reference evaluator does; each element is rounded once. */
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 typedef struct {
     const char *type, *start; /* of what runs, and its first value */

@@ -3,7 +3,7 @@
    the same in each; a number that differs becomes a formula: a polynomial of the extents, such a polynomial divided by
    the width of a tile and rounded, its remainder, or a float divided by one. */
 #include "base/number.h"
-#include "standalone/symbolic.h"
+#include "standalone/symbolic/symbolic.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -3,7 +3,7 @@
    at the same time and one is the larger for all extents. Sizes are rounded up to polynomials whose coefficients are
    multiples of 16, so that every offset is a polynomial and every buffer is aligned for every extent. */
 #include "ops/control/control.h"
-#include "standalone/symbolic.h"
+#include "standalone/symbolic/symbolic.h"
 
 typedef struct {
     flxi_sa_poly size;

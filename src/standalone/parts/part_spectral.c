@@ -3,7 +3,7 @@
    array to another so that results come out in order (Stockham). Everything is in double. Roots of unity are a
    constant; of long transforms, whose text would be too long, they are a table that each call makes. */
 #include "numeric/fourier.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 #include <math.h>
 

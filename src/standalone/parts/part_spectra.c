@@ -4,7 +4,7 @@
    real to the bit. */
 #include "numeric/matrix_exponential.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 #include <float.h>
 

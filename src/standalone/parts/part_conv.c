@@ -4,7 +4,7 @@
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "ops/signal/conv.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 typedef enum { TO_FEATURES, TO_INPUT, TO_WEIGHT } direction;
 

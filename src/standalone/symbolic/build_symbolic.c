@@ -4,7 +4,7 @@
 #include "base/context.h"
 #include "base/options.h"
 #include "passes/pass.h"
-#include "standalone/symbolic.h"
+#include "standalone/symbolic/symbolic.h"
 
 #include <fluxion/transform.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbolic_fit.c: polynomials through samples. Coefficients are found in long double and rounded; all samples, more
    than there are coefficients, must then have exactly the polynomial's values. */
-#include "standalone/symbolic.h"
+#include "standalone/symbolic/symbolic.h"
 
 #include <math.h>
 

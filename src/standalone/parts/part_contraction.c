@@ -4,7 +4,7 @@
    Each element is one chain of additions in the order of the summed axes. */
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 /* Axes that move together: how far each operand and the result move along each. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include "numeric/dense.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 typedef struct {
     flxi_sa_writer *w;

@@ -4,7 +4,7 @@
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "ops/random/random.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 static const char *counter_rng(flxi_sa_writer *w, const char *name)
 {

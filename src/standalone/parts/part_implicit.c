@@ -4,7 +4,7 @@
    stops at its bound leaves its last iterate. */
 #include "numeric/iteration.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
    is above +inf, zeros of both signs are equal, and equal elements keep their order. */
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
-#include "standalone/parts.h"
+#include "standalone/parts/parts.h"
 
 typedef struct {
     int64_t axis, take;

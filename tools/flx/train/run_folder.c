@@ -51,13 +51,33 @@ static int check_no_file(const char *path, const void *folder)
     return status;
 }
 
+static int find_mark(const char *path, const void *is_there)
+{
+    *(bool *)(uintptr_t)is_there = access(path, F_OK) == 0;
+    return STATUS_OK;
+}
+
+static int write_mark(const char *path, const void *text)
+{
+    return output_write(path, text);
+}
+
+/* A mark says that the files in the folder are those of a training, which may have ended before its first
+   checkpoint. */
 int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
     static const char *const written[] = {"model.flx", "settings.train", log_name, weights_name, "report.html"};
+    static const char mark[] = ".training", says[] = "flx train writes to this folder\n";
+    const flx_buffer text = {.data = (char *)(uintptr_t)says, .size = sizeof says - 1};
+    bool is_ours = false;
     int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
-    for (size_t i = 0; !status && !may_have_checkpoint && i < sizeof written / sizeof *written; i++)
+    if (!status)
+        status = with_path(folder, mark, find_mark, &is_ours);
+    for (size_t i = 0; !status && !may_have_checkpoint && !is_ours && i < sizeof written / sizeof *written; i++)
         status = with_path(folder, written[i], check_no_file, folder);
-    return status ? status : output_make_folder(folder);
+    if (!status)
+        status = output_make_folder(folder);
+    return status ? status : with_path(folder, mark, write_mark, &text);
 }
 
 /* The lock is on the folder itself and ends with the process, however that ends. Where a file system has no locks,

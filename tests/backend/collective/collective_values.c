@@ -180,7 +180,7 @@ TEST(collective_values_sum_is_in_order_of_ranks)
 
 typedef struct {
     char text[300];
-    unsigned char out[MAX_RANKS][64];
+    _Alignas(16) unsigned char out[MAX_RANKS][64];
     size_t nbytes;
 } bits_case;
 
@@ -222,7 +222,7 @@ TEST(collective_values_all_dtypes)
             const void *const all[] = {parts.out[0], parts.out[1], parts.out[2]};
             static const flxi_reduction kinds[] = {REDUCE_SUM,  REDUCE_PROD, REDUCE_MAX, REDUCE_MIN,
                                                    REDUCE_MEAN, REDUCE_AND,  REDUCE_OR};
-            unsigned char want[64];
+            _Alignas(16) unsigned char want[64];
             flxi_reduce_parts(d, kinds[i], all, 3, 3, want);
             for (int r = 0; r < 3; r++)
                 CHECK(c.nbytes == 3 * flx_dtype_size(d) && memcmp(c.out[r], want, c.nbytes) == 0);

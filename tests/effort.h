@@ -32,7 +32,7 @@
       "one bit pattern in this many for vector functions of f32; 1: all (hours)")                               \
     X(vector_first, -1, -1, -1, -1, "the first of these bit patterns; -1: chosen by the seed")                  \
     X(vector_blocks, 5, 25, 2000, 25, "blocks of random numbers for vector functions of f64")                   \
-    X(fuzz_seconds, 1, 4, 300, 4, "for each fuzz target (script/test, script/soak)")                            \
+    X(fuzz_seconds, 1, 2, 300, 2, "for each fuzz target (script/test, script/soak)")                            \
     X(stop_whole, 0, 0, 1, 0, "1: works that are stopped in the tests are also ended by a limit of time")       \
     X(gguf_models, 3, 7, 1000, 2, "random models of GGUF files whose logits are compared with stored ones")     \
     X(timeout, 900, 900, 36000, 900, "seconds after which a test counts as hanging")                            \

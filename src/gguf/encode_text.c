@@ -199,7 +199,7 @@ flx_tensor *flx_vocabulary_encode(const flx_vocabulary *v, const char *text, siz
 
 /* ---- Back to text ---- */
 
-/* The byte that a character of a vocabulary of byte pairs stands for, -1 for none. */
+/* The byte that a character of a vocabulary of byte pairs means, -1 for none. */
 static int byte_of(const char *s, size_t size)
 {
     int code = size == 1 ? (unsigned char)s[0] : size == 2 ? (s[0] & 31) << 6 | (s[1] & 63) : -1;

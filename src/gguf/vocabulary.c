@@ -70,7 +70,7 @@ static flx_code read_tokens(flx_vocabulary *v, const flx_gguf *f, flx_error *err
 
 /* ---- Bytes ---- */
 
-/* The text that stands for a byte in vocabularies of byte pairs: visible characters of Latin-1 are themselves, others
+/* The text of a byte in vocabularies of byte pairs: visible characters of Latin-1 are themselves, others
    are the code points from 256 on, in order. */
 static size_t byte_text(int byte, char out[3])
 {

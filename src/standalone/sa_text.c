@@ -34,7 +34,7 @@ void flxi_sa_file_free(flxi_sa_file *f)
     flxi_arena_free(&f->arena);
 }
 
-/* Different polynomials may have the same value for one sample. Then the largest room is taken for that sample alone:
+/* Different polynomials may have the same value for one sample. Then that sample alone uses the larger number of bytes:
    no formula fits, and the file is refused. */
 static size_t room_of(const flxi_sa_file *f, size_t bytes, bool is_body)
 {

@@ -68,7 +68,7 @@ static flxi_strbuf new_part(const flxi_strbuf *like)
 
 /* ---- Names and attributes ---- */
 
-/* A leaf has its name; that of a body is called as the value outside that it stands for. */
+/* A leaf has its own name; a leaf of a body has the name of the value that the body is given for it. */
 onnx_label flxi_onnx_value_label(const onnx_writer *w, flx_val v)
 {
     onnx_label l;

@@ -230,7 +230,7 @@ static void add_dense(borrower *b, const char *name, const char *begin, const ch
 
 static void read_sources(borrower *b)
 {
-    static const char marker[] = "#include \"numeric/dense_body.h\"\n";
+    static const char marker[] = "#include \"numeric/linalg/dense_body.h\"\n";
     for (size_t i = 0; i < flxi_sa_num_sources && !b->f->failed; i++) {
         const flxi_sa_source *s = &flxi_sa_sources[i];
         const char *text = (const char *)s->text, *end = text + s->n, *first = text, *second;

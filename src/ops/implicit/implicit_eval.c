@@ -6,7 +6,7 @@
 #include "ops/implicit/implicit.h"
 
 #include "graph/op/eval.h"
-#include "numeric/iteration.h"
+#include "numeric/linalg/iteration.h"
 
 #include <float.h>
 #include <fluxion/run.h>

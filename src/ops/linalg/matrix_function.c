@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix_function.c: functions of square matrices: expm, whose algorithm is in numeric/matrix_exponential.c. */
+/* matrix_function.c: functions of square matrices: expm, whose algorithm is in numeric/linalg/matrix_exponential.c. */
 #include "ops/linalg/matrix_function.h"
 
 #include "base/host/stop.h"

@@ -3,7 +3,7 @@
 #ifndef FLXI_MATRIX_FUNCTION_H
 #define FLXI_MATRIX_FUNCTION_H
 
-#include "numeric/matrix_exponential.h"
+#include "numeric/linalg/matrix_exponential.h"
 
 /* flxi_matrix_exponential() with the solver of dense.h. */
 void flxi_expm(int64_t n, double _Complex *m, int64_t *pivots);

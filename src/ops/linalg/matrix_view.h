@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matrix_view.h: a matrix inside a tensor of any dtype, and copies of it in scratch memory, where the factorisations of
-   numeric/dense.h compute: elements are widened to double or complex double when they are loaded and rounded once when
-   they are stored. */
+   numeric/linalg/dense.h compute: elements are widened to double or complex double when they are loaded and rounded
+   once when they are stored. */
 #ifndef FLXI_MATRIX_VIEW_H
 #define FLXI_MATRIX_VIEW_H
 
 #include "graph/op/eval.h"
-#include "numeric/dense.h"
+#include "numeric/linalg/dense.h"
 
 typedef struct {
     int32_t dtype;

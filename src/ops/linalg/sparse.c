@@ -2,7 +2,7 @@
 /* sparse.c: products and systems with a matrix whose pattern is part of the op and whose values are an operand. Only
    the values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
 #include "graph/op/work.h"
-#include "numeric/sparse_elimination.h"
+#include "numeric/linalg/sparse_elimination.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"

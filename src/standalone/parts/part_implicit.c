@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_implicit.c: cg, gmres, fixed_point and root by the functions of the reference evaluator (numeric/krylov.c,
-   iteration.c). The graph of the node is a function, which a second one calls with numbers in double. A method that
-   stops at its bound leaves its last iterate. */
-#include "numeric/iteration.h"
+/* part_implicit.c: cg, gmres, fixed_point and root by the functions of the reference evaluator
+   (numeric/linalg/krylov.c, iteration.c). The graph of the node is a function, which a second one calls with numbers in
+   double. A method that stops at its bound leaves its last iterate. */
+#include "numeric/linalg/iteration.h"
 #include "ops/opcode.h"
 #include "standalone/parts/parts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_linalg.c: linear systems and factorisations of dense matrices, in double or double _Complex whatever the dtype,
-   by the functions of the reference evaluator (numeric/dense_body.h). Matrices are copied to scratch memory. A singular
-   matrix gives infinities and NaNs. */
-#include "numeric/dense.h"
+   by the functions of the reference evaluator (numeric/linalg/dense_body.h). Matrices are copied to scratch memory. A
+   singular matrix gives infinities and NaNs. */
+#include "numeric/linalg/dense.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/opcode.h"
 #include "standalone/parts/parts.h"
@@ -15,7 +15,7 @@ typedef struct {
     int64_t n, k;       /* of a matrix of a system, and columns of its right-hand side */
 } algebra;
 
-/* A function of numeric/dense_body.h for the numbers. */
+/* A function of numeric/linalg/dense_body.h for the numbers. */
 static const char *function_of(const algebra *g, const char *name)
 {
     return flxi_sa_borrow(g->w->f, g->is_complex ? "complex" : "real", name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_spectra.c: eigenvalues, singular values and the exponential of matrices, in double _Complex whatever the dtype,
-   by the functions of the reference evaluator (numeric/jacobi.c, schur.c, matrix_exponential.c). A real matrix stays
-   real to the bit. */
-#include "numeric/matrix_exponential.h"
+   by the functions of the reference evaluator (numeric/linalg/jacobi.c, schur.c, matrix_exponential.c). A real matrix
+   stays real to the bit. */
+#include "numeric/linalg/matrix_exponential.h"
 #include "ops/opcode.h"
 #include "standalone/parts/parts.h"
 

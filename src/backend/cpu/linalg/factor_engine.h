@@ -8,7 +8,7 @@
 #define FLXI_FACTOR_ENGINE_H
 
 #include "base/host/thread_pool.h"
-#include "numeric/dense.h"
+#include "numeric/linalg/dense.h"
 
 typedef struct {
     int32_t dtype;

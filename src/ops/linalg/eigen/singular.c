@@ -8,7 +8,7 @@
 #include "base/complex_arith.h"
 #include "base/host/stop.h"
 #include "graph/op/work.h"
-#include "numeric/jacobi.h"
+#include "numeric/linalg/jacobi.h"
 #include "ops/linalg/eigen/eigen_rules.h"
 #include "ops/linalg/linear_system.h"
 #include "ops/linalg/matrix_work.h"

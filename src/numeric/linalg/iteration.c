@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* iteration.c: see iteration.h. */
-#include "numeric/iteration.h"
+#include "numeric/linalg/iteration.h"
 
 #include <math.h>
 

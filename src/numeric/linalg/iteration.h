@@ -3,7 +3,7 @@
 #ifndef FLXI_ITERATION_H
 #define FLXI_ITERATION_H
 
-#include "numeric/krylov.h"
+#include "numeric/linalg/krylov.h"
 
 typedef struct {
     flxi_apply call; /* y = f(x); x is first rounded, in place, to the function's precision */

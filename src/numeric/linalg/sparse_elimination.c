@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_elimination.c: see sparse_elimination.h. Real matrices use complex arithmetic too: following the lists costs
    more than the arithmetic. */
-#include "numeric/sparse_elimination.h"
+#include "numeric/linalg/sparse_elimination.h"
 
 #include "base/complex_arith.h"
 #include "base/host/stop.h"

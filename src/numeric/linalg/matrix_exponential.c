@@ -2,7 +2,7 @@
 /* matrix_exponential.c: see matrix_exponential.h. The matrix is scaled down by a power of two; then the diagonal Padé
    approximant of degree 13 is accurate to the last bit for norms up to 5.37 (Higham 2005), and is squared as often as
    the matrix was halved. */
-#include "numeric/matrix_exponential.h"
+#include "numeric/linalg/matrix_exponential.h"
 
 #include "base/complex_arith.h"
 #include "base/host/stop.h"

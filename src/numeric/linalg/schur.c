@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schur.c: see schur.h. */
-#include "numeric/schur.h"
+#include "numeric/linalg/schur.h"
 
 #include "base/host/stop.h"
 
 #include "base/complex_arith.h"
-#include "numeric/jacobi.h"
+#include "numeric/linalg/jacobi.h"
 
 #include <float.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dense.c: see dense.h. */
-#include "numeric/dense.h"
+#include "numeric/linalg/dense.h"
 
 #include "base/complex_arith.h"
 
@@ -21,7 +21,7 @@ enum {                   /* tile sizes: a few thousand numbers, which fit the pr
 #define ABS(a) fabs(a)
 #define REAL(a) (a)
 #include "base/host/stop.h"
-#include "numeric/dense_body.h"
+#include "numeric/linalg/dense_body.h"
 
 #define NUM double _Complex
 #define NAME(x) complex_##x
@@ -31,7 +31,7 @@ enum {                   /* tile sizes: a few thousand numbers, which fit the pr
 #define SIZE(a) (fabs(creal(a)) + fabs(cimag(a)))
 #define ABS(a) cabs(a)
 #define REAL(a) creal(a)
-#include "numeric/dense_body.h"
+#include "numeric/linalg/dense_body.h"
 
 const flxi_dense *flxi_dense_of(bool is_complex)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jacobi.c: see jacobi.h. */
-#include "numeric/jacobi.h"
+#include "numeric/linalg/jacobi.h"
 
 #include "base/host/stop.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* krylov.c: see krylov.h. Both methods restart with the true residual when their own estimate says that they are done:
    the estimate drifts from it by rounding, most of all where the operator computes in few bits. */
-#include "numeric/krylov.h"
+#include "numeric/linalg/krylov.h"
 
 #include <math.h>
 

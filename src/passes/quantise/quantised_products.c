@@ -4,7 +4,7 @@
 
 #include "graph/op/attr_access.h"
 #include "ops/opcode.h"
-#include "passes/dot_axes.h"
+#include "passes/products/dot_axes.h"
 
 /* Sums of that many products of i8 and i8, and of a zero point with as many weights, fit in i32. */
 static const int64_t most_summed = 65536;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dot_axes.c: see dot_axes.h. */
-#include "passes/dot_axes.h"
+#include "passes/products/dot_axes.h"
 
 #include "graph/op/attr_access.h"
 #include "ops/opcode.h"

@@ -2,8 +2,8 @@
 /* widen_products.c: products of integers that are cast to a wider dtype before, so that their sums are exact, as
    widening_dot. The casts disappear where nothing else reads them, and with them the memory for the wide operands; a
    device that multiplies narrow integers does many of them at once. */
-#include "passes/dot_axes.h"
 #include "passes/pass.h"
+#include "passes/products/dot_axes.h"
 
 #include "graph/op/site.h"
 #include "ops/opcode.h"

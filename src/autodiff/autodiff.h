@@ -3,7 +3,7 @@
 #ifndef FLXI_AUTODIFF_H
 #define FLXI_AUTODIFF_H
 
-#include "autodiff/body_memo.h"
+#include "autodiff/body/body_memo.h"
 
 #include <fluxion/transform.h>
 

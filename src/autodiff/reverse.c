@@ -7,8 +7,8 @@
    Elements that a `where` did not select have a cotangent of zero, which must not become NaN by multiplication with an
    infinite derivative (masks.h). Pointwise rules may do so, since every element stays by itself; the zeros are restored
    before elements or contributions meet. */
+#include "autodiff/body/needs.h"
 #include "autodiff/masks.h"
-#include "autodiff/needs.h"
 #include "ops/rule/rule_lists.h"
 
 #include <fluxion/catalogue.h>

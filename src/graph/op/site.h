@@ -23,7 +23,7 @@ typedef struct {
     uint32_t kept;
 } flxi_split_body;
 
-/* What a transform has made of bodies so far (autodiff/body_memo.h). */
+/* What a transform has made of bodies so far (autodiff/body/body_memo.h). */
 typedef struct flxi_body_memo flxi_body_memo;
 
 /* Transforms of sub-graphs, for the rules of control flow; src/autodiff fills this in. Each returns a new graph that
@@ -51,7 +51,7 @@ typedef struct {
     void (*vjp_from_jvp)(flxi_site *s, const flx_val *dy, flx_val *dx);
 } flxi_body_transforms;
 
-extern const flxi_body_transforms flxi_bodies; /* of autodiff/body_transforms.c */
+extern const flxi_body_transforms flxi_bodies; /* of autodiff/body/body_transforms.c */
 
 struct flxi_site {
     flx_graph *g;

@@ -107,7 +107,7 @@ void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, flx_val *y
    receives the types that one step sees. */
 flx_code flxi_check_backward(flxi_infer *f, const scan_backward_attrs *a, const flx_type **step);
 
-/* ---- For reverse mode (autodiff/needs.c) ---- */
+/* ---- For reverse mode (autodiff/body/needs.c) ---- */
 
 /* Of an `if` or `case`: whether it takes branch i, as a boolean scalar. */
 flx_val flxi_branch_taken(flxi_site *s, size_t i);

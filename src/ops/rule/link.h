@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.h: the rule `link` of ops (graph/op/op.h), and what such rules are made of. A link says which positions along an
-   axis of a leaf an element depends on; it lets a Jacobian be computed from few directions (autodiff/sparsity.c).
-   Losing a link is never wrong, only slower. */
+   axis of a leaf an element depends on; it lets a Jacobian be computed from few directions
+   (autodiff/jacobian/sparsity.c). Losing a link is never wrong, only slower. */
 #ifndef FLXI_LINK_RULE_H
 #define FLXI_LINK_RULE_H
 

@@ -3,7 +3,7 @@
    it to the last node that reads it, in the order of the nodes, and all values of a body while its node runs. Values
    that depend on the seed exist once per copy, the others once. Bytes are counted in double: exact as far as any memory
    goes, and no sum overflows. */
-#include "autodiff/jacobian.h"
+#include "autodiff/jacobian/jacobian.h"
 
 typedef struct {
     const flx_graph *g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* split_body.c: see split_body.h. Nodes without operands (constants, iota), and shapes of those and of inputs, are in
    both parts, so they are never kept. */
-#include "autodiff/split_body.h"
+#include "autodiff/body/split_body.h"
 
 #include "autodiff/autodiff.h"
 

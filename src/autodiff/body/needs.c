@@ -3,7 +3,7 @@
    cotangents. Where something inside of it decides, the answer is a graph of the same inputs that returns flags:
    booleans that are true where the cotangent of an input may be something else than zero. It is appended where the
    answer is needed, and vanishes where it is not. Each question about a body is answered once (body_memo.h). */
-#include "autodiff/needs.h"
+#include "autodiff/body/needs.h"
 
 #include "ops/control/control.h"
 

@@ -9,7 +9,7 @@
 
    How an op passes the fact on is its rule `link`; an op without one, or one that says flxi_link_dense, loses it on all
    axes, which is never wrong, only slower. */
-#include "autodiff/jacobian.h"
+#include "autodiff/jacobian/jacobian.h"
 
 #include "ops/rule/link.h"
 

@@ -2,7 +2,7 @@
 /* directions.c: one graph that takes a direction, run on many of them: batched over all at once, or chunk by chunk in a
    scan, so that memory for only one chunk is used at a time. Inside the scan, a step makes its own directions from its
    index; the whole set never exists. */
-#include "autodiff/jacobian.h"
+#include "autodiff/jacobian/jacobian.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* body_memo.c: see body_memo.h. Bodies are compared by content, because rules build the same body again for each
    node. */
-#include "autodiff/body_memo.h"
+#include "autodiff/body/body_memo.h"
 
 static uint64_t hash_flags(uint64_t h, const bool *flags, size_t n)
 {

@@ -2,7 +2,7 @@
 /* body_transforms.c: the transforms of sub-graphs for the rules of control flow; see site.h for what each returns. Each
    question about a body is answered once (body_memo.h). */
 #include "autodiff/autodiff.h"
-#include "autodiff/split_body.h"
+#include "autodiff/body/split_body.h"
 
 /* Common start of the first three: the prepared body, an empty graph and a map. */
 typedef struct {

@@ -5,7 +5,7 @@
    Reverse: the same with the vjp and an output. Where the graph shows that the Jacobian is zero off a diagonal or a
    band, elements far enough apart share a direction, and the results are rearranged afterwards. The result is an
    ordinary graph with the inputs of the given one. */
-#include "autodiff/jacobian.h"
+#include "autodiff/jacobian/jacobian.h"
 
 #include "base/options.h"
 

@@ -2,7 +2,7 @@
 /* gather_route.c: gather, take_along and gather_nd by windows. Starts are checked before anything is written, so one
    out of range fails as in the definition. Elements only move, so threads divide the starts, or where these are few an
    axis of the window. */
-#include "backend/cpu/routes/index_windows.h"
+#include "backend/cpu/routes/window/index_windows.h"
 #include "base/host/stop.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
    that no start moves. scatter_add, and scatter_nd with the word `add`, sum f16 and bf16 in f32 in scratch and round
    once. */
 #include "backend/cpu/gemm/gemm_engine.h"
-#include "backend/cpu/routes/index_windows.h"
+#include "backend/cpu/routes/window/index_windows.h"
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "ops/index/gather_nd.h"

@@ -68,7 +68,7 @@ typedef int64_t i64x2 __attribute__((vector_size(16)));
 #define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #define FN(name) f32_##name
-#include "backend/cpu/routes/window_route.inc"
+#include "backend/cpu/routes/window/window_route.inc"
 
 #define REAL double
 #define INT int64_t
@@ -80,7 +80,7 @@ typedef int64_t i64x2 __attribute__((vector_size(16)));
 #define ZIP_LOW EVEN
 #define ZIP_HIGH ODD
 #define FN(name) f64_##name
-#include "backend/cpu/routes/window_route.inc"
+#include "backend/cpu/routes/window/window_route.inc"
 
 /* ---- Plans ---- */
 

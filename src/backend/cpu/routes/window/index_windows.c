@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index_windows.c: see index_windows.h. */
-#include "backend/cpu/routes/index_windows.h"
+#include "backend/cpu/routes/window/index_windows.h"
 
 #include "base/host/stop.h"
 #include "ops/index/gather_nd.h"

@@ -2,7 +2,7 @@
 /* sort_lanes.c: see sort_lanes.h; the code is sort_lanes.inc. Short runs are sorted in registers, then merged: the
    first half of two runs is compared with the second one in reverse, then parts at half the distance, and so on, the
    last four of them in registers again. */
-#include "backend/cpu/routes/sort_lanes.h"
+#include "backend/cpu/routes/sort/sort_lanes.h"
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -47,14 +47,14 @@ static inline u64x2 min_u64x2(u64x2 a, u64x2 b)
 #define TARGET
 #define MIN(a, b) min_u32x4(a, b)
 #define MAX(a, b) ((a) ^ (b) ^ min_u32x4(a, b))
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 #define V u64x2
 #define FN(name) generic_64_##name
 #define TARGET
 #define MIN(a, b) min_u64x2(a, b)
 #define MAX(a, b) ((a) ^ (b) ^ min_u64x2(a, b))
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 #if defined(__x86_64__)
 
@@ -65,7 +65,7 @@ static inline u64x2 min_u64x2(u64x2 a, u64x2 b)
 #define TARGET __attribute__((target("avx2")))
 #define MIN(a, b) _mm256_min_epu32(a, b)
 #define MAX(a, b) _mm256_max_epu32(a, b)
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 /* Comparisons are signed: the highest bits are turned over first. */
 static inline __attribute__((always_inline, target("avx2"))) __m256i is_above_u64(__m256i a, __m256i b)
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline, target("avx2"))) __m256i is_above_u6
 #define TARGET __attribute__((target("avx2")))
 #define MIN(a, b) _mm256_blendv_epi8(a, b, is_above_u64(a, b))
 #define MAX(a, b) _mm256_blendv_epi8(b, a, is_above_u64(a, b))
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 /* ---- AVX-512 ---- */
 
@@ -88,14 +88,14 @@ static inline __attribute__((always_inline, target("avx2"))) __m256i is_above_u6
 #define TARGET __attribute__((target("avx512f")))
 #define MIN(a, b) _mm512_min_epu32(a, b)
 #define MAX(a, b) _mm512_max_epu32(a, b)
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 #define V __m512i
 #define FN(name) avx512_64_##name
 #define TARGET __attribute__((target("avx512f")))
 #define MIN(a, b) _mm512_min_epu64(a, b)
 #define MAX(a, b) _mm512_max_epu64(a, b)
-#include "backend/cpu/routes/sort_lanes.inc"
+#include "backend/cpu/routes/sort/sort_lanes.inc"
 
 #endif
 

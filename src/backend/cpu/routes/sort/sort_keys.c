@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sort_keys.c: see sort_keys.h. Dense loops run over blocks of fixed length, which are compiled to vectors. */
-#include "backend/cpu/routes/sort_keys.h"
+#include "backend/cpu/routes/sort/sort_keys.h"
 
 #include "graph/op/eval.h"
 

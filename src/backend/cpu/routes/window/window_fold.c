@@ -89,7 +89,7 @@ typedef int64_t i64x2 __attribute__((vector_size(16)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define TARGET
 #define FN(name) generic_f32_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #define REAL double
 #define V f64x2
@@ -98,7 +98,7 @@ typedef int64_t i64x2 __attribute__((vector_size(16)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define TARGET
 #define FN(name) generic_f64_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #if defined(__x86_64__)
 
@@ -119,7 +119,7 @@ typedef int64_t i64x8 __attribute__((vector_size(64)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define TARGET __attribute__((target("avx2")))
 #define FN(name) avx2_f32_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #define REAL double
 #define V f64x4
@@ -128,7 +128,7 @@ typedef int64_t i64x8 __attribute__((vector_size(64)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define TARGET __attribute__((target("avx2")))
 #define FN(name) avx2_f64_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #define REAL float
 #define V f32x16
@@ -137,7 +137,7 @@ typedef int64_t i64x8 __attribute__((vector_size(64)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define TARGET __attribute__((target("avx512f,avx512dq")))
 #define FN(name) avx512_f32_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #define REAL double
 #define V f64x8
@@ -146,7 +146,7 @@ typedef int64_t i64x8 __attribute__((vector_size(64)));
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define TARGET __attribute__((target("avx512f,avx512dq")))
 #define FN(name) avx512_f64_##name
-#include "backend/cpu/routes/window_fold.inc"
+#include "backend/cpu/routes/window/window_fold.inc"
 
 #endif
 

@@ -8,8 +8,8 @@
    without sorting the rest, and many short rows are sorted together (sort_lanes.h): a position makes its item unlike
    all others, so these need no stable order. Threads divide the rows, or where these are few the elements of each. */
 #include "backend/cpu/routes/routes.h"
-#include "backend/cpu/routes/sort_keys.h"
-#include "backend/cpu/routes/sort_lanes.h"
+#include "backend/cpu/routes/sort/sort_keys.h"
+#include "backend/cpu/routes/sort/sort_lanes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"

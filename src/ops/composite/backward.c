@@ -5,10 +5,10 @@
 
 #include "graph/op/infer.h"
 #include "ops/index/index.h"
-#include "ops/rule/along.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/axis_lists.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 

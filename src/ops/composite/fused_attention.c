@@ -7,8 +7,8 @@
 #include "ops/nn/norm.h"
 #include "ops/nn/rotary.h"
 #include "ops/opcode.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 
 #include <math.h>
 

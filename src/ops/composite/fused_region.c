@@ -8,8 +8,8 @@
    serves slices of several lengths. Inference goes through the steps with the operands' shapes, and inlining infers
    them again. */
 #include "ops/opcode.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 
 enum { MAX_INPUTS = 16 };
 

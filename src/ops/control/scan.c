@@ -8,8 +8,8 @@
    of t. Without save_trajectory num_checkpoints does not change any value: it is a hint for differentiation. */
 #include "base/host/stop.h"
 #include "ops/control/control.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/body/bodies.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 static const flxi_attr scan_schema[] = {

@@ -4,8 +4,8 @@
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "ops/express/express_formula.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/element.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/tame.h"
 

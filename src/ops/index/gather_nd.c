@@ -17,7 +17,7 @@
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
 #include "ops/opcode.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/body/fold_body.h"
 #include "ops/rule/body/scalar_body.h"
 #include "ops/rule/copy.h"

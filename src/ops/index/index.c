@@ -13,7 +13,7 @@
 #include "base/host/stop.h"
 #include "graph/op/work.h"
 #include "ops/express/express_index.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"

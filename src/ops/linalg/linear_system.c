@@ -2,8 +2,8 @@
 /* linear_system.c: see linear_system.h; also the inference of matrix_rules.h. */
 #include "ops/linalg/linear_system.h"
 
-#include "ops/rule/axis_lists.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/axis_lists.h"
+#include "ops/rule/axis/extent.h"
 
 const char *flxi_trans_word(int64_t trans)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matrix.c: trace, kron, matrix_power, diag_extract and diag_set. Each means its decomposition. */
 #include "ops/linalg/matrix_rules.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/decomposed.h"
 
 /* ---- diag_extract, trace ---- */

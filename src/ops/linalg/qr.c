@@ -6,7 +6,7 @@
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/link.h"
 
 static flx_code infer_qr(flxi_infer *f)

@@ -11,9 +11,9 @@
 #include "ops/nn/attention.h"
 
 #include "ops/opcode.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/rule_lists.h"
 
 #include <math.h>

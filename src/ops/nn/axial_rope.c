@@ -3,9 +3,9 @@
    positions, in f64, so that they are as accurate as the dtype of x allows. There are few of them, one for each token
    and pair of a head. */
 #include "ops/nn/head_layout.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 
 #include <math.h>
 

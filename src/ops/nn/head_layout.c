@@ -2,7 +2,7 @@
 /* head_layout.c: see head_layout.h. */
 #include "ops/nn/head_layout.h"
 
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 typedef struct {
     const char *shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loss.c: losses of classifiers, and their cotangents as ops of their own. */
 #include "ops/nn/norm.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/oob.h"
 

@@ -3,7 +3,7 @@
    FLX_GRAD_BACKWARD_OPS reverse mode appends the ops of norm_backward.c instead of the decomposition's derivative. */
 #include "ops/nn/norm.h"
 
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/decomposed.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
    rms_norm, which does not centre, lacks M(h). d_gamma = Σ dy x̂ and d_beta = Σ dy over all axes but that of the
    channels. */
 #include "ops/nn/norm.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/decomposed.h"
 
 /* ---- Inference ---- */

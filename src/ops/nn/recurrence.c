@@ -7,8 +7,8 @@
    tokens before, so narrow floats are computed in f32 and rounded once, at the end. */
 #include "graph/op/work.h"
 #include "ops/control/control.h"
-#include "ops/rule/along.h"
-#include "ops/rule/axis_letters.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/axis_letters.h"
 #include "ops/rule/decomposed.h"
 
 /* ---- Shared by both ---- */

@@ -6,9 +6,9 @@
 #include "base/host/stop.h"
 #include "ops/express/express_combine.h"
 #include "ops/opcode.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

@@ -12,7 +12,7 @@
    Every rule parses the text again: it is short, and nothing needs to be kept. A label is a small number: A-Z, a-z,
    then the axes of "..." counted so that the last of each term is the last label, which aligns them to the right. */
 #include "ops/product/contraction.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

@@ -7,8 +7,8 @@
    the weights is a sum over the rows of each group. A row that `oob` drops takes no part in T. */
 #include "base/host/stop.h"
 #include "graph/op/work.h"
-#include "ops/rule/axis_letters.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/axis_letters.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"

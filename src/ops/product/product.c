@@ -5,7 +5,7 @@
 #include "graph/op/site.h"
 #include "graph/op/work.h"
 #include "ops/product/contraction.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"

@@ -3,7 +3,7 @@
 #include "ops/quant/channel.h"
 
 #include "graph/op/eval.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/rule_lists.h"
 
 /* ---- Inference ---- */

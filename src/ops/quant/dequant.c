@@ -9,8 +9,8 @@
 #include "graph/op/eval.h"
 #include "numeric/gguf_block.h"
 #include "ops/quant/channel.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 #define SCHEME_WORDS "int8_block int8_block_asym int4_block fp8_e4m3 fp8_e5m2 nvfp4_block" FLXI_GGUF_WORDS

@@ -7,8 +7,8 @@
    derivatives take s from one function, so they cannot disagree about it. */
 #include "ops/opcode.h"
 #include "ops/quant/channel.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 enum { MODE_PER_BATCH, MODE_EMA, MODE_FIXED };                        /* order of the words */

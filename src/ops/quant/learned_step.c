@@ -7,8 +7,8 @@
    formula here. A step below 1e-12 is replaced by 1e-12 and gets no derivative. */
 #include "ops/opcode.h"
 #include "ops/quant/channel.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 typedef struct {

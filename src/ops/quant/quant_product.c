@@ -5,8 +5,8 @@
    Derivatives pass straight through the rounding: those of mult (bias + product(x - x_zp, w - w_zp)), in f32, and
    zero where the result saturates. The formulas of matmul are here, a convolution uses the rules of conv. */
 #include "ops/opcode.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/signal/conv.h"
 

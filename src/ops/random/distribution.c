@@ -11,7 +11,7 @@
 #include "ops/express/express_formula.h"
 #include "ops/express/express_rng.h"
 #include "ops/random/random.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

@@ -11,7 +11,7 @@
 #include "base/host/stop.h"
 #include "ops/express/express_formula.h"
 #include "ops/express/express_rng.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 static const uint64_t split_stream = UINT64_MAX;
 static const uint64_t fold_stream = UINT64_MAX - 1;

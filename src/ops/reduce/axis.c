@@ -7,7 +7,7 @@
 
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/link.h"
 #include "ops/rule/shard.h"
 

@@ -5,7 +5,7 @@
 #include "graph/op/work.h"
 #include "ops/opcode.h"
 #include "ops/reduce/reduction.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/body/fold_body.h"
 #include "ops/rule/copy.h"
 

@@ -9,7 +9,7 @@
 #include "ops/express/express_combine.h"
 #include "ops/reduce/axis.h"
 #include "ops/reduce/reduction.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/link.h"
 #include "ops/rule/shard.h"
 

@@ -2,7 +2,7 @@
 /* reduction.c: kept and reduced axes, in evaluation and in rules. */
 #include "ops/reduce/reduction.h"
 
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 
 flx_type flxi_reduced_type(const flx_type *x, const flx_ints *axes, bool keep_dims)
 {

@@ -5,7 +5,7 @@
 
 #include "graph/op/eval.h"
 #include "graph/op/site.h"
-#include "ops/rule/axis_lists.h"
+#include "ops/rule/axis/axis_lists.h"
 
 /* x with the axes removed, or kept with extent 1. */
 flx_type flxi_reduced_type(const flx_type *x, const flx_ints *axes, bool keep_dims);

@@ -7,10 +7,10 @@
 #include "base/host/stop.h"
 #include "numeric/merge_sort.h"
 #include "ops/reduce/axis.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/body/scalar_body.h"
 #include "ops/rule/copy.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 #include <stdio.h>

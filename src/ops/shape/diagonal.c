@@ -4,7 +4,7 @@
 #include "base/host/stop.h"
 #include "ops/express/express.h"
 #include "ops/opcode.h"
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/axis_map.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"

@@ -4,7 +4,7 @@
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/express/express.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

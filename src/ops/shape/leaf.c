@@ -4,8 +4,8 @@
    are bound. */
 #include "base/host/stop.h"
 #include "ops/express/express.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/copy.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/pointwise.h"
 
 /* ---- input, param ---- */

@@ -9,7 +9,7 @@
    appended. */
 #include "graph/op/work.h"
 #include "ops/express/express.h"
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/axis_map.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"

@@ -2,7 +2,7 @@
 /* repeat.c: ops of the shape family that repeat each element or move it along its axis: tile, repeat,
    roll, meshgrid. They are linear: a cotangent is summed over the copies, or rotated back. */
 #include "ops/express/express.h"
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/axis_map.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

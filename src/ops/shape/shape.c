@@ -8,7 +8,7 @@
    All ops here are linear: the cotangent is mapped back, summed where an element was repeated. With a leading batch
    axis they are the same ops with every axis one higher. */
 #include "ops/express/express.h"
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/axis_map.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/shard.h"

@@ -7,7 +7,7 @@
 #include "graph/op/work.h"
 #include "ops/express/express_combine.h"
 #include "ops/express/express_window.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"

@@ -11,8 +11,8 @@
    keep their extent are unchanged in all modes, since there every position is an integer. */
 #include "base/host/stop.h"
 #include "ops/express/express.h"
-#include "ops/rule/along.h"
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/axis_map.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"

@@ -9,7 +9,7 @@
 #define FLXI_SLIDING_H
 
 #include "graph/op/eval.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 /* One axis. */
 typedef struct {

@@ -15,8 +15,8 @@
 #include "graph/op/eval.h"
 #include "graph/op/work.h"
 #include "numeric/fourier.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 

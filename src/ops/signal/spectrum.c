@@ -3,9 +3,9 @@
    composites of the transforms in spectral.c. */
 #include "graph/op/work.h"
 #include "numeric/fourier.h"
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
+#include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
-#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 #include "ops/signal/spectral.h"
 

@@ -6,7 +6,7 @@
    products and sums, hence differentiable to any order, and exact where links are zero: nothing is divided. Only
    products of elements that both exist are formed, so an infinite link is never multiplied by a zero from beyond the
    end. For a symbolic length a scan is used. */
-#include "ops/rule/along.h"
+#include "ops/rule/axis/along.h"
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extent.c: checks on extents, counts and ranks. */
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 const char *flxi_dim_str(flx_context *ctx, flx_dim d, flxi_dim_text *buffer)
 {

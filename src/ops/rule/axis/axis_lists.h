@@ -5,7 +5,7 @@
 #ifndef FLXI_AXIS_LISTS_H
 #define FLXI_AXIS_LISTS_H
 
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 /* Distinct axes, normalised, in the given order; absent becomes the empty list. */
 static inline flx_code flxi_norm_axes_or_none(flxi_infer *f, const char *name, flx_ints *axes, int rank)

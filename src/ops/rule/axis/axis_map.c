@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* axis_map.c: the walk over the result for ops that move whole axes. */
-#include "ops/rule/axis_map.h"
+#include "ops/rule/axis/axis_map.h"
 
 #include "base/host/stop.h"
 #include "ops/rule/copy.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* axis_letters.c: see axis_letters.h. */
-#include "ops/rule/axis_letters.h"
+#include "ops/rule/axis/axis_letters.h"
 
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 enum { UNKNOWN = -1 }; /* no extent is negative */
 

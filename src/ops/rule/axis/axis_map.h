@@ -6,7 +6,7 @@
 #define FLXI_AXIS_MAP_H
 
 #include "graph/op/eval.h"
-#include "ops/rule/extent.h"
+#include "ops/rule/axis/extent.h"
 
 /* The position along operand axis `axis` that the result reads at i; negative: none, the result is not written. */
 typedef int64_t (*flxi_axis_at)(const flxi_eval *e, int axis, int64_t i);

@@ -3,7 +3,7 @@
    by the functions of the reference evaluator (numeric/linalg/dense_body.h). Matrices are copied to scratch memory. A
    singular matrix gives infinities and NaNs. */
 #include "numeric/linalg/dense.h"
-#include "ops/linalg/linear_system.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/opcode.h"
 #include "standalone/parts/parts.h"
 

@@ -11,7 +11,7 @@
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/type/tensor.h"
-#include "ops/linalg/linear_system.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/opcode.h"
 
 #include <fluxion/run.h>

@@ -10,8 +10,8 @@
 #include "graph/op/work.h"
 #include "numeric/linalg/jacobi.h"
 #include "ops/linalg/eigen/eigen_rules.h"
-#include "ops/linalg/linear_system.h"
 #include "ops/linalg/matrix_work.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* triangular.c: solve_triangular. Only one triangle of the matrix is read, and only it has a derivative. */
-#include "ops/linalg/linear_system.h"
 #include "ops/linalg/matrix_work.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/link.h"
 
 #include <fluxion/run.h>

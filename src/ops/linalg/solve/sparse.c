@@ -3,7 +3,7 @@
    the values on the pattern have derivatives. Transposing the matrix is exchanging rows with cols. */
 #include "graph/op/work.h"
 #include "numeric/linalg/sparse_elimination.h"
-#include "ops/linalg/linear_system.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_system.c: see linear_system.h; also the inference of matrix_rules.h. */
-#include "ops/linalg/linear_system.h"
+#include "ops/linalg/solve/linear_system.h"
 
 #include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/axis/extent.h"

@@ -4,8 +4,8 @@
    Differentiating a solve factors its matrix once: the forward computation becomes lu and lu_solve, and the reverse
    sweep solves with the adjoint of the same factors. A singular matrix gives infinities and NaNs in its own system and
    the status FLX_RUN_SINGULAR. */
-#include "ops/linalg/linear_system.h"
 #include "ops/linalg/matrix_work.h"
+#include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 

@@ -3,8 +3,8 @@
 #include "args.h"
 #include "commands.h"
 #include "report.h"
+#include "train/outcome/writing.h"
 #include "train/trained.h"
-#include "train/writing.h"
 
 enum { USUAL_LENGTH = 64 };
 

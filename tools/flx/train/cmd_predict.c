@@ -3,8 +3,8 @@
 #include "args.h"
 #include "commands.h"
 #include "report.h"
-#include "train/batches.h"
-#include "train/scores.h"
+#include "train/data/batches.h"
+#include "train/outcome/scores.h"
 #include "train/trained.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "command/cmd_devices.h"
 #include "commands.h"
 #include "report.h"
-#include "train/share.h"
+#include "train/data/share.h"
 #include "train/training.h"
 
 #include <stdio.h>

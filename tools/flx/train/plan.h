@@ -4,8 +4,8 @@
 #define FLX_TRAIN_PLAN_H
 
 #include "io/load.h"
+#include "train/data/source.h"
 #include "train/settings.h"
-#include "train/source.h"
 
 #include <fluxion/train.h>
 

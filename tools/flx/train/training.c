@@ -7,12 +7,12 @@
 #include "io/load.h"
 #include "io/profile_table.h"
 #include "report.h"
-#include "train/data_check.h"
-#include "train/layer_norms.h"
-#include "train/outcome.h"
-#include "train/progress.h"
+#include "train/data/data_check.h"
+#include "train/data/share.h"
+#include "train/outcome/layer_norms.h"
+#include "train/outcome/outcome.h"
+#include "train/outcome/progress.h"
 #include "train/run_folder.h"
-#include "train/share.h"
 #include "train/start.h"
 
 #include <fluxion/mesh.h>

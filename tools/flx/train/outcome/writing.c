@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writing.c: see writing.h. */
-#include "train/writing.h"
+#include "train/outcome/writing.h"
 
 #include "report.h"
 

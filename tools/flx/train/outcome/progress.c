@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c: see progress.h. Progress goes to standard error, so that results can be piped. */
-#include "train/progress.h"
+#include "train/outcome/progress.h"
 
 #include "compiling.h"
 

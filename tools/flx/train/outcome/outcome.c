@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outcome.c: see outcome.h. */
-#include "train/outcome.h"
+#include "train/outcome/outcome.h"
 
 #include "compiling.h"
 #include "io/output.h"
 #include "io/profile_table.h"
 #include "report.h"
+#include "train/data/share.h"
+#include "train/outcome/writing.h"
 #include "train/run_folder.h"
-#include "train/share.h"
-#include "train/writing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scores.c: see scores.h. */
-#include "train/scores.h"
+#include "train/outcome/scores.h"
 
 #include "io/json_writer.h"
 #include "report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batches.c: see batches.h. */
-#include "train/batches.h"
+#include "train/data/batches.h"
 
 #include "report.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share.c: see share.h. All processes read the same batches in the same order, so the numbers of a training do not
    depend on how data are stored; a process then uses rows of its own. */
-#include "train/share.h"
+#include "train/data/share.h"
 
 #include "report.h"
 

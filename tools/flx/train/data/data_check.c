@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* data_check.c: see data_check.h. An index out of range would otherwise fail the first step that meets it, in terms of
    the op that takes it. */
-#include "train/data_check.h"
+#include "train/data/data_check.h"
 
 #include "report.h"
 

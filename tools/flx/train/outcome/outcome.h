@@ -3,7 +3,7 @@
 #ifndef FLX_OUTCOME_H
 #define FLX_OUTCOME_H
 
-#include "train/batches.h"
+#include "train/data/batches.h"
 
 #include <fluxion/report.h>
 

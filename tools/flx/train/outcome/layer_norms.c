@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_norms.c: see layer_norms.h. */
-#include "train/layer_norms.h"
+#include "train/outcome/layer_norms.h"
 
 #include "report.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c: the sources of data, one row each. A source reads its arguments, then makes a dataset. */
-#include "train/source.h"
+#include "train/data/source.h"
 
 #include "report.h"
 

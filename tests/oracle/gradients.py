@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the fixtures of derivatives and batching: functions as graphs, and what JAX says their gradients, Hessians,
-Jacobians, tangents, Taylor terms and batched values are. tests/ops/oracle_transforms.c applies the transforms to the
+Jacobians, tangents, Taylor terms and batched values are. tests/ops/oracle/oracle_transforms.c applies the transforms to the
 graphs and compares.
 
     t.fn("logistic", "reduce_sum(softplus(x))", lambda x: jnp.sum(jnp.logaddexp(x, 0)), "grad hess", x=normal(4))

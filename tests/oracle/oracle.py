@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes oracle fixtures: .flx files in which each graph computes a value from literal inputs and returns it beside the
-answer of an independent implementation. tests/ops/oracle.c runs every graph and compares the pairs.
+answer of an independent implementation. tests/ops/oracle/oracle.c runs every graph and compares the pairs.
 
     from oracle import Fixtures
     with Fixtures("axis") as f:

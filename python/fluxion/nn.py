@@ -4,7 +4,7 @@
 from . import dtypes
 from .arrays import to_array
 from .tracing import apply
-from .xp_operands import _axes, _operands, _weaken
+from .xp._operands import _axes, _operands, _weaken
 
 
 def _named(op):

@@ -7,7 +7,7 @@ from .xp import (abs, add, all, any, bitwise_invert, bool, concat, divide, expan
                  min, permute_dims, pow, remainder, reshape, round, stack, sum)
 from .arrays import Array as ndarray, to_array  # noqa: F401
 from .tracing import apply, apply_all
-from .xp_operands import _operands
+from .xp._operands import _operands
 
 concatenate, power, mod, true_divide, absolute, invert = concat, pow, remainder, divide, abs, bitwise_invert
 amax, amin, bool_ = max, min, bool

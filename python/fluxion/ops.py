@@ -7,7 +7,7 @@ import keyword
 from . import _core, dtypes
 from .arrays import Array, to_array
 from .tracing import apply_all, cast as _cast  # `cast` is an op
-from .xp_operands import _join
+from .xp._operands import _join
 
 _made = {}
 

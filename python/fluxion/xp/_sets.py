@@ -3,9 +3,9 @@
 
 from typing import NamedTuple
 
-from . import dtypes
-from .arrays import Array
-from .xp_operands import _with_value
+from .. import dtypes
+from ..arrays import Array
+from ._operands import _with_value
 
 
 class UniqueAll(NamedTuple):
@@ -33,7 +33,7 @@ class UniqueInverse(NamedTuple):
 
 def unique_all(x, /):
     """Each element once in ascending order, with where and how often it occurs. Every NaN is an element of its own."""
-    from . import xp
+    from .. import xp
     x = _with_value(x, "unique_all()")
     flat = xp.reshape(x, (-1,))
     n = flat.shape[0]

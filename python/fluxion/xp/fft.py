@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension fft of the array API standard."""
 
-from . import dtypes
-from .arrays import to_array
-from .tracing import apply, cast
-from .xp_operands import _axes, _axis
+from .. import dtypes
+from ..arrays import to_array
+from ..tracing import apply, cast
+from ._operands import _axes, _axis
 
 
 def _xp():
-    from . import xp
+    from .. import xp
     return xp
 
 

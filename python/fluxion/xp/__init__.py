@@ -4,16 +4,16 @@ functions. fluxion.numpy has NumPy's other names. Numbers of Python adopt the dt
 
 import math
 
-from .arrays import Array, from_dlpack, to_array  # noqa: F401
-from .dtypes import (as_dtype, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32,
+from ..arrays import Array, from_dlpack, to_array  # noqa: F401
+from ..dtypes import (as_dtype, bfloat16, bool_, complex64, complex128, float16, float32, float64, int8, int16, int32,
                      int64, uint8, uint16, uint32, uint64)  # noqa: F401
-from .tracing import apply
-from .xp_create import *  # noqa: F401, F403
-from .xp_folds import *  # noqa: F401, F403
-from .xp_info import __array_namespace_info__, can_cast, finfo, iinfo, isdtype, result_type  # noqa: F401
-from .xp_operands import _axis, _operands
-from .xp_pointwise import *  # noqa: F401, F403
-from .xp_shapes import *  # noqa: F401, F403
+from ..tracing import apply
+from ._create import *  # noqa: F401, F403
+from ._folds import *  # noqa: F401, F403
+from ._info import __array_namespace_info__, can_cast, finfo, iinfo, isdtype, result_type  # noqa: F401
+from ._operands import _axis, _operands
+from ._pointwise import *  # noqa: F401, F403
+from ._shapes import *  # noqa: F401, F403
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 __array_api_version__ = "2024.12"
@@ -63,5 +63,5 @@ def isin(x1, x2, /, *, invert=False):
     return logical_not(found) if invert else found
 
 
-from .xp_sets import unique_all, unique_counts, unique_inverse, unique_values  # noqa: E402, F401
-from . import xp_fft as fft, xp_linalg as linalg  # noqa: E402, F401
+from ._sets import unique_all, unique_counts, unique_inverse, unique_values  # noqa: E402, F401
+from . import fft, linalg  # noqa: E402, F401

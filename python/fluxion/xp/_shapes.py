@@ -4,10 +4,10 @@
 import builtins
 import math
 
-from .arrays import to_array
-from .dtypes import as_dtype, bool_, int32
-from .tracing import apply, apply_all, cast
-from .xp_operands import _axes, _axis, _check_device, _operands, _shape, _truth
+from ..arrays import to_array
+from ..dtypes import as_dtype, bool_, int32
+from ..tracing import apply, apply_all, cast
+from ._operands import _axes, _axis, _check_device, _operands, _shape, _truth
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

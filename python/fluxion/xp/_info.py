@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass
 
-from . import dtypes
-from .arrays import Array
-from .dtypes import as_dtype
+from .. import dtypes
+from ..arrays import Array
+from ..dtypes import as_dtype
 
 
 @dataclass(frozen=True)

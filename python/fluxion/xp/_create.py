@@ -4,12 +4,12 @@
 import builtins
 import math
 
-from . import dtypes, tracing
-from .arrays import Array, to_array
-from .dtypes import as_dtype, complex64, float32, float64, int32
-from .tracing import apply, apply_all, cast
-from .xp_operands import _check_device, _shape
-from .xp_shapes import astype, broadcast_to, reshape
+from .. import dtypes, tracing
+from ..arrays import Array, to_array
+from ..dtypes import as_dtype, complex64, float32, float64, int32
+from ..tracing import apply, apply_all, cast
+from ._operands import _check_device, _shape
+from ._shapes import astype, broadcast_to, reshape
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):

@@ -4,13 +4,13 @@
 import math
 from math import inf, nan
 
-from . import dtypes
-from .arrays import to_array
-from .dtypes import bool_, int16, int32, int64
-from .tracing import apply, cast
-from .xp_create import full, zeros_like
-from .xp_operands import _operands, _truth, _weaken
-from .xp_shapes import broadcast_arrays, broadcast_shapes, broadcast_to
+from .. import dtypes
+from ..arrays import to_array
+from ..dtypes import bool_, int16, int32, int64
+from ..tracing import apply, cast
+from ._create import full, zeros_like
+from ._operands import _operands, _truth, _weaken
+from ._shapes import broadcast_arrays, broadcast_shapes, broadcast_to
 
 
 def _pointwise(op, name, doc, minimum=None, count=1, exact=False):

@@ -4,16 +4,16 @@
 import math
 from typing import NamedTuple
 
-from . import dtypes
-from .arrays import Array, to_array
-from .errors import UnsupportedError
-from .tracing import apply, apply_all, cast
-from .xp import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
-from .xp_operands import _axes, _keep, _operands
+from .. import dtypes
+from ..arrays import Array, to_array
+from ..errors import UnsupportedError
+from ..tracing import apply, apply_all, cast
+from . import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
+from ._operands import _axes, _keep, _operands
 
 
 def _xp():
-    from . import xp
+    from .. import xp
     return xp
 
 

@@ -3,10 +3,10 @@
 
 import builtins
 
-from . import dtypes
-from .arrays import Array, to_array
-from .dtypes import bool_, float32, float64
-from .tracing import TracerError, apply, cast
+from .. import dtypes
+from ..arrays import Array, to_array
+from ..dtypes import bool_, float32, float64
+from ..tracing import TracerError, apply, cast
 
 
 def _join(values):

@@ -4,14 +4,14 @@
 import math
 from math import nan
 
-from . import dtypes
-from .arrays import to_array
-from .dtypes import bool_, int32, uint32
-from .tracing import apply, cast
-from .xp_create import full, zeros
-from .xp_operands import _axes, _axis, _keep, _operands, _truth, _with_value
-from .xp_pointwise import abs, less, less_equal, logical_not, not_equal, remainder, sqrt, where
-from .xp_shapes import astype, broadcast_shapes, broadcast_to, concat, expand_dims, reshape
+from .. import dtypes
+from ..arrays import to_array
+from ..dtypes import bool_, int32, uint32
+from ..tracing import apply, cast
+from ._create import full, zeros
+from ._operands import _axes, _axis, _keep, _operands, _truth, _with_value
+from ._pointwise import abs, less, less_equal, logical_not, not_equal, remainder, sqrt, where
+from ._shapes import astype, broadcast_shapes, broadcast_to, concat, expand_dims, reshape
 
 
 # ---- Reductions ----

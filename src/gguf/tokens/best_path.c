@@ -3,7 +3,7 @@
    "Subword regularization", 2018), by dynamic programming over the ends of tokens. A character that no token covers
    costs more than any token, and becomes the unknown token or its bytes. */
 #include "base/utf8.h"
-#include "gguf/vocabulary.h"
+#include "gguf/tokens/vocabulary.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /* merge_symbols.c: see merge_symbols.h. Pairs wait in a binary heap. Joining two symbols makes the pairs that had one
    of them out of date; they are recognised when they are taken, by the sizes they were made for. Each join adds at
    most two pairs, so n symbols take O(n log n) however the text is made. */
-#include "gguf/merge_symbols.h"
+#include "gguf/tokens/merge_symbols.h"
 
 typedef struct {
     double rank;

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "gguf/gguf_file.h"
-#include "gguf/merge_symbols.h"
+#include "gguf/tokens/merge_symbols.h"
 
 #include <fluxion/decoder.h>
 

@@ -4,9 +4,9 @@
    whether line ends belong to the signs before them. Each rule below looks at the beginning of the text and returns how
    many bytes it takes; the first that takes any decides. */
 #include "base/utf8.h"
-#include "gguf/vocabulary.h"
+#include "gguf/tokens/vocabulary.h"
 
-#include "gguf/unicode_classes.inc"
+#include "gguf/tokens/unicode_classes.inc"
 
 typedef enum { CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE, CLASS_SIGN, CLASS_END } char_class;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vocabulary.c: reads the tokens of a model from its file. See vocabulary.h. */
-#include "gguf/vocabulary.h"
+#include "gguf/tokens/vocabulary.h"
 
 #include "base/utf8.h"
 

@@ -3,7 +3,7 @@
    the model's own rule. SentencePiece writes a blank as U+2581; vocabularies of byte pairs write every byte as a
    visible character (vocabulary.c). */
 #include "base/utf8.h"
-#include "gguf/vocabulary.h"
+#include "gguf/tokens/vocabulary.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory plans: what is live together never shares bytes, whatever the sizes and lifetimes, and little room is lost. */
-#include "compile/arena_plan.h"
+#include "compile/memory/arena_plan.h"
 #include "fault.h"
 #include "test.h"
 

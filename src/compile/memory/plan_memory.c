@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan_memory.c: offsets in the arena for the slots of a block and for the scratch of its steps; and the check that a
    plan is sound. Bodies are planned first: the whole memory of a body is scratch of the step that runs it. */
-#include "compile/arena_plan.h"
+#include "compile/memory/arena_plan.h"
 #include "compile/program.h"
 #include "ops/control/control.h"
 

@@ -15,7 +15,7 @@
    others. The search ends early when a plan is as small as the most that is live at one step, which no plan can beat.
 
    Sizes and offsets are counted in units of the alignment, so every offset is aligned and sums of two cannot wrap. */
-#include "compile/arena_plan.h"
+#include "compile/memory/arena_plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "backend/object_cache.h"
 #include "base/host/process.h"
 #include "base/host/system.h"
+#include "base/host/temp_dir.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -101,11 +102,11 @@ static const char *const shim[] = {
         } void flx_mpi_abort(int status) { MPI_Abort(world, status); }),
     NULL};
 
-static flx_code write_text(int fd, flx_error *err)
+static flx_code write_text(int fd, const char *path, flx_error *err)
 {
     for (size_t i = 0; shim[i]; i++)
         if (!flxi_write_all(fd, shim[i], strlen(shim[i])))
-            return flxi_fail(err, FLX_E_DEVICE, "the shim of MPI cannot be written");
+            return flxi_temp_dir_fail(err, "write a file", path);
     return FLX_OK;
 }
 
@@ -146,8 +147,8 @@ static flx_code compile_shim(const char *mpicc, const char *source, const char *
 {
     int fd = flxi_open_at(AT_FDCWD, source, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
-        return flxi_fail(err, FLX_E_DEVICE, "no temporary file for the shim of MPI can be made");
-    flx_code code = write_text(fd, err);
+        return flxi_temp_dir_fail(err, "make a file", source);
+    flx_code code = write_text(fd, source, err);
     flxi_system.close(fd);
     FLXI_TRY(code);
     const char *const args[] = {mpicc, "-std=gnu17", "-O1", "-w", "-fPIC", "-shared", "-o", object, source, NULL};
@@ -235,23 +236,21 @@ static flx_code load_object(const char *object, flxi_mpi_calls *out, flx_error *
 
 static flx_code load(flx_context *ctx, flxi_mpi_calls *out, flx_error *err)
 {
-    char mpicc[400], folder[64] = "/tmp/fluxion-mpi-XXXXXX", source[96], object[96];
+    char mpicc[400], source[FLXI_TEMP_DIR_BYTES + 16], object[FLXI_TEMP_DIR_BYTES + 16];
+    flxi_temp_dir dir = {0};
     const char *name = getenv("FLX_MPICC");
     name = name && *name ? name : "mpicc";
     if (!find_program(name, mpicc, sizeof mpicc))
         return flxi_fail_hint(err, FLX_E_DEVICE,
                               "install MPI with its headers (libopenmpi-dev, mpich), or set $FLX_MPICC",
                               "there is no MPI: the command '%.80s' is not found", name);
-    if (!flxi_system.mkdtemp(folder))
-        return flxi_fail(err, FLX_E_DEVICE, "no temporary folder for the shim of MPI can be made");
-    snprintf(source, sizeof source, "%s/shim.c", folder);
-    snprintf(object, sizeof object, "%s/shim.so", folder);
+    FLXI_TRY(flxi_temp_dir_make(&dir, err));
+    snprintf(source, sizeof source, "%s/shim.c", dir.path);
+    snprintf(object, sizeof object, "%s/shim.so", dir.path);
     flx_code code = make_object(ctx, mpicc, source, object, err);
     if (code == FLX_OK)
         code = load_object(object, out, err);
-    unlink(source);
-    unlink(object);
-    rmdir(folder);
+    flxi_temp_dir_remove(&dir);
     return code;
 }
 

@@ -7,24 +7,19 @@
 #include "base/host/process.h"
 #include "base/host/stop.h"
 #include "base/host/system.h"
+#include "base/host/temp_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char prefix[] = "fluxion-"; /* of directories: then the number of the process and six random letters */
-
-enum { PATH_BYTES = 4096, FILE_BYTES = PATH_BYTES + 32 };
+enum { FILE_BYTES = FLXI_TEMP_DIR_BYTES + 32 };
 
 /* Part of every key: another calling convention of emitted functions needs another number. */
 static const char abi[] = "fluxion object, abi 2, library " FLX_VERSION;
@@ -63,9 +58,8 @@ typedef struct {
     flxi_process *processes;  /* by piece */
     const char **environment; /* of the compiler */
     size_t num_environment;
-    char temp_variable[PATH_BYTES + 16];
-    char dir[PATH_BYTES]; /* "": not made yet */
-    int lock;             /* on the directory; below 0: none */
+    char temp_variable[FLXI_TEMP_DIR_BYTES + 16];
+    flxi_temp_dir dir;
     flx_error *err;
 } job;
 
@@ -213,116 +207,15 @@ static flx_code sort_out(job *j, flxi_c_unit *units, size_t n)
 
 /* ---- Files ---- */
 
-static flx_code fail_file(job *j, const char *what, const char *dir)
-{
-    return flxi_fail_hint(j->err, FLX_E_DEVICE, "set TMPDIR to a directory with room that you may write to",
-                          "cannot %s in '%.100s': %s", what, dir, strerror(errno));
-}
-
-static int open_directory(int parent, const char *name)
-{
-    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* Levels of directories that a compiler may have made; what is deeper stays. */
-enum { MAX_DEPTH = 16 };
-
-/* Removes a directory and what is in it. Links are removed, not followed: what they lead to is not ours. */
-static void remove_at(int parent, const char *name, int depth)
-{
-    int fd = open_directory(parent, name);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0)
-        close(fd);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (flxi_system.unlinkat(dirfd(d), e->d_name, 0) != 0 && depth < MAX_DEPTH)
-            remove_at(dirfd(d), e->d_name, depth + 1);
-    }
-    if (d)
-        closedir(d);
-    flxi_system.unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static void remove_path(const char *path)
-{
-    remove_at(AT_FDCWD, path, 0);
-}
-
-/* Whether it is a directory of a process of this user that has ended: the name has its number, and it would hold a lock
-   on the directory even where numbers mean something else, in another container. */
-static bool is_left_over(int parent, const char *name)
-{
-    char *end;
-    struct stat st;
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
-        return false;
-    long owner = strtol(name + sizeof prefix - 1, &end, 10);
-    if (owner <= 0 || owner > INT32_MAX || *end != '-' || (kill((pid_t)owner, 0) == 0 || errno != ESRCH))
-        return false;
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool is_ours = fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0;
-    close(fd);
-    return is_ours;
-}
-
-/* Removes what processes left that were killed while they compiled; once in each process. */
-static void sweep(const char *parent)
-{
-    static atomic_flag done = ATOMIC_FLAG_INIT;
-    char path[PATH_BYTES];
-    DIR *d = atomic_flag_test_and_set(&done) ? NULL : opendir(parent);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        int n = snprintf(path, sizeof path, "%s/%s", parent, e->d_name);
-        if (n > 0 && (size_t)n < sizeof path && is_left_over(dirfd(d), e->d_name))
-            remove_path(path);
-    }
-    if (d)
-        closedir(d);
-}
-
-static flx_code make_dir(job *j)
-{
-    const char *parent = secure_getenv("TMPDIR");
-    char path[PATH_BYTES];
-    parent = parent && parent[0] ? parent : "/tmp";
-    int n = snprintf(path, sizeof path, "%s/%s%ld-XXXXXX", parent, prefix, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return fail_file(j, "make a directory", path);
-    }
-    if (!flxi_system.mkdtemp(path))
-        return fail_file(j, "make a directory", path);
-    memcpy(j->dir, path, (size_t)n + 1);
-    j->lock = open(j->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (j->lock >= 0)
-        (void)flock(j->lock, LOCK_EX | LOCK_NB); /* without it the number of the process decides */
-    sweep(parent);
-    return FLX_OK;
-}
-
-/* With all that a compiler that was killed left in it. */
-static void remove_dir(job *j)
-{
-    if (!j->dir[0])
-        return;
-    remove_path(j->dir);
-    if (j->lock >= 0)
-        close(j->lock);
-}
-
 static flx_code write_source(job *j, const piece *p)
 {
     int fd = flxi_open_at(AT_FDCWD, p->source, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return fail_file(j, "make a file", j->dir);
+        return flxi_temp_dir_fail(j->err, "make a file", j->dir.path);
     bool ok = flxi_write_all(fd, p->unit->text, p->unit->n);
-    flx_code code = ok ? FLX_OK : fail_file(j, "write a file", j->dir);
+    flx_code code = ok ? FLX_OK : flxi_temp_dir_fail(j->err, "write a file", j->dir.path);
     if (flxi_system.close(fd) != 0 && ok)
-        code = fail_file(j, "write a file", j->dir);
+        code = flxi_temp_dir_fail(j->err, "write a file", j->dir.path);
     return code;
 }
 
@@ -342,7 +235,7 @@ static flx_code make_environment(job *j)
     for (size_t i = 0; i < n && environ[i]; i++)
         if (strncmp(environ[i], "TMPDIR=", 7) != 0)
             j->environment[kept++] = environ[i];
-    snprintf(j->temp_variable, sizeof j->temp_variable, "TMPDIR=%s", j->dir);
+    snprintf(j->temp_variable, sizeof j->temp_variable, "TMPDIR=%s", j->dir.path);
     j->environment[kept] = j->temp_variable;
     return FLX_OK;
 }
@@ -350,8 +243,8 @@ static flx_code make_environment(job *j)
 static void make_arguments(const job *j, piece *p, size_t number)
 {
     size_t n = 0;
-    snprintf(p->source, sizeof p->source, "%s/k%zu.c", j->dir, number);
-    snprintf(p->object, sizeof p->object, "%s/k%zu.so", j->dir, number);
+    snprintf(p->source, sizeof p->source, "%s/k%zu.c", j->dir.path, number);
+    snprintf(p->object, sizeof p->object, "%s/k%zu.so", j->dir.path, number);
     p->args[n++] = j->cc.path;
     for (size_t i = 0; i < j->num_flags; i++)
         p->args[n++] = j->flags[i];
@@ -374,8 +267,8 @@ static double now(void)
 /* Without the path of the directory, which says nothing and takes the place of what does. */
 static void shorten(const job *j, char *said)
 {
-    size_t n = strlen(j->dir);
-    for (char *at = said; j->dir[0] && (at = strstr(at, j->dir));) {
+    size_t n = strlen(j->dir.path);
+    for (char *at = said; j->dir.path[0] && (at = strstr(at, j->dir.path));) {
         char *rest = at + n + (at[n] == '/');
         memmove(at, rest, strlen(rest) + 1);
     }
@@ -406,7 +299,7 @@ static flx_code report(job *j, flxi_process *p)
 static flx_code run_compilers(job *j)
 {
     size_t n = j->pieces.n;
-    FLXI_TRY(make_dir(j));
+    FLXI_TRY(flxi_temp_dir_make(&j->dir, j->err));
     FLXI_TRY(make_environment(j));
     j->processes = flxi_alloc(j->service->mem, n, sizeof *j->processes);
     if (!j->processes)
@@ -491,7 +384,7 @@ static flx_code compile_pieces(job *j)
 static void free_job(job *j)
 {
     const flxi_allocator *mem = j->service->mem;
-    remove_dir(j);
+    flxi_temp_dir_remove(&j->dir);
     if (j->processes)
         flxi_free(mem, j->processes, j->pieces.n, sizeof *j->processes);
     if (j->environment)

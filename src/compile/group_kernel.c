@@ -20,7 +20,6 @@
 #include "compile/group_kernel.h"
 
 #include "compile/group/group_writer.h"
-#include "ops/opcode.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
 /* group_elements.c: the elements of a group's values in a kernel: their buffers, how an element is computed from those
    of its operands, and which are known already at this point of the text. */
 #include "compile/group/group_writer.h"
-#include "ops/opcode.h"
 
 const char *flxi_gw_name_of(flxi_gwriter *w, uint32_t value)
 {

@@ -2,7 +2,6 @@
 /* group_folds.c: folds in a kernel: the phases that they come in, their accumulators, and how lanes, subgroups and
    invocations fold what they have together. */
 #include "compile/group/group_writer.h"
-#include "ops/opcode.h"
 
 /* ---- Phases ---- */
 

@@ -2,32 +2,9 @@
 /* group_kept.c: elements of expensive functions that several phases want. The first phase stores such an element in the
    memory of a result that a later phase writes, and the others load it: the exponentials of a softmax. */
 #include "compile/group/group_writer.h"
-#include "ops/opcode.h"
 
 /* Longer rows leave the nearest caches. */
 static const int64_t most_kept_extent = 16384;
-
-static bool is_expensive(uint32_t op)
-{
-    switch (op) {
-    case OP_exp:
-    case OP_exp2:
-    case OP_expm1:
-    case OP_log:
-    case OP_log1p:
-    case OP_tanh:
-    case OP_sigmoid:
-    case OP_silu:
-    case OP_gelu:
-    case OP_gelu_approx:
-    case OP_softplus:
-    case OP_erf:
-    case OP_sin:
-    case OP_cos:
-    case OP_pow: return true;
-    default: return false;
-    }
-}
 
 /* Marks the group's nodes whose elements are computed on the way to this value. */
 static void need(const flxi_gwriter *w, uint32_t value, bool *needed)
@@ -97,7 +74,7 @@ void flxi_gw_find_kept(flxi_gwriter *w, int last_phase)
                 e.last = phase;
             }
         int32_t dtype = flxi_type_at(w->g, n->first)->dtype;
-        if (!is_expensive(n->op) || e.first == e.last || (dtype != FLX_F32 && dtype != FLX_F64) ||
+        if (!(flxi_ops[n->op].traits & TRAIT_COSTLY) || e.first == e.last || (dtype != FLX_F32 && dtype != FLX_F64) ||
             w->f->is_stored[n->first])
             continue;
         e.at = find_room(w, n->first, e.last);

@@ -3,7 +3,6 @@
    a row in turn, for neighbouring rows in neighbouring invocations, and for invocations that walk along rows of their
    own. */
 #include "compile/group/group_writer.h"
-#include "ops/opcode.h"
 
 /* What one element of the row is for: folds of this phase, and what is stored in it. */
 static void visit_element(flxi_gwriter *w, int phase)

@@ -390,7 +390,8 @@ enum { /* traits */
        TRAIT_SELECTS = 8192,     /* an element of operand 1 where operand 0 is true, of operand 2 elsewhere */
        TRAIT_INVERTS = 16384,    /* true where its only operand is false, and false where it is true */
        TRAIT_SHAPE_ONLY = 32768, /* its results depend on the shapes of its operands, not on their elements */
-       TRAIT_EXCHANGES = 65536   /* its results depend on operands that other processes have */
+       TRAIT_EXCHANGES = 65536,  /* its results depend on operands that other processes have */
+       TRAIT_COSTLY = 131072     /* pointwise: storing and loading an element is much cheaper than computing it again */
 };
 
 typedef struct {

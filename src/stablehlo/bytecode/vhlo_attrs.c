@@ -24,6 +24,7 @@ typedef struct {
     vhlo_encoded *e;
     vhlo_bytes *b;
     hlo_attr *a;
+    const char *words; /* decode_word: those of the enumeration */
 } attr_site;
 
 static flx_code set_text(attr_site *s, hlo_attr_kind kind, hlo_span text)
@@ -211,62 +212,21 @@ static flx_code decode_note(attr_site *s)
 
 /* ---- Enumerators ---- */
 
-/* The words of an enumeration, separated by spaces, from number 0 on. */
-static flx_code decode_word(attr_site *s, const char *words)
+static flx_code decode_word(attr_site *s)
 {
     const unsigned char *at = s->b->at;
     uint64_t number = flxi_vhlo_varint(s->b);
-    const char *word = words;
+    const char *word = s->words;
     for (uint64_t i = 0; i < number && word; i++) {
         word = strchr(word, ' ');
         word = word ? word + 1 : NULL;
     }
     if (!word)
         return flxi_vhlo_fail(s->r, at, FLX_E_UNSUPPORTED, NULL, "unknown enumerator %llu; known are %.100s",
-                              (unsigned long long)number, words);
+                              (unsigned long long)number, s->words);
     size_t n = strcspn(word, " ");
     const char *kept = flxi_hlop_keep(&s->r->p, (hlo_span){word, n});
     return kept ? set_text(s, HLO_A_WORD, (hlo_span){kept, n}) : FLX_E_OOM;
-}
-
-static flx_code decode_direction(attr_site *s)
-{
-    return decode_word(s, "EQ NE GE GT LE LT");
-}
-
-static flx_code decode_compare_type(attr_site *s)
-{
-    return decode_word(s, "NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED");
-}
-
-static flx_code decode_fft_type(attr_site *s)
-{
-    return decode_word(s, "FFT IFFT RFFT IRFFT");
-}
-
-static flx_code decode_precision(attr_site *s)
-{
-    return decode_word(s, "DEFAULT HIGH HIGHEST");
-}
-
-static flx_code decode_rng_algorithm(attr_site *s)
-{
-    return decode_word(s, "DEFAULT THREE_FRY PHILOX");
-}
-
-static flx_code decode_rng_distribution(attr_site *s)
-{
-    return decode_word(s, "NONE UNIFORM NORMAL");
-}
-
-static flx_code decode_transpose(attr_site *s)
-{
-    return decode_word(s, "TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT");
-}
-
-static flx_code decode_accuracy_mode(attr_site *s)
-{
-    return decode_word(s, "DEFAULT HIGHEST TOLERANCE");
 }
 
 /* 0 to 4, which text writes as a number too. */
@@ -346,52 +306,58 @@ static flx_code decode_accuracy(attr_site *s)
 
 /* ---- By number ---- */
 
-typedef flx_code (*decoder)(attr_site *s);
+typedef struct {
+    flx_code (*decode)(attr_site *s);
+    const char *words; /* of an enumeration, separated by spaces, from number 0 on */
+} decoder;
 
 static const decoder vhlo_decoders[] = {
-    [1] = decode_array,
-    [2] = decode_boolean,
-    [3] = decode_direction,
-    [4] = decode_compare_type,
-    [5] = decode_api_version,
-    [6] = decode_dictionary,
-    [7] = decode_fft_type,
-    [8] = decode_number,
-    [9] = decode_number,
-    [10] = decode_alias,
-    [11] = decode_precision,
-    [12] = decode_rng_algorithm,
-    [13] = decode_rng_distribution,
-    [14] = decode_string,
-    [15] = decode_tensor,
-    [16] = decode_transpose,
-    [17] = decode_type,
-    [18] = decode_extensions,
-    [19] = decode_accuracy_mode,
-    [20] = decode_accuracy,
-    [21] = decode_note,
-    [22] = decode_note,
-    [23] = decode_note,
-    [24] = decode_note,
-    [25] = decode_note,
+    [1] = {decode_array, NULL},
+    [2] = {decode_boolean, NULL},
+    [3] = {decode_word, "EQ NE GE GT LE LT"},
+    [4] = {decode_word, "NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED"},
+    [5] = {decode_api_version, NULL},
+    [6] = {decode_dictionary, NULL},
+    [7] = {decode_word, "FFT IFFT RFFT IRFFT"},
+    [8] = {decode_number, NULL},
+    [9] = {decode_number, NULL},
+    [10] = {decode_alias, NULL},
+    [11] = {decode_word, "DEFAULT HIGH HIGHEST"},
+    [12] = {decode_word, "DEFAULT THREE_FRY PHILOX"},
+    [13] = {decode_word, "NONE UNIFORM NORMAL"},
+    [14] = {decode_string, NULL},
+    [15] = {decode_tensor, NULL},
+    [16] = {decode_word, "TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT"},
+    [17] = {decode_type, NULL},
+    [18] = {decode_extensions, NULL},
+    [19] = {decode_word, "DEFAULT HIGHEST TOLERANCE"},
+    [20] = {decode_accuracy, NULL},
+    [21] = {decode_note, NULL},
+    [22] = {decode_note, NULL},
+    [23] = {decode_note, NULL},
+    [24] = {decode_note, NULL},
+    [25] = {decode_note, NULL},
 };
 
 static const decoder builtin_decoders[] = {
-    [0] = decode_array,  [1] = decode_dictionary,     [2] = decode_string,  [3] = decode_string,
-    [4] = decode_symbol, [5] = decode_symbol,         [6] = decode_type,    [7] = decode_unit,
-    [8] = decode_number, [9] = decode_number,         [10] = decode_note,   [11] = decode_note,
-    [12] = decode_note,  [13] = decode_note,          [14] = decode_note,   [15] = decode_note,
-    [16] = decode_note,  [17] = decode_builtin_array, [18] = decode_tensor, [19] = decode_note,
-    [20] = decode_note,  [21] = decode_note,          [22] = decode_note,
+    [0] = {decode_array, NULL},   [1] = {decode_dictionary, NULL}, [2] = {decode_string, NULL},
+    [3] = {decode_string, NULL},  [4] = {decode_symbol, NULL},     [5] = {decode_symbol, NULL},
+    [6] = {decode_type, NULL},    [7] = {decode_unit, NULL},       [8] = {decode_number, NULL},
+    [9] = {decode_number, NULL},  [10] = {decode_note, NULL},      [11] = {decode_note, NULL},
+    [12] = {decode_note, NULL},   [13] = {decode_note, NULL},      [14] = {decode_note, NULL},
+    [15] = {decode_note, NULL},   [16] = {decode_note, NULL},      [17] = {decode_builtin_array, NULL},
+    [18] = {decode_tensor, NULL}, [19] = {decode_note, NULL},      [20] = {decode_note, NULL},
+    [21] = {decode_note, NULL},   [22] = {decode_note, NULL},
 };
 
 static decoder find_decoder(vhlo_dialect dialect, uint64_t code)
 {
+    const decoder none = {NULL, NULL};
     if (dialect == VHLO_VHLO)
-        return code < sizeof vhlo_decoders / sizeof *vhlo_decoders ? vhlo_decoders[code] : NULL;
+        return code < sizeof vhlo_decoders / sizeof *vhlo_decoders ? vhlo_decoders[code] : none;
     if (dialect == VHLO_BUILTIN)
-        return code < sizeof builtin_decoders / sizeof *builtin_decoders ? builtin_decoders[code] : NULL;
-    return decode_note;
+        return code < sizeof builtin_decoders / sizeof *builtin_decoders ? builtin_decoders[code] : none;
+    return (decoder){decode_note, NULL};
 }
 
 static flx_code decode(vhlo_reader *r, vhlo_encoded *e)
@@ -403,12 +369,12 @@ static flx_code decode(vhlo_reader *r, vhlo_encoded *e)
     }
     uint64_t code = flxi_vhlo_varint(&b);
     decoder d = find_decoder(e->dialect, code);
-    if (!d)
+    if (!d.decode)
         return flxi_vhlo_fail(r, e->at, FLX_E_UNSUPPORTED, NULL, "unknown attribute %llu", (unsigned long long)code);
-    attr_site s = {r, e, &b, new_attr(r, HLO_A_UNIT, e)};
+    attr_site s = {r, e, &b, new_attr(r, HLO_A_UNIT, e), d.words};
     if (!s.a)
         return FLX_E_OOM;
-    FLXI_TRY(d(&s));
+    FLXI_TRY(d.decode(&s));
     e->attr = s.a;
     return flxi_vhlo_check(r, &b, "an attribute");
 }

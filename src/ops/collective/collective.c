@@ -221,6 +221,12 @@ static size_t count_elements(const flx_tensor *t)
     return (size_t)n;
 }
 
+/* The error of a mesh as that of the node. */
+static flx_code said_by_mesh(flxi_eval *e, flx_code code, const flx_error *why)
+{
+    return code == FLX_OK ? FLX_OK : flxi_eval_fail(e, code, why->hint[0] ? why->hint : NULL, "%s", why->message);
+}
+
 static flx_code exchange(flxi_eval *e, flxi_collect_kind kind)
 {
     const collective_attrs *a = e->attrs;
@@ -250,48 +256,23 @@ static flx_code exchange(flxi_eval *e, flxi_collect_kind kind)
     }
     flx_error why = {0};
     flx_code code = mesh->collect(mesh, &c, &why);
-    return code == FLX_OK ? FLX_OK : flxi_eval_fail(e, code, why.hint[0] ? why.hint : NULL, "%s", why.message);
+    return said_by_mesh(e, code, &why);
 }
 
-static flx_code eval_all_reduce(flxi_eval *e)
-{
-    return exchange(e, COLLECT_ALL_REDUCE);
-}
+#define EXCHANGE(name, kind)                  \
+    static flx_code eval_##name(flxi_eval *e) \
+    {                                         \
+        return exchange(e, kind);             \
+    }
 
-static flx_code eval_all_gather(flxi_eval *e)
-{
-    return exchange(e, COLLECT_ALL_GATHER);
-}
-
-static flx_code eval_reduce_scatter(flxi_eval *e)
-{
-    return exchange(e, COLLECT_REDUCE_SCATTER);
-}
-
-static flx_code eval_all_to_all(flxi_eval *e)
-{
-    return exchange(e, COLLECT_ALL_TO_ALL);
-}
-
-static flx_code eval_broadcast(flxi_eval *e)
-{
-    return exchange(e, COLLECT_BROADCAST);
-}
-
-static flx_code eval_permute(flxi_eval *e)
-{
-    return exchange(e, COLLECT_PERMUTE);
-}
-
-static flx_code eval_send(flxi_eval *e)
-{
-    return exchange(e, COLLECT_SEND);
-}
-
-static flx_code eval_recv(flxi_eval *e)
-{
-    return exchange(e, COLLECT_RECV);
-}
+EXCHANGE(all_reduce, COLLECT_ALL_REDUCE)
+EXCHANGE(all_gather, COLLECT_ALL_GATHER)
+EXCHANGE(reduce_scatter, COLLECT_REDUCE_SCATTER)
+EXCHANGE(all_to_all, COLLECT_ALL_TO_ALL)
+EXCHANGE(broadcast, COLLECT_BROADCAST)
+EXCHANGE(permute, COLLECT_PERMUTE)
+EXCHANGE(send, COLLECT_SEND)
+EXCHANGE(recv, COLLECT_RECV)
 
 static flx_code eval_barrier(flxi_eval *e)
 {
@@ -301,7 +282,7 @@ static flx_code eval_barrier(flxi_eval *e)
         flxi_stop_copy(e->out[k]->data, e->in[k]->data, e->out[k]->nbytes);
     flx_error why = {0};
     flx_code code = mesh ? mesh->collect(mesh, &c, &why) : FLX_OK;
-    return code == FLX_OK ? FLX_OK : flxi_eval_fail(e, code, why.hint[0] ? why.hint : NULL, "%s", why.message);
+    return said_by_mesh(e, code, &why);
 }
 
 static flx_code eval_index(flxi_eval *e)
@@ -311,10 +292,9 @@ static flx_code eval_index(flxi_eval *e)
     int64_t index = 0, size = 1;
     flx_error why = {0};
     flx_code code = mesh ? mesh->locate(mesh, a->axis_name, &index, &size, &why) : FLX_OK;
-    if (code != FLX_OK)
-        return flxi_eval_fail(e, code, why.hint[0] ? why.hint : NULL, "%s", why.message);
-    flxi_store_int(FLX_I32, e->out[0]->data, 0, index);
-    return FLX_OK;
+    if (code == FLX_OK)
+        flxi_store_int(FLX_I32, e->out[0]->data, 0, index);
+    return said_by_mesh(e, code, &why);
 }
 
 static void decompose_shard(flxi_site *s, flx_val *y)

@@ -14,7 +14,7 @@ import jax.experimental.ode  # noqa: F401
 import jax.export
 from jax._src.interpreters import mlir
 from jax._src.lib import _jax
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir, passmanager
 
 import programs
 
@@ -38,8 +38,16 @@ def text_of(artifact):
         return module.operation.get_asm(enable_debug_info=False, large_elements_limit=1 << 30)
 
 
+def without_locations(module):
+    """They would name folders of the machine that runs this."""
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+    return module
+
+
 def serialize(module, start):
     """In the version whose turn it is, or the next one that can express the program."""
+    without_locations(module)
     for i in range(len(VERSIONS)):
         version = VERSIONS[(start + i) % len(VERSIONS)]
         try:

@@ -130,7 +130,9 @@ static int run_import(const args *a)
 {
     weights w = {0};
     const char *out = args_value(a, "-o");
-    int status = read_inline(a, &w.inline_bytes);
+    int status = derive_check_output(a);
+    if (!status)
+        status = read_inline(a, &w.inline_bytes);
     if (status)
         return status;
     model m;

@@ -59,7 +59,9 @@ static int run_quantise(const args *a)
 {
     flx_quantise_options o;
     model m;
-    int status = read_options(a, &o);
+    int status = derive_check_output(a);
+    if (!status)
+        status = read_options(a, &o);
     if (status)
         return status;
     status = model_open_chosen(&m, a);

@@ -55,7 +55,7 @@ int wrt_read(text_list *wrt, const args *a)
     *wrt = (text_list){0};
     if (!text) {
         int status = fail(FLX_E_USAGE, "flx %s needs --wrt NAMES", a->command->name);
-        hint("the inputs or parameters to differentiate by, as in --wrt a,b; flx check FILE lists them");
+        hint("the inputs or parameters to differentiate with respect to, as in --wrt a,b; flx check FILE lists them");
         return status;
     }
     int status = list_read(wrt, "--wrt", text, "A,B,...");
@@ -94,12 +94,33 @@ int limits_read(const args *a, flx_jacobian_options *options)
 
 /* ---- Writing ---- */
 
+int derive_check_output(const args *a)
+{
+    static const struct {
+        const char *extension, *command; /* NULL: none */
+    } others[] = {{".onnx", "export"}, {".mlir", "export"}, {".mlirbc", "export"}, {".c", "build"},
+                  {".so", "build"},    {".a", "build"},     {".o", "build"},       {".gguf", NULL},
+                  {".npy", NULL},      {".npz", NULL},      {".safetensors", NULL}};
+    const char *path = args_value(a, "-o");
+    const char *extension = path ? output_extension(path) : NULL;
+    for (size_t i = 0; extension && i < sizeof others / sizeof *others; i++) {
+        if (strcmp(extension, others[i].extension) != 0)
+            continue;
+        int status = fail(FLX_E_USAGE, "%s: flx %s writes graph files, not %s", path, a->command->name, extension);
+        if (others[i].command)
+            hint("flx %s writes it: flx %s ... | flx %s - -o %s", others[i].command, a->command->name,
+                 others[i].command, path);
+        else
+            hint("OUT.flx is text, OUT.flxb binary");
+        return status;
+    }
+    return STATUS_OK;
+}
+
 static bool is_binary_name(const char *path)
 {
-    static const char extension[] = ".flxb";
-    size_t n = strlen(path);
-    size_t k = sizeof extension - 1;
-    return n >= k && strcmp(path + n - k, extension) == 0;
+    const char *extension = output_extension(path);
+    return extension && strcmp(extension, ".flxb") == 0;
 }
 
 static int write_file(const flx_graph *g, const char *path)
@@ -166,7 +187,10 @@ static int write_with_values(const model *m, const flx_graph *g, const args *a)
 int derive_run(const args *a, derive_fn make, const void *request)
 {
     model m;
-    int status = model_open_chosen(&m, a);
+    int status = derive_check_output(a);
+    if (status)
+        return status;
+    status = model_open_chosen(&m, a);
     if (!status) {
         flx_error err = {0};
         flx_graph *g = make(&m, request, &err);

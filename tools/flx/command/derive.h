@@ -15,6 +15,9 @@ typedef flx_graph *(*derive_fn)(const model *m, const void *request, flx_error *
 /* All but the options: opens the file, makes the graph, writes it. */
 int derive_run(const args *a, derive_fn make, const void *request);
 
+/* Its first part: refuses a name for -o that says another format than that of graphs. */
+int derive_check_output(const args *a);
+
 /* Its last part: writes a graph to where -o says. */
 int derive_write(const flx_graph *g, const args *a);
 
@@ -54,7 +57,8 @@ int limits_read(const args *a, flx_jacobian_options *options);
 
 #define OPTION_WRT                                                                                                 \
     {                                                                                                              \
-        "--wrt", "NAMES", "the inputs and parameters to differentiate by, as in a,b; must be given", MUST_BE_GIVEN \
+        "--wrt", "NAMES", "the inputs and parameters to differentiate with respect to, as in a,b;\nmust be given", \
+            MUST_BE_GIVEN                                                                                          \
     }
 #define OPTION_OUTPUT                                                                                    \
     {                                                                                                    \

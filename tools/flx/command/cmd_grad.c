@@ -81,10 +81,10 @@ const command command_grad = {
     .name = "grad",
     .operand = "FILE",
     .summary = "the gradient of a graph, by reverse mode",
-    .about = "Writes a graph that computes the gradient of the main graph's first output, the loss, by each input\n"
-             "of --wrt. Its outputs are the loss (with --value), the other outputs of the main graph unchanged, then\n"
-             "d_NAME for each name. The loss must have one element; with --seed input it may have any shape, and\n"
-             "the extra input d_output gives the weight of each of its elements.",
+    .about = "Writes a graph that computes the gradient of the main graph's first output, the loss, with respect to\n"
+             "each input of --wrt. Its outputs are the loss (with --value), the other outputs of the main graph\n"
+             "unchanged, then d_NAME for each name. The loss must have one element; with --seed input it may have any\n"
+             "shape, and the extra input d_output gives the weight of each of its elements.",
     .options = options,
     .examples = examples,
     .run = run_grad,

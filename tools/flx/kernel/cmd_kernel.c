@@ -273,7 +273,7 @@ static int run_jvp(const args *a)
 
 static const option derive_rows[] = {
     {"--outputs", "NAMES", "the buffers to differentiate, as in a,b", MUST_BE_GIVEN},
-    {"--inputs", "NAMES", "the buffers to differentiate by, as in a,b", MUST_BE_GIVEN},
+    {"--inputs", "NAMES", "the buffers to differentiate with respect to, as in a,b", MUST_BE_GIVEN},
     {"--strict", NULL, "a piecewise constant operation on the way is an error", MAY_BE_GIVEN},
     OPTION_KERNEL_OUTPUT,
     {0},

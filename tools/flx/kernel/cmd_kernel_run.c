@@ -119,7 +119,7 @@ int kernel_names_read(const args *a, text_list *outputs, text_list *inputs)
     const char *out = args_value(a, "--outputs"), *in = args_value(a, "--inputs");
     if (!out || !in) {
         int status = fail(FLX_E_USAGE, "flx %s needs --outputs NAMES and --inputs NAMES", a->command->name);
-        hint("the buffers to differentiate, and those to differentiate by, as in --outputs out --inputs x,y");
+        hint("the buffers to differentiate, and those with respect to which, as in --outputs out --inputs x,y");
         return status;
     }
     int status = list_read(outputs, "--outputs", out, "A,B,...");
@@ -225,7 +225,7 @@ static int run_vjp(const args *a)
 
 static const option vjp_rows[] = {
     {"--outputs", "NAMES", "the buffers to differentiate, as in a,b", MUST_BE_GIVEN},
-    {"--inputs", "NAMES", "the buffers to differentiate by, as in a,b", MUST_BE_GIVEN},
+    {"--inputs", "NAMES", "the buffers to differentiate with respect to, as in a,b", MUST_BE_GIVEN},
     OPTION_GRID,
     OPTION_KERNEL_IN,
     OPTION_LENGTH,

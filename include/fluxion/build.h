@@ -20,8 +20,9 @@ typedef enum flx_build_params {
 
 /* Flags of flx_build_options. */
 enum {
-    FLX_BUILD_GRAD = 1,  /* NAME_grad(): the loss (output 0) and its gradients with respect to all parameters */
-    FLX_BUILD_TABLES = 2 /* functions take tables of pointers, to inputs and to outputs in order of declaration */
+    FLX_BUILD_GRAD = 1,   /* NAME_grad(): the loss (output 0) and its gradients with respect to all parameters */
+    FLX_BUILD_TABLES = 2, /* functions take tables of pointers, to inputs and to outputs in order of declaration */
+    FLX_BUILD_FUSED = 4   /* the machine has fused multiply-adds; with vectors of 32 and 64 bytes it always does */
 };
 
 typedef struct flx_build_options {

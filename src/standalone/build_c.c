@@ -88,16 +88,18 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
         o.shares = given->shares;
         o.num_shares = given->num_shares;
     }
+    const flxi_device *device =
+        s->f.vector_bytes && !s->f.num_symbols ? &flxi_device_standalone_vectors : &flxi_device_standalone;
     fn->kind = kind;
     fn->name = flxi_sa_text(&s->f, "%s_%s", s->f.prefix, suffix);
     fn->num_results = g->outputs.n;
     FLXI_TRY(add_fields(s, g, first_state));
-    FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
+    FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, device, &o, s->err));
     if (has_defect(&fn->program)) {
         flxi_program_free(&fn->program);
         o.flags |= FLX_COMPILE_UNGROUPED;
         flxi_log(g->ctx, FLX_LOG_REFUSED, fn->name, "each op is a loop of its own: a group could not be compiled");
-        FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &flxi_device_standalone, &o, s->err));
+        FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, device, &o, s->err));
     }
     if (fn->program.note[0])
         return flxi_fail(s->err, FLX_E_INTERNAL, "C text: %.200s", fn->program.note);
@@ -386,7 +388,7 @@ static bool is_c_name(const char *name)
 
 static flx_code check_options(const flx_build_options *o, flx_error *err)
 {
-    if (o->flags & ~(uint32_t)(FLX_BUILD_GRAD | FLX_BUILD_TABLES))
+    if (o->flags & ~(uint32_t)(FLX_BUILD_GRAD | FLX_BUILD_TABLES | FLX_BUILD_FUSED))
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: unknown flags 0x%x", (unsigned)o->flags);
     if (o->name && !is_c_name(o->name))
         return flxi_fail_hint(err, FLX_E_USAGE, "letters, digits and _ make a name, and no digit is first",
@@ -438,6 +440,7 @@ flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, cons
     *s = (flxi_sa_model){.o = o, .g = g, .err = err};
     flxi_sa_file_init(&s->f, g->ctx);
     s->f.vector_bytes = (unsigned)o->vector_bytes;
+    s->f.fuses = o->vector_bytes >= 32 || (o->flags & FLX_BUILD_FUSED);
     s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
     s->f.symbols = symbols;
     s->f.num_symbols = num_symbols;

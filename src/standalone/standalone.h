@@ -23,7 +23,8 @@
 
 #include <fluxion/build.h>
 
-extern const flxi_device flxi_device_standalone; /* not in the table of devices: nothing can run there */
+/* Not in the table of devices: nothing can run there. The second is for targets with vectors. */
+extern const flxi_device flxi_device_standalone, flxi_device_standalone_vectors;
 
 /* ---- A file under construction ---- */
 
@@ -61,6 +62,7 @@ struct flxi_sa_file {
     FLXI_VEC(flxi_sa_static) statics;
     FLXI_VEC(flxi_sa_constant) constants;
     unsigned vector_bytes;           /* of the target; 0: no vectors */
+    bool fuses;                      /* the target has fused multiply-adds */
     struct flxi_sa_library *library; /* borrow.c; NULL: nothing is borrowed yet */
     const char *const *symbols;      /* names of extents that are arguments */
     size_t num_symbols;
@@ -136,6 +138,7 @@ typedef struct {
     void (*write)(flxi_sa_writer *w); /* the statements of the function */
     bool can_fail;                    /* the function returns a code: 0, or a flxi_sa_code */
     bool calls_bodies;                /* the graphs of the node are functions that it calls */
+    bool needs_vectors;               /* it is for targets with vectors */
 } flxi_sa_part;
 
 /* What parts return when they fail; the header of a file has the same numbers. */
@@ -151,7 +154,7 @@ typedef enum {
 /* The name of the i-th code after the prefix in capitals; NULL: there are no more. */
 const char *flxi_sa_code_name(size_t i);
 
-const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why);
+const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vectors, const char **why);
 
 /* Lines of the function. `open` ends its line with a brace, and what follows is deeper until `close`. */
 void flxi_sa_line(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);

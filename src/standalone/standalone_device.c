@@ -5,11 +5,10 @@
 
 #include "emit/kernel_emit.h"
 
-static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
+static void accept_part(const flxi_device_node *n, bool has_vectors, flxi_node_way *way)
 {
-    (void)threads;
     const char *why = NULL;
-    const flxi_sa_part *p = flxi_sa_part_find(n, &why);
+    const flxi_sa_part *p = flxi_sa_part_find(n, has_vectors, &why);
     *way = (flxi_node_way){.code = p};
     if (p) {
         way->name = p->name;
@@ -20,6 +19,18 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
         way->refused[0].why = why;
         way->num_refused = 1;
     }
+}
+
+static void accept_plain(const flxi_device_node *n, int threads, flxi_node_way *way)
+{
+    (void)threads;
+    accept_part(n, false, way);
+}
+
+static void accept_vectors(const flxi_device_node *n, int threads, flxi_node_way *way)
+{
+    (void)threads;
+    accept_part(n, true, way);
 }
 
 static flx_code check_kernel(const flx_kernel *k, flx_error *err)
@@ -52,15 +63,12 @@ static int count_threads(flx_context *ctx, int threads)
     return 1;
 }
 
-const flxi_device flxi_device_standalone = {
-    .name = "standalone",
-    .about = "C text",
-    .accept_node = accept_node,
-    .check_kernel = check_kernel,
-    .check_call = check_kernel,
-    .compile = compile,
-    .free_code = free_code,
-    .count_threads = count_threads,
-    .min_parallel = INT64_MAX,
-    .uses_host_memory = true,
-};
+#define TEXT_DEVICE(accept)                                                                                     \
+    {                                                                                                           \
+        .name = "standalone", .about = "C text", .accept_node = accept, .check_kernel = check_kernel,           \
+        .check_call = check_kernel, .compile = compile, .free_code = free_code, .count_threads = count_threads, \
+        .min_parallel = INT64_MAX, .uses_host_memory = true,                                                    \
+    }
+
+const flxi_device flxi_device_standalone = TEXT_DEVICE(accept_plain);
+const flxi_device flxi_device_standalone_vectors = TEXT_DEVICE(accept_vectors);

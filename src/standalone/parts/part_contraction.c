@@ -161,10 +161,10 @@ static const char *value_of(product *p, int32_t dtype, const char *element)
     return flxi_is_int(dtype) ? flxi_sa_print(p->w, "(%s)%s", p->sum, element) : flxi_sa_load(p->w, dtype, element);
 }
 
-/* Targets with vectors of 32 bytes and more have fused multiply-adds, which compiled graphs use too. */
+/* Compiled graphs use fused multiply-adds too. */
 static bool has_fma(const product *p)
 {
-    return p->w->f->vector_bytes >= 32 && flxi_is_float(p->y);
+    return p->w->f->fuses && flxi_is_float(p->y);
 }
 
 /* sum[i][j] += a b for one position of the depth. */

@@ -15,17 +15,19 @@ static const flxi_sa_part parts[] = {
 #undef PLAIN_PART
 #undef FAILING_PART
 #undef CALLING_PART
-#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false},
-#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false, false},
-#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, false},
-#define CALLING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, true},
+#undef VECTOR_PART
+#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false, false},
+#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false, false, false},
+#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, false, false},
+#define CALLING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, true, false},
+#define VECTOR_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false, true},
 #include "standalone/parts/parts.def"
 };
 
-const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, const char **why)
+const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vectors, const char **why)
 {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (parts[i].op != n->op)
+        if (parts[i].op != n->op || (parts[i].needs_vectors && !has_vectors))
             continue;
         *why = parts[i].applies(n);
         if (!*why)

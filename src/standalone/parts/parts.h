@@ -13,6 +13,7 @@ const char *flxi_sa_always(const flxi_device_node *n);
     size_t scratch(const flxi_device_node *n);      \
     void write(flxi_sa_writer *w);
 #define FAILING_PART PART
+#define VECTOR_PART PART
 #define CALLING_PART PART
 #define PLAIN_PART(op, name, applies, write)        \
     const char *applies(const flxi_device_node *n); \

@@ -78,14 +78,19 @@ static int read_target(request *q, const args *a)
     static const struct {
         const char *name;
         int bytes;
+        uint32_t fused;
         const char *const *flags;
-    } targets[] = {
-        {"generic", 0, none}, {"neon", 16, none}, {"sse2", 16, none}, {"avx2", 32, avx2}, {"avx512", 64, avx512}};
+    } targets[] = {{"generic", 0, 0, none},
+                   {"neon", 16, FLX_BUILD_FUSED, none},
+                   {"sse2", 16, 0, none},
+                   {"avx2", 32, FLX_BUILD_FUSED, avx2},
+                   {"avx512", 64, FLX_BUILD_FUSED, avx512}};
     q->machine = none;
     const char *given = args_value(a, "--target");
     for (size_t i = 0; given && i < sizeof targets / sizeof *targets; i++)
         if (strcmp(targets[i].name, given) == 0) {
             q->o.vector_bytes = targets[i].bytes;
+            q->o.flags |= targets[i].fused;
             q->machine = targets[i].flags;
             return STATUS_OK;
         }

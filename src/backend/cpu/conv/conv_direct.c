@@ -8,12 +8,6 @@
 #include "backend/cpu/conv/conv_form.h"
 #include "ops/opcode.h"
 
-typedef struct {
-    flxi_conv_problem p;
-    bool to_weight;
-    bool is_turned; /* zeros for padding meet operand 0, not operand 1 */
-} direct_conv;
-
 static void *moved(const void *data, int64_t elements, int32_t dtype)
 {
     return data ? (char *)(uintptr_t)data + elements * (int64_t)flx_dtype_size(dtype) : NULL;
@@ -108,6 +102,7 @@ static flxi_conv_problem gather_of(const flxi_route_node *n, const flxi_conv_for
     }
     p.x_data = operand(n, 0);
     p.w_data = moved(operand(n, 1), begin, p.dtype);
+    p.w_first = begin;
     p.z_data = result(n);
     return p;
 }
@@ -145,6 +140,7 @@ static flxi_conv_problem to_input_of(const flxi_route_node *n, const flxi_conv_f
     }
     p.x_data = operand(n, 0);
     p.w_data = moved(operand(n, 1), begin, p.dtype);
+    p.w_first = begin;
     p.z_data = result(n);
     return p;
 }
@@ -205,7 +201,9 @@ static flxi_conv_problem exchanged(const flxi_route_node *n, const flxi_conv_for
         p.axis[k].dilation = q.axis[k].stride;
     }
     p.z_data = q.w_data;
+    p.z_first = q.w_first;
     p.w_data = q.z_data;
+    p.w_first = q.z_first;
     return p;
 }
 
@@ -238,32 +236,44 @@ static flxi_conv_problem turned(const flxi_conv_problem *q)
         begin += turn_axis(&p.w, k, a->taps);
     }
     p.x_data = q->z_data;
+    p.x_first = q->z_first;
     p.z_data = q->x_data;
+    p.z_first = q->x_first;
     p.w_data = moved(q->w_data, begin, p.dtype);
+    p.w_first = q->w_first + begin;
     return p;
 }
 
-static direct_conv weight_conv(flxi_conv_problem p)
+static flxi_direct_conv weight_conv(flxi_conv_problem p)
 {
     bool is_turned = is_better_turned(&p);
-    return (direct_conv){.p = is_turned ? turned(&p) : p, .to_weight = true, .is_turned = is_turned};
+    return (flxi_direct_conv){.p = is_turned ? turned(&p) : p, .to_weight = true, .is_turned = is_turned};
 }
 
-static direct_conv direct_of(const flxi_route_node *n, const flxi_conv_form *f)
+static flxi_direct_conv direct_of(const flxi_route_node *n, const flxi_conv_form *f)
 {
     if (n->op == OP_conv_backward_weight)
         return weight_conv(to_weight_of(n, f));
     if (n->op != OP_conv)
-        return (direct_conv){.p = to_input_of(n, f)};
+        return (flxi_direct_conv){.p = to_input_of(n, f)};
     int64_t positions = extent_of(f, &f->z, 0) * extent_of(f, &f->z, 1);
     if (positions < slide_of(f, 0)->window * slide_of(f, 1)->window)
         return weight_conv(exchanged(n, f));
-    return (direct_conv){.p = gather_of(n, f)};
+    return (flxi_direct_conv){.p = gather_of(n, f)};
+}
+
+flxi_direct_conv flxi_direct_conv_of(const flxi_device_node *given)
+{
+    flxi_route_node n = flxi_route_node_of(given);
+    flxi_conv_form f = flxi_conv_form_of(&n);
+    flxi_direct_conv d = direct_of(&n, &f);
+    d.has_zeros = flxi_conv_has_padding(&n, &f);
+    return d;
 }
 
 /* ---- The route ---- */
 
-static size_t scratch_of(const direct_conv *d, int threads)
+static size_t scratch_of(const flxi_direct_conv *d, int threads)
 {
     return (d->to_weight ? flxi_conv_weight_scratch : flxi_conv_gather_scratch)(&d->p, threads);
 }
@@ -285,7 +295,7 @@ const char *flxi_direct_applies(const flxi_route_node *n)
         flxi_route_count(n->in_types[1]) == 0)
         return "an operand or the result is empty";
     flxi_conv_form f = flxi_conv_form_of(n);
-    direct_conv d = direct_of(n, &f);
+    flxi_direct_conv d = direct_of(n, &f);
     if (!has_few_phases(&d.p))
         return "the input is spread too wide";
     double most = 0x1p24 + 4 * ((double)flxi_route_count(n->out_types[0]) + (double)flxi_route_count(n->in_types[0]) +
@@ -298,14 +308,14 @@ const char *flxi_direct_applies(const flxi_route_node *n)
 size_t flxi_direct_scratch(const flxi_route_node *n, int threads)
 {
     flxi_conv_form f = flxi_conv_form_of(n);
-    direct_conv d = direct_of(n, &f);
+    flxi_direct_conv d = direct_of(n, &f);
     return scratch_of(&d, threads);
 }
 
 flx_code flxi_direct_route(const flxi_route_node *n)
 {
     flxi_conv_form f = flxi_conv_form_of(n);
-    direct_conv d = direct_of(n, &f);
+    flxi_direct_conv d = direct_of(n, &f);
     if (flxi_conv_meets_infinity(n, &f, d.is_turned ? 0 : 1)) {
         flxi_conv_plain(n, &f);
         return FLX_OK;

@@ -11,6 +11,7 @@
 #ifndef FLXI_CONV_DIRECT_H
 #define FLXI_CONV_DIRECT_H
 
+#include "backend/backend.h"
 #include "backend/cpu/gemm/gemm_engine.h"
 
 typedef struct {
@@ -31,6 +32,7 @@ typedef struct {
     flxi_conv_axis axis[2];
     flxi_conv_view x, w, z;
     const void *x_data, *w_data, *z_data; /* the result is written; NULL when asking for scratch */
+    int64_t x_first, w_first, z_first;    /* where these begin in their tensors, in elements */
 } flxi_conv_problem;
 
 size_t flxi_conv_gather_scratch(const flxi_conv_problem *p, int threads);
@@ -38,6 +40,38 @@ void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
 
 size_t flxi_conv_weight_scratch(const flxi_conv_problem *p, int threads);
 void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch);
+
+/* ---- The order of sums, for code that computes the same bits in another way ---- */
+
+/* A node that flxi_direct_applies() accepts. */
+typedef struct {
+    flxi_conv_problem p;
+    bool to_weight; /* z and x are the operands; otherwise x and w are */
+    bool is_turned; /* then: operand 0 is z, not x. Zeros for padding meet operand 0, not operand 1 */
+    bool has_zeros; /* terms that the definition leaves out are computed with zeros */
+} flxi_direct_conv;
+flxi_direct_conv flxi_direct_conv_of(const flxi_device_node *n);
+
+/* Gathering: along one axis of x that is spread, positions with one remainder meet the same taps, and those alone.
+   Outputs first + q every and taps tap + j tap_every meet index (q stride + j dilation) sample + at of x. */
+typedef struct {
+    int64_t first, every, count;
+    int64_t tap, tap_every, taps;
+    int64_t stride, dilation, sample, at;
+} flxi_conv_phase;
+int64_t flxi_conv_phases(const flxi_conv_axis *x); /* how many there are */
+flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first);
+/* Gathering: channels of one chain. */
+int64_t flxi_conv_chunk(const flxi_conv_problem *p);
+
+/* Towards the weights: units are blocks of images, rows and columns; those of a part follow each other, and each is
+   summed in visits of some rows of all its images. */
+typedef struct {
+    int64_t images, rows, columns; /* of a unit */
+    int64_t visit;                 /* rows */
+    int64_t units, part, parts;    /* all units; units of a part; parts */
+} flxi_conv_cuts;
+flxi_conv_cuts flxi_conv_cuts_of(const flxi_conv_problem *p);
 
 /* ---- For the two ---- */
 

@@ -26,6 +26,9 @@ flxi_conv_form flxi_conv_form_of(const flxi_route_node *n);
 /* Why the node is not such a convolution, or has extents beyond 2^31; NULL: it is. */
 const char *flxi_conv_form_reason(const flxi_route_node *n);
 
+/* Whether taps of the form meet padding or gaps. Towards the input nearly all do. */
+bool flxi_conv_has_padding(const flxi_route_node *n, const flxi_conv_form *f);
+
 /* Whether zeros in place of padding could change the result: terms of the form meet padding or gaps, and that operand
    has infinities or NaNs. */
 bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f, int operand);

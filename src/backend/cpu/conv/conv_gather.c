@@ -18,16 +18,8 @@
 
 #include "base/host/stop.h"
 
-/* Along one axis: outputs first + q every and taps tap + j tap_every, which meet index (q stride + j dilation) sample +
-   at of x. */
 typedef struct {
-    int64_t first, every, count;
-    int64_t tap, tap_every, taps;
-    int64_t stride, dilation, sample, at;
-} axis_phase;
-
-typedef struct {
-    axis_phase axis[2];
+    flxi_conv_phase axis[2];
 } phase;
 
 typedef struct {
@@ -66,7 +58,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 /* ---- Phases ---- */
 
-static axis_phase axis_phase_of(const flxi_conv_axis *x, int64_t first)
+flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first)
 {
     int64_t every = x->spread / common_divisor(x->stride, x->spread);
     int64_t tap_every = x->spread / common_divisor(x->dilation, x->spread);
@@ -75,7 +67,7 @@ static axis_phase axis_phase_of(const flxi_conv_axis *x, int64_t first)
     while (tap < tap_every && (at + tap * x->dilation) % x->spread != 0)
         tap++;
     bool has_taps = tap < tap_every && tap < x->taps;
-    axis_phase a = {
+    flxi_conv_phase a = {
         .first = first, .every = every, .count = flxi_conv_parts(x->out - first, every), .tap_every = tap_every};
     a.tap = has_taps ? tap : 0;
     a.taps = has_taps ? flxi_conv_parts(x->taps - tap, tap_every) : 0;
@@ -88,14 +80,19 @@ static axis_phase axis_phase_of(const flxi_conv_axis *x, int64_t first)
     return a;
 }
 
+int64_t flxi_conv_phases(const flxi_conv_axis *x)
+{
+    return flxi_conv_least(x->out, x->spread / common_divisor(x->stride, x->spread));
+}
+
 static phase phase_of(const plan *g, int64_t index)
 {
-    return (phase){
-        {axis_phase_of(&g->p.axis[0], index / g->phases[1]), axis_phase_of(&g->p.axis[1], index % g->phases[1])}};
+    return (phase){{flxi_conv_phase_of(&g->p.axis[0], index / g->phases[1]),
+                    flxi_conv_phase_of(&g->p.axis[1], index % g->phases[1])}};
 }
 
 /* How many indices of x a block of that many outputs sees. */
-static int64_t seen(const axis_phase *a, int64_t outputs)
+static int64_t seen(const flxi_conv_phase *a, int64_t outputs)
 {
     return a->taps == 0 ? 0 : (outputs - 1) * a->stride + (a->taps - 1) * a->dilation + 1;
 }
@@ -155,6 +152,12 @@ static void choose_blocks(plan *g)
     }
 }
 
+int64_t flxi_conv_chunk(const flxi_conv_problem *p)
+{
+    int64_t size = (int64_t)flxi_gemm_packed_size(p->dtype), taps = p->axis[0].taps * p->axis[1].taps;
+    return flxi_conv_even(p->channels, flxi_conv_most(PANEL_BYTES / (64 * size * taps), 8));
+}
+
 static void choose_panels(plan *g)
 {
     flxi_conv_problem *p = &g->p;
@@ -169,7 +172,7 @@ static void choose_panels(plan *g)
     }
     g->panel = flxi_conv_least(g->ker->cols, flxi_conv_round(p->features, g->ker->lanes));
     g->panels = flxi_conv_parts(p->features, g->panel);
-    g->chunk = flxi_conv_even(p->channels, flxi_conv_most(PANEL_BYTES / (64 * (int64_t)g->ker->size * g->taps), 8));
+    g->chunk = flxi_conv_chunk(p);
     g->chunks = flxi_conv_parts(p->channels, g->chunk);
 }
 
@@ -183,10 +186,8 @@ static plan make_plan(const flxi_conv_problem *given)
 {
     plan g = {.p = *given, .ker = flxi_conv_kernels(given)};
     const flxi_conv_problem *p = &g.p;
-    for (int k = 0; k < 2; k++) {
-        const flxi_conv_axis *x = &p->axis[k];
-        g.phases[k] = flxi_conv_least(x->out, x->spread / common_divisor(x->stride, x->spread));
-    }
+    for (int k = 0; k < 2; k++)
+        g.phases[k] = flxi_conv_phases(&p->axis[k]);
     g.taps = p->axis[0].taps * p->axis[1].taps;
     choose_panels(&g);
     choose_blocks(&g);
@@ -319,7 +320,7 @@ static void fetch(block *b, char *own)
     int64_t in = (int64_t)flx_dtype_size(p->dtype);
     flxi_strip s = {.images = b->images};
     for (int k = 0; k < 2; k++) {
-        const axis_phase *a = &b->f->axis[k];
+        const flxi_conv_phase *a = &b->f->axis[k];
         s.axis[k] = (flxi_strip_axis){.count = seen(a, b->count[k]),
                                       .first = b->first[k] * a->stride * a->sample + a->at,
                                       .sample = a->sample,
@@ -363,8 +364,8 @@ static flxi_strip_view chunk_view(const block *b, int64_t c, int64_t channels)
 static void set_lane_segments(const block *b, const flxi_strip_view *x, flxi_scattered_tile *t)
 {
     const plan *g = b->g;
-    const axis_phase *h = &b->f->axis[0];
-    const axis_phase *w = &b->f->axis[1];
+    const flxi_conv_phase *h = &b->f->axis[0];
+    const flxi_conv_phase *w = &b->f->axis[1];
     t->depth = w->taps;
     t->a_step = w->dilation * x->at[1];
     t->b_step = w->tap_every * g->panel;
@@ -381,8 +382,8 @@ static void set_lane_segments(const block *b, const flxi_strip_view *x, flxi_sca
 static void set_segments(const block *b, const flxi_strip_view *x, int64_t channels, flxi_scattered_tile *t)
 {
     const plan *g = b->g;
-    const axis_phase *h = &b->f->axis[0];
-    const axis_phase *w = &b->f->axis[1];
+    const flxi_conv_phase *h = &b->f->axis[0];
+    const flxi_conv_phase *w = &b->f->axis[1];
     if (g->by_lane) {
         set_lane_segments(b, x, t);
         return;
@@ -421,7 +422,7 @@ static int64_t result_at(const block *b, const position *o)
     const flxi_conv_problem *p = &b->g->p;
     int64_t at = b->group * p->z.group + (b->image + o->image) * p->z.outer;
     for (int k = 0; k < 2; k++) {
-        const axis_phase *a = &b->f->axis[k];
+        const flxi_conv_phase *a = &b->f->axis[k];
         at += (a->first + (b->first[k] + o->at[k]) * a->every) * p->z.at[k];
     }
     return at;

@@ -442,8 +442,7 @@ static bool is_phased(const flxi_route_node *n, const flxi_conv_form *f)
 
 /* ---- Terms that a product must not have ---- */
 
-/* Whether taps of the form meet padding or gaps. Towards the input nearly all do. */
-static bool leaves_out_terms(const flxi_route_node *n, const flxi_conv_form *f)
+bool flxi_conv_has_padding(const flxi_route_node *n, const flxi_conv_form *f)
 {
     if (n->op == OP_conv_backward_input || n->op == OP_conv_transpose)
         return true;
@@ -480,7 +479,7 @@ static bool is_finite(const void *data, const flx_type *t, flxi_pool *pool)
 
 bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f, int operand)
 {
-    return leaves_out_terms(n, f) && !is_finite(n->in[operand], n->in_types[operand], n->pool);
+    return flxi_conv_has_padding(n, f) && !is_finite(n->in[operand], n->in_types[operand], n->pool);
 }
 
 /* ---- The route ---- */

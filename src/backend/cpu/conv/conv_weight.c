@@ -160,6 +160,18 @@ static plan make_plan(const flxi_conv_problem *given)
     return g;
 }
 
+flxi_conv_cuts flxi_conv_cuts_of(const flxi_conv_problem *p)
+{
+    plan g = make_plan(p);
+    return (flxi_conv_cuts){.images = g.images,
+                            .rows = g.rows,
+                            .columns = g.columns,
+                            .visit = g.visit,
+                            .units = g.units,
+                            .part = g.part,
+                            .parts = g.parts};
+}
+
 /* ---- Tasks ---- */
 
 typedef struct {

@@ -883,6 +883,21 @@ static void run_pieces(const flxi_gemm *p, flxi_pool *pool, char *scratch)
 
 /* ---- Entry ---- */
 
+/* What sides change places for speed alone depends on the width of vectors, which is the least one here. */
+flxi_gemm_form flxi_gemm_form_of(const flxi_gemm *given)
+{
+    flxi_gemm p = *given;
+    p.isa = FLXI_ISA_GENERIC;
+    p.a.data = &p.a;
+    p.b.data = &p.b;
+    const flxi_gemm_kernels *kernels = choose_kernels(&p);
+    flxi_gemm_form f = {.p = simplified(&p, kernels), .piece = has_pieces(given) ? PIECE : 0};
+    f.is_turned = f.p.a.data == &p.b;
+    f.is_dots = is_dots(&f.p, kernels) && f.p.m == 1;
+    f.p.a.data = f.p.b.data = NULL;
+    return f;
+}
+
 /* With any number of threads up to this one: blocks, and with them what each needs, depend on the number. */
 static size_t most_bytes(const flxi_gemm *p, int threads)
 {

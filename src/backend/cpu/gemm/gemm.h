@@ -86,6 +86,17 @@ bool flxi_isa_available(flxi_isa isa);
 /* How far one chain of additions goes. */
 int64_t flxi_gemm_chunk(int32_t dtype, int64_t depth);
 
+/* What decides the order of sums, for code that computes the same bits in another way. */
+typedef struct {
+    flxi_gemm p;    /* batch axes are joined to the rows where that is possible, and sides may have changed places */
+    bool is_turned; /* they have: A is the second operand */
+    bool is_dots;   /* one row against lines along the depth */
+    int64_t piece;  /* the depth is cut into pieces of this length, whose sums are added at the end; 0: it is not */
+} flxi_gemm_form;
+
+/* The form of a product; it does not depend on the machine. */
+flxi_gemm_form flxi_gemm_form_of(const flxi_gemm *p);
+
 /* Appends an axis inside those the walk has; extents of 1 vanish and neighbours that form one stride join. */
 void flxi_walk_push(flxi_walk *w, int64_t dim, int64_t step);
 int64_t flxi_walk_count(const flxi_walk *w);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standalone_bits.c: products and convolutions of C files with vectors have the bits of the device `cpu`. */
+#include "standalone/c_file.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    unsigned char *arena;
+} bare_model;
+
+static flx_tensor *random_value(flx_context *ctx, const flx_type *type, uint32_t seed)
+{
+    flx_error err = {0};
+    flx_tensor *t = flx_tensor_new(ctx, type, NULL, &err);
+    CHECK_MSG(t, "%s", err.message);
+    float *at = flx_tensor_data(t);
+    size_t count = 1;
+    for (int k = 0; k < type->rank; k++)
+        count *= (size_t)type->dims[k];
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        at[i] = (float)(seed >> 8) * 0x1p-23f - 1;
+    }
+    return t;
+}
+
+/* A graph of two inputs and one output, all f32. */
+static void check_bits(const char *body)
+{
+    char text[600];
+    flx_error err = {0};
+    flx_context *ctx = bundle_context();
+    snprintf(text, sizeof text, "graph model(%s\n}\n", body);
+    flx_module *module = flx_parse(ctx, text, strlen(text), "bits.flx", &err);
+    CHECK_MSG(module, "%s: %s", body, err.message);
+    const flx_graph *g = flx_module_main(module);
+    flx_feed feeds[2];
+    flx_tensor *in[2], *expected = NULL;
+    const void *from[2];
+    for (size_t i = 0; i < 2; i++) {
+        in[i] = random_value(ctx, flx_val_type(g, flx_graph_input(g, i)), (uint32_t)i + 7);
+        feeds[i] = (flx_feed){flx_val_name(g, flx_graph_input(g, i)), in[i]};
+        from[i] = flx_tensor_const_data(in[i]);
+    }
+    const flx_run_options run_options = {.struct_size = sizeof run_options, .device = "cpu"};
+    CHECK_OK(flx_run(g, &run_options, feeds, 2, &expected, &err), &err);
+    flx_buffer source;
+    flx_build_sizes sizes = {.struct_size = sizeof sizes};
+    const flx_build_options o = {
+        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = 32};
+    CHECK_OK(flx_build_c(g, &o, &source, NULL, &sizes, &err), &err);
+    c_file *f = c_file_compile(&source, "gcc", "-O1 -mavx2 -mfma");
+    void *memory = aligned_alloc(64, ((size_t)sizes.memory_bytes + 63) / 64 * 64);
+    flx_tensor *got = flx_tensor_new(ctx, flx_val_type(g, flx_graph_output(g, 0)), NULL, &err);
+    CHECK(memory && got);
+    int (*init)(bare_model *, void *);
+    int (*run)(const bare_model *, const void *const *, void *const *);
+    *(void **)&init = c_file_symbol(f, "model_init");
+    *(void **)&run = c_file_symbol(f, "model_run");
+    bare_model m;
+    void *to[1] = {flx_tensor_data(got)};
+    CHECK(init(&m, memory) == 0);
+    CHECK(run(&m, from, to) == 0);
+    const flx_type *type = flx_val_type(g, flx_graph_output(g, 0));
+    size_t count = 1;
+    for (int k = 0; k < type->rank; k++)
+        count *= (size_t)type->dims[k];
+    CHECK_MSG(memcmp(to[0], flx_tensor_const_data(expected), 4 * count) == 0, "%s: other bits than cpu", body);
+    free(memory);
+    c_file_free(f);
+    flx_buffer_free(&source);
+    flx_tensor_release(got);
+    flx_tensor_release(expected);
+    flx_tensor_release(in[0]);
+    flx_tensor_release(in[1]);
+    flx_module_free(module);
+    flx_context_free(ctx);
+}
+
+TEST(standalone_products_have_bits_of_cpu)
+{
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    check_bits("a: f32[37, 1100], b: f32[1100, 75]) {\n  return matmul(a, b)");
+    check_bits("a: f32[1, 300], b: f32[300, 260]) {\n  return matmul(a, b)");
+    check_bits("a: f32[300, 50], b: f32[300, 70]) {\n  return matmul(transpose(a, perm=[1, 0]), b)");
+}
+
+TEST(standalone_convolutions_have_bits_of_cpu)
+{
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    check_bits("x: f32[2, 90, 13, 11], w: f32[7, 90, 3, 3]) {\n  return conv(x, w, padding=[1, 1], stride=[2, 2])");
+    check_bits("x: f32[2, 5, 12, 12], w: f32[8, 5, 3, 3]) {\n  return conv(x, w, dilation=[2, 2])");
+}

@@ -4,7 +4,7 @@
 #include "adversary.h"
 #include "base/sha256.h"
 #include "exact_graph.h"
-#include "mutate.h"
+#include "mutate/mutate.h"
 #include "process.h"
 #include "test.h"
 

@@ -3,18 +3,14 @@
    taken from other commands, on files that are changed too. flx ends with one of its statuses and, where that is not 0,
    a message; one that works for long ends when it is interrupted. */
 #include "adversary.h"
-#include "mutate.h"
+#include "mutate/mutate.h"
 #include "process.h"
 #include "test.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { MAX_COMMANDS = 2000, MAX_WORDS = 16 };
 
@@ -160,25 +156,6 @@ static void write_input(const golden_command *c, const char *dir)
     case_input(bytes, n);
 }
 
-/* Waits; after a while it is interrupted, which it must not ignore. */
-static void wait_patiently(pid_t pid, bool *interrupted)
-{
-    siginfo_t info;
-    for (int i = 0; i < 1200; i++) {
-        info.si_pid = 0;
-        CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0);
-        if (info.si_pid == pid)
-            return;
-        if (i == 400) {
-            *interrupted = true;
-            kill(pid, SIGINT);
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-    }
-    kill(pid, SIGKILL);
-    FAIL("flx does not end 40 seconds after an interrupt");
-}
-
 void attack_command(uint64_t seed)
 {
     static process_result r;
@@ -205,7 +182,7 @@ void attack_command(uint64_t seed)
         is_bench |= strcmp(w.words[i], "bench") == 0;
     if (!is_bench) {
         pid_t pid = start_flx(case_folder(), "flx", (const char *const *)w.words, NULL);
-        wait_patiently(pid, &interrupted);
+        wait_patiently(pid, 20, &interrupted);
         end_flx(pid, case_folder(), "flx", &r);
         if (!(interrupted && r.status == 128 + SIGINT))
             need_sane(&r, line);

@@ -3,7 +3,7 @@
    code, or a clear error; it ends in time, and leaves neither files nor processes. */
 #include "adversary.h"
 #include "exact_graph.h"
-#include "mutate.h"
+#include "mutate/mutate.h"
 #include "process.h"
 #include "test.h"
 

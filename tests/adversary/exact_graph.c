@@ -2,7 +2,7 @@
 /* exact_graph.c: see exact_graph.h. */
 #include "exact_graph.h"
 
-#include "mutate.h"
+#include "mutate/mutate.h"
 #include "process.h"
 #include "test.h"
 

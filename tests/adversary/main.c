@@ -24,6 +24,7 @@ const part parts[] = {
     {"stablehlo", "StableHLO text", 60, 200, 20, attack_stablehlo},
     {"bytecode", "StableHLO bytecode", 60, 200, 20, attack_bytecode},
     {"onnx", "ONNX models", 60, 200, 20, attack_onnx},
+    {"gguf", "GGUF files", 60, 200, 20, attack_gguf},
     {"arrays", "npy, npz, safetensors, DEFLATE, JSON", 200, 1000, 20, attack_arrays},
     {"data", "tables, images, sound, tokenisers, checkpoints", 200, 1000, 20, attack_data},
     {"recordings", "recordings, and the names in archives", 60, 200, 20, attack_recordings},
@@ -35,6 +36,9 @@ const part parts[] = {
     {"emitted", "random kernels as C and as vectors", 1, 10, 600, attack_emitted},
     {"compiled", "random graphs compiled in all ways", 1, 10, 600, attack_compiled},
     {"extents", "symbolic graphs, compiled once for several extents", 1, 10, 600, attack_extents},
+    {"standalone", "random graphs as C files", 1, 10, 600, attack_standalone},
+    {"partition", "random graphs on meshes of processes", 4, 50, 120, attack_partition},
+    {"training", "settings, checkpoints and folders of flx train", 3, 20, 300, attack_training},
     {"memory", "failing allocations in random programs", 2, 20, 300, attack_memory},
     {"cache", "damaged entries of the object cache", 1, 10, 300, attack_cache},
     {"race", "processes that share an object cache", 1, 5, 300, attack_race},
@@ -126,7 +130,8 @@ static void set_environment(const char *work)
     setenv("FLX_DEVICE", "cpu", 1); /* small graphs are compiled, too */
     setenv("TMPDIR", work, 1);
     setenv("LC_ALL", "C", 1);
-    setenv("ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0", 0); /* of programs that are started */
+    setenv("ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0:soft_rss_limit_mb=4096",
+           0); /* of programs that are started */
 }
 
 static run_totals run_one(const request *r, size_t i)

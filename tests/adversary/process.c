@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 void write_file(const char *path, const void *bytes, size_t size, unsigned mode)
@@ -49,6 +51,24 @@ pid_t start_flx(const char *dir, const char *name, const char *const *args, cons
     _exit(127);
 }
 
+void wait_patiently(pid_t pid, int seconds, bool *interrupted)
+{
+    siginfo_t info;
+    for (int i = 0; i < 20 * (seconds + 40); i++) {
+        info.si_pid = 0;
+        CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0);
+        if (info.si_pid == pid)
+            return;
+        if (i == 20 * seconds) {
+            *interrupted = true;
+            kill(pid, SIGINT);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    kill(pid, SIGKILL);
+    FAIL("flx does not end 40 seconds after an interrupt");
+}
+
 static void read_output(const char *dir, const char *name, const char *suffix, char *out)
 {
     char path[800];
@@ -77,6 +97,19 @@ void end_flx(pid_t pid, const char *dir, const char *name, process_result *r)
 void run_flx(const char *dir, const char *const *args, const char *const *env, process_result *r)
 {
     end_flx(start_flx(dir, "flx", args, env), dir, "flx", r);
+}
+
+void run_flx_patiently(const char *dir, const char *const *args, const char *const *env, process_result *r)
+{
+    char line[1000] = "flx";
+    bool interrupted = false;
+    for (size_t i = 0; args[i]; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), " %s", args[i]);
+    pid_t pid = start_flx(dir, "flx", args, env);
+    wait_patiently(pid, 20, &interrupted);
+    end_flx(pid, dir, "flx", r);
+    if (!(interrupted && r->status == 128 + SIGINT))
+        need_sane(r, line);
 }
 
 size_t count_names(const char *folder, const char *prefix)

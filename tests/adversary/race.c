@@ -3,7 +3,7 @@
    others print what they should, and what a killed one leaves is removed by later runs. */
 #include "adversary.h"
 #include "exact_graph.h"
-#include "mutate.h"
+#include "mutate/mutate.h"
 #include "process.h"
 #include "test.h"
 

@@ -4,6 +4,7 @@
 
 #include "compile/compiled_ways.h"
 #include "compile/random_compiled.h"
+#include "passes/partition_random.h"
 #include "random/laws.h"
 #include "sanitizer.h"
 
@@ -57,4 +58,11 @@ void attack_compiled(uint64_t seed)
     enum { GRAPHS = 4 };
     random_compiled_try(seed * GRAPHS, GRAPHS, (size_t)(seed % way_count()));
     case_accepted();
+}
+
+void attack_partition(uint64_t seed)
+{
+    flx_partition_report counts = {0};
+    if (partition_random_try(seed, &counts))
+        case_accepted();
 }

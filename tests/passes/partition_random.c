@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition_random.c: a graph that is cut for a mesh computes what it computes in one process, for random graphs and
-   random cuts of their inputs and outputs, on a mesh of four processes that are threads. Graphs are widened, so that
-   only the order of sums in double precision differs. */
+   random cuts of their inputs and outputs, on meshes of processes that are threads. Graphs are widened, so that only
+   the order of sums in double precision differs. */
+#include "partition_random.h"
+
 #include "../backend/collective/local_ranks.h"
 #include "../random/random_graph.h"
 #include "../test.h"
@@ -10,11 +12,14 @@
 #include <math.h>
 #include <string.h>
 
-static const char axes[] = "data=2,model=2";
+/* Extents along the axes `data` and `model`. */
+static const int64_t meshes[][2] = {{2, 2}, {2, 2}, {3, 2}, {4, 1}};
 
-enum { MAX_OUTPUTS = 16 };
+enum { MAX_OUTPUTS = 16, MESHES = sizeof meshes / sizeof *meshes };
 
 typedef struct {
+    const int64_t *mesh;
+    char axes[40];
     flx_buffer bytes; /* of the graph */
     flx_sharding list[RANDOM_MAX_INPUTS];
     char specs[RANDOM_MAX_INPUTS][100];
@@ -35,15 +40,15 @@ static bool is_word(const char *spec, int k, const char *word)
     return spec && strncmp(spec, word, strlen(word)) == 0;
 }
 
-/* Each axis of even extent is cut with probability a half, along an axis of the mesh that is not used yet. */
-static void choose_spec(char *spec, size_t size, const flx_type *t, uint64_t *state)
+/* Each axis that can be cut is cut with probability a half, along an axis of the mesh that is not used yet. */
+static void choose_spec(char *spec, size_t size, const int64_t *mesh, const flx_type *t, uint64_t *state)
 {
     static const char *const names[] = {"data", "model"};
     bool is_used[2] = {false, false};
     spec[0] = 0;
     for (int k = 0; k < t->rank; k++) {
         size_t m = test_random(state) % 4;
-        bool is_cut = m < 2 && !is_used[m] && t->dims[k] % 2 == 0;
+        bool is_cut = m < 2 && !is_used[m] && t->dims[k] % mesh[m] == 0;
         snprintf(spec + strlen(spec), size - strlen(spec), "%s%s", k ? "," : "", is_cut ? names[m] : "-");
         if (is_cut)
             is_used[m] = true;
@@ -51,17 +56,18 @@ static void choose_spec(char *spec, size_t size, const flx_type *t, uint64_t *st
 }
 
 /* The part of a whole tensor that belongs to a rank. */
-static flx_tensor *part_of(flx_context *ctx, const flx_tensor *whole, const char *spec, int64_t rank, flx_error *err)
+static flx_tensor *part_of(const local_rank *r, const flx_tensor *whole, const char *spec, flx_error *err)
 {
+    const int64_t *mesh = ((const cut_case *)r->user)->mesh;
     flx_type t = *flx_tensor_type(whole);
     int64_t start[FLX_MAX_RANK] = {0}, at[FLX_MAX_RANK] = {0};
     const flx_type full = t;
     for (int k = 0; k < t.rank; k++) {
         bool by_data = is_word(spec, k, "data"), by_model = is_word(spec, k, "model");
-        t.dims[k] /= by_data || by_model ? 2 : 1;
-        start[k] = by_data ? rank / 2 * t.dims[k] : by_model ? rank % 2 * t.dims[k] : 0;
+        t.dims[k] /= by_data ? mesh[0] : by_model ? mesh[1] : 1;
+        start[k] = by_data ? r->rank / mesh[1] * t.dims[k] : by_model ? r->rank % mesh[1] * t.dims[k] : 0;
     }
-    flx_tensor *part = flx_tensor_new(ctx, &t, NULL, err);
+    flx_tensor *part = flx_tensor_new(r->ctx, &t, NULL, err);
     size_t bytes = flx_dtype_size(t.dtype);
     for (int64_t i = 0; part && i < flx_tensor_count(part); i++) {
         int64_t from = 0, rest = i;
@@ -104,20 +110,20 @@ static void run_part(local_rank *r)
     flx_module *m = flx_decode(r->ctx, c->bytes.data, c->bytes.size, "test", &r->err);
     CHECK_MADE(m, &r->err);
     flx_partition_report report = {.struct_size = sizeof report};
-    flx_graph *g = m ? flx_partition(flx_module_main(m), axes, c->list, c->num_cut, &report, &r->err) : NULL;
+    flx_graph *g = m ? flx_partition(flx_module_main(m), c->axes, c->list, c->num_cut, &report, &r->err) : NULL;
     CHECK_MADE(g, &r->err);
     flx_feed feeds[RANDOM_MAX_INPUTS];
     flx_tensor *out[MAX_OUTPUTS] = {0};
     size_t n = 0;
     for (size_t i = 0; g && i < c->s->n; i++) {
         const char *name = c->s->in[i].name, *spec = spec_of(c, name);
-        feeds[n++] = (flx_feed){name, part_of(r->ctx, c->in[i], spec, r->rank, &r->err)};
+        feeds[n++] = (flx_feed){name, part_of(r, c->in[i], spec, &r->err)};
     }
     if (g)
         CHECK_OK(flx_run(g, ON_REF, feeds, n, out, &r->err), &r->err);
     for (size_t k = 0; out[0] && k < c->num_outputs; k++) {
         const char *spec = spec_of(c, flx_graph_output_name(g, k));
-        flx_tensor *want = part_of(r->ctx, c->want[k], spec, r->rank, &r->err);
+        flx_tensor *want = part_of(r, c->want[k], spec, &r->err);
         compare(c, k, out[k], want);
         flx_tensor_release(want);
         flx_tensor_release(out[k]);
@@ -136,19 +142,20 @@ static void add_cut(cut_case *c, const char *name, const flx_type *t, uint64_t *
 {
     if (c->num_cut == RANDOM_MAX_INPUTS || spec_of(c, name))
         return;
-    choose_spec(c->specs[c->num_cut], sizeof c->specs[0], t, state);
+    choose_spec(c->specs[c->num_cut], sizeof c->specs[0], c->mesh, t, state);
     c->list[c->num_cut] = (flx_sharding){name, c->specs[c->num_cut]};
     c->num_cut++;
 }
 
-static bool try_graph(uint64_t seed, flx_partition_report *sum)
+bool partition_random_try(uint64_t seed, flx_partition_report *sum)
 {
     subject s;
     flx_module *m;
     flx_error err = {0};
-    cut_case c = {.s = &s};
-    if (!random_subject(&s, seed, &m))
+    cut_case c = {.s = &s, .mesh = meshes[seed % MESHES]};
+    if (!(seed / MESHES % 3 ? random_subject : random_control_subject)(&s, seed, &m))
         return false;
+    snprintf(c.axes, sizeof c.axes, "data=%lld,model=%lld", (long long)c.mesh[0], (long long)c.mesh[1]);
     uint64_t state = seed;
     flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err), *g = bound ? flx_widen(bound, &err) : NULL;
     CHECK_MADE(g, &err);
@@ -166,7 +173,7 @@ static bool try_graph(uint64_t seed, flx_partition_report *sum)
         add_cut(&c, flx_graph_output_name(g, k), flx_tensor_type(c.want[k]), &state);
     CHECK_OK(flx_graph_encode(g, &c.bytes, &err), &err);
     test_fail_context("seed %llu", (unsigned long long)seed);
-    local_ranks_run(4, axes, 60, run_part, &c);
+    local_ranks_run(c.mesh[0] * c.mesh[1], c.axes, 60, run_part, &c);
     sum->cut += c.report.cut;
     sum->gathered += c.report.gathered;
     for (size_t k = 0; k < c.num_outputs; k++)
@@ -187,7 +194,7 @@ TEST(partition_random_graphs_compute_the_same)
     int tries = 30;
     for (int done = 0; done < tries && !test_failed(); test_count_case()) {
         uint64_t seed = test_case_seed(&one) ? one : test_random(&state);
-        done += try_graph(seed, &sum);
+        done += partition_random_try(seed, &sum);
         if (test_case_seed(&one))
             return;
     }

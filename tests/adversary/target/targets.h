@@ -16,6 +16,7 @@ int check_kernel_text_input(const uint8_t *data, size_t size);
 int check_kernel_wire_input(const uint8_t *data, size_t size);
 int check_stablehlo_input(const uint8_t *data, size_t size);
 int check_bytecode_input(const uint8_t *data, size_t size);
+int check_gguf_input(const uint8_t *data, size_t size);
 int check_onnx_input(const uint8_t *data, size_t size);
 int check_npy_input(const uint8_t *data, size_t size);
 int check_recording_input(const uint8_t *data, size_t size);

@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put(uint8_t *at, size_t width, uint64_t v)
-{
-    for (size_t i = 0; i < width; i++)
-        at[i] = (uint8_t)(v >> (8 * i));
-}
-
 static size_t some_bytes(uint8_t *data, size_t size, size_t room)
 {
     for (size_t n = 1 + pick_below(3); n > 0; n--)
@@ -53,7 +47,7 @@ size_t mutate_npy(uint8_t *data, size_t size, size_t room, const language *l)
         return some_bytes(data, size, room);
     n = change_text_part(data, &size, room, start, n, l);
     if (pick_below(6))
-        put(data + 8, width, n);
+        put_integer(data + 8, width, n);
     if (pick_below(4) == 0)
         size = some_bytes(data, size, room);
     return size;
@@ -70,7 +64,7 @@ size_t mutate_safetensors(uint8_t *data, size_t size, size_t room, const languag
         return some_bytes(data, size, room);
     n = change_text_part(data, &size, room, 8, (size_t)n, l);
     if (pick_below(6))
-        put(data, 8, n);
+        put_integer(data, 8, n);
     return size;
 }
 
@@ -151,12 +145,12 @@ enum { LOCAL = 30, CENTRAL = 46, END = 22 };
 /* What both records of an entry have in common, from the version on. */
 static void put_common(uint8_t *at, const entry *e, uint32_t crc)
 {
-    put(at, 2, 20);
-    put(at + 8, 2, 0x21);
-    put(at + 10, 4, crc);
-    put(at + 14, 4, e->size);
-    put(at + 18, 4, e->size);
-    put(at + 22, 2, e->name_size);
+    put_integer(at, 2, 20);
+    put_integer(at + 8, 2, 0x21);
+    put_integer(at + 10, 4, crc);
+    put_integer(at + 14, 4, e->size);
+    put_integer(at + 18, 4, e->size);
+    put_integer(at + 22, 2, e->name_size);
 }
 
 /* Stored entries, with everything as it should be; 0 when there is no room. */
@@ -171,9 +165,9 @@ static size_t archive_write(const archive *a, uint8_t *out, size_t room)
             return 0;
         memset(directory + d, 0, CENTRAL);
         memcpy(directory + d, "PK\1\2", 4);
-        put(directory + d + 4, 2, 20);
+        put_integer(directory + d + 4, 2, 20);
         put_common(directory + d + 6, e, crc);
-        put(directory + d + 42, 4, n);
+        put_integer(directory + d + 42, 4, n);
         memcpy(directory + d + CENTRAL, e->name, e->name_size);
         d += CENTRAL + e->name_size;
         memset(out + n, 0, LOCAL);
@@ -186,10 +180,10 @@ static size_t archive_write(const archive *a, uint8_t *out, size_t room)
     memcpy(out + n, directory, d);
     memset(out + n + d, 0, END);
     memcpy(out + n + d, "PK\5\6", 4);
-    put(out + n + d + 8, 2, a->n);
-    put(out + n + d + 10, 2, a->n);
-    put(out + n + d + 12, 4, d);
-    put(out + n + d + 16, 4, n);
+    put_integer(out + n + d + 8, 2, a->n);
+    put_integer(out + n + d + 10, 2, a->n);
+    put_integer(out + n + d + 12, 4, d);
+    put_integer(out + n + d + 16, 4, n);
     return n + d + END;
 }
 
@@ -209,8 +203,8 @@ static void change_entry(entry *e, const language *l)
         uint8_t *payload = e->bytes + FLXI_BINARY_HEADER_SIZE;
         size_t n = e->size - FLXI_BINARY_HEADER_SIZE;
         n = mutate_graph_payload(payload, n, MUTATE_ROOM - FLXI_BINARY_HEADER_SIZE);
-        put(e->bytes + 8, 8, n);
-        put(e->bytes + 16, 8, flxi_hash_bytes(FLXI_HASH_SEED, payload, n));
+        put_integer(e->bytes + 8, 8, n);
+        put_integer(e->bytes + 16, 8, flxi_hash_bytes(FLXI_HASH_SEED, payload, n));
         e->size = n + FLXI_BINARY_HEADER_SIZE;
     } else {
         e->size = some_bytes(e->bytes, e->size, MUTATE_ROOM);
@@ -248,7 +242,7 @@ static void change_field(uint8_t *data, size_t size)
         size_t at = (begin + i) % size;
         if (at + 50 > size || data[at] != 'P' || data[at + 1] != 'K')
             continue;
-        put(data + at + 2 * pick_below(23), pick_below(2) ? 2 : 4, odd_integer());
+        put_integer(data + at + 2 * pick_below(23), pick_below(2) ? 2 : 4, odd_integer());
         return;
     }
 }

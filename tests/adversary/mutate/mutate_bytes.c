@@ -39,33 +39,56 @@ uint64_t odd_integer(void)
     }
 }
 
-static void put_integer(uint8_t *at, size_t width, uint64_t v)
+uint64_t near_integer(uint64_t v)
+{
+    switch (pick_below(4)) {
+    case 0: return v + 1;
+    case 1: return v - 1;
+    case 2: return pick_below(8);
+    default: return odd_integer();
+    }
+}
+
+void put_integer(uint8_t *at, size_t width, uint64_t v)
 {
     for (size_t i = 0; i < width; i++)
         at[i] = (uint8_t)(v >> (8 * i));
 }
 
+uint64_t get_integer(const uint8_t *at, size_t width)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < width; i++)
+        v |= (uint64_t)at[i] << (8 * i);
+    return v;
+}
+
+size_t replace_bytes(uint8_t *data, size_t size, size_t room, size_t at, size_t old, const void *what, size_t n)
+{
+    static uint8_t copy[MUTATE_ROOM];
+    if (at > size || old > size - at || n > sizeof copy || size - old + n > room)
+        return size;
+    if (n)
+        memcpy(copy, what, n);
+    memmove(data + at + n, data + at + old, size - at - old);
+    if (n)
+        memcpy(data + at, copy, n);
+    return size - old + n;
+}
+
 static uint32_t get_u32(const uint8_t *at)
 {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    return (uint32_t)get_integer(at, 4);
 }
 
 static size_t insert_bytes(uint8_t *data, size_t size, size_t room, size_t at, const uint8_t *what, size_t n)
 {
-    uint8_t copy[4096];
-    if (n > sizeof copy || size + n > room || at > size)
-        return size;
-    memcpy(copy, what, n);
-    memmove(data + at + n, data + at, size - at);
-    memcpy(data + at, copy, n);
-    return size + n;
+    return replace_bytes(data, size, room, at, 0, what, n);
 }
 
 static size_t remove_bytes(uint8_t *data, size_t size, size_t at, size_t n)
 {
-    n = n < size - at ? n : size - at;
-    memmove(data + at, data + at + n, size - at - n);
-    return size - n;
+    return replace_bytes(data, size, size, at, n < size - at ? n : size - at, NULL, 0);
 }
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
@@ -187,13 +210,7 @@ static void change_number(uint8_t *data, size_t size)
             at = texts.at[i] + 4 + get_u32(data + texts.at[i]); /* what follows the text: often a count */
     if (at + width > size)
         return;
-    uint64_t old = width == 1 ? data[at] : get_u32(data + at);
-    switch (pick_below(4)) {
-    case 0: put_integer(data + at, width, old + 1); break;
-    case 1: put_integer(data + at, width, old - 1); break;
-    case 2: put_integer(data + at, width, pick_below(8)); break;
-    default: put_integer(data + at, width, odd_integer()); break;
-    }
+    put_integer(data + at, width, near_integer(get_integer(data + at, width)));
 }
 
 static size_t change_node(uint8_t *data, size_t size, size_t room)

@@ -65,6 +65,15 @@ size_t mutate_text(const language *l, const char *text, size_t size, char *out, 
 /* The same name and meaning as libFuzzer's: one change to the bytes in place; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
+/* Puts `n` bytes of `what`, which may be part of the data, in the place of `old` bytes at `at`. Returns the new size,
+   or the old one when there is no room. */
+size_t replace_bytes(uint8_t *data, size_t size, size_t room, size_t at, size_t old, const void *what, size_t n);
+void put_integer(uint8_t *at, size_t width, uint64_t v); /* little-endian */
+uint64_t get_integer(const uint8_t *at, size_t width);
+
+/* A number near to this one, a small one, or an odd one. */
+uint64_t near_integer(uint64_t v);
+
 /* Changes the payload of a graph in its binary form: names, numbers, whole nodes. Returns the new size. */
 size_t mutate_graph_payload(uint8_t *data, size_t size, size_t room);
 
@@ -73,5 +82,10 @@ size_t mutate_graph_payload(uint8_t *data, size_t size, size_t room);
 size_t mutate_zip(uint8_t *data, size_t size, size_t room, const language *l);
 size_t mutate_npy(uint8_t *data, size_t size, size_t room, const language *l);
 size_t mutate_safetensors(uint8_t *data, size_t size, size_t room, const language *l);
+
+/* Models: fields are changed, removed, doubled, moved, and lengths and counts around them corrected as a rule. */
+size_t mutate_protobuf(uint8_t *data, size_t size, size_t room); /* ONNX */
+size_t mutate_mlir(uint8_t *data, size_t size, size_t room);     /* StableHLO bytecode */
+size_t mutate_gguf(uint8_t *data, size_t size, size_t room);
 
 #endif

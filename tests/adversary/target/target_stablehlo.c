@@ -2,6 +2,6 @@
 /* target_stablehlo.c: the checks of the fuzz target, under a name of their own. */
 #define LLVMFuzzerTestOneInput check_stablehlo_input
 #define LLVMFuzzerCustomMutator mutate_stablehlo_input
-#include "sanitizer.h"
+#include "adversary/sanitizer.h"
 #define FUZZ_ALLOC ATTACK_ALLOC
 #include "fuzz/fuzz_stablehlo.c"

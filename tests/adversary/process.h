@@ -18,8 +18,8 @@ typedef struct {
    of NAME=VALUE that ends with NULL. Output goes to files DIR/NAME.out and DIR/NAME.err. */
 pid_t start_flx(const char *dir, const char *name, const char *const *args, const char *const *env);
 
-/* Waits until it could be ended by end_flx(). After so many seconds it is interrupted, which it must not ignore: the case
-   fails if it has not ended 40 seconds later. */
+/* Waits until it could be ended by end_flx(). After that many seconds it is interrupted, which it must not ignore: the
+   case fails if it has not ended 40 seconds later. */
 void wait_patiently(pid_t pid, int seconds, bool *interrupted);
 
 /* Waits for it and reads what it wrote. */
@@ -28,7 +28,8 @@ void end_flx(pid_t pid, const char *dir, const char *name, process_result *r);
 /* Both. */
 void run_flx(const char *dir, const char *const *args, const char *const *env, process_result *r);
 
-/* The same for a program that may work for long. Fails the case unless it ends as need_sane() says, or by the interrupt. */
+/* The same for a program that may work for long. Fails the case unless it ends as need_sane() says, or by the
+   interrupt. */
 void run_flx_patiently(const char *dir, const char *const *args, const char *const *env, process_result *r);
 
 void write_file(const char *path, const void *bytes, size_t size, unsigned mode);

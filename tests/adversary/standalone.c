@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standalone.c: random graphs and their gradients as C files, compiled as their users may and run, against the reference
-   evaluator: several in one file, or one whose functions take an extent. With sanitizers, the files have them too. */
+/* standalone.c: random graphs and their gradients as C files, compiled as their users may and run, against the
+   reference evaluator: several in one file, or one whose functions take an extent. With sanitizers, the files have them
+   too. */
 #include "standalone/c_file.h"
 
 #include "adversary.h"

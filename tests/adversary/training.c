@@ -34,7 +34,7 @@ static void write_in(const char *dir, const char *name, const void *bytes, size_
     write_file(path, bytes, n, 0600);
 }
 
-/* Half of the settings stay as they are, so that there is a folder to go on with. */
+/* Half of the settings stay as they are, so that there is a folder for the next step. */
 static void write_settings(const char *dir)
 {
     static char text[MUTATE_ROOM], data[MUTATE_ROOM];

@@ -65,7 +65,7 @@ size_t mutate_text(const language *l, const char *text, size_t size, char *out, 
 /* The same name and meaning as libFuzzer's: one change to the bytes in place; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* Puts `n` bytes of `what`, which may be part of the data, in the place of `old` bytes at `at`. Returns the new size,
+/* Puts `n` bytes of `what`, which may be part of the data, in place of `old` bytes at `at`. Returns the new size,
    or the old one when there is no room. */
 size_t replace_bytes(uint8_t *data, size_t size, size_t room, size_t at, size_t old, const void *what, size_t n);
 void put_integer(uint8_t *at, size_t width, uint64_t v); /* little-endian */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mutate_mlir.c: changes to MLIR bytecode: a header, then sections, each with its length, which is corrected. What a
-   section holds is mostly numbers of one byte, whose lowest bit is set: indices of strings, types, attributes, values. */
+/* mutate_mlir.c: changes to MLIR bytecode: a header, then sections, each with its length, which is corrected. A section
+   mostly holds numbers of one byte, whose lowest bit is set: indices of strings, types, attributes, values. */
 #include "mutate.h"
 
 #include <string.h>

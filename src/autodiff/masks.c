@@ -52,14 +52,16 @@ static bool follow(const flxi_use *u, flxi_link *l)
     return op->op_class == CLASS_POINTWISE && flxi_link_aligned(u, l);
 }
 
-/* The axis of the operand that becomes axis `to` of the result, position by position and all of it. */
-static int axis_before(const flxi_use *u, int to)
+/* The axis of the operand that becomes axis `to` of the result, position by position and all of it, or block by block
+   if there are as many blocks; 0: not by blocks. An axis of blocks needs room for one more (repeat_blocks()). */
+static int axis_before(const flxi_use *u, int to, int64_t blocks)
 {
     const flx_type *x = flxi_link_operand(u);
     for (int p = 0; p < x->rank; p++) {
-        flxi_link l = {.axis = p};
+        flxi_link l = {.axis = p, .blocks = blocks};
         bool is_whole = x->dims[p] == flxi_link_result(u)->dims[to];
-        if (is_whole && follow(u, &l) && l.axis == to && l.lo == 0 && l.hi == 0)
+        bool has_room = blocks == 0 || x->dims[p] == blocks || x->rank < FLX_MAX_RANK;
+        if (has_room && follow(u, &l) && l.axis == to && l.lo == 0 && l.hi == 0 && (is_whole || l.by_blocks))
             return p;
     }
     return LOST;
@@ -78,7 +80,7 @@ static bool look_through(flxi_site *s, flxi_fact *f)
     flxi_fact root = {.cond = {n->in[0], s->g->serial}, .when = f->when != ((traits & TRAIT_INVERTS) != 0)};
     memset(root.axis, -1, sizeof root.axis);
     for (int q = 0; q < flxi_link_result(&use)->rank; q++) {
-        int p = f->axis[q] < 0 ? LOST : axis_before(&use, q);
+        int p = f->axis[q] < 0 ? LOST : axis_before(&use, q, 0);
         if (p >= 0)
             root.axis[p] = f->axis[q];
     }
@@ -216,10 +218,30 @@ const flxi_facts *flxi_joined_facts(flx_graph *g, const flxi_facts *const *facts
     return out;
 }
 
+/* The elements of the predicate, of these extents, repeated to the extents of the value where it goes along blocks. */
+static flx_val repeat_blocks(flxi_site *s, flx_val c, flx_dim *dims, const flx_type *value)
+{
+    for (int p = 0; p < value->rank; p++) {
+        flx_dim wide[FLX_MAX_RANK];
+        if (dims[p] == 1 || dims[p] == value->dims[p])
+            continue;
+        memcpy(wide, dims, (size_t)(p + 1) * sizeof *wide);
+        memcpy(wide + p + 2, dims + p + 1, (size_t)(value->rank - p - 1) * sizeof *wide);
+        wide[p + 1] = 1;
+        c = flxi_reshape_to(s, c, value->rank + 1, wide);
+        wide[p + 1] = value->dims[p] / dims[p];
+        c = flxi_expand_to(s, c, value->rank + 1, wide);
+        dims[p] = value->dims[p];
+        c = flxi_reshape_to(s, c, value->rank, dims);
+    }
+    return c;
+}
+
 /* The predicate with its axes where the value has them. */
-static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, int rank)
+static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, const flx_type *value)
 {
     const flx_type *t = flxi_typeof(s, f->cond);
+    int rank = value->rank;
     flx_dim dims[FLX_MAX_RANK];
     int64_t perm[FLX_MAX_RANK];
     int n = 0;
@@ -238,7 +260,7 @@ static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, int rank)
     for (int q = 0; q < n; q++)
         moved |= perm[q] != q;
     flx_val c = moved ? flx_transpose(s->g, f->cond, (flx_ints){perm, (size_t)n}) : f->cond;
-    return flxi_reshape_to(s, c, rank, dims);
+    return repeat_blocks(s, flxi_reshape_to(s, c, rank, dims), dims, value);
 }
 
 flx_val flxi_restore_zeros(flxi_site *s, flx_val v, const flxi_facts *facts, const flxi_facts *except)
@@ -247,7 +269,7 @@ flx_val flxi_restore_zeros(flxi_site *s, flx_val v, const flxi_facts *facts, con
         const flxi_fact *f = &facts->v[i];
         if (has_fact(except, f))
             continue;
-        flx_val c = aligned_cond(s, f, flxi_typeof(s, v)->rank);
+        flx_val c = aligned_cond(s, f, flxi_typeof(s, v));
         flx_val zero = flxi_number(s, v, 0.0);
         v = f->when ? flx_where(s->g, c, v, zero) : flx_where(s->g, c, zero, v);
     }
@@ -261,7 +283,8 @@ enum { MAX_DEPTH = 5 };
 typedef struct {
     const flx_graph *g;
     flx_error *err;
-    int depth; /* of bodies in bodies */
+    int depth;      /* of bodies in bodies */
+    int64_t blocks; /* that the axis may be divided in; 0: it is followed position by position */
 } walk;
 
 static int merged(int a, int b)
@@ -277,7 +300,7 @@ static flx_code pass_body(const walk *outer, const flx_graph *body, const int *o
     const flxi_allocator *mem = &body->ctx->mem;
     flx_graph *prepared = NULL;
     FLXI_TRY(flxi_prepare(body, MODE_VJP, &prepared, NULL, outer->err));
-    walk w = {prepared, outer->err, outer->depth + 1};
+    walk w = {prepared, outer->err, outer->depth + 1, outer->blocks};
     size_t ids = (size_t)prepared->value_count + 1;
     int *axis = flxi_alloc(mem, ids, sizeof *axis);
     uint32_t most = 0;
@@ -424,21 +447,21 @@ static flx_code pass_node(const walk *w, const flxi_node *n, const int *y, int *
     for (uint32_t k = 0; k < n->nout; k++)
         for (uint32_t i = 0; y[k] != UNSEEN && i < n->nin; i++)
             if (flxi_takes_derivative(op, flxi_type_at(w->g, n->in[i])->dtype))
-                x[i] = merged(x[i], y[k] == LOST ? LOST : axis_before(&(flxi_use){w->g, n, i, k}, y[k]));
+                x[i] = merged(x[i], y[k] == LOST ? LOST : axis_before(&(flxi_use){w->g, n, i, k}, y[k], w->blocks));
     return FLX_OK;
 }
 
 /* ---- Through a node of the sweep ---- */
 
 /* Whether operand i is known to be zero where the fact says so; if so, `to` is the fact as it holds for the operand. */
-static flx_code pass_fact(const walk *w, const flxi_node *n, const flxi_cotangent *dy, const flxi_fact *f, int rank,
-                          int *y, int *x, flxi_fact *to, bool *kept)
+static flx_code pass_fact(walk *w, const flxi_node *n, const flxi_cotangent *dy, const flxi_fact *f,
+                          const flx_type *cond, int *y, int *x, flxi_fact *to, bool *kept)
 {
     for (uint32_t i = 0; i < n->nin; i++) {
         to[i] = *f;
         kept[i] = true;
     }
-    for (int q = 0; q < rank; q++) {
+    for (int q = 0; q < cond->rank; q++) {
         bool goes_along = false;
         for (uint32_t k = 0; k < n->nout; k++) {
             const flxi_fact *own = find_fact(dy[k].facts, f);
@@ -447,6 +470,7 @@ static flx_code pass_fact(const walk *w, const flxi_node *n, const flxi_cotangen
         }
         if (!goes_along)
             continue;
+        w->blocks = flxi_dim_is_number(cond->dims[q]) ? cond->dims[q] : 0;
         FLXI_TRY(pass_node(w, n, y, x));
         for (uint32_t i = 0; i < n->nin; i++) {
             kept[i] &= x[i] >= 0;
@@ -468,7 +492,7 @@ static bool is_everywhere(const flxi_node *n, const flxi_cotangent *dy, const fl
 flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n, const flxi_cotangent *dy,
                          const flxi_facts **dx, flx_error *err)
 {
-    const walk w = {src, err, 0};
+    walk w = {.g = src, .err = err};
     const flxi_facts *facts = NULL;
     for (uint32_t i = 0; i < n->nin; i++)
         dx[i] = NULL;
@@ -487,7 +511,7 @@ flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n,
         const flxi_fact *f = &facts->v[j];
         if (!is_everywhere(n, dy, f))
             continue;
-        FLXI_TRY(pass_fact(&w, n, dy, f, flx_val_type(g, f->cond)->rank, y, x, to, kept));
+        FLXI_TRY(pass_fact(&w, n, dy, f, flx_val_type(g, f->cond), y, x, to, kept));
         for (uint32_t i = 0; i < n->nin; i++)
             if (kept[i])
                 own[i].v[own[i].n++] = to[i];

@@ -5,8 +5,10 @@
    it, and the zeros are restored before cotangents of several elements or several uses are added.
 
    A fact says: the cotangent is zero where `cond` is not `when`. It holds for a value as long as the element at a
-   position depends on the elements at the same position alone, along the axes of cond. Facts about a cond of one
-   element hold for everything that it selects. */
+   position depends on the elements at the same position alone, along the axes of cond. An axis of the value may be
+   longer than that of cond: it is then divided in as many equal blocks, one for each element of cond. So facts about
+   the examples of a batch survive that examples become rows, channels or groups. Facts about a cond of one element hold
+   for everything that it selects. */
 #ifndef FLXI_MASKS_H
 #define FLXI_MASKS_H
 
@@ -17,7 +19,8 @@ enum { FLXI_MAX_FACTS = 8 }; /* more are forgotten, which is never wrong */
 typedef struct {
     flx_val cond; /* in the graph being built */
     bool when;
-    int8_t axis[FLX_MAX_RANK]; /* by axis of cond: the axis of the value that it goes along; -1: extent 1 */
+    int8_t axis[FLX_MAX_RANK]; /* by axis of cond: the axis of the value that it goes along, or whose blocks it goes
+                                  along; -1: extent 1 */
 } flxi_fact;
 
 typedef struct {

@@ -255,10 +255,15 @@ typedef struct {
 } flxi_work;
 
 /* How the elements of a value depend on one axis of a leaf: position i along `axis` of the value depends on the leaf's
-   positions i + lo … i + hi alone. With axis -1 it may depend on all of them. */
+   positions i + lo … i + hi alone. With axis -1 it may depend on all of them.
+
+   If `blocks` is above 0, a weaker link is of use too: both axes are divided in that many equal blocks, and positions
+   in a block depend on the block of the same number alone. A rule that says this sets `by_blocks`. */
 typedef struct {
     int axis;
     int64_t lo, hi;
+    int64_t blocks;
+    bool by_blocks;
 } flxi_link;
 
 typedef struct { /* one operand of a node as one of its results depends on it */

@@ -285,13 +285,24 @@ static bool scales_rope(const flxi_node *n, const bool *in)
     return in[0];
 }
 
+/* Elements are rotated within the head of a token; all heads of a token share its row of the tables. */
+static bool link_rope(const flxi_use *u, flxi_link *l)
+{
+    int last = flxi_link_operand(u)->rank - 1;
+    if (u->operand == 0)
+        return flxi_link_except(u, l, last);
+    if (l->axis == last - 1)
+        return flxi_link_move(u, l, ((const rope_attrs *)u->n->attrs)->layout == HEADS_BHSD ? 2 : 1);
+    return l->axis == 0 && last == 2 && flxi_link_move(u, l, 0);
+}
+
 #define ROPE_RULES                                                                                     \
     .infer = infer_rope, .batch = batch_rope, .schema = rope_schema, .attrs_size = sizeof(rope_attrs), \
     .samples = samples_rope, .scales = scales_rope
 
 const flxi_rules flxi_rules_rope = {
-    ROPE_RULES,      .eval = eval_rope,      .pull = pull_rope, .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,
-    .jvp = jvp_rope, .link = flxi_link_dense};
+    ROPE_RULES,      .eval = eval_rope, .pull = pull_rope, .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,
+    .jvp = jvp_rope, .link = link_rope};
 
 const flxi_rules flxi_rules_rope_backward = {ROPE_RULES, .eval = flxi_eval_decomposed,
                                              .decompose = decompose_rope_backward};

@@ -268,6 +268,13 @@ static const flxi_sample samples_fake_backward[] = {
     {0},
 };
 
+/* Channels do not meet. */
+static bool link_fake(const flxi_use *u, flxi_link *l)
+{
+    const fake_attrs *a = u->n->attrs;
+    return u->operand == 0 && u->result == 0 && l->axis == a->axis && flxi_link_move(u, l, l->axis);
+}
+
 const flxi_rules flxi_rules_fake_quantize = {
     .infer = infer_fake,
     .eval = flxi_eval_decomposed,
@@ -279,7 +286,7 @@ const flxi_rules flxi_rules_fake_quantize = {
     .schema = fake_schema,
     .attrs_size = sizeof(fake_attrs),
     .samples = samples_fake,
-    .link = flxi_link_dense,
+    .link = link_fake,
 };
 
 const flxi_rules flxi_rules_fake_quantize_backward = {

@@ -238,6 +238,14 @@ static const flxi_sample samples_backward[] = {
     {0},
 };
 
+/* Channels do not meet; each has its own step. */
+static bool link_step(const flxi_use *u, flxi_link *l)
+{
+    int64_t axis = ((const step_attrs *)u->n->attrs)->axis;
+    bool is_channel = u->operand == 0 ? l->axis == axis : axis >= 0 && flxi_link_operand(u)->rank == 1;
+    return is_channel && flxi_link_move(u, l, axis);
+}
+
 const flxi_rules flxi_rules_fake_quantize_lsq = {
     .infer = infer_step,
     .eval = flxi_eval_decomposed,
@@ -249,7 +257,7 @@ const flxi_rules flxi_rules_fake_quantize_lsq = {
     .schema = step_schema,
     .attrs_size = sizeof(step_attrs),
     .samples = samples_step,
-    .link = flxi_link_dense,
+    .link = link_step,
 };
 
 const flxi_rules flxi_rules_fake_quantize_lsq_backward_x = {

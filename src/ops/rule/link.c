@@ -24,6 +24,15 @@ bool flxi_link_move(const flxi_use *u, flxi_link *l, int64_t to)
     return is_kept;
 }
 
+bool flxi_link_move_blocks(const flxi_use *u, flxi_link *l, int64_t to)
+{
+    flx_dim x = flxi_link_operand(u)->dims[l->axis], y = flxi_link_result(u)->dims[to];
+    l->by_blocks = l->blocks > 0 && flxi_dim_is_number(x) && flxi_dim_is_number(y) && x % l->blocks == 0 &&
+                   y % l->blocks == 0 && l->lo == 0 && l->hi == 0;
+    l->axis = (int)to;
+    return l->by_blocks;
+}
+
 bool flxi_link_shift(flxi_link *l, flx_dim by)
 {
     if (!flxi_dim_is_number(by) || by > farthest || by < -farthest)
@@ -74,9 +83,16 @@ bool flxi_link_reshaped(const flxi_use *u, flxi_link *l)
 {
     const flx_type *x = flxi_link_operand(u);
     const flx_type *y = flxi_link_result(u);
+    const flxi_link given = *l;
     flx_dim before = flxi_dims_product(u->g->ctx, x, 0, l->axis);
-    for (int k = 0; before != FLX_DIM_INVALID && k < y->rank; k++)
-        if (y->dims[k] == x->dims[l->axis] && flxi_dims_product(u->g->ctx, y, 0, k) == before)
+    for (int k = 0; before != FLX_DIM_INVALID && k < y->rank; k++) {
+        if (flxi_dims_product(u->g->ctx, y, 0, k) != before)
+            continue;
+        if (y->dims[k] == x->dims[l->axis])
             return flxi_link_move(u, l, k);
+        if (flxi_link_move_blocks(u, l, k))
+            return true;
+        *l = given;
+    }
     return false;
 }

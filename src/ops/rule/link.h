@@ -26,13 +26,16 @@ bool flxi_link_aligned(const flxi_use *u, flxi_link *l);
 /* Matrices along the last two axes of the first operand: the axes before them count matrices, which are independent. An
    operand has as many axes as the first, or one less for vectors; others are not followed. */
 bool flxi_link_matrices(const flxi_use *u, flxi_link *l);
-/* An axis is kept if the result has one of its extent with as many elements before it. */
+/* An axis is kept if the result has one of its extent with as many elements before it; its blocks are kept by an axis
+   of another extent. */
 bool flxi_link_reshaped(const flxi_use *u, flxi_link *l);
 
 /* ---- Parts of rules ---- */
 
 /* The axis becomes axis `to` of the result, if that has its extent. */
 bool flxi_link_move(const flxi_use *u, flxi_link *l, int64_t to);
+/* The blocks of the axis become those of axis `to`, if both can be divided like that. */
+bool flxi_link_move_blocks(const flxi_use *u, flxi_link *l, int64_t to);
 /* Position i of the result is position i + by of the operand. */
 bool flxi_link_shift(flxi_link *l, flx_dim by);
 /* The op mixes what is along `axis` and leaves the others alone. */

@@ -545,12 +545,46 @@ static void work_to_weight(const flx_graph *g, const flxi_node *n, flxi_work *w)
     work_features(flxi_type_at(g, n->in[1]), flxi_type_at(g, n->first), 0, flxi_type_at(g, n->first), w);
 }
 
-/* The examples of a batch do not meet. */
+/* Whether the blocks of an axis of features are groups, or several groups each. */
+static bool is_grouped(const flxi_link *l, flx_dim groups)
+{
+    return l->blocks > 0 && flxi_dim_is_number(groups) && groups % l->blocks == 0;
+}
+
+/* The examples of a batch do not meet, nor do features of different groups. */
 static bool link_conv(const flxi_use *u, flxi_link *l)
 {
     const flxi_conv_attrs *a = u->n->attrs;
-    bool is_example = u->operand == 0 && a->batch_groups == 1 && l->axis == a->input_axes.v[0];
-    return is_example && flxi_link_move(u, l, a->output_axes.v[0]);
+    int64_t examples = a->output_axes.v[0], features = a->output_axes.v[1];
+    if (u->operand == 1)
+        return l->axis == a->kernel_axes.v[0] && flxi_link_move(u, l, features);
+    if (l->axis == a->input_axes.v[1])
+        return is_grouped(l, a->common.groups) && flxi_link_move_blocks(u, l, features);
+    if (l->axis != a->input_axes.v[0])
+        return false;
+    return a->batch_groups == 1 ? flxi_link_move(u, l, examples)
+                                : is_grouped(l, a->batch_groups) && flxi_link_move_blocks(u, l, features);
+}
+
+static bool link_to_input(const flxi_use *u, flxi_link *l)
+{
+    flx_dim groups = ((const flxi_conv_common *)u->n->attrs)->groups;
+    int features = u->operand == 0 ? 1 : 0; /* of z and of the weights */
+    if (l->axis == features)
+        return is_grouped(l, groups) && flxi_link_move_blocks(u, l, 1);
+    if (u->operand == 0)
+        return l->axis == 0 && flxi_link_move(u, l, 0);
+    return l->axis == 1 && groups == 1 && flxi_link_move(u, l, 1);
+}
+
+static bool link_to_weight(const flxi_use *u, flxi_link *l)
+{
+    flx_dim groups = ((const flxi_conv_common *)u->n->attrs)->groups;
+    if (l->axis != 1)
+        return false;
+    if (u->operand == 1)
+        return flxi_link_move(u, l, 0);
+    return groups == 1 ? flxi_link_move(u, l, 1) : is_grouped(l, groups) && flxi_link_move_blocks(u, l, 0);
 }
 
 const flxi_rules flxi_rules_conv = {
@@ -574,7 +608,7 @@ const flxi_rules flxi_rules_conv_backward_input = {
     .batch = flxi_batch_conv_to_input,
     .samples = backward_input_samples,
     .work = work_to_input,
-    .link = flxi_link_dense,
+    .link = link_to_input,
 };
 
 const flxi_rules flxi_rules_conv_backward_weight = {
@@ -586,7 +620,7 @@ const flxi_rules flxi_rules_conv_backward_weight = {
     .batch = flxi_batch_conv_to_weight,
     .samples = backward_weight_samples,
     .work = work_to_weight,
-    .link = flxi_link_dense,
+    .link = link_to_weight,
 };
 
 const flxi_rules flxi_rules_conv_transpose = {
@@ -599,5 +633,5 @@ const flxi_rules flxi_rules_conv_transpose = {
     .decompose = flxi_decompose_conv_transpose,
     .samples = transpose_samples,
     .work = work_to_input,
-    .link = flxi_link_dense,
+    .link = link_to_input,
 };

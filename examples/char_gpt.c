@@ -9,21 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTEXT = 64, BATCH = 16 };
+enum { CONTEXT = 64 };
 
 static flx_graph *build(flx_context *ctx, int is_decoding)
 {
     flx_graph *g = flx_graph_new(ctx, is_decoding ? "decode" : "loss");
-    flx_dim training[] = {flx_dim_symbol(ctx, "N"), CONTEXT}, writing[] = {1, 1};
-    flx_type type = flx_type_make(FLX_I32, 2, is_decoding ? writing : training);
+    flx_dim many[] = {flx_dim_symbol(ctx, "N"), CONTEXT}, one[] = {1, 1};
+    flx_type bytes = flx_type_make(FLX_I32, 2, is_decoding ? one : many);
     flx_nn_gpt_options gpt = {.struct_size = sizeof gpt, .is_decoding = is_decoding, .context = CONTEXT};
-    flx_val logits = flx_nn_gpt(g, "", flx_input(g, "x", &type), &gpt);
-    if (is_decoding) {
-        flx_output(g, logits, "logits");
-        return g;
-    }
-    flx_val next = flx_reshape(g, flx_input(g, "next", &type), FLX_INTS(-1));
-    flx_output(g, flx_nn_cross_entropy(g, flx_reshape(g, logits, FLX_INTS(-1, 256)), next, 0), "loss");
+    flx_val logits = flx_nn_gpt(g, "", flx_input(g, "x", &bytes), &gpt);
+    flx_output(g, is_decoding ? logits : flx_nn_cross_entropy(g, logits, flx_input(g, "next", &bytes), 0), NULL);
     return g;
 }
 
@@ -42,10 +37,10 @@ int main(int argc, char **argv)
     flx_buffer text = {0}, written = {0};
     flx_demo_text(ctx, 200000, 1, &text, &err);
     flx_dataset *data = flx_dataset_text(ctx, text.data, text.size, NULL, CONTEXT, 0, &err);
-    flx_loader_options shuffled = {.struct_size = sizeof shuffled, .flags = FLX_LOADER_SHUFFLE, .batch = BATCH};
+    flx_loader_options shuffled = {.struct_size = sizeof shuffled, .flags = FLX_LOADER_SHUFFLE, .batch = 16};
     flx_loader *batches = data ? flx_loader_new(data, &shuffled, &err) : NULL;
-    flx_schedule_options cosine = {
-        .struct_size = sizeof cosine, .kind = FLX_SCHEDULE_COSINE, .warmup = 40, .steps = steps};
+    flx_schedule_options cosine = {.struct_size = sizeof cosine, .kind = FLX_SCHEDULE_COSINE, .warmup = 40};
+    cosine.steps = steps;
     flx_graph *loss = build(ctx, 0), *decode = build(ctx, 1), *schedule = flx_schedule_graph(ctx, &cosine, &err);
     flx_train_options adamw = {.struct_size = sizeof adamw, .optimiser = FLX_ADAMW, .rate = 0.003, .clip_norm = 1};
     adamw.schedule = schedule;
@@ -53,17 +48,15 @@ int main(int argc, char **argv)
     flx_fit_options fit = {.struct_size = sizeof fit, .next = flx_loader_batch, .next_user = batches, .epochs = 1000};
     fit.max_steps = steps, fit.tokens = CONTEXT, fit.progress = show;
     flx_fit_result r = {0};
+    flx_generate_options o = {.struct_size = sizeof o, .tokens = 300, .context = CONTEXT, .temperature = 0.7};
     if (t && flx_fit(t, &fit, &r, &err) == FLX_OK &&
-        flx_params_save(flx_trainer_params(t), "char_gpt.safetensors", &err) == FLX_OK) {
-        flx_generate_options o = {.struct_size = sizeof o, .tokens = 300, .context = CONTEXT, .temperature = 0.7};
-        if (flx_generate(decode, flx_trainer_params(t), "The ", &o, &written, &err) == FLX_OK)
-            printf("\n%s\nloss %.3f for each byte\n", written.data, r.loss);
-    }
+        flx_params_save(flx_trainer_params(t), "char_gpt.safetensors", &err) == FLX_OK &&
+        flx_generate(decode, flx_trainer_params(t), "The ", &o, &written, &err) == FLX_OK)
+        printf("\n%s\nloss %.3f for each byte\n", written.data, r.loss);
     fputs(err.message, stderr);
     flx_trainer_free(t);
     flx_graph_release(schedule), flx_graph_release(decode), flx_graph_release(loss);
-    flx_loader_free(batches);
-    flx_dataset_free(data);
+    flx_loader_free(batches), flx_dataset_free(data);
     flx_buffer_free(&text), flx_buffer_free(&written);
     flx_context_free(ctx);
     return err.code != FLX_OK || r.loss > (steps > 100 ? 0.7 : 5);

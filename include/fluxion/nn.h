@@ -272,7 +272,7 @@ FLX_API flx_val flx_nn_mse(flx_graph *g, flx_val y, flx_val target);
 FLX_API flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target);
 /** Quadratic up to delta, which is positive, linear beyond. */
 FLX_API flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta);
-/** logits [N, C], labels [N]; `smoothing` of the weight, 0 to 1, is spread over all classes. */
+/** logits [..., C], labels [...]; `smoothing` of the weight, 0 to 1, is spread over all classes. */
 FLX_API flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing);
 /** -log_probs[i, labels[i]] for log_probs [N, C]. */
 FLX_API flx_val flx_nn_nll(flx_graph *g, flx_val log_probs, flx_val labels);

@@ -3,6 +3,7 @@
 #include "nn/layer.h"
 
 #include <math.h>
+#include <string.h>
 
 static flx_val mean(flx_graph *g, flx_val x)
 {
@@ -43,11 +44,30 @@ flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
     return mean(g, flx_where(g, flx_le(g, d, limit), inside, outside));
 }
 
+/* Logits [..., C] and labels [...] with more axes, such as those of sequences, as rows: [N, C] and [N]. */
+static bool make_rows(flx_graph *g, const char *function, flx_val *logits, flx_val *labels)
+{
+    flxi_nn_type_text x, y;
+    const flx_type *l = flxi_nn_type(g, *logits), *n = flxi_nn_type(g, *labels);
+    if (l->rank <= 2)
+        return true; /* the op checks it */
+    bool is_fit = n->rank == l->rank - 1 && memcmp(l->dims, n->dims, (size_t)n->rank * sizeof *n->dims) == 0;
+    if (!flxi_nn_require_shape(g, is_fit, "logits are [..., C], labels [...]", function,
+                               "logits %s and labels %s do not fit", flxi_nn_text(g, *logits, &x),
+                               flxi_nn_text(g, *labels, &y)))
+        return false;
+    *logits = flx_reshape(g, *logits, FLX_INTS(-1, flxi_nn_width(g, *logits)));
+    *labels = flx_reshape(g, *labels, FLX_INTS(-1));
+    return true;
+}
+
 /* The smoothed target has (1 - s) at the label and s / C everywhere. */
 flx_val flx_nn_cross_entropy(flx_graph *g, flx_val logits, flx_val labels, double smoothing)
 {
-    if (!flxi_nn_require(g, smoothing >= 0 && smoothing <= 1, "flx_nn_cross_entropy",
-                         "smoothing must be in [0, 1], got %g", smoothing))
+    static const char function[] = "flx_nn_cross_entropy";
+    if (!flxi_nn_require(g, smoothing >= 0 && smoothing <= 1, function, "smoothing must be in [0, 1], got %g",
+                         smoothing) ||
+        !make_rows(g, function, &logits, &labels))
         return FLX_NONE;
     flx_val hard = mean(g, flx_softmax_cross_entropy_with_logits(g, logits, labels, NULL));
     if (smoothing == 0)

@@ -272,6 +272,8 @@ BUILD(kl_shapes, flx_nn_kl(i->g, i->x, i->y))
 BUILD(cross_smoothing, flx_nn_cross_entropy(i->g, i->y, i->length, 1.5))
 BUILD(cross_negative, flx_nn_cross_entropy(i->g, i->y, i->length, -0.1))
 BUILD(cross_nan, flx_nn_cross_entropy(i->g, i->y, i->length, NAN))
+BUILD(cross_rank, flx_nn_cross_entropy(i->g, i->x, i->length, 0))
+BUILD(cross_shapes, flx_nn_cross_entropy(i->g, i->x, i->labels, 0))
 BUILD(ctc_blank, flx_nn_ctc(i->g, i->x, i->labels, i->length, i->length, 4))
 BUILD(ctc_negative, flx_nn_ctc(i->g, i->x, i->labels, i->length, i->length, -1))
 BUILD(ctc_none, flx_nn_ctc(i->g, i->x, FLX_NONE, i->length, i->length, 0))
@@ -445,6 +447,8 @@ static const row rows[] = {
     {"flx_nn_cross_entropy, smoothing 1.5", FLX_E_USAGE, cross_smoothing},
     {"flx_nn_cross_entropy, smoothing -0.1", FLX_E_USAGE, cross_negative},
     {"flx_nn_cross_entropy, smoothing NaN", FLX_E_USAGE, cross_nan},
+    {"flx_nn_cross_entropy, labels of another rank", FLX_E_SHAPE, cross_rank},
+    {"flx_nn_cross_entropy, labels of other extents", FLX_E_SHAPE, cross_shapes},
     {"flx_nn_ctc, blank 4 of 4 classes", FLX_E_USAGE, ctc_blank},
     {"flx_nn_ctc, blank -1", FLX_E_USAGE, ctc_negative},
     {"flx_nn_ctc, no labels", FLX_E_USAGE, ctc_none},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fifty training steps of four small models by PyTorch, in f64 and in f32: the loss of each step, and the running
-statistics after the last one.
+"""Fifty training steps of four small models with every optimiser by PyTorch, in f64 and in f32: the loss of each step,
+and the running statistics after the last one.
 
 fixtures/train/curves.npz holds, by names in the layout of fluxion/nn.h,
   <model>.<parameter>                       the initial parameters, f32 numbers that both dtypes begin with
@@ -109,6 +109,31 @@ class Lstm(nn.Module):
         return F.mse_loss(self.head(self.lstm(x)[0]), target)
 
 
+class Block(nn.Module):
+    """nn.TransformerEncoderLayer with norm_first, but with the weights of queries, keys and values apart: optimisers
+    that look at whole tensors, such as LAMB, would see one matrix there and three here."""
+
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def names(self, at):
+        names = {}
+        for part in ("attention.q", "attention.k", "attention.v", "attention.o", "up", "down"):
+            names |= linear(f"{at}.{part}", getattr(self, part.split(".")[-1]))
+        return names | norm(at + ".norm1", self.norm1) | norm(at + ".norm2", self.norm2)
+
+    def forward(self, x):
+        y = self.norm1(x)
+        q, k, v = (layer(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
+        x = x + self.o(y)
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
 class Gpt(nn.Module):
     WORDS, TOKENS, WIDTH, LAYERS = 13, 10, 16, 2
 
@@ -116,22 +141,13 @@ class Gpt(nn.Module):
         super().__init__()
         self.words = nn.Embedding(self.WORDS, self.WIDTH)
         self.places = nn.Parameter(torch.zeros(self.TOKENS, self.WIDTH))
-        self.layers = nn.ModuleList([
-            nn.TransformerEncoderLayer(self.WIDTH, 2, 32, dropout=0, activation="gelu", batch_first=True, norm_first=True)
-            for _ in range(self.LAYERS)])
+        self.layers = nn.ModuleList([Block(self.WIDTH, 2, 32) for _ in range(self.LAYERS)])
         self.norm, self.head = nn.LayerNorm(self.WIDTH), nn.Linear(self.WIDTH, self.WORDS)
 
     def names(self):
         names = {"words.table": self.words.weight, "places.table": self.places}
         for i, layer in enumerate(self.layers):
-            a, at = layer.self_attn, f"layer{i}"
-            for k, part in enumerate("qkv"):
-                rows = slice(k * self.WIDTH, (k + 1) * self.WIDTH)
-                names[f"{at}.attention.{part}.w"] = a.in_proj_weight[rows].T
-                names[f"{at}.attention.{part}.b"] = a.in_proj_bias[rows]
-            names |= linear(at + ".attention.o", a.out_proj)
-            names |= norm(at + ".norm1", layer.norm1) | norm(at + ".norm2", layer.norm2)
-            names |= linear(at + ".up", layer.linear1) | linear(at + ".down", layer.linear2)
+            names |= layer.names(f"layer{i}")
         return names | norm("norm", self.norm) | linear("head", self.head)
 
     @classmethod
@@ -145,10 +161,9 @@ class Gpt(nn.Module):
         return {"words": words[..., :-1], "next": words[..., 1:]}
 
     def loss(self, words, next):
-        mask = torch.triu(torch.ones(self.TOKENS, self.TOKENS, dtype=torch.bool), 1)
         x = self.words(words) + self.places
         for layer in self.layers:
-            x = layer(x, src_mask=mask)
+            x = layer(x)
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), next.flatten())
 
 
@@ -163,7 +178,7 @@ class WithoutRounding:
         return getattr(torch, name)
 
 
-def muon(is_exact):
+def muon(is_exact, rate):
     def make(params):
         params = list(params)
         _muon.torch = torch
@@ -171,9 +186,44 @@ def muon(is_exact):
             _muon.torch = WithoutRounding()
             _muon.torch.bfloat16 = params[0].dtype
         # Matrices by Muon, others by AdamW, as FLX_MUON does; the default of adjust_lr_fn is another factor.
-        return [optim.Muon([p for p in params if p.dim() == 2], lr=0.02, adjust_lr_fn="match_rms_adamw"),
-                optim.AdamW([p for p in params if p.dim() != 2], lr=0.02, weight_decay=0.1)]
+        return [optim.Muon([p for p in params if p.dim() == 2], lr=rate, adjust_lr_fn="match_rms_adamw"),
+                optim.AdamW([p for p in params if p.dim() != 2], lr=rate, weight_decay=0.1)]
     return make
+
+
+class Formula(optim.Optimizer):
+    """What PyTorch does not have, from the paper: `update(p, g, state, t)` changes p."""
+
+    def __init__(self, params, lr, weight_decay):
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+        self.t = 0
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.update(p, p.grad, self.state[p], group["lr"], group["weight_decay"])
+
+
+class Lion(Formula):
+    """Chen et al. (2023), with the betas of the paper."""
+
+    def update(self, p, g, s, rate, decay):
+        m = s.get("m", torch.zeros_like(p))
+        s["m"] = 0.99 * m + 0.01 * g
+        p -= rate * decay * p + rate * torch.sign(0.9 * m + 0.1 * g)
+
+
+class Lamb(Formula):
+    """You et al. (2020)."""
+
+    def update(self, p, g, s, rate, decay):
+        s["m"] = 0.9 * s.get("m", 0) + 0.1 * g
+        s["v"] = 0.999 * s.get("v", 0) + 0.001 * g * g
+        m, v = s["m"] / (1 - 0.9**self.t), s["v"] / (1 - 0.999**self.t)
+        along = m / (v.sqrt() + 1e-6) + decay * p
+        p -= rate * p.norm() / along.norm() * along
 
 
 class Clipped(optim.SGD):
@@ -216,31 +266,34 @@ SCHEDULES = {
     # PyTorch has no class for it: T5's and the original transformer's square root.
     "inverse_sqrt": lambda o: rates.LambdaLR(o, lambda i: min((i + 1) / 10, (10 / (i + 1)) ** 0.5)),
 }
-MLP_SETTINGS = {
-    "sgd": one(optim.SGD, lr=0.5),
-    "momentum": one(optim.SGD, lr=0.1, momentum=0.9),
-    "nesterov": one(optim.SGD, lr=0.1, momentum=0.9, nesterov=True),
-    "adam": one(optim.Adam, lr=0.02),
+
+
+def optimisers(x):
+    """Every optimiser, with x times the rates of the MLP."""
+    return {
+        "sgd": one(optim.SGD, lr=0.5 * x),
+        "momentum": one(optim.SGD, lr=0.1 * x, momentum=0.9),
+        "nesterov": one(optim.SGD, lr=0.1 * x, momentum=0.9, nesterov=True),
+        "adam": one(optim.Adam, lr=0.02 * x),
+        "adamw": one(optim.AdamW, lr=0.02 * x, weight_decay=0.1),
+        # 0.96^(momentum_decay t) = 0: the momentum is beta1 throughout, as in ours. PyTorch's default is 0.004.
+        "nadam": one(optim.NAdam, lr=0.02 * x, momentum_decay=1e6),
+        "adagrad": one(optim.Adagrad, lr=0.05 * x),
+        "rmsprop": one(optim.RMSprop, lr=0.01 * x),
+        "lion": one(Lion, lr=0.004 * x, weight_decay=0.1),
+        "adafactor": one(optim.Adafactor, lr=0.1 * x, weight_decay=0.02),
+        "lamb": one(Lamb, lr=0.02 * x, weight_decay=0.1),
+        "muon": muon(True, 0.02 * x),
+    }
+
+
+MLP_SETTINGS = optimisers(1) | {
     "adam_decay": one(optim.Adam, lr=0.02, weight_decay=0.01),
-    "adamw": one(optim.AdamW, lr=0.02, weight_decay=0.1),
-    # 0.96^(momentum_decay t) = 0: the momentum is beta1 throughout, as in ours. PyTorch's default is 0.004.
-    "nadam": one(optim.NAdam, lr=0.02, momentum_decay=1e6),
-    "adagrad": one(optim.Adagrad, lr=0.05),
-    "rmsprop": one(optim.RMSprop, lr=0.01),
-    "adafactor": one(optim.Adafactor, lr=0.1, weight_decay=0.02),
-    "muon": muon(True),
-    "muon_bf16": muon(False),
+    "muon_bf16": muon(False, 0.02),
     "clip_norm": one(Clipped, lr=1.0),
 } | {name: scheduled(schedule) for name, schedule in SCHEDULES.items()}
-MODELS = {
-    "mlp": (Mlp, MLP_SETTINGS),
-    "conv": (Conv, {"adamw": one(optim.AdamW, lr=0.01, weight_decay=0.1),
-                    "momentum": one(optim.SGD, lr=0.05, momentum=0.9)}),
-    "lstm": (Lstm, {"adamw": one(optim.AdamW, lr=0.02, weight_decay=0.1),
-                    "momentum": one(optim.SGD, lr=0.1, momentum=0.9)}),
-    "gpt": (Gpt, {"adamw": one(optim.AdamW, lr=0.005, weight_decay=0.1),
-                  "momentum": one(optim.SGD, lr=0.05, momentum=0.9)}),
-}
+MODELS = {"mlp": (Mlp, MLP_SETTINGS), "conv": (Conv, optimisers(0.5)), "lstm": (Lstm, optimisers(1)),
+          "gpt": (Gpt, optimisers(0.25))}
 
 
 # ---- Training ----

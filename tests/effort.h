@@ -34,6 +34,7 @@
     X(vector_blocks, 5, 25, 2000, 25, "blocks of random numbers for vector functions of f64")                   \
     X(fuzz_seconds, 1, 2, 300, 2, "for each fuzz target (script/test, script/soak)")                            \
     X(stop_whole, 0, 0, 1, 0, "1: works that are stopped in the tests are also ended by a limit of time")       \
+    X(kills, 50, 200, 2000, 50, "programs that are killed while they write a checkpoint")                       \
     X(gguf_models, 3, 7, 1000, 2, "random models of GGUF files whose logits are compared with stored ones")     \
     X(timeout, 900, 900, 36000, 900, "seconds after which a test counts as hanging")                            \
     X(report, 0, 0, 0, 0, "1: some tests print what they measured")

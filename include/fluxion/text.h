@@ -21,6 +21,10 @@ FLX_API size_t flx_module_count(const flx_module *m);
 FLX_API flx_graph *flx_module_graph(const flx_module *m, size_t i);        /* NULL when out of range */
 FLX_API flx_graph *flx_module_find(const flx_module *m, const char *name); /* NULL when absent */
 
+/** Adds a finished graph of the same context, which the module holds from now on. DUP_NAME when it has one of this
+    name. */
+FLX_API flx_code flx_module_add(flx_module *m, flx_graph *g, flx_error *err);
+
 /** The graph called main, else the last one; NULL when the file holds none. */
 FLX_API flx_graph *flx_module_main(const flx_module *m);
 

@@ -20,6 +20,16 @@ flx_code flxi_module_add(flx_module *m, flx_graph *g)
     return FLX_OK;
 }
 
+flx_code flx_module_add(flx_module *m, flx_graph *g, flx_error *err)
+{
+    if (!m || !g || g->ctx != m->ctx)
+        return flxi_fail(err, FLX_E_USAGE, "flx_module_add: a module and a graph of its context must be given");
+    FLXI_TRY(flx_graph_error(g, err));
+    if (flx_module_find(m, g->name))
+        return flxi_fail(err, FLX_E_DUP_NAME, "the module has a graph '%.60s' already", g->name);
+    return flxi_module_add(m, g) == FLX_OK ? FLX_OK : flxi_oom(err, "a graph of a module");
+}
+
 void flx_module_free(flx_module *m)
 {
     if (!m)

@@ -7,6 +7,7 @@
 #include "report.h"
 
 #include <fluxion/tensor.h>
+#include <fluxion/train.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,9 +127,80 @@ static int read_inline(const args *a, int64_t *out)
     return STATUS_OK;
 }
 
+/* ---- Inputs that become parameters ---- */
+
+/* The name that input `name` has as a parameter, into `out`; false: it stays an input. --param NAME=INPUT or PATTERN. */
+static bool find_param(const args *a, const char *name, char *out, size_t size)
+{
+    const char *given;
+    size_t at = 0;
+    while ((given = args_next(a, "--param", &at))) {
+        const char *equals = strchr(given, '=');
+        if (!flx_name_matches(equals ? equals + 1 : given, name))
+            continue;
+        snprintf(out, size, "%.*s", (int)(equals ? equals - given : (ptrdiff_t)strlen(name)), equals ? given : name);
+        return true;
+    }
+    return false;
+}
+
+/* Input i of `from` in g. */
+static flx_val declare(flx_graph *g, const flx_graph *from, size_t i, const args *a)
+{
+    char name[256];
+    flx_val v = flx_graph_input(from, i);
+    const flx_type *type = flx_val_type(from, v);
+    if (flx_graph_input_is_param(from, i))
+        return flx_set_init(g, flx_param(g, flx_val_name(from, v), type), flx_graph_input_init(from, i));
+    return find_param(a, flx_val_name(from, v), name, sizeof name) ? flx_param(g, name, type)
+                                                                   : flx_input(g, flx_val_name(from, v), type);
+}
+
+static int check_matches(const args *a, const flx_graph *g)
+{
+    const char *given;
+    size_t at = 0;
+    while ((given = args_next(a, "--param", &at))) {
+        const char *equals = strchr(given, '='), *pattern = equals ? equals + 1 : given;
+        bool is_there = false;
+        for (size_t i = 0; i < flx_graph_input_count(g); i++)
+            is_there |=
+                !flx_graph_input_is_param(g, i) && flx_name_matches(pattern, flx_val_name(g, flx_graph_input(g, i)));
+        if (!is_there)
+            return fail(FLX_E_NAME, "--param %s: the graph has no such input", given);
+    }
+    return STATUS_OK;
+}
+
+/* The graph with these inputs as parameters, in m->graph and *made. */
+static int make_params(model *m, const args *a, flx_graph **made)
+{
+    const flx_graph *from = m->graph;
+    flx_error err = {0};
+    size_t n = flx_graph_input_count(from), outputs = flx_graph_output_count(from), at = 0;
+    int status = check_matches(a, from);
+    if (status || !args_next(a, "--param", &at))
+        return status;
+    flx_val *values = calloc(n + outputs + 1, sizeof *values);
+    flx_graph *g = *made = flx_graph_new(m->ctx, flx_graph_name(from));
+    if (!values || !g) {
+        free(values);
+        return fail_memory();
+    }
+    for (size_t i = 0; i < n; i++)
+        values[i] = declare(g, from, i, a);
+    flx_inline(g, from, values, n, values + n, outputs);
+    for (size_t i = 0; i < outputs; i++)
+        flx_output(g, values[n + i], flx_graph_output_name(from, i));
+    free(values);
+    m->graph = g;
+    return flx_graph_error(g, &err) == FLX_OK ? STATUS_OK : report(&err, m->name);
+}
+
 static int run_import(const args *a)
 {
     weights w = {0};
+    flx_graph *made = NULL;
     const char *out = args_value(a, "-o");
     int status = derive_check_output(a);
     if (!status)
@@ -140,8 +212,11 @@ static int run_import(const args *a)
     if (!status)
         status = take_params(&m, &w);
     if (!status)
+        status = make_params(&m, a, &made);
+    if (!status)
         status = out && strcmp(out, "-") != 0 ? write_apart(&m, a, out, &w) : derive_write(m.graph, a);
     release(&w);
+    flx_graph_release(made);
     model_close(&m);
     return status;
 }
@@ -149,6 +224,8 @@ static int run_import(const args *a)
 static const option options[] = {
     {"--inline", "BYTES", "with -o, constants of more bytes go to the file of weights; 1024 unless\ngiven",
      MAY_BE_GIVEN},
+    {"--param", "[NAME=]INPUT", "an input that becomes a parameter, called NAME; a pattern without NAME:\n'arg*'",
+     MAY_REPEAT},
     OPTION_FIX,
     OPTION_OUTPUT,
     OPTION_JSON,
@@ -159,6 +236,7 @@ static const char *const examples[] = {
     "flx import examples/logistic.mlir",
     "flx import examples/logistic.mlir -o logistic.flx --inline 8 --json",
     "flx run logistic.flx --in arg0=iota --in arg1=-1 --device ref",
+    "flx import examples/logistic.mlir --param w=arg0 | head -n 1",
     "flx run examples/logistic.mlir --in arg0=iota --in arg1=-1 --device ref",
     NULL,
 };
@@ -167,14 +245,16 @@ const command command_import = {
     .name = "import",
     .operand = "FILE",
     .summary = "a StableHLO program or an ONNX model as a graph file",
-    .about = "Writes the program of FILE, StableHLO text (.mlir) or an ONNX model (.onnx), as a graph. Of StableHLO\n"
-             "the entry is @main; arguments are the inputs arg0, arg1 ..., results the outputs out0, out1 ... Of ONNX\n"
-             "names stay what they are, and floating initialisers with an axis become parameters. Other commands\n"
-             "read these files as well, so nothing needs to be imported to be run or differentiated.\n"
-             "\n"
-             "With -o OUT.flx large constants become parameters weight0, weight1 ..., whose values go to\n"
-             "OUT.safetensors beside it, with those of the parameters of an ONNX model; flx run finds them there. On\n"
-             "standard output constants stay in the text.",
+    .about =
+        "Writes the program of FILE, StableHLO text (.mlir) or an ONNX model (.onnx), as a graph. Of StableHLO\n"
+        "the entry is @main; arguments are the inputs arg0, arg1 ..., results the outputs out0, out1 ... Of ONNX\n"
+        "names stay what they are, and floating initialisers with an axis become parameters. Other commands\n"
+        "read these files as well, so nothing needs to be imported to be run or differentiated.\n"
+        "\n"
+        "With -o OUT.flx large constants become parameters weight0, weight1 ..., whose values go to\n"
+        "OUT.safetensors beside it, with those of the parameters of an ONNX model; flx run finds them there. On\n"
+        "standard output constants stay in the text. Functions of StableHLO have no parameters: --param says which\n"
+        "inputs are trained.",
     .options = options,
     .examples = examples,
     .run = run_import,

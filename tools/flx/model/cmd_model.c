@@ -65,16 +65,33 @@ static void loss_of_classes(flx_graph *g, const chosen *c, flx_val logits)
     flx_output(g, flx_accuracy(g, logits, label), "accuracy");
 }
 
-static flx_val build_mlp(flx_graph *g, const chosen *c, bool is_training)
+static flx_val input_of_numbers(flx_graph *g, const chosen *c)
 {
     flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){batch(g), size_of(c, "inputs")});
+    return flx_input(g, "x", &type);
+}
+
+static flx_val linear_layers(flx_graph *g, const chosen *c, flx_val x)
+{
     int64_t units[64];
     size_t n = (size_t)size_of(c, "layers");
-    (void)is_training;
     for (size_t i = 0; i < n && i < 63; i++)
         units[i] = size_of(c, "width");
     units[n] = size_of(c, "classes");
-    return flx_nn_mlp(g, "layer", flx_input(g, "x", &type), units, n + 1, "relu");
+    return flx_nn_mlp(g, "layer", x, units, n + 1, "relu");
+}
+
+static flx_val build_mlp(flx_graph *g, const chosen *c, bool is_training)
+{
+    (void)is_training;
+    return linear_layers(g, c, input_of_numbers(g, c));
+}
+
+/* Columns of a table may be years and incomes: without the norm the largest ones would drown the others. */
+static flx_val build_table(flx_graph *g, const chosen *c, bool is_training)
+{
+    const flx_nn_batch_norm_options norm = {.struct_size = sizeof norm, .is_training = is_training};
+    return linear_layers(g, c, flx_nn_batch_norm(g, "columns", input_of_numbers(g, c), &norm));
 }
 
 /* Convolution, batch norm, relu and a maximum over windows of 2, again and again with twice the channels; then the mean
@@ -131,8 +148,7 @@ static void loss_of_tokens(flx_graph *g, const chosen *c, flx_val logits)
 {
     flx_type type = flx_type_make(FLX_I32, 2, (flx_dim[]){batch(g), size_of(c, "context")});
     flx_val next = flx_input(g, "next", &type);
-    flx_val rows = flx_reshape(g, logits, FLX_INTS(-1, size_of(c, "vocabulary")));
-    flx_output(g, flx_nn_cross_entropy(g, rows, flx_reshape(g, next, FLX_INTS(-1)), 0), "loss");
+    flx_output(g, flx_nn_cross_entropy(g, logits, next, 0), "loss");
 }
 
 /* ---- The table ---- */
@@ -147,6 +163,16 @@ static const model_row rows[] = {
      build_mlp,
      loss_of_classes,
      false,
+     NULL},
+    {"table",
+     "the same for columns of any size: a batch norm of x comes first",
+     {{"inputs", 4, "columns of the table, without the label"},
+      {"layers", 2, "hidden layers"},
+      {"width", 32, "numbers of a hidden layer"},
+      {"classes", 2, "classes"}},
+     build_table,
+     loss_of_classes,
+     true,
      NULL},
     {"convnet",
      "convolutions with batch norms that classify x: f32[N, channels, size, size]",
@@ -310,7 +336,7 @@ static const char *const examples[] = {
 const command command_model = {
     .name = "model",
     .operand = "[KIND]",
-    .summary = "print a usual model as text: mlp, convnet, gpt",
+    .summary = "print a usual model as text: mlp, table, convnet, gpt",
     .about =
         "Prints the graphs `predict` and `loss` of a model (and `validate`, the loss as it is without training, where\n"
         "that differs; and `decode`, a decoder that gets each token once). Their parameters say how they are "

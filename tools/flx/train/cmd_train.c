@@ -13,7 +13,8 @@
 static int read_request(const args *a, const train_plan *p, training_request *r, char **folder)
 {
     const char *steps = args_value(a, "--steps"), *out = args_value(a, "--out");
-    *r = (training_request){.resumes = args_has(a, "--resume"),
+    *r = (training_request){.trace = args_value(a, "--trace"),
+                            .resumes = args_has(a, "--resume"),
                             .overwrites = args_has(a, "--overwrite"),
                             .is_dry = args_has(a, "--dry-run")};
     if (steps && (!read_i64(steps, &r->steps) || r->steps < 1))
@@ -54,6 +55,7 @@ static const option options[] = {
     {"--device", "NAME", "where steps and validation run; see `flx devices`", MAY_BE_GIVEN},
     {"--dry-run", NULL, "compile, take five steps, print parameters, operations, memory and time;\nwrite nothing",
      MAY_BE_GIVEN},
+    {"--trace", "FILE", "write when each part of one step ran, for Perfetto or Chrome", MAY_BE_GIVEN},
     {"--mpi", NULL, "share every batch with the other processes that mpirun or srun has started", MAY_BE_GIVEN},
     {0},
 };
@@ -69,16 +71,17 @@ const command command_train = {
     .name = "train",
     .operand = "FILE",
     .summary = "train a model as a file of settings describes it",
-    .about = "Reads settings (`name = value`) and the model, compiles loss, gradients and optimiser to one step, and\n"
-             "trains. On a terminal a line shows the loss, the speed and the time left; elsewhere lines appear from\n"
-             "time to time. docs/train-command.md lists the settings.\n"
-             "\n"
-             "The folder gets a checkpoint (every minute, at the end, and when the training is stopped by Ctrl-C),\n"
-             "weights.safetensors, model.flx, report.html, log.csv. A training that is resumed gives the same\n"
-             "numbers as one that was never stopped.\n"
-             "\n"
-             "With --mpi (mpirun -n 4 flx train FILE --mpi) processes share every batch, whose size they must divide;\n"
-             "the first one writes the folder. docs/distributed.md says more.",
+    .about =
+        "Reads settings (`name = value`) and the model, compiles loss, gradients and optimiser to one step, and\n"
+        "trains. On a terminal a line shows the loss, the speed and the time left; elsewhere lines appear from\n"
+        "time to time. docs/train-command.md lists the settings.\n"
+        "\n"
+        "The folder gets a checkpoint (every minute, at the end, and when the training is stopped by Ctrl-C),\n"
+        "weights.safetensors, model.flx, report.html, log.csv and log.tfevents (for TensorBoard). A training that\n"
+        "is resumed gives the same numbers as one that was never stopped.\n"
+        "\n"
+        "With --mpi (mpirun -n 4 flx train FILE --mpi) processes share every batch, whose size they must divide;\n"
+        "the first one writes the folder. docs/distributed.md says more.",
     .options = options,
     .examples = examples,
     .run = run_train,

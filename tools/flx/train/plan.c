@@ -4,6 +4,7 @@
 
 #include "report.h"
 #include "suggest.h"
+#include "train/loss_setting.h"
 
 #include <fluxion/transform.h>
 #include <math.h>
@@ -130,13 +131,24 @@ static int check_names(const train_plan *p)
 
 static int read_model(train_plan *p)
 {
+    setting *loss = settings_take(&p->settings.root, "loss");
+    p->made_loss = loss && loss->kind == SETTING_CALL ? loss : NULL;
     int status = open_model(p);
-    if (!status)
+    if (!status && !p->made_loss)
         status = find_graph(p, "loss", "loss", &p->loss);
     if (!status)
         status = find_graph(p, "predict", "predict", &p->predict);
     if (!status)
         status = find_graph(p, "validate", "validate", &p->validated);
+    if (!status && p->made_loss && !p->predict)
+        p->predict = p->model.graph;
+    return status;
+}
+
+/* The loss may compare with a column: it comes after the data. */
+static int read_loss(train_plan *p)
+{
+    int status = p->made_loss ? loss_setting_build(p) : STATUS_OK;
     if (status)
         return status;
     if (!p->loss)
@@ -560,9 +572,9 @@ static int read_sample(train_plan *p)
 
 int plan_read(train_plan *p, const char *path)
 {
-    static int (*const parts[])(train_plan *) = {read_model,  read_start,     read_data,     read_inputs,
-                                                 read_length, read_optimiser, read_groups,   read_schedule,
-                                                 read_limits, read_sample,    read_precision};
+    static int (*const parts[])(train_plan *) = {read_model,    read_start,  read_data,      read_loss,
+                                                 read_inputs,   read_length, read_optimiser, read_groups,
+                                                 read_schedule, read_limits, read_sample,    read_precision};
     *p = (train_plan){.options = {.struct_size = sizeof p->options}};
     int status = read_names(p, path);
     if (!status)

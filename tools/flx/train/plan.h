@@ -21,6 +21,7 @@ typedef struct {
     char *name;   /* of the file, without folder and extension */
     model model;
     flx_graph *loss;         /* its output 0 is trained */
+    setting *made_loss;      /* what it was made by: loss = cross_entropy(COLUMN); NULL: the model has it */
     flx_graph *validated;    /* the loss as validation computes it; NULL: there is none */
     flx_graph *predict;      /* or NULL */
     source data, validation; /* validation.data may be NULL */

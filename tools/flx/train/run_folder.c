@@ -66,7 +66,8 @@ static int write_mark(const char *path, const void *text)
    checkpoint. */
 int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
-    static const char *const written[] = {"model.flx", "settings.train", log_name, weights_name, "report.html"};
+    static const char *const written[] = {"model.flx",  "settings.train", log_name,
+                                          weights_name, "report.html",    "log.tfevents"};
     static const char mark[] = ".training", says[] = "flx train writes to this folder\n";
     const flx_buffer text = {.data = (char *)(uintptr_t)says, .size = sizeof says - 1};
     bool is_ours = false;

@@ -8,7 +8,7 @@
      classes.txt              the names of the classes, a line each, if they have names
      features.txt             the columns of a table with a header that are the features, a line each
      tokeniser.json           of a text, if it is not read byte by byte
-     report.html, log.csv     what happened */
+     report.html, log.csv, log.tfevents   what happened */
 #ifndef FLX_RUN_FOLDER_H
 #define FLX_RUN_FOLDER_H
 

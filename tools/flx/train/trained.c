@@ -27,9 +27,18 @@ static int read_settings(trained *t, const char *path)
     return status;
 }
 
+/* Where a setting made the loss, any graph may be the one that predicts: the last one of the model. */
+static flx_graph *last_but_loss(const flx_module *m)
+{
+    size_t n = flx_module_count(m);
+    return n >= 2 && strcmp(flx_graph_name(flx_module_graph(m, n - 1)), "loss") == 0 ? flx_module_graph(m, n - 2)
+                                                                                     : NULL;
+}
+
 static int read_model(trained *t, const char *path)
 {
     const char *name = "predict";
+    const setting *loss = settings_take(&t->p.settings.root, "loss");
     int status = model_open(&t->p.model, path);
     t->p.model.path = t->p.model.name = "the model"; /* likewise */
     if (!status)
@@ -37,6 +46,8 @@ static int read_model(trained *t, const char *path)
     if (status)
         return status;
     t->p.predict = flx_module_find(t->p.model.module, name);
+    if (!t->p.predict && loss && loss->kind == SETTING_CALL)
+        t->p.predict = last_but_loss(t->p.model.module);
     if (t->p.predict)
         return STATUS_OK;
     status = fail(FLX_E_NAME, "%s has no graph '%s'", path, name);

@@ -222,7 +222,8 @@ static void say_as_setting(flx_error *err)
         {"example_dim", "give all symbolic dimensions numbers but the one that counts examples"},
         {"flx_specialise", "write numbers for the dimensions of parameters"},
         {"flx_compile_options.dims", "write numbers for the dimensions of parameters"},
-        {"flx_param()", "declare what is trained with `param`"},
+        {"flx_param()",
+         "declare what is trained with `param`; of a .mlir file: flx import FILE --param INPUT -o m.flx"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strstr(err->hint, rows[i].names)) {
@@ -338,7 +339,8 @@ static int conclude(training *t, bool is_stopped)
                        .weights = t->best ? t->best : last,
                        .step = t->at.step,
                        .end = t->end,
-                       .is_stopped = is_stopped};
+                       .is_stopped = is_stopped,
+                       .trace = t->request->trace};
     save(t);
     int status = t->status ? t->status : o.weights ? outcome_write(&o) : report(&err, NULL);
     flx_params_release(last);

@@ -8,6 +8,7 @@
 typedef struct {
     const char *folder; /* where it writes */
     const char *device;
+    const char *trace; /* where the events of one step are written; NULL: nowhere */
     bool resumes, overwrites, is_dry;
     int64_t steps; /* ends after that many; 0: as the plan says */
 } training_request;

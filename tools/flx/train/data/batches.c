@@ -32,6 +32,7 @@ static const char *input_of(const batches *b, const flx_graph *g, const char *co
 
 void batches_take(batches *b, const flx_feed *feeds, size_t count, const flx_graph *g)
 {
+    const char *label = b->p->data.label ? b->p->data.label : plan_column(b->p, "label");
     b->num_feeds = 0;
     b->labels = NULL;
     b->examples = count ? (int64_t)flx_tensor_type(feeds[0].value)->dims[0] : 0;
@@ -39,7 +40,7 @@ void batches_take(batches *b, const flx_feed *feeds, size_t count, const flx_gra
         const char *name = input_of(b, g, feeds[i].name);
         if (name)
             b->feeds[b->num_feeds++] = (flx_feed){name, feeds[i].value};
-        if (strcmp(feeds[i].name, plan_column(b->p, "label")) == 0)
+        if (strcmp(feeds[i].name, label) == 0)
             b->labels = feeds[i].value;
     }
 }

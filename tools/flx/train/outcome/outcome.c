@@ -3,6 +3,7 @@
 #include "train/outcome/outcome.h"
 
 #include "compiling.h"
+#include "io/drawing.h"
 #include "io/output.h"
 #include "io/profile_table.h"
 #include "report.h"
@@ -67,6 +68,8 @@ static int add_graphs(const outcome *o)
     if (trace_step(o, &trace))
         graph.trace = &trace;
     int status = flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
+    if (!status && o->trace && graph.trace)
+        status = drawing_write_trace(graph.exec, &trace, o->trace);
     free(trace.steps);
     free(trace.events);
     return status;
@@ -194,6 +197,8 @@ int outcome_write(const outcome *o)
         status = add_graphs(o);
     if (!status)
         status = write_report(o, FLX_REPORT_CSV, "log.csv", false);
+    if (!status)
+        status = write_report(o, FLX_REPORT_EVENTS, "log.tfevents", false);
     if (!status)
         status = write_report(o, FLX_REPORT_HTML, "report.html", !has_sample);
     if (!status && has_sample)

@@ -19,9 +19,10 @@ typedef struct {
     int64_t step;              /* the last one */
     int64_t end;               /* how many there should be */
     bool is_stopped;           /* before its end: no sample and no matrix */
+    const char *trace;         /* where the events of one step are written; NULL: nowhere */
 } outcome;
 
-/* Writes weights.safetensors, report.html and log.csv; prints a sample, if the plan has one. */
+/* Writes weights.safetensors, report.html, log.csv and log.tfevents; prints a sample, if the plan has one. */
 int outcome_write(const outcome *o);
 
 #endif

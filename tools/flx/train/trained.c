@@ -27,12 +27,15 @@ static int read_settings(trained *t, const char *path)
     return status;
 }
 
-/* Where a setting made the loss, any graph may be the one that predicts: the last one of the model. */
-static flx_graph *last_but_loss(const flx_module *m)
+/* Where a setting made the loss, the main graph of the model predicts, whatever it is called. */
+static flx_graph *main_but_loss(const flx_module *m)
 {
-    size_t n = flx_module_count(m);
-    return n >= 2 && strcmp(flx_graph_name(flx_module_graph(m, n - 1)), "loss") == 0 ? flx_module_graph(m, n - 2)
-                                                                                     : NULL;
+    flx_graph *found = flx_module_find(m, "main");
+    for (size_t i = 0; !found && i < flx_module_count(m); i++) {
+        flx_graph *g = flx_module_graph(m, flx_module_count(m) - 1 - i);
+        found = strcmp(flx_graph_name(g), "loss") != 0 ? g : NULL;
+    }
+    return found;
 }
 
 static int read_model(trained *t, const char *path)
@@ -47,7 +50,7 @@ static int read_model(trained *t, const char *path)
         return status;
     t->p.predict = flx_module_find(t->p.model.module, name);
     if (!t->p.predict && loss && loss->kind == SETTING_CALL)
-        t->p.predict = last_but_loss(t->p.model.module);
+        t->p.predict = main_but_loss(t->p.model.module);
     if (t->p.predict)
         return STATUS_OK;
     status = fail(FLX_E_NAME, "%s has no graph '%s'", path, name);

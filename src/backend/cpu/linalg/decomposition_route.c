@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decomposition_route.c: qr, eigh, svd, pinv, cond and expm of real matrices by dense_work.h, in f64: elements are
+/* decomposition_route.c: qr, eigh, eig, svd, pinv, cond and expm of real matrices by dense_work.h, in f64: elements are
    widened when they are loaded and rounded once when they are stored, as in the definitions. polar and lstsq consist of
    these.
 
    Matrices are scaled by a power of two, so that squares neither overflow nor underflow. As long as there are fewer
    matrices than threads, they are computed one after the other by all threads, else each thread has matrices of its
    own; both give the same bits. */
-#include "backend/cpu/linalg/dense_work.h"
-#include "backend/cpu/routes/routes.h"
+#include "backend/cpu/linalg/decomposition.h"
 #include "base/host/stop.h"
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
@@ -19,12 +18,10 @@
 #include <float.h>
 #include <math.h>
 
-typedef struct decomposing decomposing;
-
 /* What one op does with matrix i; without memory in the work, it only takes what it needs. */
-typedef struct {
+typedef struct flxi_method {
     flxi_opcode op;
-    void (*run)(const decomposing *s, flxi_workspace *w, int64_t i);
+    void (*run)(const flxi_decomposing *s, flxi_workspace *w, int64_t i);
 } method;
 
 /* Of one matrix, found when the node is compiled: too long to find out in every run. */
@@ -32,102 +29,24 @@ typedef struct {
     size_t most, bytes; /* without and with what products want of one thread */
 } kept_sizes;
 
-struct decomposing {
-    const flxi_route_node *n;
-    const method *how;
-    int32_t dtype;
-    int64_t rows, cols, least; /* least: the smaller one */
-    int64_t count, slots;
-};
-
-/* ---- Loading and storing ---- */
-
-static double load(const decomposing *s, int64_t i)
-{
-    return s->dtype == FLX_F64 ? ((const double *)s->n->in[0])[i] : (double)((const float *)s->n->in[0])[i];
-}
-
-static void store(const decomposing *s, int result, int64_t i, double x)
-{
-    if (s->dtype == FLX_F64)
-        ((double *)s->n->out[result])[i] = x;
-    else
-        ((float *)s->n->out[result])[i] = (float)x;
-}
-
-static int64_t first_of(const decomposing *s, int64_t i)
-{
-    return i * s->rows * s->cols;
-}
-
-/* The power of two to divide by so that the largest element is in [1/2, 1); false where one is not finite. */
-static bool find_scale(const decomposing *s, int64_t i, int *exponent)
-{
-    double most = 0;
-    bool is_finite = true;
-    int64_t first = first_of(s, i);
-    for (int64_t k = first; k < first + s->rows * s->cols && !flxi_stopped_by_now(); k++) {
-        double x = fabs(load(s, k));
-        is_finite = is_finite && x < INFINITY;
-        most = x > most ? x : most;
-    }
-    *exponent = 0;
-    if (is_finite)
-        frexp(most, exponent);
-    return is_finite;
-}
-
-/* 2^-exponent as two factors, each of which is a number. */
-typedef struct {
-    double half, rest;
-} power;
-
-static power power_of(int exponent)
-{
-    return (power){ldexp(1, exponent / 2), ldexp(1, exponent - exponent / 2)};
-}
-
-static double times(double x, power p)
-{
-    return x * p.half * p.rest;
-}
-
-enum { TILE = 16 };
-
-/* a[i, j] = matrix[i, j] / 2^exponent, or with `turned` a[j, i]; tiles, so that lines of both are used while near. */
-static void load_matrix(const decomposing *s, int64_t which, int exponent, double *a, int64_t step, bool turned)
-{
-    power p = power_of(-exponent);
-    int64_t first = first_of(s, which);
-    for (int64_t i0 = 0; i0 < s->rows && !flxi_stopped(); i0 += TILE)
-        for (int64_t j0 = 0; j0 < s->cols; j0 += TILE)
-            for (int64_t i = i0; i < s->rows && i < i0 + TILE; i++)
-                for (int64_t j = j0; j < s->cols && j < j0 + TILE; j++)
-                    a[turned ? j * step + i : i * step + j] = times(load(s, first + i * s->cols + j), p);
-}
-
-static void fill_nan(const decomposing *s, int result, int64_t which, int64_t count)
-{
-    for (int64_t k = 0; k < count && !flxi_stopped_by_now(); k++)
-        store(s, result, which * count + k, NAN);
-}
+/* ---- Storing ---- */
 
 /* Result [count, width] number `which`, from rows z[order[j]] times sign[j]; or its transpose. */
-static void store_rows(const decomposing *s, int result, int64_t which, const double *z, int64_t step,
+static void store_rows(const flxi_decomposing *s, int result, int64_t which, const double *z, int64_t step,
                        const int64_t *order, const double *sign, int64_t count, int64_t width, bool turned)
 {
     int64_t first = which * count * width;
-    for (int64_t j0 = 0; j0 < count && !flxi_stopped(); j0 += TILE)
-        for (int64_t i0 = 0; i0 < width; i0 += TILE)
-            for (int64_t j = j0; j < count && j < j0 + TILE; j++)
-                for (int64_t i = i0; i < width && i < i0 + TILE; i++)
-                    store(s, result, first + (turned ? i * count + j : j * width + i),
-                          z[order[j] * step + i] * sign[j]);
+    for (int64_t j0 = 0; j0 < count && !flxi_stopped(); j0 += FLXI_TILE)
+        for (int64_t i0 = 0; i0 < width; i0 += FLXI_TILE)
+            for (int64_t j = j0; j < count && j < j0 + FLXI_TILE; j++)
+                for (int64_t i = i0; i < width && i < i0 + FLXI_TILE; i++)
+                    flxi_store_element(s, result, first + (turned ? i * count + j : j * width + i),
+                                       z[order[j] * step + i] * sign[j]);
 }
 
 /* ---- qr ---- */
 
-static void qr_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void qr_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t m = s->rows, n = s->cols, k = s->least;
     int64_t step = flxi_row_step(m);
@@ -140,43 +59,25 @@ static void qr_slice(const decomposing *s, flxi_workspace *w, int64_t which)
     double *sign = flxi_take_numbers(w, k);
     int exponent = 0;
     if (!flxi_space_counts(w)) {
-        find_scale(s, which, &exponent);
-        load_matrix(s, which, exponent, a, step, true);
+        flxi_find_scale(s, which, &exponent);
+        flxi_load_matrix(s, which, exponent, a, step, true);
     }
     flxi_reflect_columns(w, a, step, m, n, &r);
     flxi_reflections_product(w, &r, q, step, k);
     if (flxi_space_counts(w))
         return;
-    power p = power_of(exponent);
+    flxi_power p = flxi_power_of(exponent);
     for (int64_t i = 0; i < k && !flxi_stopped(); i++) {
         order[i] = i;
         sign[i] = a[i * step + i] < 0 ? -1 : 1;
         for (int64_t j = 0; j < n; j++)
-            store(s, 1, (which * k + i) * n + j, j < i ? 0 : times(sign[i] * a[j * step + i], p));
+            flxi_store_element(s, 1, (which * k + i) * n + j, j < i ? 0 : flxi_times(sign[i] * a[j * step + i], p));
     }
     if (!flxi_stopped())
         store_rows(s, 0, which, q, step, order, sign, k, m, true);
 }
 
 /* ---- Order and signs of vectors ---- */
-
-/* order[k] is the position of the k-th value, equal ones in their order; by merging. */
-static void sort_values(const double *d, int64_t n, bool descending, int64_t *order, int64_t *room)
-{
-    for (int64_t i = 0; i < n; i++)
-        order[i] = i;
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t low = 0; low < n; low += 2 * width) {
-            int64_t middle = low + width < n ? low + width : n, end = low + 2 * width < n ? low + 2 * width : n;
-            for (int64_t i = low, j = middle, k = low; k < end; k++) {
-                bool is_second =
-                    i == middle || (j < end && (descending ? d[order[j]] > d[order[i]] : d[order[j]] < d[order[i]]));
-                room[k] = order[is_second ? j++ : i++];
-            }
-        }
-        memcpy(order, room, (size_t)n * sizeof *order);
-    }
-}
 
 /* The sign that makes the first element of at least half the largest modulus positive (jacobi.h). */
 static double anchor_sign(const double *row, int64_t count)
@@ -205,7 +106,7 @@ static ordering take_ordering(flxi_workspace *w, int64_t n)
 static void find_order(const ordering *o, const double *d, int64_t n, bool descending, const double *z, int64_t step,
                        int64_t width)
 {
-    sort_values(d, n, descending, o->at, o->room);
+    flxi_sort_values(d, n, descending, o->at, o->room);
     for (int64_t j = 0; j < n && !flxi_stopped(); j++)
         o->sign[j] = anchor_sign(z + o->at[j] * step, width);
 }
@@ -215,14 +116,14 @@ static void find_order(const ordering *o, const double *d, int64_t n, bool desce
 /* a = (a + a^T) / 2, as the definition rounds it. */
 static void make_symmetric(double *a, int64_t step, int64_t n)
 {
-    for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += TILE)
-        for (int64_t j0 = i0; j0 < n; j0 += TILE)
-            for (int64_t i = i0; i < n && i < i0 + TILE; i++)
-                for (int64_t j = j0 > i ? j0 : i + 1; j < n && j < j0 + TILE; j++)
+    for (int64_t i0 = 0; i0 < n && !flxi_stopped(); i0 += FLXI_TILE)
+        for (int64_t j0 = i0; j0 < n; j0 += FLXI_TILE)
+            for (int64_t i = i0; i < n && i < i0 + FLXI_TILE; i++)
+                for (int64_t j = j0 > i ? j0 : i + 1; j < n && j < j0 + FLXI_TILE; j++)
                     a[i * step + j] = a[j * step + i] = 0.5 * a[i * step + j] + 0.5 * a[j * step + i];
 }
 
-static void eigh_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void eigh_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t n = s->rows, step = flxi_row_step(n);
     double *a = flxi_take_numbers(w, n * step);
@@ -231,22 +132,22 @@ static void eigh_slice(const decomposing *s, flxi_workspace *w, int64_t which)
     int exponent = 0;
     bool is_found = true;
     if (!flxi_space_counts(w)) {
-        is_found = find_scale(s, which, &exponent);
-        load_matrix(s, which, exponent, a, step, false);
+        is_found = flxi_find_scale(s, which, &exponent);
+        flxi_load_matrix(s, which, exponent, a, step, false);
         make_symmetric(a, step, n);
     }
     is_found = is_found && flxi_symmetric_eigen(w, a, step, n, d);
     if (flxi_space_counts(w) || flxi_stopped())
         return;
     if (!is_found) {
-        fill_nan(s, 0, which, n);
-        fill_nan(s, 1, which, n * n);
+        flxi_fill_nan(s, 0, which, n);
+        flxi_fill_nan(s, 1, which, n * n);
         return;
     }
-    power p = power_of(exponent);
+    flxi_power p = flxi_power_of(exponent);
     find_order(&o, d, n, false, a, step, n);
     for (int64_t j = 0; j < n; j++)
-        store(s, 0, which * n + j, times(d[o.at[j]], p));
+        flxi_store_element(s, 0, which * n + j, flxi_times(d[o.at[j]], p));
     store_rows(s, 1, which, a, step, o.at, o.sign, n, n, true);
 }
 
@@ -262,7 +163,7 @@ typedef struct {
 } singular;
 
 /* A tall matrix is Q R, and what is decomposed is R. */
-static void reduce_tall(const decomposing *s, flxi_workspace *w, int64_t which, int exponent, double *square,
+static void reduce_tall(const flxi_decomposing *s, flxi_workspace *w, int64_t which, int exponent, double *square,
                         int64_t step, bool wants_q, double *q, int64_t q_step)
 {
     size_t used = w->used;
@@ -272,7 +173,7 @@ static void reduce_tall(const decomposing *s, flxi_workspace *w, int64_t which, 
     r.h = flxi_take_numbers(w, k * q_step);
     r.tau = flxi_take_numbers(w, k);
     if (!flxi_space_counts(w))
-        load_matrix(s, which, exponent, a, q_step, s->rows > s->cols);
+        flxi_load_matrix(s, which, exponent, a, q_step, s->rows > s->cols);
     flxi_reflect_columns(w, a, q_step, tall, k, &r);
     for (int64_t j = 0; j < k && !flxi_space_counts(w) && !flxi_stopped(); j++)
         for (int64_t i = 0; i < k; i++)
@@ -283,7 +184,7 @@ static void reduce_tall(const decomposing *s, flxi_workspace *w, int64_t which, 
 }
 
 /* rows[k, tall] of vectors = small [k, k] q [k, tall] */
-static singular find_singular(const decomposing *s, flxi_workspace *w, int64_t which)
+static singular find_singular(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t k = s->least, tall = s->rows > s->cols ? s->rows : s->cols;
     int64_t step = flxi_row_step(k), tall_step = flxi_row_step(tall);
@@ -298,13 +199,13 @@ static singular find_singular(const decomposing *s, flxi_workspace *w, int64_t w
     double *q = is_square ? NULL : flxi_take_numbers(w, k * tall_step);
     double *a = flxi_take_numbers(w, k * step);
     if (!flxi_space_counts(w))
-        y.is_found = find_scale(s, which, &y.exponent);
+        y.is_found = flxi_find_scale(s, which, &y.exponent);
     if (!y.is_found)
         return y;
     if (!is_square)
         reduce_tall(s, w, which, y.exponent, a, step, true, q, tall_step);
     else if (!flxi_space_counts(w))
-        load_matrix(s, which, y.exponent, a, step, false);
+        flxi_load_matrix(s, which, y.exponent, a, step, false);
     y.is_found = flxi_square_singular(w, a, step, k, u, y.d, v);
     if (!is_square)
         flxi_multiply(w, (flxi_part){full, tall_step, 1}, (flxi_part){u, step, 1}, (flxi_part){q, tall_step, 1}, k,
@@ -321,27 +222,27 @@ static singular find_singular(const decomposing *s, flxi_workspace *w, int64_t w
     return y;
 }
 
-static void svd_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void svd_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t k = s->least;
     singular y = find_singular(s, w, which);
     if (flxi_space_counts(w) || flxi_stopped())
         return;
     if (!y.is_found) {
-        fill_nan(s, 0, which, s->rows * k);
-        fill_nan(s, 1, which, k);
-        fill_nan(s, 2, which, k * s->cols);
+        flxi_fill_nan(s, 0, which, s->rows * k);
+        flxi_fill_nan(s, 1, which, k);
+        flxi_fill_nan(s, 2, which, k * s->cols);
         return;
     }
-    power p = power_of(y.exponent);
+    flxi_power p = flxi_power_of(y.exponent);
     for (int64_t j = 0; j < k; j++)
-        store(s, 1, which * k + j, times(y.d[y.o.at[j]], p));
+        flxi_store_element(s, 1, which * k + j, flxi_times(y.d[y.o.at[j]], p));
     store_rows(s, 0, which, y.u, y.u_step, y.o.at, y.o.sign, k, s->rows, true);
     store_rows(s, 2, which, y.v, y.v_step, y.o.at, y.o.sign, k, s->cols, false);
 }
 
 /* Singular values up to that, relative to the largest, count as 0. */
-static double pinv_cutoff(const decomposing *s)
+static double pinv_cutoff(const flxi_decomposing *s)
 {
     const double *rcond = flxi_attr_field(&flxi_ops[s->n->op], s->n->attrs, "rcond", STORED_REAL);
     double eps = s->dtype == FLX_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
@@ -350,14 +251,14 @@ static double pinv_cutoff(const decomposing *s)
 }
 
 /* v^T diag(1 / d) u, where rows of u and v are vectors. */
-static void pinv_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void pinv_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t k = s->least, m = s->rows, n = s->cols;
     singular y = find_singular(s, w, which);
     double *inverse = flxi_take_numbers(w, n * m);
     bool is_computed = !flxi_space_counts(w) && !flxi_stopped() && y.is_found;
     if (!flxi_space_counts(w) && !y.is_found)
-        fill_nan(s, 0, which, n * m);
+        flxi_fill_nan(s, 0, which, n * m);
     double least = is_computed ? pinv_cutoff(s) * y.d[y.o.at[0]] : 0;
     for (int64_t j = 0; j < k && is_computed; j++)
         for (int64_t i = 0; i < n; i++)
@@ -365,32 +266,32 @@ static void pinv_slice(const decomposing *s, flxi_workspace *w, int64_t which)
     if (is_computed || flxi_space_counts(w))
         flxi_multiply(w, (flxi_part){inverse, m, 1}, (flxi_part){y.v, 1, y.v_step}, (flxi_part){y.u, y.u_step, 1}, n, m,
                       k, false);
-    power p = power_of(-y.exponent);
+    flxi_power p = flxi_power_of(-y.exponent);
     for (int64_t i = 0; i < n * m && is_computed && !flxi_stopped_by_now(); i++)
-        store(s, 0, which * n * m + i, times(inverse[i], p));
+        flxi_store_element(s, 0, which * n * m + i, flxi_times(inverse[i], p));
 }
 
 /* ---- cond ---- */
 
 /* The number as the op's dtype has it. */
-static double rounded(const decomposing *s, double x)
+static double rounded(const flxi_decomposing *s, double x)
 {
     return s->dtype == FLX_F64 ? x : (double)(float)x;
 }
 
 /* The quotient of the largest and the smallest singular value; no vectors. */
-static void cond_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void cond_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
     int64_t k = s->least, step = flxi_row_step(k), tall = s->rows > s->cols ? s->rows : s->cols;
     double *a = flxi_take_numbers(w, k * step);
     double *d = flxi_take_numbers(w, k);
     double most = 0, least = INFINITY;
     int exponent = 0;
-    bool is_found = flxi_space_counts(w) || find_scale(s, which, &exponent);
+    bool is_found = flxi_space_counts(w) || flxi_find_scale(s, which, &exponent);
     if (is_found && s->rows != s->cols)
         reduce_tall(s, w, which, exponent, a, step, false, NULL, flxi_row_step(tall));
     else if (is_found && !flxi_space_counts(w))
-        load_matrix(s, which, exponent, a, step, false);
+        flxi_load_matrix(s, which, exponent, a, step, false);
     is_found = is_found && flxi_square_singular_values(w, a, step, k, d);
     if (flxi_space_counts(w) || flxi_stopped())
         return;
@@ -398,62 +299,64 @@ static void cond_slice(const decomposing *s, flxi_workspace *w, int64_t which)
         most = d[j] > most ? d[j] : most;
         least = d[j] < least ? d[j] : least;
     }
-    power p = power_of(exponent);
-    store(s, 0, which, is_found ? rounded(s, times(most, p)) / rounded(s, times(least, p)) : NAN);
+    flxi_power p = flxi_power_of(exponent);
+    flxi_store_element(s, 0, which,
+                       is_found ? rounded(s, flxi_times(most, p)) / rounded(s, flxi_times(least, p)) : NAN);
 }
 
 /* ---- expm ---- */
 
 /* Whether it is [[a, e], [0, a]], as the derivative of expm makes it. */
-static bool is_pair(const decomposing *s, int64_t which)
+static bool is_pair(const flxi_decomposing *s, int64_t which)
 {
-    int64_t n = s->rows, half = n / 2, first = first_of(s, which);
+    int64_t n = s->rows, half = n / 2, first = flxi_first_of(s, which);
     bool is = n % 2 == 0;
     for (int64_t i = 0; i < half && is; i++)
         for (int64_t j = 0; j < half && is; j++) {
-            double x = load(s, first + i * n + j), y = load(s, first + (half + i) * n + half + j);
-            is = load(s, first + (half + i) * n + j) == 0 && x == y;
+            double x = flxi_load_element(s, first + i * n + j),
+                   y = flxi_load_element(s, first + (half + i) * n + half + j);
+            is = flxi_load_element(s, first + (half + i) * n + j) == 0 && x == y;
         }
     return is;
 }
 
-static void load_pair(const decomposing *s, int64_t which, double *a)
+static void load_pair(const flxi_decomposing *s, int64_t which, double *a)
 {
-    int64_t n = s->rows, half = n / 2, first = first_of(s, which);
+    int64_t n = s->rows, half = n / 2, first = flxi_first_of(s, which);
     for (int64_t i = 0; i < half && !flxi_stopped(); i++)
         for (int64_t j = 0; j < n; j++)
-            a[(j / half) * half * half + i * half + j % half] = load(s, first + i * n + j);
+            a[(j / half) * half * half + i * half + j % half] = flxi_load_element(s, first + i * n + j);
 }
 
-static void store_pair(const decomposing *s, int64_t which, const double *a)
+static void store_pair(const flxi_decomposing *s, int64_t which, const double *a)
 {
-    int64_t n = s->rows, half = n / 2, first = first_of(s, which);
+    int64_t n = s->rows, half = n / 2, first = flxi_first_of(s, which);
     for (int64_t i = 0; i < n && !flxi_stopped(); i++)
         for (int64_t j = 0; j < n; j++) {
             int64_t at = i % half * half + j % half;
             double x = j / half == i / half ? a[at] : i < half ? a[half * half + at] : 0;
-            store(s, 0, first + i * n + j, x);
+            flxi_store_element(s, 0, first + i * n + j, x);
         }
 }
 
 /* Where results leave the range of double, the definition finds which are infinite. */
-static void expm_widely(const decomposing *s, flxi_workspace *w, int64_t which)
+static void expm_widely(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
-    int64_t n = s->rows, first = first_of(s, which);
+    int64_t n = s->rows, first = flxi_first_of(s, which);
     double _Complex *m = flxi_take(w, flxi_expm_room(n) * sizeof *m);
     int64_t *pivots = flxi_take(w, (size_t)n * sizeof *pivots);
     if (flxi_space_counts(w))
         return;
     for (int64_t i = 0; i < n * n; i++)
-        m[i] = load(s, first + i);
+        m[i] = flxi_load_element(s, first + i);
     flxi_expm(n, m, pivots);
     for (int64_t i = 0; i < n * n; i++)
-        store(s, 0, first + i, __real__ m[i]);
+        flxi_store_element(s, 0, first + i, __real__ m[i]);
 }
 
-static void expm_slice(const decomposing *s, flxi_workspace *w, int64_t which)
+static void expm_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
-    int64_t n = s->rows, first = first_of(s, which);
+    int64_t n = s->rows, first = flxi_first_of(s, which);
     size_t used = w->used;
     double *a = flxi_take_numbers(w, n * n);
     bool counts = flxi_space_counts(w);
@@ -465,13 +368,13 @@ static void expm_slice(const decomposing *s, flxi_workspace *w, int64_t which)
         is_finite = flxi_exponential(w, a, n / 2, 2);
     if (!pair || counts) {
         for (int64_t i = 0; i < n * n && !counts; i++)
-            a[i] = load(s, first + i);
+            a[i] = flxi_load_element(s, first + i);
         is_finite = flxi_exponential(w, a, n, 1);
     }
     if (!counts && is_finite && pair)
         store_pair(s, which, a);
     for (int64_t i = 0; i < n * n && !counts && is_finite && !pair; i++)
-        store(s, 0, first + i, a[i]);
+        flxi_store_element(s, 0, first + i, a[i]);
     w->used = used;
     if (counts || !is_finite)
         expm_widely(s, w, which);
@@ -481,18 +384,18 @@ static void expm_slice(const decomposing *s, flxi_workspace *w, int64_t which)
 /* ---- The route ---- */
 
 static const method methods[] = {
-    {OP_qr, qr_slice},     {OP_eigh, eigh_slice}, {OP_svd, svd_slice},
-    {OP_pinv, pinv_slice}, {OP_cond, cond_slice}, {OP_expm, expm_slice},
+    {OP_qr, qr_slice},     {OP_eigh, eigh_slice}, {OP_svd, svd_slice},      {OP_pinv, pinv_slice},
+    {OP_cond, cond_slice}, {OP_expm, expm_slice}, {OP_eig, flxi_eig_slice}, {OP_eig_pairs, flxi_eig_pairs_slice},
 };
 
-static decomposing make(const flxi_route_node *n, int threads)
+static flxi_decomposing make(const flxi_route_node *n, int threads)
 {
     const flx_type *a = n->in_types[0];
-    decomposing s = {.n = n,
-                     .dtype = a->dtype,
-                     .rows = a->dims[a->rank - 2],
-                     .cols = a->dims[a->rank - 1],
-                     .count = flxi_matrix_count(a)};
+    flxi_decomposing s = {.n = n,
+                          .dtype = a->dtype,
+                          .rows = a->dims[a->rank - 2],
+                          .cols = a->dims[a->rank - 1],
+                          .count = flxi_matrix_count(a)};
     for (size_t k = 0; k < sizeof methods / sizeof *methods; k++)
         s.how = methods[k].op == n->op ? &methods[k] : s.how;
     s.least = s.rows < s.cols ? s.rows : s.cols;
@@ -500,7 +403,7 @@ static decomposing make(const flxi_route_node *n, int threads)
     return s;
 }
 
-static kept_sizes sizes_with(const decomposing *s, int threads)
+static kept_sizes sizes_with(const flxi_decomposing *s, int threads)
 {
     flxi_workspace w = flxi_space_count(threads);
     s->how->run(s, &w, 0);
@@ -527,7 +430,7 @@ size_t flxi_decompose_kept(const flxi_route_node *n)
 flx_code flxi_decompose_prepare(const flxi_route_node *n, void *kept, const flxi_allocator *mem)
 {
     (void)mem;
-    decomposing s = make(n, 1);
+    flxi_decomposing s = make(n, 1);
     *(kept_sizes *)kept = sizes_with(&s, 1);
     return FLX_OK;
 }
@@ -535,7 +438,7 @@ flx_code flxi_decompose_prepare(const flxi_route_node *n, void *kept, const flxi
 /* Fewer threads than these may run: each with matrices of its own, or all on one. */
 size_t flxi_decompose_scratch(const flxi_route_node *n, int threads)
 {
-    decomposing s = make(n, threads);
+    flxi_decomposing s = make(n, threads);
     int64_t most_slots = s.count < threads ? s.count : threads;
     size_t apart = (size_t)most_slots * sizes_with(&s, 1).bytes;
     size_t together = sizes_with(&s, threads).bytes;
@@ -544,7 +447,7 @@ size_t flxi_decompose_scratch(const flxi_route_node *n, int threads)
 
 static void run_slot(void *user, int64_t begin, int64_t end)
 {
-    const decomposing *s = user;
+    const flxi_decomposing *s = user;
     const kept_sizes *sizes = s->n->kept;
     for (int64_t k = begin; k < end; k++)
         for (int64_t i = k * s->count / s->slots; i < (k + 1) * s->count / s->slots && !flxi_stopped(); i++) {
@@ -556,7 +459,7 @@ static void run_slot(void *user, int64_t begin, int64_t end)
 
 flx_code flxi_decompose_route(const flxi_route_node *n)
 {
-    decomposing s = make(n, flxi_pool_threads(n->pool));
+    flxi_decomposing s = make(n, flxi_pool_threads(n->pool));
     if (s.slots > 1) {
         flxi_pool_run(n->pool, s.slots, 1, run_slot, &s);
         return FLX_OK;

@@ -113,6 +113,12 @@ bool flxi_square_singular(flxi_workspace *w, double *a, int64_t step, int64_t n,
 /* d alone, with the same bits. */
 bool flxi_square_singular_values(flxi_workspace *w, double *a, int64_t step, int64_t n, double *d);
 
+/* Eigenvalues of a general matrix a [n, step] of modest size: re + i im, in no order, complex ones in pairs with the
+   positive im first. With vectors, row k of a becomes the vector of a real one, and rows k and k + 1 the parts of the
+   vector of the first of a pair; otherwise a is destroyed. False: no convergence. */
+bool flxi_general_eigen(flxi_workspace *w, double *a, int64_t step, int64_t n, double *re, double *im,
+                        bool has_vectors);
+
 /* a [n, n] becomes its exponential and, with parts 2, the a [n, n] after it the derivative along the second one. Dense
    rows. False: a result is not finite, and a is destroyed. */
 bool flxi_exponential(flxi_workspace *w, double *a, int64_t n, int parts);

@@ -17,6 +17,8 @@ typedef struct {
     const double *turns;
 } flxi_sweep;
 
+enum { FLXI_REFLECTED_ROWS = 18 };
+
 typedef struct {
     /* y[i] = Σ_k a[i, k] x[k] */
     void (*dots)(const double *a, int64_t step, int64_t rows, const double *x, int64_t count, double *y);
@@ -26,6 +28,9 @@ typedef struct {
     void (*spread)(double *a, int64_t step, int64_t rows, const double *c, const double *x, int64_t count);
     /* Sweeps over rows of `vectors` (1 to 4) times 8 columns. */
     void (*rotate)(double *a, int64_t step, int64_t vectors, const flxi_sweep *sweeps, int64_t count);
+    /* Reflections 1 - tau v v^T of rows k, k + 1, k + 2 for k = 0, 1, .., with v = (1, t[3 k + 1], t[3 k + 2]) and
+       tau = t[3 k]; at most FLXI_REFLECTED_ROWS rows. With as many as rows - 1, the last one is of two rows. */
+    void (*reflect)(double *a, int64_t step, int64_t cols, const double *t, int64_t rows, int64_t count);
 } flxi_row_kernels;
 
 /* Those of the best instruction set that the machine has. */

@@ -171,7 +171,16 @@ typedef struct {
     " ys[r * 74 + i] = y[r * 74 + select(i < 5, i + 69, i - 5)]; hs[r * 74 + i] = h[r * 74 + (73 - i)];"         \
     " os[r * 74 + i] = x[r * 74 + (73 - i)]; } } }"
 
+/* Elements that several lanes read, from the first lane of an element on or not; every fourth element. */
+#define REPEATED                                                                                                   \
+    "kernel repeated(workgroup = [64, 1, 1]) { buffer x: f32[222] read; buffer y: f64[] read; buffer h: f16[222] " \
+    "read; buffer out: f32[] output; buffer ys: f64[] output; buffer hs: f16[] output; buffer os: f32[] output;"   \
+    " let i = invocation_id(0); let r = workgroup_id(1); if (i < 74) { if (r < 3) {"                               \
+    " out[r * 74 + i] = x[r * 37 + i / 2]; ys[r * 74 + i] = y[(i + r) / 4 + r * 18];"                              \
+    " hs[r * 74 + i] = h[r + (i >> 3)]; os[r * 74 + i] = x[i * 4 + r] + cast<f32>(y[4 * i + 1]); } } }"
+
 static const shape shapes[] = {
+    {REPEATED, {2, 3, 1}, 300, 16, 0},     {REPEATED, {2, 3, 1}, 300, 32, 2},     {REPEATED, {2, 3, 1}, 30, 64, 0},
     {TURNED, {2, 3, 1}, 222, 16, 0},       {TURNED, {2, 3, 1}, 222, 32, 2},       {TURNED, {2, 3, 1}, 30, 64, 0},
     {GUARDED, {2, 3, 1}, 222, 16, 0},      {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},
     {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0}, {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},
@@ -310,6 +319,17 @@ TEST(kernel_vector_turned_rows_are_read_at_once)
     char *text = vector_text(k, NULL, &reason);
     CHECK(!reason && strstr(text, "k_either_f32") && strstr(text, "k_either_f64") &&
           strstr(text, "k_exchange_7_f32x8(k_get_f32x8(") && strstr(text, "k_exchange_7_f16x8(k_get_f16x8("));
+    free(text);
+    flx_kernel_release(k);
+}
+
+TEST(kernel_vector_repeated_elements_are_read_once)
+{
+    const char *reason;
+    flx_kernel *k = flk(REPEATED);
+    char *text = vector_text(k, NULL, &reason);
+    CHECK(!reason && strstr(text, "k_repeat_2_f32") && strstr(text, "k_repeat_4_f64") && strstr(text, "k_quads_f32"));
+    CHECK(strstr(text, "k_repeat_8_f16") && !strstr(text, "k_gather_"));
     free(text);
     flx_kernel_release(k);
 }

@@ -445,6 +445,23 @@ static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const f
     flxi_add_text(out, "});\n#endif\n}\n");
 }
 
+/* Element (i + j) / times + o to lane j: a vector of elements, each to several lanes. */
+static void define_repeat(flxi_kfile *f, flxi_strbuf *out, unsigned times, const flxi_ksubject *s)
+{
+    flxi_kfile_expand(f, out, "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o)\n{\n    $e r;\n", s);
+    flxi_addf(out, "    const k_u32 at = i / %uu + o;\n    if (i %% %uu == 0 && (k_u64)at + ", times, times);
+    flxi_kfile_expand(f, out, "$k <= n) {\n        $e t;\n        __builtin_memcpy(&t, b + at, sizeof t);\n", s);
+    flxi_add_text(out, "#if defined(__clang__)\n        r = __builtin_shufflevector(t, t");
+    for (unsigned j = 0; j < s->lanes; j++)
+        flxi_addf(out, ", %u", j / times);
+    flxi_kfile_expand(f, out, ");\n#else\n        r = __builtin_shuffle(t, ($j){", s);
+    for (unsigned j = 0; j < s->lanes; j++)
+        flxi_addf(out, j ? ", %u" : "%u", j / times);
+    flxi_kfile_expand(f, out, "});\n#endif\n    } else {\n        for (k_u32 j = 0; j < $k; j++) {\n", s);
+    flxi_addf(out, "            const k_u32 l = (i + j) / %uu + o;\n", times);
+    flxi_kfile_expand(f, out, "            r[j] = l < n ? b[l] : 0;\n        }\n    }\n    return $G;\n}\n", s);
+}
+
 /* Lanes of a and c in turn to consecutive elements from i on; where j is not i + 1, to every other element from i and
    from j on. */
 static void define_put_pairs(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
@@ -505,10 +522,12 @@ static bool define_made(flxi_kfile *f, flxi_strbuf *out, const char *name, const
             define_native(f, out, &native_ops[i], s);
             return true;
         }
-    bool is_exchange = strncmp(name, "exchange_", 9) == 0;
+    bool is_exchange = strncmp(name, "exchange_", 9) == 0, is_repeat = strncmp(name, "repeat_", 7) == 0;
     if (is_exchange)
         define_exchange(f, out, (unsigned)strtoul(name + 9, NULL, 10), s);
-    return is_exchange;
+    if (is_repeat)
+        define_repeat(f, out, (unsigned)strtoul(name + 7, NULL, 10), s);
+    return is_exchange || is_repeat;
 }
 
 static void define_op(flxi_kfile *f, flxi_strbuf *out, const char *name, flxi_ksubject *s)
@@ -665,6 +684,28 @@ static const flxi_vhelper helpers[] = {
       "    const $e r = __builtin_shufflevector(s, t, $J);\n"
       "#else\n"
       "    const $e r = __builtin_shuffle(s, t, ($j){$J});\n"
+      "#endif\n"
+      "    return $G;\n"
+      "}\n"},
+     0},
+    /* Every fourth one. */
+    {{"quads_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i)\n"
+           "{\n    $e r = {0};\n    " LANES "if (i + 4 * j < n) r[j] = b[i + 4 * j];\n    return $G;\n}\n"},
+     0},
+    {{"quads", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 n, k_u32 i)\n"
+      "{\n"
+      "    if ((k_u64)i + 4 * $k > n)\n"
+      "        return @quads_rest(b, n, i);\n"
+      "    $e s[4];\n"
+      "    __builtin_memcpy(s, b + i, sizeof s);\n"
+      "#if defined(__clang__)\n"
+      "    const $e t = __builtin_shufflevector(s[0], s[1], $J), u = __builtin_shufflevector(s[2], s[3], $J);\n"
+      "    const $e r = __builtin_shufflevector(t, u, $J);\n"
+      "#else\n"
+      "    const $e t = __builtin_shuffle(s[0], s[1], ($j){$J}), u = __builtin_shuffle(s[2], s[3], ($j){$J});\n"
+      "    const $e r = __builtin_shuffle(t, u, ($j){$J});\n"
       "#endif\n"
       "    return $G;\n"
       "}\n"},

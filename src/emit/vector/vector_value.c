@@ -129,30 +129,68 @@ static words load_lanes(flxi_kwriter *w, const flxi_kx *e, const char *index)
     return (words){flxi_kw_text(w, "t%u", t), 0};
 }
 
+/* The part of a sum that differs between lanes; *rest receives the sum of all that is uniform, or "". */
+static uint32_t varying_part(flxi_kwriter *w, uint32_t index, const char **rest)
+{
+    *rest = "";
+    for (const flxi_kx *e = flxi_kw_meaning(w, index); e->type == FLX_U32; e = flxi_kw_meaning(w, index)) {
+        int uniform = e->kind == KX_BINARY && e->op == KBIN_add ? flxi_vw_step(w, e->x[0]) != 0 : -1;
+        if (uniform < 0 || flxi_vw_step(w, e->x[uniform]) != 0)
+            break;
+        *rest = flxi_kw_text(w, "%s + %s", *rest, flxi_kw_value(w, e->x[uniform]));
+        index = e->x[!uniform];
+    }
+    return index;
+}
+
 /* An index `rest + select(condition, ramp, other)`: a ramp that is guarded where it might leave its operand, as of a
    concatenation, a window or padding, or one of two ramps, as of a rotation. Most vectors are wholly inside or wholly
    outside. */
 typedef struct {
     uint32_t condition, ramp, other;
-    const char *rest; /* the sum of all that is uniform, or "" */
+    const char *rest;
 } guarded;
 
 static bool is_guarded(flxi_kwriter *w, uint32_t index, guarded *g)
 {
-    *g = (guarded){.rest = ""};
-    for (const flxi_kx *e = flxi_kw_meaning(w, index); e->type == FLX_U32; e = flxi_kw_meaning(w, index)) {
-        if (e->kind == KX_SELECT) {
-            g->condition = e->x[0], g->ramp = e->x[1], g->other = e->x[2];
-            return flxi_vw_step(w, g->condition) == KSTEP_VARYING && flxi_vw_step(w, g->ramp) == 1 &&
-                   (flxi_vw_step(w, g->other) == 0 || flxi_vw_step(w, g->other) == 1);
-        }
-        int uniform = e->kind == KX_BINARY && e->op == KBIN_add ? flxi_vw_step(w, e->x[0]) != 0 : -1;
-        if (uniform < 0 || flxi_vw_step(w, e->x[uniform]) != 0)
-            return false;
-        g->rest = flxi_kw_text(w, "%s + %s", g->rest, flxi_kw_value(w, e->x[uniform]));
-        index = e->x[!uniform];
-    }
-    return false;
+    *g = (guarded){0};
+    const flxi_kx *e = flxi_kw_meaning(w, varying_part(w, index, &g->rest));
+    if (e->type != FLX_U32 || e->kind != KX_SELECT)
+        return false;
+    g->condition = e->x[0], g->ramp = e->x[1], g->other = e->x[2];
+    return flxi_vw_step(w, g->condition) == KSTEP_VARYING && flxi_vw_step(w, g->ramp) == 1 &&
+           (flxi_vw_step(w, g->other) == 0 || flxi_vw_step(w, g->other) == 1);
+}
+
+/* An index `rest + ramp / times`: neighbouring lanes read the same element. */
+typedef struct {
+    uint32_t ramp;
+    unsigned times; /* a power of two, at most the number of lanes */
+    const char *rest;
+} repeated;
+
+static bool is_repeated(flxi_kwriter *w, uint32_t index, repeated *r)
+{
+    *r = (repeated){0};
+    const flxi_kx *e = flxi_kw_meaning(w, varying_part(w, index, &r->rest));
+    bool divides = e->kind == KX_BINARY && e->op == KBIN_div, shifts = e->kind == KX_BINARY && e->op == KBIN_shr;
+    if (e->type != FLX_U32 || !(divides || shifts) || flxi_vw_step(w, e->x[0]) != 1)
+        return false;
+    const flxi_kx *by = flxi_kw_meaning(w, e->x[1]);
+    if (by->kind != KX_LITERAL || by->bits > 16)
+        return false;
+    r->ramp = e->x[0];
+    r->times = divides ? (unsigned)by->bits : 1u << by->bits;
+    return r->times > 1 && r->times <= w->vectors->lanes && (r->times & (r->times - 1)) == 0;
+}
+
+static words load_repeated(flxi_kwriter *w, const flxi_kx *e, const repeated *r, unsigned part)
+{
+    flxi_ksubject s = {.type = w->k->buffers[e->ref].element, .result = FLX_U32};
+    s.x[0] = flxi_kw_text(w, "%s, %s", flxi_kw_pointer(w, e->ref), flxi_kw_length(w, e->ref));
+    s.x[1] = flxi_vw_first(w, r->ramp, part);
+    s.x[2] = flxi_kw_text(w, "0u%s", r->rest);
+    return (words){flxi_vw_text(w, flxi_kw_text(w, "@repeat_%u($a, $b, $c)", r->times), &s), 2};
 }
 
 static words load_guarded(flxi_kwriter *w, const flxi_kx *e, const guarded *g, unsigned part)
@@ -176,11 +214,15 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
     bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]), moves = flxi_vspell_moves(b->element);
     int32_t step = flxi_vw_step(w, e->x[0]);
-    bool is_row = step == 1 && moves, is_paired = step == 2 && moves && flxi_ktype_bytes(b->element, 1) >= 4;
+    bool is_row = step == 1 && moves;
+    bool is_paired = (step == 2 || step == 4) && moves && flxi_ktype_bytes(b->element, 1) >= 4;
     bool is_backward = step == -1 && moves && is_proven;
     guarded g;
+    repeated r;
     if (moves && step == KSTEP_VARYING && is_guarded(w, e->x[0], &g))
         return load_guarded(w, e, &g, part);
+    if (moves && step == KSTEP_VARYING && is_repeated(w, e->x[0], &r))
+        return load_repeated(w, e, &r, part);
     const char *index =
         is_row || is_paired || is_backward ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)
@@ -194,7 +236,7 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
         unsigned last = w->vectors->lanes - 1;
         return (words){flxi_vw_text(w, flxi_kw_text(w, "@exchange_%u(@get($a + ($b - %uu)))", last, last), &s), 2};
     }
-    const char *text = is_paired   ? "@pairs($a, $b, $c)"
+    const char *text = is_paired   ? step == 2 ? "@pairs($a, $b, $c)" : "@quads($a, $b, $c)"
                        : is_row    ? is_proven ? "@get($a + $b)" : "@load($a, $b, $c)"
                        : is_proven ? "@gather_at($a, $b)"
                                    : "@gather($a, $b, $c)";

@@ -136,17 +136,30 @@ uint32_t flxi_ku(flxi_express *e, int64_t value)
     return flxi_kb_u32(e->k, (uint32_t)value);
 }
 
-/* x / c * c + x % c is x: an index split and recombined. */
+/* What x is divided by, and in *of x itself; 1 where it is not a quotient. */
+static uint64_t divisor_of(flxi_express *e, uint32_t x, uint32_t *of)
+{
+    uint64_t by;
+    const flxi_kx *q = flxi_kb_expr(e->k, x);
+    bool is_quotient = q && q->kind == KX_BINARY && q->op == KBIN_div && is_number(e, q->x[1], &by);
+    *of = is_quotient ? q->x[0] : x;
+    return is_quotient ? by : 1;
+}
+
+/* x / c * c + x % c is x: an index split and recombined. So is y / (d c) * c + y / d % c, where x is y / d. */
 static uint32_t rejoined(flxi_express *e, uint32_t product, uint32_t rest)
 {
-    uint64_t a, b, c;
+    uint64_t b, c;
+    uint32_t whole, part;
     const flxi_kx *p = flxi_kb_expr(e->k, product), *r = flxi_kb_expr(e->k, rest);
     if (!p || !r || p->kind != KX_BINARY || p->op != KBIN_mul || r->kind != KX_BINARY || r->op != KBIN_mod)
         return 0;
-    const flxi_kx *q = flxi_kb_expr(e->k, p->x[0]);
-    bool is_same = q->kind == KX_BINARY && q->op == KBIN_div && q->x[0] == r->x[0] && is_number(e, q->x[1], &a) &&
-                   is_number(e, p->x[1], &b) && is_number(e, r->x[1], &c) && a == b && b == c;
-    return is_same ? r->x[0] : 0;
+    if (!is_number(e, p->x[1], &b) || !is_number(e, r->x[1], &c) || b != c)
+        return 0;
+    uint64_t by = divisor_of(e, p->x[0], &whole), d = divisor_of(e, r->x[0], &part);
+    if (by == c && whole == r->x[0])
+        return r->x[0];
+    return by == d * c && whole == part ? r->x[0] : 0;
 }
 
 uint32_t flxi_ku_add(flxi_express *e, uint32_t x, uint32_t y)

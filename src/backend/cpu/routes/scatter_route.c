@@ -287,12 +287,14 @@ static int find_division(const flxi_index_windows *w)
     return -1;
 }
 
-/* At most 16 parts: each of them reads all starts, and pieces of rows should be long. */
+/* Few parts for each thread: each of them reads all starts, and pieces of rows should be long. */
 static void scatter_divided(const scattering *s)
 {
     const flxi_window_axis *axis = flxi_index_windows_axis(s->w, s->axis);
     int64_t bytes = flxi_route_count(s->w->moved) / axis->extent * (int64_t)s->y_size;
-    int64_t chunk = flxi_route_chunk(axis->extent, bytes), least = (axis->extent + 15) / 16;
+    int threads = flxi_pool_threads(s->n->pool);
+    int64_t parts = threads == 1 ? 1 : threads < 8 ? 2 * threads : 16;
+    int64_t chunk = flxi_route_chunk(axis->extent, bytes), least = (axis->extent + parts - 1) / parts;
     chunk = s->axis >= s->w->num_index && chunk < least ? least : chunk;
     chunk = axis->x == 1 && chunk < 16 ? 16 : chunk; /* whole cache lines, so that threads do not meet in one */
     flxi_pool_run(s->n->pool, axis->extent, chunk, scatter_part, (void *)(uintptr_t)s);

@@ -367,6 +367,8 @@ def linear_algebra() -> None:
     case("slogdet", a, peer="tuple(m.linalg.slogdet(a))", results=2, wrt="")
     case("logdet", a, jax="jnp.linalg.slogdet(a)[1]", np="np.linalg.slogdet(a)[1]", torch="torch.logdet(a)")
     case("adjugate", "a:f32[K,K]{dominant}", peer="m.linalg.inv(a) * m.linalg.det(a)", compare=False)
+    case("adjugate_along", "a:f32[K,K]{dominant} v:f32[K,K]", wrt="",
+         jax="jax.jvp(lambda a: jnp.linalg.inv(a) * jnp.linalg.det(a), (a,), (v,))[1]", compare=False)
     case("trace", "a:f32[R,C]", peer="m.trace(a)", compare=False)
     case("kron", "a:f32[K/2,K/2] b:f32[Z,Z]", peer="m.kron(a, b)")
     case("matrix_power", a, "matrix_power(a, n=5)", peer="m.linalg.matrix_power(a, 5)", compare=False)

@@ -3255,6 +3255,15 @@ static inline flx_val flx_adjugate(flx_graph *g, flx_val a)
     return flx_op1(g, "adjugate", flx_x, 1, NULL, 0);
 }
 
+/** the derivative of adjugate(a) along v, d/dz adjugate(a + z v) at z = 0, defined for singular matrices too */
+static inline flx_val flx_adjugate_along(flx_graph *g, flx_val a, flx_val v)
+{
+    flx_val flx_x[2];
+    flx_x[0] = a;
+    flx_x[1] = v;
+    return flx_op1(g, "adjugate_along", flx_x, 2, NULL, 0);
+}
+
 /** the sum of the diagonal of each matrix */
 static inline flx_val flx_trace(flx_graph *g, flx_val a)
 {

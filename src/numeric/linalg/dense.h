@@ -42,6 +42,9 @@ typedef struct {
     void (*determinant)(const void *lu, int64_t n, const int64_t *pivots, void *det);
     /* w becomes the adjugate of the matrix that `lu` factored, singular or not. */
     void (*adjugate)(const void *lu, int64_t n, const int64_t *pivots, void *w);
+    /* w, with room for n numbers after it, becomes d/dz adj(a + z v) at z = 0. a and v are destroyed, pivots has room
+       for 2 n positions. By complete pivoting: errors are relative to the sizes of a and v, singular or not. */
+    void (*adjugate_along)(void *a, void *v, int64_t n, int64_t *pivots, void *w);
 } flxi_dense;
 
 const flxi_dense *flxi_dense_of(bool is_complex);

@@ -290,6 +290,100 @@ static void NAME(adjugate)(const void *factors, int64_t n, const int64_t *pivots
     }
 }
 
+/* The exchanges that bring the largest element from row and column k on to (k, k), applied to a and v. */
+static void NAME(exchange_largest)(NUM *a, NUM *v, int64_t n, int64_t k, int64_t *row, int64_t *col)
+{
+    double most = -1.0;
+    row[k] = col[k] = k;
+    for (int64_t i = k; i < n && !flxi_stopped_by_now(); i++)
+        for (int64_t j = k; j < n; j++)
+            if (SIZE(a[i * n + j]) > most) {
+                most = SIZE(a[i * n + j]);
+                row[k] = i;
+                col[k] = j;
+            }
+    NAME(exchange)(a + k * n, a + row[k] * n, n);
+    NAME(exchange)(v + k * n, v + row[k] * n, n);
+    for (int64_t i = 0; i < n && col[k] != k; i++) {
+        NAME(exchange)(a + i * n + k, a + i * n + col[k], 1);
+        NAME(exchange)(v + i * n + k, v + i * n + col[k], 1);
+    }
+}
+
+/* a, its rows and columns exchanged, becomes L D U with unit triangles. */
+static void NAME(complete_lu)(NUM *a, NUM *v, int64_t n, int64_t *row, int64_t *col)
+{
+    for (int64_t k = 0; k < n; k++) {
+        row[k] = col[k] = k;
+        if (flxi_stopped())
+            continue;
+        NAME(exchange_largest)(a, v, n, k, row, col);
+        NUM pivot = a[k * n + k];
+        for (int64_t i = k + 1; i < n && pivot != 0.0; i++) {
+            a[i * n + k] = DIV(a[i * n + k], pivot);
+            NAME(subtract)(a + i * n + k + 1, a[i * n + k], a + k * n + k + 1, n - k - 1);
+        }
+        for (int64_t j = k + 1; j < n && pivot != 0.0; j++)
+            a[k * n + j] = DIV(a[k * n + j], pivot);
+    }
+}
+
+/* The derivative of the adjugate of diag(d) along v: with P_ij the product of all d but d_i and d_j, it is
+   Σ_k v_kk P_ik on the diagonal and -v_ij P_ij beside it. The d are the diagonal of a; `after` has room for n. */
+static void NAME(diagonal_slope)(const NUM *a, const NUM *v, int64_t n, NUM *w, NUM *after)
+{
+    NUM product = 1.0, before = 1.0;
+    for (int64_t j = n; j-- > 0;) {
+        after[j] = product;
+        product = MUL(product, a[j * n + j]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        w[i * n + i] = 0.0;
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
+        product = before;
+        for (int64_t j = i + 1; j < n; j++) {
+            NUM others = MUL(product, after[j]);
+            w[i * n + j] = -MUL(v[i * n + j], others);
+            w[j * n + i] = -MUL(v[j * n + i], others);
+            w[i * n + i] += MUL(v[j * n + j], others);
+            w[j * n + j] += MUL(v[i * n + i], others);
+            product = MUL(product, a[j * n + j]);
+        }
+        before = MUL(before, a[i * n + i]);
+    }
+}
+
+/* With a = P^T L D U Q^T: adj'(a)[v] = det(P Q) Q U^-1 adj'(D)[L^-1 P v Q U^-1] L^-1 P. */
+static void NAME(adjugate_along)(void *matrix, void *direction, int64_t n, int64_t *pivots, void *out)
+{
+    NUM *a = matrix, *v = direction, *w = out;
+    int64_t *row = pivots, *col = pivots + n;
+    NAME(complete_lu)(a, v, n, row, col);
+    double sign = NAME(parity)(n, row) * NAME(parity)(n, col);
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
+        for (int64_t k = 0; k < i; k++)
+            NAME(subtract)(v + i * n, a[i * n + k], v + k * n, n);
+    }
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++)
+        for (int64_t k = 0; k < n; k++)
+            NAME(subtract)(v + i * n + k + 1, v[i * n + k], a + k * n + k + 1, n - k - 1);
+    NAME(diagonal_slope)(a, v, n, w, w + n * n);
+    for (int64_t i = n; i-- > 0 && !flxi_stopped();)
+        for (int64_t k = i + 1; k < n; k++)
+            NAME(subtract)(w + i * n, a[i * n + k], w + k * n, n);
+    for (int64_t i = 0; i < n && !flxi_stopped(); i++) {
+        for (int64_t k = n; k-- > 0;)
+            NAME(subtract)(w + i * n, w[i * n + k], a + k * n, k);
+        for (int64_t j = 0; j < n; j++)
+            w[i * n + j] *= sign;
+    }
+    for (int64_t k = n; k-- > 0;) {
+        NAME(exchange)(w + k * n, w + col[k] * n, n);
+        for (int64_t i = 0; i < n && row[k] != k; i++)
+            NAME(exchange)(w + i * n + k, w + i * n + row[k], 1);
+    }
+}
+
 static const flxi_dense NAME(functions) = {
     .size = sizeof(NUM),
     .fill = NAME(fill),
@@ -302,6 +396,7 @@ static const flxi_dense NAME(functions) = {
     .qr = NAME(qr),
     .determinant = NAME(determinant),
     .adjugate = NAME(adjugate),
+    .adjugate_along = NAME(adjugate_along),
 };
 
 #undef NUM

@@ -2,14 +2,15 @@
 /* determinant.c: det, slogdet, logdet and adjugate.
 
    The derivative of a determinant is the adjugate, a polynomial in the elements: it exists for singular matrices,
-   where det(a) a^-1 does not, and is evaluated without dividing by a pivot. The derivative of the adjugate is computed
-   as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every order holds at singular
-   matrices. */
+   where det(a) a^-1 does not, and is evaluated without dividing by a pivot. Its derivative is adjugate_along, whose
+   decomposition finds it as a coefficient of the polynomial adj(a + z v), again without an inverse, so that every
+   order holds at singular matrices. */
 #include "base/host/stop.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
+#include "ops/rule/extent.h"
 #include "ops/rule/link.h"
 
 /* ---- Appending ---- */
@@ -155,6 +156,80 @@ const flxi_rules flxi_rules_det = {
 
 /* ---- adjugate ---- */
 
+/* tr(adj'(a)[v] w) is the second derivative of the determinant, which is symmetric in v and w: so the adjoint of
+   v -> adj'(a)[v] takes g to adj'(a)[g^H]^H. */
+static void vjp_adjugate(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flx_val g = flxi_spelled_like(s, flxi_adjoint(s, dy[0]), s->x[0], 2);
+    dx[0] = flxi_spelled_like(s, flxi_adjoint(s, flx_adjugate_along(s->g, s->x[0], g)), s->x[0], 2);
+}
+
+static void jvp_adjugate(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    ty[0] =
+        flxi_spelled_like(s, flx_adjugate_along(s->g, s->x[0], flxi_spelled_like(s, tx[0], s->x[0], 2)), s->y[0], 2);
+}
+
+static const flxi_sample samples_adjugate[] = {
+    {"T[3, 3]", NULL, NULL, FLX_OK},      {"T[1, 1]", NULL, NULL, FLX_OK},    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
+    {"T[0, 0]", NULL, NULL, FLX_OK},      {"T[0, 2, 2]", NULL, NULL, FLX_OK}, {"T[N, N]", NULL, NULL, FLX_OK},
+    {"T[2, 3]", NULL, NULL, FLX_E_SHAPE}, {"T[2]", NULL, NULL, FLX_E_SHAPE},  {0},
+};
+
+const flxi_rules flxi_rules_adjugate = {
+    .infer = flxi_infer_square,
+    .eval = eval_adjugate,
+    .vjp = vjp_adjugate,
+    .jvp = jvp_adjugate,
+    .batch = flxi_batch_matrices,
+    .samples = samples_adjugate,
+    .work = flxi_work_solve,
+    .link = flxi_link_matrices,
+};
+
+/* ---- adjugate_along ---- */
+
+static flx_code infer_adjugate_along(flxi_infer *f)
+{
+    flx_type shape;
+    FLXI_TRY(flxi_need_square(f, 0));
+    FLXI_TRY(flxi_equal_shapes(f, 2, &shape));
+    f->out[0] = shape;
+    return FLX_OK;
+}
+
+static flx_code along_each(flxi_eval *e, int64_t n, flxi_arena *scratch)
+{
+    const flx_type *t = &e->in[0]->type;
+    const flxi_dense *d = flxi_dense_for(t->dtype);
+    size_t size = (size_t)(n * n);
+    void *a = flxi_arena_alloc(scratch, size, d->size, _Alignof(max_align_t));
+    void *v = flxi_arena_alloc(scratch, size, d->size, _Alignof(max_align_t));
+    void *w = flxi_arena_alloc(scratch, size + (size_t)n, d->size, _Alignof(max_align_t));
+    int64_t *pivots = flxi_new(scratch, int64_t, 2 * n);
+    if (!a || !v || !w || !pivots)
+        return flxi_oom(e->err, e->op->name);
+    for (int64_t i = 0; i < flxi_matrix_count(t) && !flxi_stopped(); i++) {
+        flxi_matrix_load(a, &(flxi_matrix_view){t->dtype, e->in[0]->data, i * n * n, n, 1}, n, n);
+        flxi_matrix_load(v, &(flxi_matrix_view){t->dtype, e->in[1]->data, i * n * n, n, 1}, n, n);
+        d->adjugate_along(a, v, n, pivots, w);
+        flxi_matrix_store(&(flxi_matrix_view){t->dtype, e->out[0]->data, i * n * n, n, 1}, w, n, n);
+    }
+    return FLX_OK;
+}
+
+static flx_code eval_adjugate_along(flxi_eval *e)
+{
+    const flx_type *t = &e->in[0]->type;
+    flxi_arena scratch;
+    if (e->out[0]->count == 0)
+        return FLX_OK;
+    flxi_arena_init(&scratch, e->mem);
+    flx_code code = along_each(e, t->dims[t->rank - 1], &scratch);
+    flxi_arena_free(&scratch);
+    return code;
+}
+
 /* How far to go along v: as far as the sum, and its rounding errors, stay of the size of a. It has no derivative: the
    coefficient does not depend on it. */
 static flx_val step_along(flxi_site *s, flx_val a, flx_val v, flx_val n)
@@ -171,8 +246,9 @@ static flx_val step_along(flxi_site *s, flx_val a, flx_val v, flx_val n)
 
 /* d/dz adj(a + z v) at 0. The polynomial has degree n - 1, so its values at n + 1 points on a circle give the
    coefficient exactly: the mean of adj(a + r w v) / (r w) over the roots of unity w. */
-static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
+static void decompose_adjugate_along(flxi_site *s, flx_val *y)
 {
+    flx_val a = s->x[0], v = s->x[1];
     const flx_type t = *flxi_typeof(s, a);
     flx_val z = flx_cast(s->g, a, FLX_C128);
     flx_val w = flx_cast(s->g, v, FLX_C128);
@@ -180,7 +256,7 @@ static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
     int64_t front = 0;
     if (t.rank < 2 || t.rank == FLX_MAX_RANK) {
         flxi_site_fail(s, FLX_E_SIZE, NULL, "the derivative of a tensor of rank %d exceeds the rank limit", t.rank);
-        return FLX_NONE;
+        return;
     }
     for (int k = 0; k <= t.rank; k++)
         ring.dims[k] = 1;
@@ -194,35 +270,28 @@ static flx_val adjugate_along(flxi_site *s, flx_val a, flx_val v)
     flx_val values = flx_adjugate(s->g, flx_add(s->g, z, flx_mul(s->g, way, w)));
     flx_val sum = flx_reduce_sum(s->g, flx_mul(s->g, values, flxi_conj(s, roots)), (flx_ints){&front, 1}, 0);
     flx_val share = flx_mul(s->g, step, flx_cast(s->g, points, FLX_C128));
-    return flx_cast(s->g, flx_div(s->g, sum, share), (flx_dtype)t.dtype);
+    y[0] = flx_cast(s->g, flx_div(s->g, sum, share), (flx_dtype)t.dtype);
 }
 
-/* tr(adj'(a)[v] w) is the second derivative of the determinant, which is symmetric in v and w: so the adjoint of
-   v -> adj'(a)[v] takes g to adj'(a)[g^H]^H. */
-static void vjp_adjugate(flxi_site *s, const flx_val *dy, flx_val *dx)
+static void batch_adjugate_along(flxi_site *s, flx_val *by)
 {
-    flx_val g = flxi_spelled_like(s, flxi_adjoint(s, dy[0]), s->x[0], 2);
-    dx[0] = flxi_spelled_like(s, flxi_adjoint(s, adjugate_along(s, s->x[0], g)), s->x[0], 2);
+    flxi_append(s, NULL, (const flx_val[]){flxi_lift(s, 0), flxi_lift(s, 1)}, 2, by);
 }
 
-static void jvp_adjugate(flxi_site *s, const flx_val *tx, flx_val *ty)
-{
-    ty[0] = flxi_spelled_like(s, adjugate_along(s, s->x[0], tx[0]), s->y[0], 2);
-}
-
-static const flxi_sample samples_adjugate[] = {
-    {"T[3, 3]", NULL, NULL, FLX_OK},      {"T[1, 1]", NULL, NULL, FLX_OK},    {"T[2, 2, 2]", NULL, NULL, FLX_OK},
-    {"T[0, 0]", NULL, NULL, FLX_OK},      {"T[0, 2, 2]", NULL, NULL, FLX_OK}, {"T[N, N]", NULL, NULL, FLX_OK},
-    {"T[2, 3]", NULL, NULL, FLX_E_SHAPE}, {"T[2]", NULL, NULL, FLX_E_SHAPE},  {0},
+static const flxi_sample samples_adjugate_along[] = {
+    {"T[3, 3], T[3, 3]", NULL, NULL, FLX_OK},       {"T[1, 1], T[1, 1]", NULL, NULL, FLX_OK},
+    {"T[2, 2, 2], T[2, 2, 2]", NULL, NULL, FLX_OK}, {"T[0, 0], T[0, 0]", NULL, NULL, FLX_OK},
+    {"T[0, 2, 2], T[0, 2, 2]", NULL, NULL, FLX_OK}, {"T[N, N], T[N, N]", NULL, NULL, FLX_OK},
+    {"T[2, 3], T[2, 3]", NULL, NULL, FLX_E_SHAPE},  {"T[2, 2], T[3, 3]", NULL, NULL, FLX_E_SHAPE},
+    {"T[2], T[2]", NULL, NULL, FLX_E_SHAPE},        {0},
 };
 
-const flxi_rules flxi_rules_adjugate = {
-    .infer = flxi_infer_square,
-    .eval = eval_adjugate,
-    .vjp = vjp_adjugate,
-    .jvp = jvp_adjugate,
-    .batch = flxi_batch_matrices,
-    .samples = samples_adjugate,
+const flxi_rules flxi_rules_adjugate_along = {
+    .infer = infer_adjugate_along,
+    .eval = eval_adjugate_along,
+    .batch = batch_adjugate_along,
+    .decompose = decompose_adjugate_along,
+    .samples = samples_adjugate_along,
     .work = flxi_work_solve,
     .link = flxi_link_matrices,
 };

@@ -475,7 +475,7 @@ void flxi_kfile_expand(flxi_kfile *f, flxi_strbuf *out, const char *text, const 
             text += 2;
         } else if (*text == '@') {
             text += 1 + add_call(f, out, text + 1, s);
-        } else if (*text == '%' && (text[1] == '1' || text[1] == '2')) {
+        } else if (*text == '%' && (text[1] == '1' || text[1] == '2') && word_length(text + 1) > 1) {
             text += 1 + add_library_call(f, out, text + 1);
         } else if (*text) {
             flxi_add_char(out, *text++); /* a literal percent sign */

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_product.h"
+#include "backend/cuda/cuda_way.h"
 
 #include <stdio.h>
 
@@ -59,6 +60,7 @@ static void free_card(void *data)
     flxi_kcache_free(&c->kernels);
     flxi_cuda_free_lt_plans(c);
     flxi_cuda_free_dnn(c);
+    flxi_cuda_free_own(c);
     if (c->lt)
         flxi_cuda_lt(NULL)->Destroy(c->lt);
     for (int i = 0; i < FLX_DTYPE_COUNT; i++) {

@@ -10,6 +10,7 @@
 
 typedef struct flxi_lt_plan flxi_lt_plan;     /* cuda_lt.c */
 typedef struct flxi_dnn_graph flxi_dnn_graph; /* cuda_dnn_graph.c */
+typedef struct flxi_cuda_own flxi_cuda_own;   /* cuda_own.c */
 
 /* A kernel with a text of its own, once it is needed. */
 typedef struct {
@@ -42,6 +43,7 @@ typedef struct {
     flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
     flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
     flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */
+    flxi_cuda_own *own;                             /* functions of our own */
     flxi_cuda_finding *finding;
     atomic_int active; /* runs */
     bool is_ready;

@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
+#include "backend/cuda/cuda_way.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
@@ -27,16 +28,6 @@ static const flxi_kernel_form form = {.lanes = 32,
                                       .large_map = 1 << 20};
 
 /* ---- Nodes ---- */
-
-/* A way to compute the nodes of an op; its table is `table_bytes` long. */
-typedef struct {
-    flxi_opcode op;
-    const char *name;
-    const char *(*refuse)(const flxi_device_node *n);
-    size_t table_bytes;
-    size_t (*prepare)(const flxi_device_node *n, void *table); /* gives the bytes of scratch */
-    flx_code (*run)(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err);
-} card_way;
 
 /* Libraries want workspaces that are aligned so; scratch is aligned to 64 bytes. */
 enum { WORKSPACE_ALIGNMENT = 256 };
@@ -85,15 +76,26 @@ static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi
     return flxi_cuda_run_attention(card, stream, &own, err);
 }
 
-static const card_way ways[] = {
-    {OP_matmul, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
-    {OP_dot_general, "product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan), prepare_product, run_product},
-    {OP_gather, "words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
-    {OP_scatter_add, "sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index, run_index},
-    {OP_attention, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table), prepare_attention,
-     run_attention},
-    {OP_attention_backward_all, "cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table),
-     prepare_attention, run_attention},
+static const flxi_cuda_way product = {"product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan),
+                                      prepare_product, run_product};
+static const flxi_cuda_way words = {"words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index,
+                                    run_index};
+static const flxi_cuda_way sums = {"sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index,
+                                   run_index};
+static const flxi_cuda_way attention = {"cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table),
+                                        prepare_attention, run_attention};
+
+_Static_assert(sizeof(flxi_cuda_product_plan) <= FLXI_CUDA_MOST_TABLE, "the largest table");
+
+static const struct {
+    flxi_opcode op;
+    const flxi_cuda_way *way;
+} ways[] = {
+    {OP_matmul, &product},           {OP_dot_general, &product},       {OP_gather, &words},
+    {OP_scatter_add, &sums},         {OP_attention, &attention},       {OP_attention_backward_all, &attention},
+    {OP_cumsum, &flxi_cuda_running}, {OP_cumprod, &flxi_cuda_running}, {OP_cummax, &flxi_cuda_running},
+    {OP_cummin, &flxi_cuda_running}, {OP_sort, &flxi_cuda_sorting},    {OP_argsort, &flxi_cuda_sorting},
+    {OP_topk, &flxi_cuda_sorting},   {OP_top_k, &flxi_cuda_sorting},
 };
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };
@@ -103,23 +105,25 @@ static bool route_at(size_t i, const char **op, const char **name)
     if (i >= NUM_WAYS)
         return false;
     *op = flxi_ops[ways[i].op].name;
-    *name = ways[i].name;
+    *name = ways[i].way->name;
     return true;
+}
+
+static const flxi_cuda_way *way_of(flxi_opcode op)
+{
+    for (size_t i = 0; i < NUM_WAYS; i++)
+        if (ways[i].op == op)
+            return ways[i].way;
+    return NULL;
 }
 
 static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
 {
-    union {
-        flxi_cuda_product_plan product;
-        flxi_cuda_index_plan index;
-        flxi_cuda_attention_table attention;
-    } table;
-    const card_way *w = ways;
+    _Alignas(64) unsigned char table[FLXI_CUDA_MOST_TABLE];
+    const flxi_cuda_way *w = way_of(n->op);
     (void)threads;
     *way = (flxi_node_way){0};
-    while (w < ways + NUM_WAYS && w->op != n->op)
-        w++;
-    if (w == ways + NUM_WAYS)
+    if (!w)
         return;
     const char *why = w->refuse(n);
     if (why) {
@@ -127,7 +131,7 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
         way->refused[way->num_refused++].why = why;
         return;
     }
-    *way = (flxi_node_way){.code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, &table)};
+    *way = (flxi_node_way){.code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, table)};
 }
 
 static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
@@ -135,7 +139,7 @@ static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way
 {
     (void)mem;
     (void)err;
-    ((const card_way *)way->code)->prepare(n, table);
+    ((const flxi_cuda_way *)way->code)->prepare(n, table);
     return FLX_OK;
 }
 
@@ -342,7 +346,7 @@ static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
-    return ((const card_way *)s->way->code)->run(card, flxi_card_stream(card, r), s, r->err);
+    return ((const flxi_cuda_way *)s->way->code)->run(card, flxi_card_stream(card, r), s, r->err);
 }
 
 extern const flxi_device flxi_device_cuda; /* devices.def */

@@ -32,10 +32,23 @@ static const flxi_kspelling strict[KBIN_COUNT] = {
     [KBIN_sub] = ROUNDED_2(sub),
     [KBIN_mul] = ROUNDED_2(mul),
     [KBIN_div] = ROUNDED_2(div),
-    /* Without branches; of zeros fmax takes the positive one, and fmin the negative one. */
-    [KBIN_max_nan] = {.of_float = "{ const $T m = fmax$f(a, b); return a != a ? a : b != b ? b : m; }"},
-    [KBIN_min_nan] = {.of_float = "{ const $T m = fmin$f(a, b); return a != a ? a : b != b ? b : m; }"},
+    [KBIN_max_nan] = {.of_float = "@largest($a, $b)"},
+    [KBIN_min_nan] = {.of_float = "@smallest($a, $b)"},
 };
+
+/* One instruction for f32. Of zeros the maximum is the positive one, and the minimum the negative one. */
+#define EXTREMUM(name)                                                              \
+    "$F k_f32 $n(k_f32 a, k_f32 b)\n"                                               \
+    "{\n"                                                                           \
+    "    k_f32 y;\n"                                                                \
+    "    asm(\"" name ".NaN.f32 %0, %1, %2;\" : \"=f\"(y) : \"f\"(a), \"f\"(b));\n" \
+    "    return y;\n"                                                               \
+    "}\n"                                                                           \
+    "$F k_f64 $n(k_f64 a, k_f64 b)\n"                                               \
+    "{\n"                                                                           \
+    "    const k_f64 m = f" name "(a, b);\n"                                        \
+    "    return a != a ? a : b != b ? b : m;\n"                                     \
+    "}\n"
 
 #define ATOMIC "$F $T $n($E *b, k_u32 n, k_u32 i, $T v, $T x, int order)\n"
 #define FENCED(call)                            \
@@ -78,6 +91,8 @@ static const flxi_khelper helpers[] = {
             "        __threadfence();\n"
             "    return old;\n"
             "}\n"},
+    {"largest", 0, EXTREMUM("max")},
+    {"smallest", 0, EXTREMUM("min")},
     {"put_half", KBY_TYPE,
      "$F void $n(k_u32 *b, k_u32 i, $T v)\n"
      "{\n"

@@ -6,6 +6,7 @@
 #include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
+#include "backend/cuda/cuda_way.h"
 #include "compile/compiled_ways.h"
 #include "compile/program.h"
 #include "ops/sample.h"
@@ -179,6 +180,19 @@ static void check_own(flx_code (*write)(int32_t, flxi_strbuf *, flx_error *), co
     }
 }
 
+/* Every seventh variant of a text. */
+static void check_variants(const flxi_cuda_text *text)
+{
+    for (int32_t i = 0; i < text->num_variants; i += 7) {
+        flx_error err = {0};
+        flxi_strbuf out;
+        flxi_strbuf_init(&out, flxi_context_mem(now.ctx));
+        CHECK_OK(text->write(i, &out, &err), &err);
+        assemble(out.at);
+        flxi_strbuf_free(&out);
+    }
+}
+
 TEST(cuda_texts_of_our_own_compile)
 {
     static const flx_dtype numbers[] = {FLX_F32, FLX_F16, FLX_BF16, FLX_I8, FLX_C128};
@@ -188,5 +202,7 @@ TEST(cuda_texts_of_our_own_compile)
     check_own(flxi_cuda_product_text, numbers, sizeof numbers / sizeof *numbers);
     check_own(flxi_cuda_sum_text, numbers, 4);
     check_own(flxi_cuda_index_text, indices, sizeof indices / sizeof *indices);
+    check_variants(&flxi_cuda_running_text);
+    check_variants(&flxi_cuda_sort_text);
     flx_context_free(now.ctx);
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_own.c: functions of our own in CUDA C that are not made from a group of nodes. */
+#include "backend/cuda/cuda_compile.h"
+#include "backend/cuda/cuda_way.h"
+
+struct flxi_cuda_own {
+    const flxi_cuda_text *text;
+    int32_t variant;
+    flxi_cu_module module;
+    flxi_cuda_own *next;
+};
+
+static flx_code compile(flxi_card *card, flxi_cuda_own *own, flx_error *err)
+{
+    const flxi_cache_options cache = {0};
+    flxi_strbuf text;
+    flxi_strbuf_init(&text, card->mem);
+    flx_code code = own->text->write(own->variant, &text, err);
+    if (code == FLX_OK && text.failed)
+        code = flxi_oom(err, "a kernel");
+    if (code == FLX_OK)
+        code = flxi_cuda_compile(card, &cache, &text, 1, &own->module, NULL, err);
+    flxi_strbuf_free(&text);
+    return code;
+}
+
+/* With the lock held. */
+static flx_code find(flxi_card *card, const flxi_cuda_text *text, int32_t variant, flxi_cu_module *out, flx_error *err)
+{
+    flxi_cuda_own *own = card->own;
+    while (own && (own->text != text || own->variant != variant))
+        own = own->next;
+    if (!own) {
+        own = flxi_alloc(card->mem, 1, sizeof *own);
+        if (!own)
+            return flxi_oom(err, "a kernel");
+        *own = (flxi_cuda_own){.text = text, .variant = variant};
+        flx_code code = compile(card, own, err);
+        if (code != FLX_OK) {
+            flxi_free(card->mem, own, 1, sizeof *own);
+            return code;
+        }
+        own->next = card->own;
+        card->own = own;
+    }
+    *out = own->module;
+    return FLX_OK;
+}
+
+flx_code flxi_cuda_own_function(flxi_card *card, const flxi_cuda_text *text, int32_t variant, const char *name,
+                                flxi_cu_function *out, flx_error *err)
+{
+    flxi_cu_module module = NULL;
+    pthread_mutex_lock(&card->lock);
+    flx_code code = find(card, text, variant, &module, err);
+    pthread_mutex_unlock(&card->lock);
+    FLXI_TRY(code);
+    FLXI_CU_TRY(card->cu, err, ModuleGetFunction, out, module, name);
+    return FLX_OK;
+}
+
+void flxi_cuda_free_own(flxi_card *card)
+{
+    for (flxi_cuda_own *own = card->own, *next; own; own = next) {
+        next = own->next;
+        card->cu->ModuleUnload(own->module);
+        flxi_free(card->mem, own, 1, sizeof *own);
+    }
+    card->own = NULL;
+}
+
+flx_code flxi_cuda_launch_line(const flxi_card *card, flxi_cu_stream stream, flxi_cu_function f, uint64_t blocks,
+                               unsigned threads, void **parameters, flx_error *err)
+{
+    if (blocks == 0)
+        return FLX_OK;
+    if (blocks > INT32_MAX)
+        return flxi_fail(err, FLX_E_SIZE, "%llu blocks are too many for a launch", (unsigned long long)blocks);
+    FLXI_CU_TRY(card->cu, err, LaunchKernel, f, (unsigned)blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    return FLX_OK;
+}

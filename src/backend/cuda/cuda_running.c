@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_running.c: cumsum, cumprod, cummax and cummin on the card. A block has a row, which it walks in pieces as wide
-   as itself; where the axis is not the last one, a thread has a column. Floats are summed in f64, as the definition sums
+   as itself; where the axis is not the last one, a thread has a column. Floats are summed in f64, as by definition for
    f32. The order is fixed. */
 #include "backend/cuda/cuda_way.h"
 #include "graph/op/attr_access.h"

@@ -81,7 +81,7 @@ static bool pull_sum(flxi_block_set *s, const flxi_node *n, bool *changed)
     return true;
 }
 
-static bool follow(flxi_block_set *s, uint32_t seed, int axis, int64_t extent)
+bool flxi_block_follow(flxi_block_set *s, uint32_t seed, int axis, int64_t extent)
 {
     bool changed = true;
     for (uint32_t i = 0; i < s->num_nodes; i++)
@@ -243,7 +243,7 @@ static bool is_better(const cut *a, const cut *b)
 
 static bool consider(flxi_block_set *s, uint32_t seed, cut c, double stored, cut *best)
 {
-    if (!follow(s, seed, c.axis, c.extent) || !can_cut(s))
+    if (!flxi_block_follow(s, seed, c.axis, c.extent) || !can_cut(s))
         return false;
     weigh(s, &c);
     c.rows = rows_of(s, seed, &c, stored);
@@ -306,7 +306,7 @@ bool flxi_block_choose(flxi_block_set *s, uint32_t seed)
     }
     if (!best.rows)
         return false;
-    follow(s, seed, best.axis, best.extent);
+    flxi_block_follow(s, seed, best.axis, best.extent);
     s->rows = best.rows;
     drop_invariant(s);
     return true;

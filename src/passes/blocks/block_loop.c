@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block_loop.c: a set of nodes as a scan over blocks of its rows. The body has the nodes of the set with fewer rows.
    Operands that are cut are its sequences, the others are shared; sums over the rows are carries to which each block
-   adds its part, other results are stacked. Rows that are left over are computed after the loop by the same nodes. */
+   adds its part, other results are stacked. Rows that are left over are computed after the loop by the same nodes.
+
+   A set that is divided into parts of rows and columns has a body for each of them, all of which become part of the
+   graph itself: they have different extents. */
 #include "passes/blocks/block_rows.h"
 
 #include "graph/op/attr_access.h"
@@ -14,20 +17,32 @@
 typedef struct {
     uint32_t value;
     int axis;      /* that is cut; -1: none */
+    int column;    /* the axis of columns, where there are parts; -1: none */
     bool is_count; /* the positions along the axis of an iota, which `value` is */
     uint32_t id;   /* in the body */
 } leaf;
+
+/* A value that is needed outside, and its axes as those of a leaf. */
+typedef struct {
+    uint32_t value;
+    int axis, column;
+} result;
+
+typedef struct {
+    flxi_block_part part;
+    flx_graph *body;
+} part_body;
 
 struct flxi_block_loop {
     const flx_graph *g;
     const flxi_allocator *mem;
     FLXI_VEC(leaf) leaves; /* shared ones first */
     uint32_t num_shared;
-    FLXI_VEC(uint32_t) sums;   /* values, in the order of carries */
-    FLXI_VEC(uint32_t) stacks; /* values, in the order of other results … */
-    FLXI_VEC(int) stack_axes;  /* … and their axes */
-    int64_t extent, rows;
-    flx_graph *body, *last; /* last: for the rows that are left over, or NULL */
+    FLXI_VEC(result) sums;   /* in the order of carries */
+    FLXI_VEC(result) stacks; /* in the order of other results */
+    int64_t extent, rows, columns;
+    FLXI_VEC(part_body) parts;
+    flx_graph *body, *last; /* without parts. last: for the rows that are left over, or NULL */
 };
 
 /* ---- Operands ---- */
@@ -37,9 +52,21 @@ static bool is_inside(const flxi_block_set *s, uint32_t value)
     return s->position[flxi_value_at(s->g, value)->node] != 0;
 }
 
-static bool counts_rows(const flxi_block_set *s, const flxi_node *n)
+static int column_of(const flxi_block_set *s, uint32_t value)
 {
-    return n->op == OP_iota && s->axis[n->first] == (int)flxi_node_int(n, "axis");
+    return s->num_parts ? s->column[value] : -1;
+}
+
+/* Whether the node counts along an axis that is cut; the axis is that of *x, which is the leaf that replaces it. */
+static bool counts(const flxi_block_set *s, const flxi_node *n, leaf *x)
+{
+    int axis = n->op == OP_iota ? (int)flxi_node_int(n, "axis") : -1;
+    *x = (leaf){.value = n->first, .axis = -1, .column = -1, .is_count = true};
+    if (axis >= 0 && axis == s->axis[n->first])
+        x->axis = axis;
+    else if (axis >= 0 && axis == column_of(s, n->first))
+        x->column = axis;
+    return x->axis >= 0 || x->column >= 0;
 }
 
 /* A single number becomes part of the body. */
@@ -50,11 +77,16 @@ static bool is_number(const flx_graph *g, uint32_t value)
     return (flxi_is_const(n) || n->op == OP_full) && flxi_static_count(flxi_type_at(g, value), &count) && count == 1;
 }
 
+static int counted_axis(const leaf *x)
+{
+    return x->axis >= 0 ? x->axis : x->column;
+}
+
 static leaf *find_leaf(const flxi_block_loop *l, leaf want)
 {
     for (size_t i = 0; i < l->leaves.n; i++) {
         leaf *x = &l->leaves.at[i];
-        if (x->value == want.value && x->axis == want.axis && x->is_count == want.is_count)
+        if (x->value == want.value && x->axis == want.axis && x->column == want.column && x->is_count == want.is_count)
             return x;
     }
     return NULL;
@@ -69,7 +101,12 @@ static flx_code add_leaf(flxi_block_loop *l, leaf x, flx_error *err)
 
 static leaf operand_leaf(const flxi_block_set *s, const flxi_node *n, uint32_t k)
 {
-    return (leaf){.value = n->in[k], .axis = flxi_block_operand_axis(s, n, k)};
+    flxi_block_set columns = *s;
+    columns.axis = s->column;
+    columns.extent = s->columns;
+    return (leaf){.value = n->in[k],
+                  .axis = flxi_block_operand_axis(s, n, k),
+                  .column = s->num_parts ? flxi_block_operand_axis(&columns, n, k) : -1};
 }
 
 static flx_code find_leaves(flxi_block_loop *l, const flxi_block_set *s)
@@ -77,10 +114,11 @@ static flx_code find_leaves(flxi_block_loop *l, const flxi_block_set *s)
     for (int is_cut = 0; is_cut < 2; is_cut++) {
         for (uint32_t i = 0; i < s->num_nodes; i++) {
             const flxi_node *n = flxi_node_at(s->g, s->nodes[i]);
-            if (is_cut && counts_rows(s, n))
-                FLXI_TRY(add_leaf(l, (leaf){.value = n->first, .axis = s->axis[n->first], .is_count = true}, s->err));
+            leaf x;
+            if (counts(s, n, &x) && is_cut)
+                FLXI_TRY(add_leaf(l, x, s->err));
             for (uint32_t k = 0; k < n->nin; k++) {
-                leaf x = operand_leaf(s, n, k);
+                x = operand_leaf(s, n, k);
                 if (!is_inside(s, n->in[k]) && !is_number(s->g, n->in[k]) && (x.axis >= 0) == (is_cut == 1))
                     FLXI_TRY(add_leaf(l, x, s->err));
             }
@@ -93,11 +131,8 @@ static flx_code find_leaves(flxi_block_loop *l, const flxi_block_set *s)
 static flx_code find_results(flxi_block_loop *l, const flxi_block_set *s)
 {
     for (uint32_t i = 0; i < s->num_results; i++) {
-        uint32_t value = s->results[i];
-        bool ok = s->axis[value] < 0
-                      ? flxi_push(l->mem, &l->sums, value)
-                      : flxi_push(l->mem, &l->stacks, value) && flxi_push(l->mem, &l->stack_axes, s->axis[value]);
-        if (!ok)
+        result r = {s->results[i], s->axis[s->results[i]], column_of(s, s->results[i])};
+        if (!(r.axis < 0 ? flxi_push(l->mem, &l->sums, r) : flxi_push(l->mem, &l->stacks, r)))
             return flxi_oom(s->err, "a pass");
     }
     return FLX_OK;
@@ -109,22 +144,24 @@ typedef struct {
     flxi_block_loop *l;
     const flxi_block_set *s;
     flx_graph *g;
-    int64_t rows;
+    flxi_block_part part;
     uint32_t *id; /* by value of the set */
     uint32_t *carries;
 } making;
 
-static flx_type cut_type(const flx_graph *g, uint32_t value, int axis, int64_t extent, int64_t rows)
+static flx_type cut_type(const making *m, uint32_t value, int axis, int column)
 {
-    flx_type t = *flxi_type_at(g, value);
+    flx_type t = *flxi_type_at(m->s->g, value);
     if (axis >= 0)
-        t.dims[axis] = t.dims[axis] / extent * rows;
+        t.dims[axis] = t.dims[axis] / m->s->extent * m->part.rows;
+    if (column >= 0)
+        t.dims[column] = t.dims[column] / m->s->columns * m->part.columns;
     return t;
 }
 
 static flx_type type_in_block(const making *m, uint32_t value)
 {
-    return cut_type(m->s->g, value, m->s->axis[value], m->s->extent, m->rows);
+    return cut_type(m, value, m->s->axis[value], column_of(m->s, value));
 }
 
 static uint32_t add_input(making *m, const char *kind, size_t i, const flx_type *t)
@@ -137,13 +174,13 @@ static uint32_t add_input(making *m, const char *kind, size_t i, const flx_type 
 static void add_inputs(making *m)
 {
     flxi_block_loop *l = m->l;
-    for (size_t i = 0; i < l->sums.n; i++)
-        m->carries[i] = add_input(m, "sum", i, flxi_type_at(l->g, l->sums.at[i]));
+    for (size_t i = 0; i < l->sums.n && !m->s->num_parts; i++)
+        m->carries[i] = add_input(m, "sum", i, flxi_type_at(l->g, l->sums.at[i].value));
     for (size_t i = 0; i < l->leaves.n; i++) {
         leaf *x = &l->leaves.at[i];
-        flx_type t = cut_type(l->g, x->value, x->axis, l->extent, m->rows);
+        flx_type t = cut_type(m, x->value, x->axis, x->column);
         if (x->is_count)
-            t = flx_type_make((flx_dtype)t.dtype, 1, &t.dims[x->axis]);
+            t = flx_type_make((flx_dtype)t.dtype, 1, &t.dims[counted_axis(x)]);
         x->id = add_input(m, i < l->num_shared ? "shared" : "rows", i, &t);
     }
 }
@@ -181,21 +218,24 @@ static uint32_t operand_id(making *m, const flxi_node *n, uint32_t k)
     return x ? x->id : 0;
 }
 
-/* Positions along the axis that is cut come from outside. */
-static flx_val count_rows(making *m, const flxi_node *n, const flx_type *t)
+/* Positions along an axis that is cut come from outside. */
+static flx_val count(making *m, const flxi_node *n, const flx_type *t)
 {
-    int axis = m->s->axis[n->first];
-    const leaf *x = find_leaf(m->l, (leaf){.value = n->first, .axis = axis, .is_count = true});
-    return flx_broadcast_in_dim(m->g, value_of(m, x ? x->id : 0), (flx_ints){t->dims, (size_t)t->rank}, FLX_INTS(axis));
+    leaf want;
+    if (!counts(m->s, n, &want))
+        return flx_iota(m->g, t, flxi_node_int(n, "axis"));
+    const leaf *x = find_leaf(m->l, want);
+    return flx_broadcast_in_dim(m->g, value_of(m, x ? x->id : 0), (flx_ints){t->dims, (size_t)t->rank},
+                                FLX_INTS(counted_axis(&want)));
 }
 
 static flx_val sliced(making *m, const flxi_node *n, flx_val x)
 {
     flx_ints start = *flxi_node_ints(n, "start"), limit = *flxi_node_ints(n, "limit");
     int64_t ends[FLX_MAX_RANK];
-    int axis = m->s->axis[n->first];
+    int axis = m->s->axis[n->first], column = column_of(m->s, n->first);
     for (size_t i = 0; i < limit.n; i++)
-        ends[i] = (int)i == axis ? flx_val_type(m->g, x)->dims[axis] : limit.v[i];
+        ends[i] = (int)i == axis || (int)i == column ? flx_val_type(m->g, x)->dims[i] : limit.v[i];
     return flx_slice(m->g, x, start, ((flx_ints){ends, limit.n}), *flxi_node_ints(n, "stride"));
 }
 
@@ -212,7 +252,7 @@ static uint32_t make_node(making *m, const flxi_node *n, const uint32_t *in, con
     case OP_broadcast_in_dim: return flx_broadcast_in_dim(m->g, x, shape, *flxi_node_ints(n, "axes")).id;
     case OP_slice: return sliced(m, n, x).id;
     case OP_full: return flx_full(m->g, t, flxi_node_tensor(n, "value")).id;
-    case OP_iota: return counts_rows(m->s, n) ? count_rows(m, n, t).id : flx_iota(m->g, t, flxi_node_int(n, "axis")).id;
+    case OP_iota: return count(m, n, t).id;
     default: return copy_node(m, n, in);
     }
 }
@@ -234,23 +274,25 @@ static bool add_outputs(making *m)
     const flxi_block_loop *l = m->l;
     char name[32];
     for (size_t i = 0; i < l->sums.n; i++) {
-        flx_val sum = flx_add(m->g, value_of(m, m->carries[i]), value_of(m, m->id[l->sums.at[i]]));
+        flx_val sum = value_of(m, m->id[l->sums.at[i].value]);
+        if (!m->s->num_parts)
+            sum = flx_add(m->g, value_of(m, m->carries[i]), sum);
         snprintf(name, sizeof name, "new_sum%zu", i);
         if (m->g->error.code || flxi_add_output(m->g, sum.id, name) != FLX_OK)
             return false;
     }
     for (size_t i = 0; i < l->stacks.n; i++) {
         snprintf(name, sizeof name, "result%zu", i);
-        if (flxi_add_output(m->g, m->id[l->stacks.at[i]], name) != FLX_OK)
+        if (flxi_add_output(m->g, m->id[l->stacks.at[i].value], name) != FLX_OK)
             return false;
     }
     return true;
 }
 
 /* NULL in *out: an op does not take the extents of the block, and the set stays as it is. */
-static flx_code make_body(flxi_block_loop *l, const flxi_block_set *s, int64_t rows, flx_graph **out)
+static flx_code make_body(flxi_block_loop *l, const flxi_block_set *s, flxi_block_part part, flx_graph **out)
 {
-    making m = {.l = l, .s = s, .rows = rows};
+    making m = {.l = l, .s = s, .part = part};
     *out = NULL;
     m.id = flxi_new(s->arena, uint32_t, s->g->value_count + 1);
     m.carries = flxi_new(s->arena, uint32_t, l->sums.n + 1);
@@ -273,6 +315,46 @@ static flx_code make_body(flxi_block_loop *l, const flxi_block_set *s, int64_t r
     return is_oom ? flxi_oom(s->err, "a pass") : FLX_OK;
 }
 
+static void release_parts(flxi_block_loop *l)
+{
+    for (size_t i = 0; i < l->parts.n; i++)
+        flx_graph_release(l->parts.at[i].body);
+    flxi_vec_free(l->mem, &l->parts);
+}
+
+/* The body of the loop and that of what is left over; no body: one of them cannot be made. */
+static flx_code make_loop_bodies(flxi_block_loop *l, const flxi_block_set *s)
+{
+    int64_t left = l->extent % l->rows;
+    FLXI_TRY(make_body(l, s, (flxi_block_part){0, l->rows, 0, l->columns}, &l->body));
+    if (!l->body || !left)
+        return FLX_OK;
+    FLXI_TRY(make_body(l, s, (flxi_block_part){l->extent - left, left, 0, l->columns}, &l->last));
+    if (!l->last) {
+        flx_graph_release(l->body);
+        l->body = NULL;
+    }
+    return FLX_OK;
+}
+
+/* No parts: one of the bodies cannot be made. */
+static flx_code make_part_bodies(flxi_block_loop *l, const flxi_block_set *s)
+{
+    for (uint32_t i = 0; i < s->num_parts; i++) {
+        part_body p = {.part = s->parts[i]};
+        FLXI_TRY(make_body(l, s, p.part, &p.body));
+        if (!p.body) {
+            release_parts(l);
+            return FLX_OK;
+        }
+        if (!flxi_push(l->mem, &l->parts, p)) {
+            flx_graph_release(p.body);
+            return flxi_oom(s->err, "a pass");
+        }
+    }
+    return FLX_OK;
+}
+
 flx_code flxi_block_loop_new(const flxi_block_set *s, flxi_block_loop **out)
 {
     const flxi_allocator *mem = &s->g->ctx->mem;
@@ -284,19 +366,13 @@ flx_code flxi_block_loop_new(const flxi_block_set *s, flxi_block_loop **out)
     l->mem = mem;
     l->extent = s->extent;
     l->rows = s->rows;
+    l->columns = s->columns;
     flx_code code = find_leaves(l, s);
     if (code == FLX_OK)
         code = find_results(l, s);
     if (code == FLX_OK)
-        code = make_body(l, s, l->rows, &l->body);
-    if (code == FLX_OK && l->body && l->extent % l->rows) {
-        code = make_body(l, s, l->extent % l->rows, &l->last);
-        if (!l->last) {
-            flx_graph_release(l->body);
-            l->body = NULL;
-        }
-    }
-    if (code == FLX_OK && l->body)
+        code = s->num_parts ? make_part_bodies(l, s) : make_loop_bodies(l, s);
+    if (code == FLX_OK && (l->body || l->parts.n))
         *out = l;
     else
         flxi_block_loop_free(l);
@@ -309,10 +385,10 @@ void flxi_block_loop_free(flxi_block_loop *l)
         return;
     flx_graph_release(l->body);
     flx_graph_release(l->last);
+    release_parts(l);
     flxi_vec_free(l->mem, &l->leaves);
     flxi_vec_free(l->mem, &l->sums);
     flxi_vec_free(l->mem, &l->stacks);
-    flxi_vec_free(l->mem, &l->stack_axes);
     flxi_free(l->mem, l, 1, sizeof *l);
 }
 
@@ -379,18 +455,29 @@ static flx_val joined(flx_graph *g, flx_val x, int axis)
     return flx_reshape(g, stays ? x : flx_transpose(g, x, ((flx_ints){perm, (size_t)t->rank})), shape_of(&y));
 }
 
-/* Positions from .. from + count of the operand. */
-static flx_val part_of(const flxi_block_loop *l, flxi_copy *c, const leaf *x, int64_t from, int64_t count)
+static flx_val narrowed(flx_graph *g, flx_val x, int axis, int64_t extent, int64_t from, int64_t count)
+{
+    const flx_type *t = flx_val_type(g, x);
+    if (!t || count == extent)
+        return x;
+    int64_t each = t->dims[axis] / extent;
+    return flx_narrow(g, x, axis, from * each, count * each);
+}
+
+/* The rows and columns of the operand that a block or part reads. */
+static flx_val part_of(const flxi_block_loop *l, flxi_copy *c, const leaf *x, const flxi_block_part *p)
 {
     const flx_type *t = flxi_type_at(l->g, x->value);
-    if (x->axis < 0)
-        return (flx_val){c->remap.id[x->value], c->to->serial};
-    int64_t each = t->dims[x->axis] / l->extent;
-    flx_type line = flx_type_make((flx_dtype)t->dtype, 1, &t->dims[x->axis]);
-    flx_val v = x->is_count ? flx_iota(c->to, &line, 0) : (flx_val){c->remap.id[x->value], c->to->serial};
-    if (count == l->extent)
-        return v;
-    return flx_narrow(c->to, v, x->is_count ? 0 : x->axis, from * each, count * each);
+    flx_val v = {c->remap.id[x->value], c->to->serial};
+    if (x->is_count) {
+        flx_type line = flx_type_make((flx_dtype)t->dtype, 1, &t->dims[counted_axis(x)]);
+        v = flx_iota(c->to, &line, 0);
+    }
+    if (x->axis >= 0)
+        v = narrowed(c->to, v, x->is_count ? 0 : x->axis, l->extent, p->row, p->rows);
+    if (x->column >= 0)
+        v = narrowed(c->to, v, x->is_count ? 0 : x->column, l->columns, p->column, p->columns);
+    return v;
 }
 
 static void append_scan(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *out)
@@ -398,7 +485,7 @@ static void append_scan(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *
     int64_t blocks = l->extent / l->rows;
     for (size_t i = 0; i < l->leaves.n; i++) {
         const leaf *x = &l->leaves.at[i];
-        flx_val v = part_of(l, c, x, 0, blocks * l->rows);
+        flx_val v = part_of(l, c, x, &(flxi_block_part){0, blocks * l->rows, 0, l->columns});
         in[l->sums.n + i] = x->axis < 0 ? v : stacked(c->to, v, x->is_count ? 0 : x->axis, blocks);
     }
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
@@ -408,17 +495,18 @@ static void append_scan(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *
     attrs.length = blocks;
     flx_scan_with(c->to, in, l->sums.n + l->leaves.n, out, l->sums.n + l->stacks.n, &attrs);
     for (size_t i = 0; i < l->stacks.n; i++)
-        out[l->sums.n + i] = joined(c->to, out[l->sums.n + i], l->stack_axes.at[i]);
+        out[l->sums.n + i] = joined(c->to, out[l->sums.n + i], l->stacks.at[i].axis);
 }
 
 /* What is left over, added to the sums and put after the rows. */
 static void append_last(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *out, flx_val *rest)
 {
-    int64_t done = l->extent - l->extent % l->rows;
+    const int64_t left = l->extent % l->rows;
+    const flxi_block_part p = {l->extent - left, left, 0, l->columns};
     for (size_t i = 0; i < l->sums.n; i++)
         in[i] = out[i];
     for (size_t i = 0; i < l->leaves.n; i++)
-        in[l->sums.n + i] = part_of(l, c, &l->leaves.at[i], done, l->extent - done);
+        in[l->sums.n + i] = part_of(l, c, &l->leaves.at[i], &p);
     if (flxi_built(c->to, NULL) != FLX_OK)
         return;
     flxi_inline(c->to, l->last, in, rest);
@@ -426,25 +514,86 @@ static void append_last(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *
         out[i] = rest[i];
     for (size_t i = l->sums.n; i < l->sums.n + l->stacks.n; i++) {
         const flx_val both[2] = {out[i], rest[i]};
-        out[i] = flx_concat(c->to, both, 2, l->stack_axes.at[i - l->sums.n]);
+        out[i] = flx_concat(c->to, both, 2, l->stacks.at[i - l->sums.n].axis);
+    }
+}
+
+static void append_loop(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *out)
+{
+    flxi_site site = flxi_plain_site(c->to);
+    for (size_t i = 0; i < l->sums.n; i++)
+        in[i] = flxi_zeros(&site, flxi_type_at(l->g, l->sums.at[i].value));
+    append_scan(l, c, in, out);
+    if (l->last)
+        append_last(l, c, in, out, out + l->sums.n + l->stacks.n);
+}
+
+/* Zeros for the columns that a part leaves out. */
+static flx_val with_all_columns(const flxi_block_loop *l, flx_graph *g, flx_val x, int column, const flxi_block_part *p)
+{
+    const flx_type *t = flx_val_type(g, x);
+    if (!t || column < 0 || p->columns == l->columns)
+        return x;
+    flxi_site site = flxi_plain_site(g);
+    int64_t low[FLX_MAX_RANK] = {0}, high[FLX_MAX_RANK] = {0}, none[FLX_MAX_RANK] = {0};
+    size_t rank = (size_t)t->rank;
+    int64_t each = t->dims[column] / p->columns;
+    low[column] = p->column * each;
+    high[column] = (l->columns - p->column - p->columns) * each;
+    return flx_pad(g, x, flxi_number(&site, x, 0), ((flx_ints){low, rank}), ((flx_ints){high, rank}),
+                   ((flx_ints){none, rank}));
+}
+
+/* All parts, one after the other: out[i * results + k] is result k of part i. */
+static void append_part_bodies(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *out)
+{
+    size_t results = l->sums.n + l->stacks.n;
+    for (size_t i = 0; i < l->parts.n; i++) {
+        const part_body *b = &l->parts.at[i];
+        flx_val *y = &out[i * results];
+        for (size_t k = 0; k < l->leaves.n; k++)
+            in[k] = part_of(l, c, &l->leaves.at[k], &b->part);
+        if (flxi_built(c->to, NULL) != FLX_OK)
+            return;
+        flxi_inline(c->to, b->body, in, y);
+        for (size_t k = 0; k < results; k++) {
+            const result *r = k < l->sums.n ? &l->sums.at[k] : &l->stacks.at[k - l->sums.n];
+            y[k] = with_all_columns(l, c->to, y[k], r->column, &b->part);
+        }
+    }
+}
+
+/* Sums of the parts are added in their order, rows are put together: the results are the first of `out`. */
+static void append_parts(flxi_block_loop *l, flxi_copy *c, flx_val *in, flx_val *out, flx_val *rows)
+{
+    size_t results = l->sums.n + l->stacks.n;
+    append_part_bodies(l, c, in, out);
+    for (size_t k = 0; k < results; k++) {
+        for (size_t i = 0; i < l->parts.n; i++)
+            rows[i] = out[i * results + k];
+        if (k >= l->sums.n)
+            out[k] = flx_concat(c->to, rows, l->parts.n, l->stacks.at[k - l->sums.n].axis);
+        for (size_t i = 1; k < l->sums.n && i < l->parts.n; i++)
+            out[k] = flx_add(c->to, out[k], rows[i]);
     }
 }
 
 flx_code flxi_block_loop_append(flxi_block_loop *l, flxi_copy *c)
 {
-    size_t results = l->sums.n + l->stacks.n;
+    size_t results = l->sums.n + l->stacks.n, times = l->parts.n + 2;
     flx_val *in = flxi_new(&c->to->arena, flx_val, l->sums.n + l->leaves.n + 1);
-    flx_val *out = flxi_new(&c->to->arena, flx_val, 2 * results + 1);
-    flxi_site site = flxi_plain_site(c->to);
-    if (!in || !out)
+    flx_val *out = flxi_new(&c->to->arena, flx_val, times * results + 1);
+    flx_val *rows = flxi_new(&c->to->arena, flx_val, times);
+    if (!in || !out || !rows)
         return flxi_oom(c->err, "a pass");
-    for (size_t i = 0; i < l->sums.n; i++)
-        in[i] = flxi_zeros(&site, flxi_type_at(l->g, l->sums.at[i]));
-    append_scan(l, c, in, out);
-    if (l->last)
-        append_last(l, c, in, out, out + results);
+    if (l->parts.n)
+        append_parts(l, c, in, out, rows);
+    else
+        append_loop(l, c, in, out);
     FLXI_TRY(flxi_built(c->to, c->err));
-    for (size_t i = 0; i < results; i++)
-        flxi_copy_replace(c, i < l->sums.n ? l->sums.at[i] : l->stacks.at[i - l->sums.n], out[i].id);
+    for (size_t i = 0; i < results; i++) {
+        const result *r = i < l->sums.n ? &l->sums.at[i] : &l->stacks.at[i - l->sums.n];
+        flxi_copy_replace(c, r->value, out[i].id);
+    }
     return FLX_OK;
 }

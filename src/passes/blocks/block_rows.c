@@ -29,7 +29,10 @@ const flxi_block_limits flxi_usual_blocks = {.least_result = 1 << 20,
                                              .most_block = 8 << 20,
                                              .least_whole = 3 << 20,
                                              .least_rows = 32,
-                                             .least_shared = 1 << 14};
+                                             .least_shared = 1 << 14,
+                                             .part_rows = 256,
+                                             .part_columns = 64,
+                                             .most_parts = 8};
 
 /* An op generates its result if its operands have this many times fewer elements. */
 static const int64_t generated_growth = 8;
@@ -51,7 +54,7 @@ typedef struct {
     uint32_t *stage;     /* by node */
     uint32_t *parent;    /* by node: towards the root of its set */
     uint32_t *position;  /* by node: see flxi_block_set */
-    int *axis;           /* by value */
+    int *axis, *column;  /* by value */
     uint32_t *loop_of;   /* by value: the loop that computes it, + 1 */
     uint32_t num_stages; /* that have a product that is looked for */
     FLXI_VEC(flxi_block_loop *) loops;
@@ -269,6 +272,17 @@ static void list_results(const finder *f, uint32_t stage, flxi_block_set *s)
             s->results[s->num_results++] = flxi_node_at(f->g, s->nodes[i])->first;
 }
 
+/* In parts where that pays, else, or where a part cannot be made, in equal blocks. */
+static flx_code new_loop(flxi_block_set *s, uint32_t seed, flxi_block_loop **out)
+{
+    FLXI_TRY(flxi_block_find_parts(s, seed));
+    FLXI_TRY(flxi_block_loop_new(s, out));
+    if (*out || !s->num_parts)
+        return FLX_OK;
+    s->num_parts = 0;
+    return flxi_block_loop_new(s, out);
+}
+
 static flx_code make_loop(finder *f, uint32_t stage, flxi_block_set *s, uint32_t seed)
 {
     flxi_block_loop *l = NULL;
@@ -276,7 +290,7 @@ static flx_code make_loop(finder *f, uint32_t stage, flxi_block_set *s, uint32_t
         f->position[s->nodes[i]] = i + 1;
     bool can = !keeps_too_much(f, s) && flxi_block_choose(s, seed);
     list_results(f, stage, s);
-    flx_code code = can && s->num_results ? flxi_block_loop_new(s, &l) : FLX_OK;
+    flx_code code = can && s->num_results ? new_loop(s, seed, &l) : FLX_OK;
     for (uint32_t i = 0; i < s->num_nodes; i++) {
         f->position[s->nodes[i]] = 0;
         f->is_kept[s->nodes[i]] |= !l;
@@ -309,6 +323,7 @@ static flx_code cut_stage(finder *f, uint32_t stage)
                             .is_large = f->is_large,
                             .is_generated = f->is_generated,
                             .axis = f->axis,
+                            .column = f->column,
                             .arena = &f->arena,
                             .err = f->err};
         uint32_t seed;
@@ -334,9 +349,10 @@ static flx_code start(finder *f)
     f->is_large = flxi_new(&f->arena, bool, values);
     f->escapes = flxi_new(&f->arena, bool, values);
     f->axis = flxi_new(&f->arena, int, values);
+    f->column = flxi_new(&f->arena, int, values);
     f->loop_of = flxi_new(&f->arena, uint32_t, values);
     bool ok = f->kind && f->is_generated && f->is_seed && f->is_kept && f->stage && f->parent && f->position &&
-              f->is_large && f->escapes && f->axis && f->loop_of;
+              f->is_large && f->escapes && f->axis && f->column && f->loop_of;
     return ok ? FLX_OK : flxi_oom(f->err, "a pass");
 }
 

@@ -18,6 +18,9 @@ typedef struct {
        many bytes is not a matrix. */
     int64_t least_rows;
     double least_shared;
+    /* Where a mask excludes columns of whole blocks, the rows are divided into parts instead, each with the columns
+       that it needs, in steps of `part_columns`: at most `most_parts` of about `part_rows` rows. */
+    int64_t part_rows, part_columns, most_parts;
 } flxi_block_limits;
 
 extern const flxi_block_limits flxi_usual_blocks;
@@ -25,6 +28,11 @@ extern const flxi_block_limits flxi_usual_blocks;
 /* flxi_pass_block_rows() with other limits, for tests. */
 flx_code flxi_block_rows(const flx_graph *in, const flxi_block_limits *limits, flx_graph **out, flxi_remap *remap,
                          flx_error *err);
+
+/* Rows and columns of a set: [row, row + rows) by [column, column + columns). */
+typedef struct {
+    int64_t row, rows, column, columns;
+} flxi_block_part;
 
 /* Nodes that one loop computes, and how. */
 typedef struct {
@@ -40,6 +48,10 @@ typedef struct {
     int *axis;          /* by value: the axis that is cut; -1: none. Likewise. */
     int64_t extent;     /* positions along the cut axis; the axis of a value may have a multiple of it */
     int64_t rows;       /* positions of one block */
+    int *column;        /* by value: the axis of columns, if the set is divided into parts; -1: none. Likewise. */
+    int64_t columns;    /* positions along that axis, likewise */
+    flxi_block_part *parts;
+    uint32_t num_parts; /* 0: blocks of equal size, in a loop */
     flxi_arena *arena;
     flx_error *err;
 } flxi_block_set;
@@ -68,6 +80,23 @@ bool flxi_block_choose(flxi_block_set *s, uint32_t seed);
 int flxi_block_operand_axis(const flxi_block_set *s, const flxi_node *n, uint32_t operand);
 /* Whether the result is a sum over all blocks. */
 bool flxi_block_is_sum(const flxi_block_set *s, const flxi_node *n);
+
+/* From one axis of one value the axes of all others in the set, as `axis` of the set; false: some node mixes positions
+   along it. */
+bool flxi_block_follow(flxi_block_set *s, uint32_t seed, int axis, int64_t extent);
+
+/* ---- Masks (block_ranges.c, block_parts.c) ---- */
+
+/* Bounds of all elements of a value over a box; 0 and 1 are false and true. */
+typedef struct {
+    double lo, hi;
+} flxi_block_range;
+
+flxi_block_range flxi_block_range_of(const flxi_block_set *s, uint32_t value, const flxi_block_part *box);
+
+/* Divides the rows into parts where a mask makes many columns of each part worthless: nothing that the set returns
+   depends on them. Otherwise the set has no parts. */
+flx_code flxi_block_find_parts(flxi_block_set *s, uint32_t seed);
 
 /* ---- Loops (block_loop.c) ---- */
 

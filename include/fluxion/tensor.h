@@ -62,13 +62,21 @@ FLX_API flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, con
 FLX_API flx_code flx_safetensors_write(const char *path, const char *const *keys, const flx_tensor *const *tensors,
                                        size_t count, flx_error *err);
 
+/** Reads one tensor of a file of named tensors, whatever its form is: .safetensors; the index of one in parts
+    (model.safetensors.index.json), which names files of its own folder; .npz; a zip archive of PyTorch (.pt, .pth,
+    .bin), of which nothing but tensors is read and nothing is run: names of nested dicts and lists are joined by dots.
+    The bytes of the file decide which it is. FLX_E_NAME when it has no such key. */
+FLX_API flx_tensor *flx_weights_decode(flx_context *ctx, const void *bytes, size_t size, const char *key,
+                                       flx_error *err);
+FLX_API flx_tensor *flx_weights_read(flx_context *ctx, const char *path, const char *key, flx_error *err);
+
 /* ---- What a file of several tensors holds ---- */
 
 /* The keys of a file. */
 typedef struct flx_keys flx_keys;
 
-/** The keys of an .npz or .safetensors file, in the order of the file; no tensor is read. Other files are an error.
-    Free with flx_keys_free(). */
+/** The keys of a file that flx_weights_read() reads, in the order of the file; no tensor is read. Free with
+    flx_keys_free(). */
 FLX_API flx_keys *flx_keys_read(flx_context *ctx, const char *path, flx_error *err);
 FLX_API flx_keys *flx_keys_decode(flx_context *ctx, const void *bytes, size_t size, flx_error *err);
 FLX_API void flx_keys_free(flx_keys *k); /* NULL is fine */

@@ -32,9 +32,7 @@ static flx_code add_arrays(flx_dataset *d, const char *path, flx_error *err)
     flx_code code = FLX_OK;
     for (size_t i = 0; code == FLX_OK && i < flx_keys_count(keys); i++) {
         const char *key = flx_keys_at(keys, i);
-        flx_tensor *t = ends_with(path, ".npz") ? flx_npz_read(d->ctx, path, key, err)
-                                                : flx_safetensors_read(d->ctx, path, key, err);
-        code = flxi_dataset_own(d, key, t, err);
+        code = flxi_dataset_own(d, key, flx_weights_read(d->ctx, path, key, err), err);
     }
     flx_keys_free(keys);
     return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.c: see array.h. Bytes are read directly into the tensor and converted there; only an array in Fortran order
-   needs a second buffer. */
+/* array.c: see array.h. Bytes are read directly into the tensor and converted there; only an array in another
+   order needs a second buffer. */
 #include "format/array.h"
 
 #include "graph/type/tensor.h"
@@ -25,47 +25,54 @@ static void swap_bytes(unsigned char *p, size_t nbytes, size_t unit)
     }
 }
 
-/* Rows of the last axis are written in order; `index` counts through the other axes like an odometer, and `from` is the
-   offset of its element in the column-major source. */
-static void from_fortran(const flx_type *t, int64_t count, size_t size, const unsigned char *in, unsigned char *out)
+/* The strides of a source with the first axis running fastest. */
+static void fortran_strides(const flx_type *t, int64_t *strides)
 {
-    int64_t stride[FLX_MAX_RANK]; /* of each axis in the source, in elements */
-    int64_t index[FLX_MAX_RANK] = {0};
-    int last = t->rank - 1;
     int64_t step = 1;
     for (int i = 0; i < t->rank; i++) {
-        stride[i] = step;
+        strides[i] = step;
         step *= t->dims[i];
     }
+}
+
+/* Rows of the last axis are written in order; `index` counts through the other axes like an odometer, and `from` is the
+   offset of its element in the source. */
+static void from_strided(const flx_type *t, int64_t count, const int64_t *strides, const unsigned char *in,
+                         unsigned char *out)
+{
+    size_t size = flx_dtype_size(t->dtype);
+    int64_t index[FLX_MAX_RANK] = {0};
+    int last = t->rank - 1;
     int64_t from = 0;
     for (int64_t done = 0; done < count; done += t->dims[last]) {
         for (int64_t k = 0; k < t->dims[last]; k++, out += size)
-            memcpy(out, in + (size_t)(from + k * stride[last]) * size, size);
+            memcpy(out, in + (size_t)(from + k * strides[last]) * size, size);
         for (int axis = last - 1; axis >= 0; axis--) {
-            from += stride[axis];
+            from += strides[axis];
             if (++index[axis] < t->dims[axis])
                 break;
-            from -= index[axis] * stride[axis];
+            from -= index[axis] * strides[axis];
             index[axis] = 0;
         }
     }
 }
 
-static flx_code load_fortran(flx_tensor *t, const flxi_array *a, const flxi_source *s, flx_error *err)
+static flx_code load_strided(flx_tensor *t, const int64_t *strides, const flxi_array *a, const flxi_source *s,
+                             flx_error *err)
 {
-    size_t size = flx_dtype_size(t->type.dtype);
     if (s->bytes) {
-        from_fortran(&t->type, t->count, size, s->bytes + a->at, t->data);
+        from_strided(&t->type, t->count, strides, s->bytes + a->at, t->data);
         return FLX_OK;
     }
     const flxi_allocator *mem = flxi_context_mem(t->ctx);
-    unsigned char *columns = flxi_alloc(mem, t->nbytes, 1);
-    if (!columns)
-        return flxi_fail(err, FLX_E_OOM, "out of memory: %zu bytes to transpose an array", t->nbytes);
-    flx_code code = flxi_source_read(s, a->at, columns, t->nbytes, err);
+    unsigned char *bytes = flxi_alloc(mem, (size_t)a->size, 1);
+    if (!bytes)
+        return flxi_fail(err, FLX_E_OOM, "out of memory: %llu bytes to transpose an array",
+                         (unsigned long long)a->size);
+    flx_code code = flxi_source_read(s, a->at, bytes, (size_t)a->size, err);
     if (code == FLX_OK)
-        from_fortran(&t->type, t->count, size, columns, t->data);
-    flxi_free(mem, columns, t->nbytes, 1);
+        from_strided(&t->type, t->count, strides, bytes, t->data);
+    flxi_free(mem, bytes, (size_t)a->size, 1);
     return code;
 }
 
@@ -76,7 +83,7 @@ static flx_code check_size(const flxi_array *a, const flxi_source *s, flx_error 
         return flxi_fail(err, FLX_E_SIZE, "the array's shape has too many elements");
     if (a->at > s->size || a->size > s->size - a->at)
         return flxi_fail(err, FLX_E_SYNTAX, "the array extends past the end of the file");
-    if (nbytes != a->size)
+    if (a->strides ? a->size > SIZE_MAX : nbytes != a->size)
         return flxi_fail(err, FLX_E_SYNTAX, "the array's type requires %zu bytes of data, the file has %llu", nbytes,
                          (unsigned long long)a->size);
     return FLX_OK;
@@ -89,8 +96,15 @@ flx_tensor *flxi_array_load(flx_context *ctx, const flxi_array *a, const flxi_so
     flx_tensor *t = flx_tensor_new(ctx, &a->type, NULL, err);
     if (!t)
         return NULL;
-    bool transposed = a->is_fortran && t->type.rank > 1 && t->count > 0;
-    flx_code code = transposed ? load_fortran(t, a, s, err) : flxi_source_read(s, a->at, t->data, t->nbytes, err);
+    int64_t columns[FLX_MAX_RANK];
+    const int64_t *strides = a->strides;
+    if (a->is_fortran && t->type.rank > 1) {
+        fortran_strides(&t->type, columns);
+        strides = columns;
+    }
+    flx_code code = strides && t->type.rank > 0 && t->count > 0
+                        ? load_strided(t, strides, a, s, err)
+                        : flxi_source_read(s, a->at, t->data, t->nbytes, err);
     if (code != FLX_OK) {
         flx_tensor_release(t);
         return NULL;

@@ -47,14 +47,20 @@ static int open_file(const char *path, int flags, mode_t mode)
 
 flxi_source flxi_source_memory(const void *bytes, size_t size)
 {
-    return (flxi_source){.bytes = size ? bytes : (const unsigned char *)"", .fd = -1, .size = size};
+    return (flxi_source){.bytes = size ? bytes : (const unsigned char *)"", .fd = -1, .size = size, .name = "file"};
 }
 
 flxi_source flxi_source_part(const flxi_source *s, uint64_t at, uint64_t size)
 {
+    flxi_source part = {.fd = s->fd, .base = s->base + at, .size = size, .name = s->name};
     if (s->bytes)
-        return (flxi_source){.bytes = s->bytes + at, .fd = -1, .size = size};
-    return (flxi_source){.fd = s->fd, .base = s->base + at, .size = size};
+        part.bytes = s->bytes + at;
+    return part;
+}
+
+flx_code flxi_source_at(const flxi_source *s, uint64_t at, flx_error *err)
+{
+    return flxi_at(err, "%.90s:%llu", s->name, (unsigned long long)(s->base + at));
 }
 
 /* Reads a pipe to its end. */
@@ -101,7 +107,7 @@ static flx_code inspect(flxi_source *s, int64_t limit, flx_error *err)
 
 flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err)
 {
-    *s = (flxi_source){.fd = -1};
+    *s = (flxi_source){.fd = -1, .name = path};
     flxi_strbuf_init(&s->kept, mem);
     s->fd = open_file(path, O_RDONLY, 0);
     if (s->fd < 0)

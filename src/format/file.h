@@ -20,9 +20,10 @@
 
 typedef struct {
     const unsigned char *bytes; /* memory; NULL for a file */
-    int fd;                     /* file, read starting at `base` */
-    uint64_t base, size;
-    flxi_strbuf kept; /* the contents of a pipe */
+    int fd;                     /* file */
+    uint64_t base, size;        /* base: where it begins in the whole file */
+    const char *name;           /* of the file, for errors; the path that was opened, or "file" */
+    flxi_strbuf kept;           /* the contents of a pipe */
 } flxi_source;
 
 flxi_source flxi_source_memory(const void *bytes, size_t size);
@@ -33,6 +34,9 @@ flxi_source flxi_source_part(const flxi_source *s, uint64_t at, uint64_t size);
 /* Opens a regular file or a pipe for reading; a pipe may hold at most `limit` bytes (0: any number). */
 flx_code flxi_source_open(flxi_source *s, const flxi_allocator *mem, const char *path, int64_t limit, flx_error *err);
 void flxi_source_close(flxi_source *s);
+
+/* Adds FILE:OFFSET of the byte `at` to the error; returns its code. */
+flx_code flxi_source_at(const flxi_source *s, uint64_t at, flx_error *err);
 
 /* Reads exactly n bytes at `at`. SYNTAX if the source ends earlier. */
 flx_code flxi_source_read(const flxi_source *s, uint64_t at, void *out, size_t n, flx_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys.c: the names of the tensors of an .npz or .safetensors file. */
+/* keys.c: the names of the tensors of a file. */
 #include "format/keys.h"
 
+#include "format/weights/weights.h"
 #include "graph/type/tensor.h"
 
 struct flx_keys {
@@ -29,21 +30,6 @@ flx_code flxi_keys_add(flx_keys *k, const char *name, size_t size, flx_error *er
     return FLX_OK;
 }
 
-/* A zip archive begins with an entry, or with its end where it has none. The eight bytes cannot be the length of a
-   .safetensors header: a version follows the mark, so the length would be larger than the format allows. */
-static bool is_zip(const unsigned char head[8])
-{
-    return (memcmp(head, "PK\3\4", 4) == 0 && (head[4] || head[5])) || memcmp(head, "PK\5\6", 4) == 0;
-}
-
-static flx_code read_all(flx_context *ctx, const flxi_source *s, flx_keys *k, flx_error *err)
-{
-    unsigned char head[8] = "";
-    if (s->size >= sizeof head)
-        FLXI_TRY(flxi_source_read(s, 0, head, sizeof head, err));
-    return is_zip(head) ? flxi_npz_keys(ctx, s, k, err) : flxi_safetensors_keys(ctx, s, k, err);
-}
-
 static flx_keys *load(flx_context *ctx, const flxi_source *s, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(ctx);
@@ -54,7 +40,7 @@ static flx_keys *load(flx_context *ctx, const flxi_source *s, flx_error *err)
     }
     k->mem = mem;
     flxi_arena_init(&k->arena, mem);
-    if (read_all(ctx, s, k, err) == FLX_OK)
+    if (flxi_weights_keys(ctx, s, k, err) == FLX_OK)
         return k;
     flx_keys_free(k);
     return NULL;

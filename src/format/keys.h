@@ -15,4 +15,8 @@ char *flxi_keys_room(flx_keys *k, size_t size, flx_error *err);
 flx_code flxi_npz_keys(flx_context *ctx, const flxi_source *s, flx_keys *out, flx_error *err);
 flx_code flxi_safetensors_keys(flx_context *ctx, const flxi_source *s, flx_keys *out, flx_error *err);
 
+/* One tensor of a source. */
+flx_tensor *flxi_npz_load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err);
+flx_tensor *flxi_safetensors_load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err);
+
 #endif

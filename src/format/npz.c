@@ -69,7 +69,7 @@ flx_code flxi_npz_keys(flx_context *ctx, const flxi_source *s, flx_keys *out, fl
     return code;
 }
 
-static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
+flx_tensor *flxi_npz_load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(ctx);
     flxi_zip zip;
@@ -95,7 +95,7 @@ flx_tensor *flx_npz_decode(flx_context *ctx, const void *bytes, size_t size, con
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
-    return load(ctx, &s, key, err);
+    return flxi_npz_load(ctx, &s, key, err);
 }
 
 flx_tensor *flx_npz_read(flx_context *ctx, const char *path, const char *key, flx_error *err)
@@ -107,7 +107,7 @@ flx_tensor *flx_npz_read(flx_context *ctx, const char *path, const char *key, fl
         return NULL;
     }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
-        t = load(ctx, &s, key, err);
+        t = flxi_npz_load(ctx, &s, key, err);
         flxi_source_close(&s);
     }
     if (!t)

@@ -355,7 +355,7 @@ flx_code flxi_safetensors_walk(flx_context *ctx, const flxi_source *s, const flx
 
 /* ---- Reading one tensor ---- */
 
-static flx_tensor *load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
+flx_tensor *flxi_safetensors_load(flx_context *ctx, const flxi_source *s, const char *key, flx_error *err)
 {
     size_t n = 0;
     flxi_array a = {.at = 0};
@@ -372,7 +372,7 @@ flx_tensor *flx_safetensors_decode(flx_context *ctx, const void *bytes, size_t s
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
-    return load(ctx, &s, key, err);
+    return flxi_safetensors_load(ctx, &s, key, err);
 }
 
 flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char *key, flx_error *err)
@@ -384,7 +384,7 @@ flx_tensor *flx_safetensors_read(flx_context *ctx, const char *path, const char 
         return NULL;
     }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
-        t = load(ctx, &s, key, err);
+        t = flxi_safetensors_load(ctx, &s, key, err);
         flxi_source_close(&s);
     }
     if (!t)

@@ -406,8 +406,6 @@ static flx_code check_names(file_load *l, uint32_t flags)
 
 static flx_code load(file_load *l, uint32_t flags)
 {
-    const char *end = strrchr(l->path, '.');
-    bool is_npz = end && strcmp(end, ".npz") == 0;
     flx_params *s = l->s;
     if (!(l->keys = flx_keys_read(s->ctx, l->path, l->err)))
         return (flx_code)l->err->code;
@@ -418,8 +416,7 @@ static flx_code load(file_load *l, uint32_t flags)
         const char *name = s->entries.at[i]->name;
         if (!has_key(l->keys, name))
             continue;
-        l->values[i] =
-            is_npz ? flx_npz_read(s->ctx, l->path, name, l->err) : flx_safetensors_read(s->ctx, l->path, name, l->err);
+        l->values[i] = flx_weights_read(s->ctx, l->path, name, l->err);
         if (!l->values[i])
             return (flx_code)l->err->code;
         FLXI_TRY(flxi_param_fits(s, s->entries.at[i], &l->values[i]->type, l->err));

@@ -300,6 +300,7 @@ static const option options[] = {
     OPTION_GRAPH,
     {"--devices", "A,B", "the two devices; all that run graphs, each with ref, unless given", MAY_BE_GIVEN},
     OPTION_IN,
+    OPTION_VALUES,
     OPTION_SET,
     {"--tol", "T",
      "the largest difference allowed; unless given 1e-5, for f16 0.016, for bf16\n0.125, or what rounding explains",

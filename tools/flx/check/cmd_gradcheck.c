@@ -364,6 +364,7 @@ static const option options[] = {
      MAY_BE_GIVEN},
     {"--order", "1|2", "2 checks second derivatives too; 1 unless given", MAY_BE_GIVEN},
     OPTION_IN,
+    OPTION_VALUES,
     OPTION_SET,
     {"--tol", "T", "the largest error allowed; 1e-6 unless given", MAY_BE_GIVEN},
     OPTION_JSON,

@@ -356,6 +356,7 @@ static const option options[] = {
     {"--seconds", "S", "run for about S seconds, at least 3 times, and at most R times if\n--repeat is given",
      MAY_BE_GIVEN},
     OPTION_IN,
+    OPTION_VALUES,
     {"--out", "DIR", "write each output of the last run as DIR/NAME.npy", MAY_BE_GIVEN},
     OPTION_SET,
     OPTION_MEMORY,

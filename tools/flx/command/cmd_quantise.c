@@ -74,6 +74,7 @@ static int run_quantise(const args *a)
 static const option options[] = {
     OPTION_GRAPH,
     OPTION_IN,
+    OPTION_VALUES,
     OPTION_SET,
     {"--bits", "N", "of weights, 2 to 8; 8 unless given", MAY_BE_GIVEN},
     {"--train", NULL, "round operands of products in f32, for a training; no values are needed", MAY_BE_GIVEN},

@@ -322,6 +322,7 @@ static int run_run(const args *a)
 static const option options[] = {
     OPTION_GRAPH,
     OPTION_IN,
+    OPTION_VALUES,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
      MAY_BE_GIVEN},
     OPTION_DEVICE,

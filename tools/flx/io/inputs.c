@@ -2,7 +2,8 @@
 /* inputs.c: which input gets which value.
 
    1. --set and --in are matched with the names of the graph.
-   2. Parameters without a value are looked up in m.safetensors beside m.flx, then in an ONNX model itself.
+   2. Parameters without a value are looked up in the file of --values, or else in m.safetensors beside m.flx, then
+      in an ONNX model itself.
    3. Files are read. They show the extents of symbolic dimensions.
    4. The rest is filled, in shapes that these extents and --set make static, and files are checked against those
       shapes: nothing is compiled for inputs that do not fit. */
@@ -222,8 +223,14 @@ static int apply_ins(reading *r, const args *a)
 /* ---- Files ---- */
 
 /* No name when the graph comes from a pipe, or when there is no such file. */
-static int find_beside(reading *r)
+/* The file of --values, or else that beside the model. */
+static int find_beside(reading *r, const args *a)
 {
+    const char *given = args_value(a, "--values");
+    if (given) {
+        r->beside = strdup(given);
+        return r->beside ? STATUS_OK : fail_memory();
+    }
     if (strcmp(r->model->path, "-") == 0)
         return STATUS_OK;
     r->beside = weights_find(r->model->path);
@@ -240,7 +247,7 @@ static int find_beside(reading *r)
 static int read_beside(reading *r, slot *s)
 {
     flx_error err = {0};
-    s->value = flx_safetensors_read(r->model->ctx, r->beside, s->name, &err);
+    s->value = flx_weights_read(r->model->ctx, r->beside, s->name, &err);
     if (!s->value)
         return err.code == FLX_E_NAME ? STATUS_OK : report(&err, r->beside);
     return spec_convert(s->name, r->beside, s->type->dtype, &s->value);
@@ -480,7 +487,7 @@ static int read_all(reading *r, const args *a, missing_policy policy)
     if (!status)
         status = apply_sets(r, a);
     if (!status)
-        status = find_beside(r);
+        status = find_beside(r, a);
     if (!status)
         status = read_files(r);
     if (!status)

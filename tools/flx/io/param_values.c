@@ -19,7 +19,7 @@ static bool has_type(const flx_tensor *t, const flx_type *want)
 /* Of the file of weights, or else of an ONNX model. A value of another type belongs to something else. */
 static flx_tensor *value_of(const param_values *p, const model *m, const char *name, const flx_type *type)
 {
-    flx_tensor *t = flx_safetensors_read(m->ctx, p->from, name, NULL);
+    flx_tensor *t = flx_weights_read(m->ctx, p->from, name, NULL);
     t = t ? t : flx_tensor_retain(model_param(m, name));
     if (!t || has_type(t, type))
         return t;

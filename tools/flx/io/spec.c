@@ -39,6 +39,9 @@ static const file_format formats[] = {
     {".npy", false, read_npy},
     {".npz", true, flx_npz_read},
     {".safetensors", true, flx_safetensors_read},
+    {".safetensors.index.json", true, flx_weights_read},
+    {".pt", true, flx_weights_read},
+    {".pth", true, flx_weights_read},
 };
 
 /* The format whose extension `spec` has, and where the path ends: `path.npy` or `path.npz:key`. */
@@ -267,6 +270,6 @@ int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_t
     if (read_number(number, &x))
         return fill_number(&f, number, x, out);
     int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
-    hint("path.npy, path.npz:key, path.safetensors:key, a number, zeros, ones, iota, normal[:SEED] or uniform[:SEED]");
+    hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, zeros, ones, iota, normal[:SEED] or uniform[:SEED]");
     return status;
 }

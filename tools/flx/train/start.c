@@ -112,17 +112,10 @@ static bool is_float(const flx_type *t)
     return t->dtype == FLX_F16 || t->dtype == FLX_BF16 || t->dtype == FLX_F32 || t->dtype == FLX_F64;
 }
 
-static flx_tensor *read_key(const reading *r, const char *name, flx_error *err)
-{
-    const char *end = strrchr(r->path, '.');
-    return end && strcmp(end, ".npz") == 0 ? flx_npz_read(r->p->model.ctx, r->path, name, err)
-                                           : flx_safetensors_read(r->p->model.ctx, r->path, name, err);
-}
-
 static int set_from_file(const reading *r, const char *name)
 {
     flx_error err = {0};
-    flx_tensor *value = read_key(r, name, &err);
+    flx_tensor *value = flx_weights_read(r->p->model.ctx, r->path, name, &err);
     int status = value ? spec_convert(name, r->path, type_of(r, name)->dtype, &value) : report(&err, r->path);
     if (!status && flx_params_set(r->s->set, name, value, &err) != FLX_OK)
         status = report(&err, r->path);

@@ -58,8 +58,8 @@ enum {
 /** Writes all tensors to a .safetensors file, which appears whole or not at all. MISSING_INPUT when one has no
     value. */
 FLX_API flx_code flx_params_save(const flx_params *s, const char *path, flx_error *err);
-/** Reads the tensors from a .safetensors or .npz file. NAME with a list of the names when the file lacks some or has
-    others, DTYPE or SHAPE when one does not fit; then nothing is changed. */
+/** Reads the tensors from a file that flx_weights_read() reads. NAME with a list of the names when the file lacks some
+    or has others, DTYPE or SHAPE when one does not fit; then nothing is changed. */
 FLX_API flx_code flx_params_load(flx_params *s, const char *path, uint32_t flags, flx_error *err);
 
 /** Makes the executable read its parameters from the set, without copies, in all later runs: flx_exec_share_param() for

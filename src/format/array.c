@@ -102,9 +102,8 @@ flx_tensor *flxi_array_load(flx_context *ctx, const flxi_array *a, const flxi_so
         fortran_strides(&t->type, columns);
         strides = columns;
     }
-    flx_code code = strides && t->type.rank > 0 && t->count > 0
-                        ? load_strided(t, strides, a, s, err)
-                        : flxi_source_read(s, a->at, t->data, t->nbytes, err);
+    flx_code code = strides && t->type.rank > 0 && t->count > 0 ? load_strided(t, strides, a, s, err)
+                                                                : flxi_source_read(s, a->at, t->data, t->nbytes, err);
     if (code != FLX_OK) {
         flx_tensor_release(t);
         return NULL;

@@ -42,8 +42,12 @@ static void check_values(flx_context *ctx, const char *path, const char *key, in
 
 TEST(weights_of_pytorch_have_the_names_and_values_of_their_module)
 {
-    static const char *const names[] = {"fc1.weight",        "fc1.bias",         "norm.weight",
-                                        "norm.bias",         "norm.running_mean", "norm.running_var",
+    static const char *const names[] = {"fc1.weight",
+                                        "fc1.bias",
+                                        "norm.weight",
+                                        "norm.bias",
+                                        "norm.running_mean",
+                                        "norm.running_var",
                                         "norm.num_batches_tracked"};
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
@@ -68,8 +72,7 @@ TEST(weights_of_pytorch_may_be_views_in_nested_values)
     flx_context *ctx = flx_context_new(NULL);
     const char *path = corpus("views.pt");
     check_values(ctx, path, "model.w", FLX_F64, "2 3", "6 8 10 12 14 16");
-    check_values(ctx, path, "model.t", FLX_F64, "6 4",
-                 "0 6 12 18 1 7 13 19 2 8 14 20 3 9 15 21 4 10 16 22 5 11 17 23");
+    check_values(ctx, path, "model.t", FLX_F64, "6 4", "0 6 12 18 1 7 13 19 2 8 14 20 3 9 15 21 4 10 16 22 5 11 17 23");
     check_values(ctx, path, "model.h", FLX_BF16, "2", "1.5 -2");
     check_values(ctx, path, "steps.0", FLX_I64, "", "7");
     check_values(ctx, path, "steps.1.0", FLX_BOOL, "2", "1 0");
@@ -122,35 +125,36 @@ TEST(pickles_that_are_not_tensors_are_refused)
         size_t offset;
     } cases[] = {
 #define CASE(text, code, offset) {text, sizeof text - 1, code, offset},
-        CASE("\x80\2}.", FLX_OK, 3)
-        CASE("\x80\2" STORAGE ".", FLX_OK, 56)
-        CASE("", FLX_E_SYNTAX, 0)
-        CASE("\x80\x9}.", FLX_E_SYNTAX, 0)
-        CASE("\x80\2.", FLX_E_SYNTAX, 2)                          /* nothing on the stack */
-        CASE("\x80\2cos\nsystem\n.", FLX_E_UNSUPPORTED, 2)        /* GLOBAL */
-        CASE("\x80\4\x8c\2os\x8c\6system\x93.", FLX_E_UNSUPPORTED, 14) /* STACK_GLOBAL */
-        CASE("\x80\2i", FLX_E_UNSUPPORTED, 2)                     /* INST */
-        CASE("\x80\2}\x81", FLX_E_UNSUPPORTED, 3)                 /* NEWOBJ */
-        CASE("\x80\2(o", FLX_E_UNSUPPORTED, 3)                    /* OBJ */
-        CASE("\x80\2}P1\n.", FLX_E_UNSUPPORTED, 3)                /* PERSID */
-        CASE("\x80\2\x82\1", FLX_E_UNSUPPORTED, 2)                /* EXT1 */
-        CASE("\x80\2}Q.", FLX_E_SYNTAX, 3)                        /* not a storage */
-        CASE("\x80\2})R.", FLX_E_UNSUPPORTED, 4)                  /* calls a dict */
+        CASE("\x80\2}.", FLX_OK, 3) CASE("\x80\2" STORAGE ".", FLX_OK, 56) CASE("", FLX_E_SYNTAX, 0)
+            CASE("\x80\x9}.", FLX_E_SYNTAX, 0) CASE("\x80\2.", FLX_E_SYNTAX, 2) /* nothing on the stack */
+        CASE("\x80\2cos\nsystem\n.", FLX_E_UNSUPPORTED, 2)                      /* GLOBAL */
+        CASE("\x80\4\x8c\2os\x8c\6system\x93.", FLX_E_UNSUPPORTED, 14)          /* STACK_GLOBAL */
+        CASE("\x80\2i", FLX_E_UNSUPPORTED, 2)                                   /* INST */
+        CASE("\x80\2}\x81", FLX_E_UNSUPPORTED, 3)                               /* NEWOBJ */
+        CASE("\x80\2(o", FLX_E_UNSUPPORTED, 3)                                  /* OBJ */
+        CASE("\x80\2}P1\n.", FLX_E_UNSUPPORTED, 3)                              /* PERSID */
+        CASE("\x80\2\x82\1", FLX_E_UNSUPPORTED, 2)                              /* EXT1 */
+        CASE("\x80\2}Q.", FLX_E_SYNTAX, 3)                                      /* not a storage */
+        CASE("\x80\2})R.", FLX_E_UNSUPPORTED, 4)                                /* calls a dict */
         CASE("\x80\2ccollections\nOrderedDict\n}\x85R.", FLX_E_UNSUPPORTED, 29)
-        CASE("\x80\2(u", FLX_E_SYNTAX, 3)                         /* no dict below the mark */
-        CASE("\x80\2}(K\1u", FLX_E_SYNTAX, 6)                     /* a key without a value */
-        CASE("\x80\2}}b}K\1b.", FLX_E_SYNTAX, 10)                 /* two values are left */
-        CASE("\x80\2K\1}b.", FLX_E_SYNTAX, 5)                     /* attributes of a number */
-        CASE("\x80\2}r\xff\xff\xff\xff.", FLX_E_SYNTAX, 3)        /* stored far away */
-        CASE("\x80\2h\0.", FLX_E_SYNTAX, 2)                       /* never stored */
-        CASE("\x80\2X\xff\xff\xff\x7f" "a", FLX_E_SYNTAX, 2)      /* longer than the file */
-        CASE("\x80\2\x8a\x9" "123456789.", FLX_E_SYNTAX, 2)       /* an integer of 9 bytes */
+            CASE("\x80\2(u", FLX_E_SYNTAX, 3)              /* no dict below the mark */
+        CASE("\x80\2}(K\1u", FLX_E_SYNTAX, 6)              /* a key without a value */
+        CASE("\x80\2}}b}K\1b.", FLX_E_SYNTAX, 10)          /* two values are left */
+        CASE("\x80\2K\1}b.", FLX_E_SYNTAX, 5)              /* attributes of a number */
+        CASE("\x80\2}r\xff\xff\xff\xff.", FLX_E_SYNTAX, 3) /* stored far away */
+        CASE("\x80\2h\0.", FLX_E_SYNTAX, 2)                /* never stored */
+        CASE("\x80\2X\xff\xff\xff\x7f"
+             "a",
+             FLX_E_SYNTAX, 2) /* longer than the file */
+        CASE("\x80\2\x8a\x9"
+             "123456789.",
+             FLX_E_SYNTAX, 2) /* an integer of 9 bytes */
         CASE("\x80\2" TENSOR STORAGE "K\0K\4\x85K\1\x85\x89}tR.", FLX_OK, 103)
-        CASE("\x80\2" TENSOR STORAGE "K\1K\4\x85K\1\x85\x89}tR.", FLX_E_SYNTAX, 102) /* past the end */
-        CASE("\x80\2" TENSOR STORAGE "K\0K\5\x85K\0\x85\x89}tR.", FLX_E_SYNTAX, 102) /* more elements */
-        CASE("\x80\2" TENSOR STORAGE "K\0K\2\x85K\4\x85\x89}tR.", FLX_E_SYNTAX, 102) /* a stride too long */
+            CASE("\x80\2" TENSOR STORAGE "K\1K\4\x85K\1\x85\x89}tR.", FLX_E_SYNTAX, 102) /* past the end */
+        CASE("\x80\2" TENSOR STORAGE "K\0K\5\x85K\0\x85\x89}tR.", FLX_E_SYNTAX, 102)     /* more elements */
+        CASE("\x80\2" TENSOR STORAGE "K\0K\2\x85K\4\x85\x89}tR.", FLX_E_SYNTAX, 102)     /* a stride too long */
         CASE("\x80\2" TENSOR STORAGE "K\0J\xff\xff\xff\xff\x85K\1\x85\x89}tR.", FLX_E_SYNTAX, 105)
-        CASE("\x80\2" TENSOR "K\0K\0K\4\x85K\1\x85\x89}tR.", FLX_E_SYNTAX, 50) /* not of a storage */
+            CASE("\x80\2" TENSOR "K\0K\0K\4\x85K\1\x85\x89}tR.", FLX_E_SYNTAX, 50) /* not of a storage */
 #undef CASE
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -47,10 +47,12 @@ extern const command *const commands[];
     {                                                                                                  \
         "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", MAY_REPEAT \
     }
-#define OPTION_VALUES                                                                                             \
-    {                                                                                                             \
-        "--values", "FILE", "the file of parameters, in place of m.safetensors: .npz, .safetensors or the\nindex " \
-        "of one in parts, .pt", MAY_BE_GIVEN                                                                      \
+#define OPTION_VALUES                                                                              \
+    {                                                                                              \
+        "--values", "FILE",                                                                        \
+            "the file of parameters, in place of m.safetensors: .npz, .safetensors or the\nindex " \
+            "of one in parts, .pt",                                                                \
+            MAY_BE_GIVEN                                                                           \
     }
 #define OPTION_SET                                                           \
     {                                                                        \
@@ -72,16 +74,16 @@ extern const command *const commands[];
     }
 
 /* The words on values that the commands with --in share. */
-#define ABOUT_SPEC                                                                                     \
-    "SPEC is one of\n"                                                                                 \
-    "  path.npy, path.npz:key, path.safetensors:key, path.pt:key\n"                                    \
-    "                       a file; its shape must fit. Another float width is rounded to the\n"       \
-    "                       input's, another integer width is taken when every value fits\n"           \
-    "  a number             everywhere; zeros and ones are 0 and 1\n"                                  \
-    "  iota                 0, 1, 2 ... in row-major order\n"                                          \
-    "  normal, normal:SEED  normally distributed; for floating inputs\n"                               \
-    "  uniform, uniform:SEED\n"                                                                        \
-    "                       uniform in [0, 1); for floating inputs. The seed is 0 unless given\n"      \
+#define ABOUT_SPEC                                                                                      \
+    "SPEC is one of\n"                                                                                  \
+    "  path.npy, path.npz:key, path.safetensors:key, path.pt:key\n"                                     \
+    "                       a file; its shape must fit. Another float width is rounded to the\n"        \
+    "                       input's, another integer width is taken when every value fits\n"            \
+    "  a number             everywhere; zeros and ones are 0 and 1\n"                                   \
+    "  iota                 0, 1, 2 ... in row-major order\n"                                           \
+    "  normal, normal:SEED  normally distributed; for floating inputs\n"                                \
+    "  uniform, uniform:SEED\n"                                                                         \
+    "                       uniform in [0, 1); for floating inputs. The seed is 0 unless given\n"       \
     "A parameter that is not given is taken from the file of --values, or else from m.safetensors\n"    \
     "beside m.flx, or weights.safetensors beside the model.flx of a training folder, if that has it.\n" \
     "Symbolic dimensions take their extents from files and from --set."

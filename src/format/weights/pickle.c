@@ -309,7 +309,7 @@ static flx_code take(machine *m, uint64_t n, const unsigned char **out)
 /* Integers in two's complement of up to 8 bytes. */
 static flx_code op_long(machine *m)
 {
-    const unsigned char *p;
+    const unsigned char *p = NULL;
     size_t n = m->operand[0];
     FLXI_TRY(take(m, n, &p));
     if (n > 8)
@@ -322,7 +322,7 @@ static flx_code op_long(machine *m)
 
 static flx_code push_text(machine *m, uint64_t size)
 {
-    const unsigned char *p;
+    const unsigned char *p = NULL;
     FLXI_TRY(take(m, size, &p));
     value *v = make(m, FLXI_PICKLE_TEXT);
     if (v) {
@@ -424,8 +424,8 @@ static flx_code op_tuple3(machine *m)
 
 static flx_code op_append(machine *m)
 {
-    const value *v;
-    value *list;
+    const value *v = NULL;
+    value *list = NULL;
     FLXI_TRY(pop(m, &v));
     FLXI_TRY(top(m, FLXI_PICKLE_LIST, &list));
     return add_item(m, list, v);
@@ -435,7 +435,7 @@ static flx_code op_append(machine *m)
 static flx_code extend(machine *m, flxi_pickle_kind kind)
 {
     size_t first = 0;
-    value *to;
+    value *to = NULL;
     FLXI_TRY(end_mark(m, &first));
     size_t n = m->stack.n - first;
     if (kind == FLXI_PICKLE_DICT && n % 2)
@@ -458,8 +458,8 @@ static flx_code op_set_items(machine *m)
 
 static flx_code op_set_item(machine *m)
 {
-    const value *key, *v;
-    value *dict;
+    const value *key = NULL, *v = NULL;
+    value *dict = NULL;
     FLXI_TRY(pop(m, &v));
     FLXI_TRY(pop(m, &key));
     FLXI_TRY(top(m, FLXI_PICKLE_DICT, &dict));
@@ -470,8 +470,8 @@ static flx_code op_set_item(machine *m)
 /* Attributes of an object: those of a dict, such as versions of modules, are not needed. */
 static flx_code op_build(machine *m)
 {
-    const value *state;
-    value *dict;
+    const value *state = NULL;
+    value *dict = NULL;
     FLXI_TRY(pop(m, &state));
     return top(m, FLXI_PICKLE_DICT, &dict);
 }
@@ -511,7 +511,7 @@ static flx_code op_name(machine *m)
 
 static flx_code op_name_of_texts(machine *m)
 {
-    const value *module, *name;
+    const value *module = NULL, *name = NULL;
     FLXI_TRY(pop(m, &name));
     FLXI_TRY(pop(m, &module));
     if (module->kind != FLXI_PICKLE_TEXT || name->kind != FLXI_PICKLE_TEXT)
@@ -521,14 +521,14 @@ static flx_code op_name_of_texts(machine *m)
 
 static flx_code op_storage(machine *m)
 {
-    const value *id;
+    const value *id = NULL;
     FLXI_TRY(pop(m, &id));
     return push_storage(m, id);
 }
 
 static flx_code op_call(machine *m)
 {
-    const value *args, *callee;
+    const value *args = NULL, *callee = NULL;
     FLXI_TRY(pop(m, &args));
     FLXI_TRY(pop(m, &callee));
     int role = role_of(callee);
@@ -550,41 +550,41 @@ static flx_code op_call(machine *m)
 }
 
 /* X(operation, bytes of its operand, function) */
-#define OPERATIONS(X)          \
-    X(0x80, 1, op_protocol)    \
-    X(0x95, 8, op_nothing)     \
-    X('.', 0, op_stop)         \
-    X('(', 0, op_mark)         \
-    X('N', 0, op_none)         \
-    X('}', 0, op_dict)         \
-    X(']', 0, op_list)         \
-    X(')', 0, op_empty_tuple)  \
-    X(0x88, 0, op_true)        \
-    X(0x89, 0, op_false)       \
-    X('K', 1, op_int1)         \
-    X('M', 2, op_int2)         \
-    X('J', 4, op_int4)         \
-    X(0x8a, 1, op_long)        \
-    X('G', 8, op_false)        \
-    X(0x8c, 1, op_text1)       \
-    X('X', 4, op_text4)        \
-    X('q', 1, op_store1)       \
-    X('r', 4, op_store4)       \
-    X(0x94, 0, op_store_next)  \
-    X('h', 1, op_fetch1)       \
-    X('j', 4, op_fetch4)       \
-    X('t', 0, op_tuple)        \
-    X(0x85, 0, op_tuple1)      \
-    X(0x86, 0, op_tuple2)      \
-    X(0x87, 0, op_tuple3)      \
-    X('a', 0, op_append)       \
-    X('e', 0, op_appends)      \
-    X('s', 0, op_set_item)     \
-    X('u', 0, op_set_items)    \
-    X('b', 0, op_build)        \
-    X('c', 0, op_name)         \
+#define OPERATIONS(X)            \
+    X(0x80, 1, op_protocol)      \
+    X(0x95, 8, op_nothing)       \
+    X('.', 0, op_stop)           \
+    X('(', 0, op_mark)           \
+    X('N', 0, op_none)           \
+    X('}', 0, op_dict)           \
+    X(']', 0, op_list)           \
+    X(')', 0, op_empty_tuple)    \
+    X(0x88, 0, op_true)          \
+    X(0x89, 0, op_false)         \
+    X('K', 1, op_int1)           \
+    X('M', 2, op_int2)           \
+    X('J', 4, op_int4)           \
+    X(0x8a, 1, op_long)          \
+    X('G', 8, op_false)          \
+    X(0x8c, 1, op_text1)         \
+    X('X', 4, op_text4)          \
+    X('q', 1, op_store1)         \
+    X('r', 4, op_store4)         \
+    X(0x94, 0, op_store_next)    \
+    X('h', 1, op_fetch1)         \
+    X('j', 4, op_fetch4)         \
+    X('t', 0, op_tuple)          \
+    X(0x85, 0, op_tuple1)        \
+    X(0x86, 0, op_tuple2)        \
+    X(0x87, 0, op_tuple3)        \
+    X('a', 0, op_append)         \
+    X('e', 0, op_appends)        \
+    X('s', 0, op_set_item)       \
+    X('u', 0, op_set_items)      \
+    X('b', 0, op_build)          \
+    X('c', 0, op_name)           \
     X(0x93, 0, op_name_of_texts) \
-    X('Q', 0, op_storage)      \
+    X('Q', 0, op_storage)        \
     X('R', 0, op_call)
 
 static const struct {
@@ -603,9 +603,10 @@ static flx_code step(machine *m)
         return malformed(m, "it ends too early");
     unsigned code = m->bytes[m->at++];
     if (!operations[code].run)
-        return flxi_fail_hint(m->err, FLX_E_UNSUPPORTED,
-                              "only tensors, dicts, lists, tuples, texts and numbers are read: save module.state_dict()",
-                              "pickle: the operation 0x%02x is refused", code);
+        return flxi_fail_hint(
+            m->err, FLX_E_UNSUPPORTED,
+            "only tensors, dicts, lists, tuples, texts and numbers are read: save module.state_dict()",
+            "pickle: the operation 0x%02x is refused", code);
     FLXI_TRY(take(m, operations[code].operand, &m->operand));
     return operations[code].run(m);
 }

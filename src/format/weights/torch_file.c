@@ -75,8 +75,7 @@ static flx_code find_entry(const archive *a, const char *sub, const char *name, 
     while (more && !*found) {
         FLXI_TRY(flxi_zip_next(&a->zip, &at, out, &more, err));
         *found = more && out->name_size == a->folder_size + n + size &&
-                 memcmp(out->name, a->folder, a->folder_size) == 0 &&
-                 memcmp(out->name + a->folder_size, sub, n) == 0 &&
+                 memcmp(out->name, a->folder, a->folder_size) == 0 && memcmp(out->name + a->folder_size, sub, n) == 0 &&
                  (size == 0 || memcmp(out->name + a->folder_size + n, name, size) == 0);
     }
     return FLX_OK;
@@ -261,7 +260,8 @@ static flxi_array array_of(const archive *a, const flxi_pickle_tensor *t)
         is_empty |= t->type.dims[i] == 0;
         last += t->type.dims[i] ? (uint64_t)((t->type.dims[i] - 1) * t->strides[i]) : 0;
     }
-    flxi_array out = {.type = t->type, .is_big_endian = a->is_big_endian, .strides = is_row_major(t) ? NULL : t->strides};
+    flxi_array out = {
+        .type = t->type, .is_big_endian = a->is_big_endian, .strides = is_row_major(t) ? NULL : t->strides};
     if (!is_empty) {
         out.at = (uint64_t)t->offset * size;
         out.size = (last + 1) * size;

@@ -163,7 +163,8 @@ static int answer(conversation *c)
         c->answer_tokens++;
         if (flx_decoder_seen(c->decoder) == flx_decoder_context(c->decoder)) {
             putchar('\n');
-            note("the context of %lld tokens is full", (long long)flx_decoder_context(c->decoder));
+            note("the context of %lld tokens is full; --length gives a longer one, as far as the model allows",
+                 (long long)flx_decoder_context(c->decoder));
             break;
         }
         if (flx_decoder_feed(c->decoder, &token, 1, c->logits, &err))

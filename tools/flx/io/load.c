@@ -304,6 +304,11 @@ static int read_module(model *m, const file_bytes *bytes)
         hint("flx kernel check and flx kernel run read it");
         return status;
     }
+    if (begins_with(bytes, GGUF_MAGIC)) {
+        int status = fail(FLX_E_UNSUPPORTED, "%s is a GGUF file, not a graph", m->name);
+        hint("flx chat talks to its model, flx show prints its values and tensors");
+        return status;
+    }
     if (begins_with(bytes, GRAPH_MAGIC))
         m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
     else if (is_stablehlo(m->path, bytes))

@@ -17,6 +17,7 @@ typedef struct {
 /* Their binary forms begin with these four bytes. */
 #define GRAPH_MAGIC "FLXB"
 #define KERNEL_MAGIC "FLXK"
+#define GGUF_MAGIC "GGUF"
 #define BYTECODE_MAGIC \
     "ML\xef"           \
     "R" /* MLIR bytecode */

@@ -270,6 +270,7 @@ int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_t
     if (read_number(number, &x))
         return fill_number(&f, number, x, out);
     int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
-    hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, zeros, ones, iota, normal[:SEED] or uniform[:SEED]");
+    hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, zeros, ones, iota, normal[:SEED] or "
+         "uniform[:SEED]");
     return status;
 }

@@ -10,10 +10,11 @@
 typedef enum { FORM_SAFETENSORS, FORM_INDEX, FORM_NPZ, FORM_TORCH } form;
 
 /* A zip archive begins with an entry, or with its end where it has none. The eight bytes cannot be the length of a
-   .safetensors header: a version follows the mark, so the length would be larger than the format allows. */
+   .safetensors header: a version and flags follow the mark, so the length would be larger than the format allows. */
 static bool is_zip(const unsigned char head[8])
 {
-    return (memcmp(head, "PK\3\4", 4) == 0 && (head[4] || head[5])) || memcmp(head, "PK\5\6", 4) == 0;
+    return (memcmp(head, "PK\3\4", 4) == 0 && (head[4] || head[5] || head[6] || head[7])) ||
+           memcmp(head, "PK\5\6", 4) == 0;
 }
 
 /* Eight bytes of JSON text are a length above the limit of the format too. */

@@ -4,9 +4,9 @@
 
    Which columns of a part are excluded follows from the bounds of the mask (block_ranges.c). They may be left out if
    nothing that leaves the set depends on them. For that every value of the set has a kind there: products with zeros
-   are zero, exponentials of very low numbers are zero, sums lose nothing without zeros, and maxima nothing without very
-   low numbers as long as each row has something else. The rules hold for finite data: what a mask excludes counts as
-   zero even if it is multiplied by an infinity. */
+   are zero, exponentials of very low numbers are zero, sums are the same without zeros, and maxima without very low
+   numbers as long as each row has something else. The rules hold for finite data: what a mask excludes counts as zero
+   even if it is multiplied by an infinity. */
 #include "passes/blocks/block_rows.h"
 
 #include "graph/op/attr_access.h"
@@ -210,7 +210,7 @@ static int operand_column(const analysis *a, const flxi_node *n, uint32_t k)
     return flxi_block_operand_axis(&a->columns, n, k);
 }
 
-/* A node that combines columns loses nothing without the excluded ones. */
+/* A node that combines columns gives the same result without the excluded ones. */
 static bool combines_well(const analysis *a, const flxi_node *n)
 {
     int other;

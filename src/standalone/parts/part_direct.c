@@ -4,13 +4,11 @@
    that would make a difference, is computed term by term (part_conv.c). */
 #include "standalone/parts/part_direct.h"
 
-#include "backend/cpu/routes/routes.h"
-
 enum { MOST_PHASES = 16 };
 
 static flxi_sa_direct_form form_of(const flxi_device_node *n)
 {
-    flxi_sa_direct_form f = {.d = flxi_direct_conv_of(n)};
+    flxi_sa_direct_form f = {.d = flxi_order_of_conv(n)};
     f.sum = flxi_conv_sum_dtype(f.d.p.dtype);
     f.real = f.sum == FLX_F64 ? "double" : "float";
     f.size = f.sum == FLX_F64 ? 8 : 4;
@@ -19,11 +17,10 @@ static flxi_sa_direct_form form_of(const flxi_device_node *n)
 
 const char *flxi_sa_direct_applies(const flxi_device_node *n)
 {
-    flxi_route_node node = flxi_route_node_of(n);
-    const char *why = flxi_direct_applies(&node);
+    const char *why = flxi_order_is_direct(n);
     if (why)
         return why;
-    flxi_direct_conv d = flxi_direct_conv_of(n);
+    flxi_direct_conv d = flxi_order_of_conv(n);
     if (!d.to_weight && flxi_conv_phases(&d.p.axis[0]) * flxi_conv_phases(&d.p.axis[1]) > MOST_PHASES)
         return "the input is spread too wide for vectors";
     return NULL;

@@ -8,7 +8,7 @@
    them or where they are not neighbours, then tiles go down the rows. Rows are packed too where they are far apart in
    memory along the depth. Where results are not neighbours, or are rounded to a narrower dtype, sums have memory of
    their own until the last chunk is added. */
-#include "backend/cpu/routes/contraction_route.h"
+#include "backend/cpu/order.h"
 #include "standalone/parts/tiles.h"
 
 typedef struct {
@@ -94,9 +94,7 @@ static bool reads_in_place(const product *p)
 
 static product plan_of(const flxi_device_node *n)
 {
-    flxi_route_node node = flxi_route_node_of(n);
-    flxi_gemm given = flxi_contraction_product(&node);
-    product p = {.form = flxi_gemm_form_of(&given)};
+    product p = {.form = flxi_order_of_product(n)};
     const flxi_gemm *g = &p.form.p;
     p.m = g->m;
     p.n = g->n;

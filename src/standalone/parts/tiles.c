@@ -198,7 +198,8 @@ const char *flxi_sa_finite(flxi_sa_writer *w, int32_t dtype)
     add(&t, "    $v sum = {0};\n", 0, 0, 0);
     flxi_addf(&t.text, "    for (; i + %u <= count; i += %u)\n", t.subject.lanes, t.subject.lanes);
     add(&t, "        sum += @get(x + i) - @get(x + i);\n    @put(part, sum);\n", 0, 0, 0);
-    add_word(&t, "    for (; i < count; i++)\n        rest += x[i] - x[i];\n");
+    flxi_addf(&t.text, "    x += i;\n    for (i = 0; i < count %% %u; i++)\n        rest += x[i] - x[i];\n",
+              t.subject.lanes);
     flxi_addf(&t.text, "    for (i = 0; i < %u; i++)\n        rest += part[i];\n    return rest == 0;\n}\n",
               t.subject.lanes);
     return finish(&t, flxi_sa_print(w, "is_finite%s", kind_of(dtype)),

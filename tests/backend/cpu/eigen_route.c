@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eigen_route.c: eig and eig_pairs by their route, judged by what they promise: pairs that solve a v = w v, their
-   order, anchors that are 1, exact conjugates; and the same eigenvalues without vectors, to the bit. Extents are on both
-   sides of the windows in which reflections are found. */
+   order, anchors that are 1, exact conjugates; and the same eigenvalues without vectors, to the bit. Extents are on
+   both sides of the windows in which reflections are found. */
 #include "node_case.h"
 #include "ops/opcode.h"
 #include "test.h"

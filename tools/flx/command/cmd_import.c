@@ -129,7 +129,8 @@ static int read_inline(const args *a, int64_t *out)
 
 /* ---- Inputs that become parameters ---- */
 
-/* The name that input `name` has as a parameter, into `out`; false: it stays an input. --param NAME=INPUT or PATTERN. */
+/* Writes the name of input `name` as a parameter to `out`, by --param NAME=INPUT or PATTERN; false: it stays an
+   input. */
 static bool find_param(const args *a, const char *name, char *out, size_t size)
 {
     const char *given;

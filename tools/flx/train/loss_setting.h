@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss_setting.h: a loss that is made of the graph that predicts: `loss = cross_entropy(kind)` compares its first output
-   with the column `kind`. */
+/* loss_setting.h: a loss from the graph that predicts: `loss = cross_entropy(kind)` compares its first output with the
+   column `kind`. */
 #ifndef FLX_LOSS_SETTING_H
 #define FLX_LOSS_SETTING_H
 

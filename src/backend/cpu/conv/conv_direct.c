@@ -6,6 +6,7 @@
 #include "backend/cpu/conv/conv_direct.h"
 
 #include "backend/cpu/conv/conv_form.h"
+#include "backend/cpu/order.h"
 #include "ops/opcode.h"
 
 static void *moved(const void *data, int64_t elements, int32_t dtype)
@@ -262,13 +263,19 @@ static flxi_direct_conv direct_of(const flxi_route_node *n, const flxi_conv_form
     return (flxi_direct_conv){.p = gather_of(n, f)};
 }
 
-flxi_direct_conv flxi_direct_conv_of(const flxi_device_node *given)
+flxi_direct_conv flxi_order_of_conv(const flxi_device_node *given)
 {
     flxi_route_node n = flxi_route_node_of(given);
     flxi_conv_form f = flxi_conv_form_of(&n);
     flxi_direct_conv d = direct_of(&n, &f);
     d.has_zeros = flxi_conv_has_padding(&n, &f);
     return d;
+}
+
+const char *flxi_order_is_direct(const flxi_device_node *given)
+{
+    flxi_route_node n = flxi_route_node_of(given);
+    return flxi_direct_applies(&n);
 }
 
 /* ---- The route ---- */

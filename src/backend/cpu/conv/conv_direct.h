@@ -43,14 +43,13 @@ void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
 
 /* ---- The order of sums, for code that computes the same bits in another way ---- */
 
-/* A node that flxi_direct_applies() accepts. */
+/* A node that tiles compute. */
 typedef struct {
     flxi_conv_problem p;
     bool to_weight; /* z and x are the operands; otherwise x and w are */
     bool is_turned; /* then: operand 0 is z, not x. Zeros for padding meet operand 0, not operand 1 */
     bool has_zeros; /* terms that the definition leaves out are computed with zeros */
 } flxi_direct_conv;
-flxi_direct_conv flxi_direct_conv_of(const flxi_device_node *n);
 
 /* Gathering: along one axis of x that is spread, positions with one remainder meet the same taps, and those alone.
    Outputs first + q every and taps tap + j tap_every meet index (q stride + j dilation) sample + at of x. */

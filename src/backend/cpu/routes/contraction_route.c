@@ -3,6 +3,7 @@
    batch, lines or depth of the two sides as stored; nothing is transposed in memory. */
 #include "backend/cpu/routes/contraction_route.h"
 
+#include "backend/cpu/order.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
@@ -133,4 +134,11 @@ flx_code flxi_gemm_route(const flxi_route_node *n)
     flxi_gemm p = flxi_contraction_product(n);
     flxi_gemm_run(&p, n->pool, n->scratch);
     return FLX_OK;
+}
+
+flxi_gemm_form flxi_order_of_product(const flxi_device_node *given)
+{
+    flxi_route_node n = flxi_route_node_of(given);
+    flxi_gemm p = flxi_contraction_product(&n);
+    return flxi_gemm_form_of(&p);
 }

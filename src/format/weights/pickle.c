@@ -235,7 +235,8 @@ static flx_code op_protocol(machine *m)
 static flx_code op_stop(machine *m)
 {
     m->is_done = true;
-    return pop(m, &m->p->root);
+    FLXI_TRY(pop(m, &m->p->root));
+    return m->stack.n == 0 && m->marks.n == 0 ? FLX_OK : malformed(m, "it ends with more than one value");
 }
 
 static flx_code op_mark(machine *m)

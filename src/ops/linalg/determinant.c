@@ -258,6 +258,10 @@ static void decompose_adjugate_along(flxi_site *s, flx_val *y)
         flxi_site_fail(s, FLX_E_SIZE, NULL, "the derivative of a tensor of rank %d exceeds the rank limit", t.rank);
         return;
     }
+    if (t.dims[t.rank - 1] == 1) { /* the adjugate is 1 everywhere; the mean over roots would be zero with an error */
+        y[0] = flxi_zeros_like(s, a);
+        return;
+    }
     for (int k = 0; k <= t.rank; k++)
         ring.dims[k] = 1;
     ring.dims[0] = flx_dim_add(s->ctx, t.dims[t.rank - 1], 1);

@@ -128,14 +128,20 @@ static bool transforms_reals(const flx_graph *g)
     return found;
 }
 
+/* Ops that the toy and a card compute by a decomposition whose steps are not finite where the op's definition still is:
+   splats that are not seen count with the factor 0, and the derivative of an adjugate is a mean over complex points. */
+static bool decomposes_finite_only(flxi_opcode op)
+{
+    bool is_rendering = op == OP_gaussian_splat_render || op == OP_gaussian_splat_render_backward;
+    return (is_rendering || op == OP_adjugate_along) && (now_way == WAY_toy || now_way == WAY_cuda);
+}
+
 /* Loops might never end. An einsum is defined as one sum of products, and computed as sums of sums: (x + y) z is x z +
-   y z only while all are finite. The toy and a card render splats by the op's decomposition, where those that are not
-   seen count with the factor 0, which does not hide what is not finite. */
+   y z only while all are finite. */
 static bool takes_special_values(const sample_case *c, const flx_graph *g)
 {
-    bool is_rendering = c->op == OP_gaussian_splat_render || c->op == OP_gaussian_splat_render_backward;
-    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum &&
-           !(is_rendering && (now_way == WAY_toy || now_way == WAY_cuda)) && !transforms_reals(g);
+    return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum && !decomposes_finite_only(c->op) &&
+           !transforms_reals(g);
 }
 
 static void add_case(const sample_case *c)

@@ -17,6 +17,23 @@ static void report_has(const flx_exec *e, const char *part)
     flx_buffer_free(&b);
 }
 
+/* The graph of `text` with 64 elements, its parameter set. */
+static void begin_64(session_case *c, uint32_t flags)
+{
+    session_begin(c, text, 0);
+    flx_dim_binding dim = {"N", 64};
+    flx_compile_options o = {.struct_size = sizeof o,
+                             .flags = flags,
+                             .threads = 1,
+                             .optimisation = 1,
+                             .dims = &dim,
+                             .num_dims = 1};
+    c->exec = flx_compile(c->g, &o, &c->err);
+    CHECK_MADE(c->exec, &c->err);
+    session_f32(c, 64, 2);
+    CHECK_OK(flx_exec_set_param(c->exec, "w", session_f32(c, 64, 3), &c->err), &c->err);
+}
+
 static void run_and_check(session_case *c, int64_t n)
 {
     flx_feed feed = {"x", c->made[0]};
@@ -31,18 +48,7 @@ static void run_and_check(session_case *c, int64_t n)
 TEST(background_tier_runs_at_once_and_compiled_later)
 {
     session_case c;
-    session_begin(&c, text, 0);
-    flx_dim_binding dim = {"N", 64};
-    flx_compile_options o = {.struct_size = sizeof o,
-                             .flags = FLX_COMPILE_BACKGROUND,
-                             .threads = 1,
-                             .optimisation = 1,
-                             .dims = &dim,
-                             .num_dims = 1};
-    c.exec = flx_compile(c.g, &o, &c.err);
-    CHECK_MADE(c.exec, &c.err);
-    session_f32(&c, 64, 2);
-    CHECK_OK(flx_exec_set_param(c.exec, "w", session_f32(&c, 64, 3), &c.err), &c.err);
+    begin_64(&c, FLX_COMPILE_BACKGROUND);
     flx_step step;
     CHECK_OK(flx_exec_step(c.exec, 0, &step), NULL);
     run_and_check(&c, 64); /* on whichever tier is on */
@@ -128,19 +134,8 @@ static const char *first_kind(const flx_exec *e)
 TEST(lazy_tier_compiles_a_small_graph_after_many_runs)
 {
     session_case c;
-    session_begin(&c, text, 0);
-    flx_dim_binding dim = {"N", 64};
-    flx_compile_options o = {.struct_size = sizeof o,
-                             .flags = FLX_COMPILE_LAZY,
-                             .threads = 1,
-                             .optimisation = 1,
-                             .dims = &dim,
-                             .num_dims = 1};
-    c.exec = flx_compile(c.g, &o, &c.err);
-    CHECK_MADE(c.exec, &c.err);
+    begin_64(&c, FLX_COMPILE_LAZY);
     CHECK_EQ_STR(first_kind(c.exec), "evaluate");
-    session_f32(&c, 64, 2);
-    CHECK_OK(flx_exec_set_param(c.exec, "w", session_f32(&c, 64, 3), &c.err), &c.err);
     for (int i = 0; i < 1000000 && flx_exec_is_ready(c.exec) && strcmp(first_kind(c.exec), "kernel") != 0; i++)
         run_and_check(&c, 64);
     CHECK_OK(flx_exec_wait_ready(c.exec, &c.err), &c.err);

@@ -273,21 +273,42 @@ void flxi_sa_cholesky(flxi_sa_writer *w)
     flxi_sa_close(w);
 }
 
-void flxi_sa_inverse(flxi_sa_writer *w)
+/* Each matrix gives one of its size: write_result() makes b of the factors in a and the pivots. */
+static void write_squares(flxi_sa_writer *w, void (*write_result)(const algebra *g, int64_t n))
 {
     const flx_type *t = w->n->in_types[0];
-    long long n = (long long)t->dims[t->rank - 1];
+    int64_t n = t->dims[t->rank - 1];
     if (flxi_sa_count(t) == 0)
         return;
     algebra g = algebra_of(w);
     open_matrices(&g, t, n * n);
     write_pivots(&g, n, n, 2 * n * n);
-    flxi_sa_line(w, "%s *const b = a + %lld;", g.num, n * n);
-    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", n * n);
-    flxi_sa_line(w, "    b[i] = i %% %lld == 0;", n + 1);
-    write_factored(&g, n, n);
+    flxi_sa_line(w, "%s *const b = a + %lld;", g.num, (long long)(n * n));
+    write_result(&g, n);
     write_store(&g, "to", "b", n, n, n, 1);
     flxi_sa_close(w);
+}
+
+static void write_inverse(const algebra *g, int64_t n)
+{
+    flxi_sa_line(g->w, "for (int64_t i = 0; i < %lld; i++)", (long long)(n * n));
+    flxi_sa_line(g->w, "    b[i] = i %% %lld == 0;", (long long)n + 1);
+    write_factored(g, n, n);
+}
+
+static void write_adjugate(const algebra *g, int64_t n)
+{
+    flxi_sa_line(g->w, "%s(a, %lld, pivots, b);", function_of(g, "adjugate"), (long long)n);
+}
+
+void flxi_sa_inverse(flxi_sa_writer *w)
+{
+    write_squares(w, write_inverse);
+}
+
+void flxi_sa_adjugate(flxi_sa_writer *w)
+{
+    write_squares(w, write_adjugate);
 }
 
 void flxi_sa_determinant(flxi_sa_writer *w)
@@ -336,21 +357,6 @@ void flxi_sa_qr(flxi_sa_writer *w)
     flxi_sa_line(w, "%s(a, %lld, %lld, q);", function_of(&g, "qr"), (long long)m, (long long)n);
     write_store(&g, "to", "q", m, steps, steps, 1);
     write_store(&g, "r", "a", steps, n, n, 1);
-    flxi_sa_close(w);
-}
-
-void flxi_sa_adjugate(flxi_sa_writer *w)
-{
-    const flx_type *t = w->n->in_types[0];
-    long long n = (long long)t->dims[t->rank - 1];
-    if (flxi_sa_count(t) == 0)
-        return;
-    algebra g = algebra_of(w);
-    open_matrices(&g, t, n * n);
-    write_pivots(&g, n, n, 2 * n * n);
-    flxi_sa_line(w, "%s *const b = a + %lld;", g.num, n * n);
-    flxi_sa_line(w, "%s(a, %lld, pivots, b);", function_of(&g, "adjugate"), n);
-    write_store(&g, "to", "b", n, n, n, 1);
     flxi_sa_close(w);
 }
 

@@ -4,7 +4,12 @@
    crash; one that fails says why with a code that is not a bug's, and devices agree on whether a graph runs. */
 #include "test.h"
 
+#include <fluxion/build.h>
 #include <fluxion/fluxion.h>
+#include <fluxion/generate.h>
+#include <fluxion/mesh.h>
+#include <fluxion/onnx.h>
+#include <fluxion/quantise.h>
 #include <fluxion/recording.h>
 #include <fluxion/report.h>
 #include <fluxion/stablehlo.h>
@@ -149,6 +154,8 @@ static int choose_all(void *user, const char *name, flx_tensor *value)
     return 1;
 }
 
+static const flx_sharding cut[] = {{"x", "data"}};
+
 static flx_graph *extracted(const flx_graph *g, flx_error *err)
 {
     flx_val v = flx_graph_output(g, 0);
@@ -175,6 +182,8 @@ TRANSFORM(call_specialise, flx_specialise(s->g, NULL, 0, err))
 TRANSFORM(call_lower, lowered(s->g, err))
 TRANSFORM(call_mixed, flx_mixed_precision(s->g, FLX_BF16, err))
 TRANSFORM(call_rewrite, flx_rewrite_patterns(s->g, NULL, NULL, err))
+TRANSFORM(call_widen, flx_widen(s->g, err))
+TRANSFORM(call_partition, flx_partition(s->g, "data=1", cut, 1, NULL, err))
 TRANSFORM(call_training_graph, flx_training_graph(s->g, NULL, err))
 
 static const flx_train_options in_regions = {.struct_size = sizeof in_regions, .recompute = 3},
@@ -203,6 +212,139 @@ static flx_code call_export(const subject *s, const char *device, flx_error *err
     CHECK_MSG(code != FLX_OK || m, "%s", err->message);
     flx_module_free(m);
     flx_buffer_free(&text);
+    return code;
+}
+
+static flx_code call_export_bytecode(const subject *s, const char *device, flx_error *err)
+{
+    (void)device;
+    flx_buffer bytes = {0};
+    flx_code code = flx_export_stablehlo_bytecode(s->g, &bytes, err);
+    flx_module *m = code == FLX_OK ? flx_import_stablehlo(s->ctx, bytes.data, bytes.size, NULL, err) : NULL;
+    CHECK_MSG(code != FLX_OK || m, "%s", err->message);
+    flx_module_free(m);
+    flx_buffer_free(&bytes);
+    return code;
+}
+
+static flx_code call_export_onnx(const subject *s, const char *device, flx_error *err)
+{
+    (void)device;
+    feeding f = feeds_of(s), params = {.n = 0};
+    flx_buffer bytes = {0};
+    for (size_t i = 0; i < f.n; i++)
+        if (flx_graph_input_is_param(s->g, i))
+            params.at[params.n++] = f.at[i];
+    flx_code code = flx_onnx_encode(s->g, params.at, params.n, &bytes, err);
+    flx_onnx *m = code == FLX_OK ? flx_onnx_decode(s->ctx, bytes.data, bytes.size, "degenerate", NULL, err) : NULL;
+    CHECK_MSG(code != FLX_OK || m, "%s", err->message);
+    flx_onnx_free(m);
+    flx_buffer_free(&bytes);
+    feeds_free(&f);
+    return code;
+}
+
+static flx_code build_c(const subject *s, const flx_build_options *o, flx_error *err)
+{
+    flx_buffer source = {0}, header = {0};
+    flx_code code = flx_build_c(s->g, o, &source, &header, NULL, err);
+    flx_buffer_free(&source);
+    flx_buffer_free(&header);
+    return code;
+}
+
+static flx_code call_build(const subject *s, const char *device, flx_error *err)
+{
+    (void)device;
+    const flx_build_options o = {.struct_size = sizeof o, .header = "degenerate.h"};
+    return build_c(s, &o, err);
+}
+
+static flx_code call_build_training(const subject *s, const char *device, flx_error *err)
+{
+    (void)device;
+    const flx_train_options sgd = {.struct_size = sizeof sgd};
+    const flx_build_options o = {.struct_size = sizeof o, .flags = FLX_BUILD_GRAD | FLX_BUILD_TABLES, .train = &sgd};
+    return build_c(s, &o, err);
+}
+
+static flx_code call_quantise(const subject *s, const char *device, flx_error *err)
+{
+    feeding f = feeds_of(s), params = {.n = 0}, inputs = {.n = 0};
+    for (size_t i = 0; i < f.n; i++) {
+        feeding *to = flx_graph_input_is_param(s->g, i) ? &params : &inputs;
+        to->at[to->n++] = f.at[i];
+    }
+    const flx_quantise_options o = {.struct_size = sizeof o,
+                                    .params = params.at,
+                                    .num_params = params.n,
+                                    .batches = inputs.at,
+                                    .num_inputs = inputs.n,
+                                    .num_batches = 1};
+    flx_code code = made(s, flx_quantise(s->g, &o, err), device, err);
+    feeds_free(&f);
+    return code;
+}
+
+static flx_code call_generate(const subject *s, const char *device, flx_error *err)
+{
+    (void)device;
+    flx_buffer text = {0};
+    const flx_generate_options o = {.struct_size = sizeof o, .tokens = 1};
+    flx_params *set = flx_params_of(s->g, 1, err);
+    flx_code code = set ? flx_generate(s->g, set, "a", &o, &text, err) : (flx_code)err->code;
+    flx_params_release(set);
+    flx_buffer_free(&text);
+    return code;
+}
+
+/* A graph as a part of another. */
+static flx_code call_inline(const subject *s, const char *device, flx_error *err)
+{
+    flx_graph *g = flx_graph_new(s->ctx, "outer");
+    flx_val inputs[MAX_FEEDS], results[MAX_OUTPUTS];
+    size_t n = flx_graph_input_count(s->g);
+    for (size_t i = 0; i < n; i++) {
+        flx_val v = flx_graph_input(s->g, i);
+        inputs[i] = flx_input(g, flx_val_name(s->g, v), flx_val_type(s->g, v));
+    }
+    uint32_t count = flx_inline(g, s->g, inputs, n, results, MAX_OUTPUTS);
+    for (uint32_t i = 0; i < count; i++)
+        flx_output(g, results[i], NULL);
+    flx_code code = flx_graph_error(g, err);
+    if (code != FLX_OK) {
+        flx_graph_release(g);
+        return code;
+    }
+    return made(s, g, device, err);
+}
+
+/* What only looks at a graph: each element and one beyond the last. */
+static flx_code call_views(const subject *s, const char *device, flx_error *err)
+{
+    (void)device, (void)err;
+    const flx_graph *g = s->g;
+    flx_params *set = flx_params_new(s->ctx, err);
+    flx_feed feeds[MAX_FEEDS];
+    CHECK_MADE(set, err);
+    for (size_t i = 0; i <= flx_graph_node_count(g); i++) {
+        flx_node_view view;
+        flx_node_attr_view attr;
+        flx_code code = flx_graph_node(g, i, &view);
+        CHECK((code == FLX_OK) == (i < flx_graph_node_count(g)));
+        for (uint32_t k = 0; k < 3; k++) {
+            flx_node_input(g, i, k), flx_node_result(g, i, k), flx_node_graph(g, i, k);
+            flx_node_attr(g, i, k, &attr);
+        }
+        CHECK(flx_node_attr_find(g, i, "no such", &attr) != FLX_OK);
+    }
+    CHECK(!flx_graph_symbol(g, 0) && flx_graph_find(g, "no such").id == 0 && flx_graph_memory(g) > 0);
+    flx_graph_hash(g), flx_graph_stage(g);
+    for (size_t i = 0; i <= flx_graph_input_count(g); i++)
+        flx_graph_input_init(g, i), flx_val_bits(g, flx_graph_input(g, i));
+    flx_code code = flx_params_join(set, g, 1, err);
+    CHECK(code != FLX_OK || flx_params_feeds(set, g, feeds, MAX_FEEDS) <= MAX_FEEDS);
+    flx_params_release(set);
     return code;
 }
 
@@ -328,6 +470,16 @@ static const struct {
     {"flx_report_add_graph", call_report, true},
     {"flx_graph_print", call_print, true},
     {"flx_export_stablehlo", call_export, false},
+    {"flx_export_stablehlo_bytecode", call_export_bytecode, false},
+    {"flx_onnx_encode", call_export_onnx, false},
+    {"flx_build_c", call_build, false},
+    {"flx_build_c, training", call_build_training, false},
+    {"flx_quantise", call_quantise, false},
+    {"flx_generate", call_generate, false},
+    {"flx_inline", call_inline, false},
+    {"flx_graph_node and other views", call_views, true},
+    {"flx_widen", call_widen, true},
+    {"flx_partition", call_partition, false},
     {"flx_grad", call_grad, false},
     {"flx_grad, seeded", call_grad_seeded, false},
     {"flx_jvp", call_jvp, false},

@@ -19,6 +19,12 @@
 static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
 static const char log_name[] = "log.csv";
 
+/* All that a training writes; the checkpoint first, without which nothing is resumed. */
+static const char *const written[] = {checkpoint_name, weights_name,   "model.flx", "settings.train",
+                                      "classes.txt",   "features.txt", log_name,    "tokeniser.json",
+                                      "report.html",   "log.tfevents"};
+enum { WRITTEN = sizeof written / sizeof *written };
+
 /* Runs `write` on FOLDER/NAME. */
 static int with_path(const char *folder, const char *name, int (*write)(const char *path, const void *user),
                      const void *user)
@@ -40,6 +46,20 @@ static int check_no_checkpoint(const char *path, const void *folder)
     return status;
 }
 
+static int check_checkpoint(const char *path, const void *folder)
+{
+    if (access(path, F_OK) == 0)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "%s has no checkpoint to resume from", (const char *)folder);
+    hint("train without --resume, or name the folder of a training: --out DIR");
+    return status;
+}
+
+int run_folder_need_checkpoint(const char *folder)
+{
+    return with_path(folder, checkpoint_name, check_checkpoint, folder);
+}
+
 /* The folder may be one of the user's, and the file the model or the data of this training. */
 static int check_no_file(const char *path, const void *folder)
 {
@@ -57,28 +77,26 @@ static int find_mark(const char *path, const void *is_there)
     return STATUS_OK;
 }
 
-static int write_mark(const char *path, const void *text)
+static int write_text(const char *path, const void *text)
 {
-    return output_write(path, text);
+    const flx_buffer bytes = {.data = (char *)(uintptr_t)text, .size = strlen(text)};
+    return output_write(path, &bytes);
 }
 
 /* A mark says that the files in the folder are those of a training, which may have ended before its first
    checkpoint. */
 int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
-    static const char *const written[] = {"model.flx",  "settings.train", log_name,
-                                          weights_name, "report.html",    "log.tfevents"};
     static const char mark[] = ".training", says[] = "flx train writes to this folder\n";
-    const flx_buffer text = {.data = (char *)(uintptr_t)says, .size = sizeof says - 1};
     bool is_ours = false;
     int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
     if (!status)
         status = with_path(folder, mark, find_mark, &is_ours);
-    for (size_t i = 0; !status && !may_have_checkpoint && !is_ours && i < sizeof written / sizeof *written; i++)
+    for (size_t i = 0; !status && !may_have_checkpoint && !is_ours && i < WRITTEN; i++)
         status = with_path(folder, written[i], check_no_file, folder);
     if (!status)
         status = output_make_folder(folder);
-    return status ? status : with_path(folder, mark, write_mark, &text);
+    return status ? status : with_path(folder, mark, write_text, says);
 }
 
 /* The lock is on the folder itself and ends with the process, however that ends. Where a file system has no locks,
@@ -92,6 +110,22 @@ int run_folder_lock(const char *folder, int *lock)
         return STATUS_OK;
     int status = fail(FLX_E_USAGE, "another training is writing to %s", folder);
     hint("wait for its end, or give --out DIR");
+    return status;
+}
+
+static int remove_file(const char *path, const void *unused)
+{
+    (void)unused;
+    if (unlink(path) == 0 || errno == ENOENT)
+        return STATUS_OK;
+    return fail(FLX_E_IO, "cannot remove %s: %s", path, strerror(errno));
+}
+
+int run_folder_clear(const char *folder)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && i < WRITTEN; i++)
+        status = with_path(folder, written[i], remove_file, NULL);
     return status;
 }
 
@@ -147,7 +181,6 @@ static int describe_classes(const char *folder, const train_plan *p, bool is_the
 int run_folder_describe(const char *folder, const train_plan *p, bool is_there)
 {
     flx_buffer graphs = {0}, tokeniser = {0};
-    flx_buffer written = {.data = (char *)(uintptr_t)p->settings.text, .size = strlen(p->settings.text)};
     flx_error err = {0};
     flx_code code = flx_module_print(p->model.module, &graphs, &err);
     if (code == FLX_OK && p->data.tokeniser)
@@ -157,11 +190,14 @@ int run_folder_describe(const char *folder, const train_plan *p, bool is_there)
         status = describe(folder, "tokeniser.json", &tokeniser, is_there, "text");
     if (!status)
         status = describe_classes(folder, p, is_there);
-    if (!status)
-        status = describe(folder, "settings.train", &written, false, "file of settings");
     flx_buffer_free(&graphs);
     flx_buffer_free(&tokeniser);
     return status;
+}
+
+int run_folder_write_settings(const char *folder, const train_plan *p)
+{
+    return with_path(folder, "settings.train", write_text, p->settings.text);
 }
 
 /* ---- Checkpoints ---- */

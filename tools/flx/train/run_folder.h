@@ -31,9 +31,19 @@ int run_folder_make(const char *folder, bool may_have_checkpoint);
    there is one. */
 int run_folder_lock(const char *folder, int *lock);
 
-/* Writes model, tokeniser, classes and settings. `is_there`: compares them, except for the settings, with those of the
-   folder, which a training is resumed from. */
+/* Removes what an earlier training wrote: a new one that ends before its first checkpoint must not be resumed with the
+   old one's, and files that it does not write must not be taken for its own. */
+int run_folder_clear(const char *folder);
+
+/* Finds the checkpoint that a training is resumed from. BAD_INPUT when there is none. */
+int run_folder_need_checkpoint(const char *folder);
+
+/* Writes model, tokeniser and classes. `is_there`: compares them with those of the folder, which a training is resumed
+   from. */
 int run_folder_describe(const char *folder, const train_plan *p, bool is_there);
+
+/* Writes the settings, which may change when a training is resumed: after all else has been accepted. */
+int run_folder_write_settings(const char *folder, const train_plan *p);
 
 /* Parameters, state and position, in a file that is replaced atomically. */
 int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at);

@@ -358,7 +358,10 @@ static int explain_numeric(training *t)
     if (share_is_alone(t->p) &&
         flx_trainer_step_with(t->trainer, &checked, t->batches.feeds, t->batches.num_feeds, NULL, &found) != FLX_OK)
         note("the first value that is not finite: %s", found.message);
-    hint("the checkpoint has the parameters of step %lld; try a lower rate or clip_norm", (long long)t->at.step);
+    if (t->at.step)
+        hint("the checkpoint has the parameters of step %lld; try a lower rate or clip_norm", (long long)t->at.step);
+    else
+        hint("no step was taken: look at the data, the initialisation and the op that is named");
     return status;
 }
 
@@ -462,15 +465,21 @@ static int begin(training *t)
     flx_error err = {0};
     const flx_report_options options = {.struct_size = sizeof options, .title = t->p->name};
     bool writes = share_writes(t->p);
-    int status = r->resumes || !writes ? STATUS_OK : run_folder_make(r->folder, r->overwrites);
+    int status = r->resumes ? run_folder_need_checkpoint(r->folder) : STATUS_OK;
+    if (!status && !r->resumes && writes)
+        status = run_folder_make(r->folder, r->overwrites);
     if (!status && writes)
         status = run_folder_lock(r->folder, &t->lock);
+    if (!status && r->overwrites && writes)
+        status = run_folder_clear(r->folder);
     if (!status && writes)
         status = run_folder_describe(r->folder, t->p, r->resumes);
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
         status = report(&err, NULL);
     if (!status && r->resumes)
         status = resume(t);
+    if (!status && writes)
+        status = run_folder_write_settings(r->folder, t->p);
     t->saved = clock_seconds();
     return status;
 }

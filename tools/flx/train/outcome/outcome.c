@@ -57,22 +57,15 @@ static bool trace_step(const outcome *o, flx_run_trace *trace)
     return is_done;
 }
 
-static int add_graphs(const outcome *o)
+static int add_graph(const outcome *o, const flx_run_trace *trace)
 {
     flx_error err = {0};
-    flx_run_trace trace;
-    flx_report_graph graph = {.struct_size = sizeof graph,
-                              .title = "training step",
-                              .graph = o->p->loss,
-                              .exec = flx_trainer_exec(o->trainer)};
-    if (trace_step(o, &trace))
-        graph.trace = &trace;
-    int status = flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
-    if (!status && o->trace && graph.trace)
-        status = drawing_write_trace(graph.exec, &trace, o->trace);
-    free(trace.steps);
-    free(trace.events);
-    return status;
+    const flx_report_graph graph = {.struct_size = sizeof graph,
+                                    .title = "training step",
+                                    .graph = o->p->loss,
+                                    .exec = flx_trainer_exec(o->trainer),
+                                    .trace = trace};
+    return flx_report_add_graph(o->report, &graph, &err) == FLX_OK ? STATUS_OK : report(&err, NULL);
 }
 
 /* Counts of the validation examples by their class and the class that was predicted. */
@@ -185,7 +178,7 @@ static int write_report(const outcome *o, flx_report_form form, const char *name
 }
 
 /* A sample may take long, and may be stopped: the report is written before it, and again with it. */
-int outcome_write(const outcome *o)
+static int write_results(const outcome *o, const flx_run_trace *trace)
 {
     bool has_sample = !o->is_stopped && o->p->sample.tokens;
     int status = run_folder_write_weights(o->folder, o->weights);
@@ -194,7 +187,7 @@ int outcome_write(const outcome *o)
     if (!status)
         status = add_facts(o);
     if (!status)
-        status = add_graphs(o);
+        status = add_graph(o, trace);
     if (!status)
         status = write_report(o, FLX_REPORT_CSV, "log.csv", false);
     if (!status)
@@ -204,4 +197,17 @@ int outcome_write(const outcome *o)
     if (!status && has_sample)
         status = add_sample(o);
     return status || !has_sample ? status : write_report(o, FLX_REPORT_HTML, "report.html", true);
+}
+
+/* The trace comes last: its file is elsewhere, and a failure to write it must not take the report away. */
+int outcome_write(const outcome *o)
+{
+    flx_run_trace trace;
+    bool has_trace = trace_step(o, &trace);
+    int status = write_results(o, has_trace ? &trace : NULL);
+    if (!status && o->trace && has_trace)
+        status = drawing_write_trace(flx_trainer_exec(o->trainer), &trace, o->trace);
+    free(trace.steps);
+    free(trace.events);
+    return status;
 }

@@ -36,6 +36,7 @@ typedef struct flx_build_options {
     const flx_dim_binding *dims; /* extents of symbolic dimensions; others, at most two, are arguments of functions */
     size_t num_dims;
     const flx_train_options *train; /* NULL: no NAME_step(); otherwise a training step with these options */
+    int64_t memory_budget; /* bytes that the arena may have, as flx_compile_options.memory_budget; 0: no bound */
 } flx_build_options;
 
 /* What the model takes; where functions take extents: for extents of 1. */
@@ -52,7 +53,8 @@ typedef struct flx_build_sizes {
 
 /** Writes a graph as C. `header` and `sizes` may be NULL; where options->header is NULL, the header is empty. The
     caller frees the buffers. UNSUPPORTED when a node cannot be in such a file, which the error names; UNBOUND_DIM for a
-    symbolic dimension that must have an extent; MISSING_INPUT when values of parameters to embed are missing. */
+    symbolic dimension that must have an extent; MISSING_INPUT when values of parameters to embed are missing; SIZE when
+    the arena cannot be as small as the budget. */
 FLX_API flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_buffer *source,
                              flx_buffer *header, flx_build_sizes *sizes, flx_error *err);
 

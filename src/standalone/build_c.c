@@ -78,6 +78,14 @@ static bool has_defect(const flxi_program *m)
     return false;
 }
 
+/* What is left of the budget for the plan of a function: a step keeps its guard after that, and both are padded. */
+static int64_t budget_of(const flxi_sa_model *s, flxi_sa_kind kind)
+{
+    enum { ROOM_OF_GUARD = 128 };
+    int64_t budget = s->o->memory_budget;
+    return kind == SA_STEP && budget > ROOM_OF_GUARD ? budget - ROOM_OF_GUARD : budget;
+}
+
 static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind kind, const char *suffix,
                              size_t first_state, const flx_compile_options *given)
 {
@@ -88,6 +96,7 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
         o.shares = given->shares;
         o.num_shares = given->num_shares;
     }
+    o.memory_budget = budget_of(s, kind);
     const flxi_device *device =
         s->f.vector_bytes && !s->f.num_symbols ? &flxi_device_standalone_vectors : &flxi_device_standalone;
     fn->kind = kind;
@@ -398,6 +407,8 @@ static flx_code check_options(const flx_build_options *o, flx_error *err)
     if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: vectors of %d bytes; there are 16, 32 and 64",
                          o->vector_bytes);
+    if (o->memory_budget < 0)
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: memory_budget is %lld", (long long)o->memory_budget);
     return FLX_OK;
 }
 
@@ -448,6 +459,17 @@ flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, cons
     return add_functions(s);
 }
 
+/* Plans fit the budget; next values that cannot be written in place come on top. */
+static flx_code check_budget(const flxi_sa_model *s, size_t arena_bytes)
+{
+    int64_t budget = s->o->memory_budget;
+    if (!budget || (int64_t)arena_bytes <= budget)
+        return FLX_OK;
+    return flxi_fail_hint(s->err, FLX_E_SIZE, "give more (memory_budget, --memory), or smaller inputs",
+                          "'%.60s' works in %zu bytes: the budget of %lld is too small", s->g->name, arena_bytes,
+                          (long long)budget);
+}
+
 static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
                       flx_build_sizes *sizes, flx_error *err)
 {
@@ -460,8 +482,10 @@ static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer
         for (size_t i = 0; i < s->num_functions; i++)
             most = s->functions[i].arena_bytes > most ? s->functions[i].arena_bytes : most;
         flxi_sa_model_sizes(s, most, &full);
-        code = flxi_sa_model_write(s, source, header);
+        code = check_budget(s, most);
     }
+    if (code == FLX_OK)
+        code = flxi_sa_model_write(s, source, header);
     if (code == FLX_OK && sizes) {
         full.num_functions = (uint32_t)s->f.statics.n;
         full.constant_bytes = (int64_t)s->f.constant_bytes;
@@ -490,6 +514,12 @@ flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_b
     flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
     if (!bound)
         return (flx_code)err->code;
+    if (o.memory_budget && flx_graph_symbol(bound, 0)) {
+        flx_code refused = flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give all extents: --set (flx_build_options.dims)",
+                                          "a budget of memory needs the extent of '%.60s'", flx_graph_symbol(bound, 0));
+        flx_graph_release(bound);
+        return refused;
+    }
     flx_code code =
         (flx_graph_symbol(bound, 0) ? flxi_sa_build_symbolic : build)(bound, &o, source, header, sizes, err);
     if (code != FLX_OK) {

@@ -35,9 +35,10 @@ static int read_cache(const char *text, flx_compile_options *o)
     return status;
 }
 
-static int read_memory(const char *text, flx_compile_options *o)
+int compiling_read_memory(const args *a, int64_t *budget)
 {
-    if (!read_amount(text, &o->memory_budget))
+    const char *text = args_value(a, "--memory");
+    if (text && !read_amount(text, budget))
         return fail(FLX_E_USAGE, "--memory must be a number of bytes above 0, such as 64M or 2G, got '%s'", text);
     return STATUS_OK;
 }
@@ -51,10 +52,9 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
         if (args_has(a, *name))
             return fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing", *name, device);
     const char *threads = args_value(a, "--threads"), *cache = args_value(a, "--cache");
-    const char *memory = args_value(a, "--memory");
     int status = threads ? read_threads(threads, o) : STATUS_OK;
-    if (!status && memory)
-        status = read_memory(memory, o);
+    if (!status)
+        status = compiling_read_memory(a, &o->memory_budget);
     if (!status && cache)
         status = read_cache(cache, o);
     if (args_has(a, "--no-grouping"))

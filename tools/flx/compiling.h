@@ -47,6 +47,9 @@
    usage to give any of them. */
 int compiling_read(const args *a, const char *device, flx_compile_options *o);
 
+/* --memory; the budget stays as it is where it is not given. */
+int compiling_read_memory(const args *a, int64_t *budget);
+
 /* Whether any of them was given. */
 bool compiling_is_chosen(const args *a);
 

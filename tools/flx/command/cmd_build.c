@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_build.c: `flx build`: a graph as a C file that needs nothing but a C compiler. */
 #include "commands.h"
+#include "compiling.h"
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
@@ -71,6 +72,20 @@ static int read_params(request *q, const args *a)
     return status;
 }
 
+/* The widest vectors of this machine. */
+static const char *host_target(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+        return "avx512";
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "avx2" : "sse2";
+#elif defined(__aarch64__)
+    return "neon";
+#else
+    return "generic";
+#endif
+}
+
 static int read_target(request *q, const args *a)
 {
     static const char *const none[] = {NULL}, *const avx2[] = {"-mavx2", "-mfma", NULL},
@@ -87,6 +102,8 @@ static int read_target(request *q, const args *a)
                    {"avx512", 64, FLX_BUILD_FUSED, avx512}};
     q->machine = none;
     const char *given = args_value(a, "--target");
+    if (given && strcmp(given, "host") == 0)
+        given = host_target();
     for (size_t i = 0; given && i < sizeof targets / sizeof *targets; i++)
         if (strcmp(targets[i].name, given) == 0) {
             q->o.vector_bytes = targets[i].bytes;
@@ -97,7 +114,7 @@ static int read_target(request *q, const args *a)
     if (!given)
         return STATUS_OK;
     int status = fail(FLX_E_USAGE, "--target %s: there is no such target", given);
-    hint("generic, neon, sse2, avx2 or avx512");
+    hint("generic, host, neon, sse2, avx2 or avx512");
     return status;
 }
 
@@ -184,6 +201,8 @@ static int read_request(request *q, const args *a)
         status = read_target(q, a);
     if (!status)
         status = read_additions(q, a);
+    if (!status)
+        status = compiling_read_memory(a, &q->o.memory_budget);
     return status ? status : check_uses(q, a);
 }
 
@@ -443,8 +462,11 @@ static const option options[] = {
      MAY_BE_GIVEN},
     {"--init", "SEED", "embed parameters that are initialised with this seed instead", MAY_BE_GIVEN},
     {"--rate", "NUMBER", "of train; that of the optimiser unless given", MAY_BE_GIVEN},
-    {"--target", "NAME", "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512",
+    {"--target", "NAME",
+     "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512, or host: the widest of "
+     "this machine",
      MAY_BE_GIVEN},
+    {"--memory", "BYTES", "an arena of at most that many bytes, such as 64K: compute values again", MAY_BE_GIVEN},
     OPTION_SET,
     OPTION_JSON,
     {0},

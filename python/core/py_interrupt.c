@@ -13,7 +13,6 @@
 #include <time.h>
 
 static flx_stop *volatile current; /* of the main thread; read by the handler */
-static volatile sig_atomic_t caught;
 static struct sigaction python_action; /* what the handler calls */
 static unsigned long main_thread;
 static long last_look; /* at the handler that is installed, in ticks of the coarse clock */
@@ -21,7 +20,6 @@ static long last_look; /* at the handler that is installed, in ticks of the coar
 static void on_interrupt(int number, siginfo_t *info, void *context)
 {
     int error = errno;
-    caught = 1;
     if (current)
         flx_stop_request(current);
     if (python_action.sa_flags & SA_SIGINFO)
@@ -69,16 +67,17 @@ static void renew_stop(void)
 {
     flx_stop *old = current, *next = flx_stop_new(core_context, 0, NULL);
     current = next;
-    caught = 0;
     flx_stop_free(old);
 }
+
+/* A stop that was set between two calls ends the next one: only after it Python's handler has certainly been asked. */
 
 void work_begin(void)
 {
     if (PyThread_get_thread_ident() != main_thread)
         return;
     look_at_handler();
-    if (!current || caught)
+    if (!current)
         renew_stop();
     flx_stop_use(current);
 }
@@ -88,7 +87,10 @@ int work_is_repeated(flx_error *err)
     if (PyThread_get_thread_ident() != main_thread)
         return 0;
     flx_stop_use(NULL);
-    if (err->code != FLX_E_CANCELLED || PyErr_CheckSignals() < 0)
+    if (err->code != FLX_E_CANCELLED)
+        return 0;
+    renew_stop();
+    if (PyErr_CheckSignals() < 0)
         return 0;
     *err = (flx_error){0};
     return 1;

@@ -39,8 +39,11 @@ static void on_log(void *user, flx_log_event event, const char *subject, const c
     PyGILState_STATE state = PyGILState_Ensure();
     if (log_function) {
         PyObject *r = PyObject_CallFunction(log_function, "iss", (int)event, subject, text);
+        int is_interrupt = !r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
         if (!r)
             PyErr_Clear(); /* what the program does with an event must not end the work that caused it */
+        if (is_interrupt)
+            PyErr_SetInterrupt(); /* … but Ctrl-C does, wherever it arrives */
         Py_XDECREF(r);
     }
     PyGILState_Release(state);

@@ -111,6 +111,7 @@ def test_interrupt_ends_a_long_run():
     import os
     import signal
     import time
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts jobs in the background without it
     f = fx.jit(lambda x: fx.fori_loop(0, 10 ** 9, lambda i, c: xp.sin(c) + 1, x))
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     start = time.perf_counter()

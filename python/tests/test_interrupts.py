@@ -15,6 +15,7 @@ import os, signal, sys, threading, time
 sys.path[:0] = {path!r}
 import fluxion as fx
 from fluxion import xp
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts jobs in the background without it
 
 def after(seconds, count=1):
     def send():
@@ -98,6 +99,38 @@ def test_a_signal_between_calls_does_not_end_the_next_one():
             except KeyboardInterrupt:
                 pass
             assert f(x).tolist() == want
+    """)
+
+
+def test_a_signal_that_python_has_not_seen_ends_the_next_call():
+    run("""
+        import ctypes
+        from functools import partial
+        f, x = long_loop(10**9), xp.ones(1000)
+        interrupted(lambda: f(x))
+        kill = partial(ctypes.CDLL(None).kill, os.getpid(), signal.SIGINT)
+        start = time.perf_counter()
+        try:
+            tuple(map(partial.__call__, (kill, partial(f, x))))  # no bytecode, which would raise, between the two
+            raise AssertionError("not interrupted")
+        except KeyboardInterrupt:
+            assert time.perf_counter() - start < 20
+    """)
+
+
+def test_a_signal_during_the_log_is_not_lost():
+    run("""
+        def log(*args):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        fx._core.set_log(log)
+        f = long_loop(10**9)
+        start = time.perf_counter()
+        try:
+            f(xp.ones(1000))
+            raise AssertionError("not interrupted")
+        except KeyboardInterrupt:
+            assert time.perf_counter() - start < 20
     """)
 
 

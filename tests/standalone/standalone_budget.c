@@ -78,7 +78,7 @@ TEST(standalone_budget_bounds_arena_and_keeps_bits)
 {
     subject s = subject_open(tower);
     float usual[65], bounded[65];
-    int64_t bytes = compute(&s, 0, usual), budget = bytes * 3 / 4;
+    int64_t bytes = compute(&s, 0, usual), budget = bytes * 4 / 5;
     int64_t less = compute(&s, budget, bounded);
     CHECK_MSG(less <= budget, "%lld bytes, the budget is %lld", (long long)less, (long long)budget);
     CHECK(memcmp(usual, bounded, sizeof usual) == 0);

@@ -492,6 +492,8 @@ flx_code flx_onnx_encode(const flx_graph *g, const flx_feed *params, size_t num_
     if (!g || !out || (num_params && !params))
         return flxi_fail(err, FLX_E_USAGE, "flx_onnx_encode: graph, parameters and buffer must be given");
     FLXI_TRY(flxi_graph_check(g, err));
+    if (!flx_graph_output_count(g))
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "'%.60s' has no outputs; an ONNX model has at least one", g->name);
     *out = (flx_buffer){0};
     flx_code code = encode(g, params, num_params, out, err);
     if (code != FLX_E_UNSUPPORTED)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* standalone_training.c: training steps as C files against a trainer of the library, on the same numbers. Both compute
-   the same graph; sums are in another order, so results agree to rounding, which a few steps amplify. */
+   the same graph. With the vectors of this machine they have the same bits; in plain C sums are in another order, so
+   results agree to rounding, which a few steps amplify. */
 #include "standalone/c_file.h"
 #include "test.h"
 
@@ -54,8 +55,16 @@ typedef struct {
     const char *text;
     int32_t optimiser;
     int steps, labels;
-    double bound;
+    double bound;     /* 0: the same bits */
+    int vector_bytes; /* of the target */
 } training_case;
+
+static const char *flags_of(int vector_bytes)
+{
+    return vector_bytes == 64   ? "-O2 -mavx512f -mavx512dq -mavx2 -mfma -fno-math-errno"
+           : vector_bytes == 32 ? "-O2 -mavx2 -mfma -fno-math-errno"
+                                : "-O2";
+}
 
 static void check_training(const training_case *c)
 {
@@ -73,11 +82,12 @@ static void check_training(const training_case *c)
                            .name = "model",
                            .params = FLX_BUILD_EMBED,
                            .values = start,
+                           .vector_bytes = c->vector_bytes,
                            .train = &train};
     flx_buffer text;
     flx_build_sizes sizes = {.struct_size = sizeof sizes};
     CHECK_OK(flx_build_c(g, &o, &text, NULL, &sizes, &err), &err);
-    c_file *f = c_file_compile(&text, "gcc", "-O2");
+    c_file *f = c_file_compile(&text, "gcc", flags_of(c->vector_bytes));
     init_function init;
     step_function step;
     *(void **)&init = c_file_symbol(f, "model_init");
@@ -143,7 +153,7 @@ TEST(standalone_training_of_perceptron_follows_trainer)
 {
     static const int32_t optimisers[] = {FLX_SGD, FLX_MOMENTUM, FLX_ADAMW, FLX_LION};
     for (size_t i = 0; i < sizeof optimisers / sizeof *optimisers; i++)
-        check_training(&(training_case){perceptron, optimisers[i], 10, 4, 1e-4});
+        check_training(&(training_case){perceptron, optimisers[i], 10, 4, 1e-4, 0});
 }
 
 /* One block of a decoder: embedding, norm, causal attention, gated layer, tied to nothing. */
@@ -166,5 +176,14 @@ static const char decoder[] =
 
 TEST(standalone_training_of_decoder_follows_trainer)
 {
-    check_training(&(training_case){decoder, FLX_ADAMW, 50, 17, 2e-3});
+    check_training(&(training_case){decoder, FLX_ADAMW, 50, 17, 2e-3, 0});
+}
+
+/* With the vectors of this machine a C file has the bits of the trainer. */
+TEST(standalone_training_of_decoder_has_bits_of_trainer)
+{
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    int bytes = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? 64 : 32;
+    check_training(&(training_case){decoder, FLX_ADAMW, 50, 17, 0, bytes});
 }

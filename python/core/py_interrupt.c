@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <time.h>
 
-static flx_stop *volatile current; /* of the main thread; read by the handler */
+static flx_stop *volatile current;     /* of the main thread; read by the handler */
 static struct sigaction python_action; /* what the handler calls */
 static unsigned long main_thread;
 static long last_look; /* at the handler that is installed, in ticks of the coarse clock */

@@ -22,12 +22,8 @@ static void begin_64(session_case *c, uint32_t flags)
 {
     session_begin(c, text, 0);
     flx_dim_binding dim = {"N", 64};
-    flx_compile_options o = {.struct_size = sizeof o,
-                             .flags = flags,
-                             .threads = 1,
-                             .optimisation = 1,
-                             .dims = &dim,
-                             .num_dims = 1};
+    flx_compile_options o = {
+        .struct_size = sizeof o, .flags = flags, .threads = 1, .optimisation = 1, .dims = &dim, .num_dims = 1};
     c->exec = flx_compile(c->g, &o, &c->err);
     CHECK_MADE(c->exec, &c->err);
     session_f32(c, 64, 2);

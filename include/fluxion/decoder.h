@@ -20,6 +20,9 @@ typedef struct flx_vocabulary flx_vocabulary;
 FLX_API flx_vocabulary *flx_vocabulary_new(const flx_gguf *f, flx_error *err);
 FLX_API void flx_vocabulary_free(flx_vocabulary *v);          /* NULL is fine */
 FLX_API int64_t flx_vocabulary_size(const flx_vocabulary *v); /* tokens */
+/** What the file lacks, so that texts may get other tokens than its author meant: an unknown division of texts before
+    byte pairs are joined (that of gpt-2 is used), or no list of control tokens. NULL: nothing. */
+FLX_API const char *flx_vocabulary_warning(const flx_vocabulary *v);
 
 /* Flags of flx_vocabulary_encode(). */
 enum {
@@ -71,6 +74,32 @@ FLX_API void flx_decoder_rewind(flx_decoder *d, int64_t count);
     [1, C, width]. Outputs: logits [1, vocabulary], then the new keys and values. Parameters are the tensors of the
     file, by their names. */
 FLX_API flx_graph *flx_decoder_graph(const flx_decoder *d);
+
+/* ---- Whole texts ---- */
+
+/* Flags of flx_text_graph_options. */
+enum {
+    FLX_TEXT_LOSS =
+        1 /* the graph has the input next i32 [T], the tokens that should follow, and its output 0 is the loss,
+                         the mean of their cross entropies; the logits are output 1 */
+};
+
+typedef struct flx_text_graph_options {
+    uint32_t struct_size; /* sizeof(flx_text_graph_options) */
+    uint32_t flags;       /* FLX_TEXT_… */
+    int32_t adapter_rank; /* of the adapters of the products in blocks; 0: there are none */
+    int32_t reserved;     /* 0 */
+    double adapter_scale; /* times what an adapter adds; 0: 1 */
+} flx_text_graph_options;
+
+/** The graph of a whole text, without caches: the input tokens i32 [T], the output logits f32 [T, vocabulary], of what
+    follows each token. It can be differentiated. Parameters are the tensors of the file, by their names; matrices
+    stay packed, u8 [rows, bytes of a row]. With adapter_rank r a product of a block with the matrix NAME also adds
+    adapter_scale (x A^T) B^T: parameters NAME.lora_a f32 [r, numbers of a row] and NAME.lora_b [rows, r], which begins
+    as zero. Errors as of flx_decoder_new(). */
+FLX_API flx_graph *flx_text_graph(const flx_gguf *f, const flx_text_graph_options *options, flx_error *err);
+/** The value of such a parameter in the file; NULL with NAME when it does not have it, as of adapters. */
+FLX_API flx_tensor *flx_text_param(const flx_gguf *f, const flx_graph *g, const char *name, flx_error *err);
 
 /* ---- Sampling ---- */
 

@@ -96,6 +96,44 @@ TEST(gguf_vocabulary_finds_the_most_probable_division)
     flx_context_free(ctx);
 }
 
+/* The byte-pair model of the corpus with one byte of `text` changed to x. */
+static flx_vocabulary *open_changed(flx_context *ctx, const char *text, size_t at)
+{
+    static char bytes[100000];
+    char path[600];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/gguf/qwen3_q8_0", test_source_dir());
+    FILE *f = fopen(path, "rb");
+    CHECK(f != NULL);
+    size_t size = fread(bytes, 1, sizeof bytes, f), i = 0;
+    fclose(f);
+    CHECK(size < sizeof bytes);
+    while (i + strlen(text) < size && memcmp(bytes + i, text, strlen(text)) != 0)
+        i++;
+    CHECK(i + at < size);
+    bytes[i + at] = 'x';
+    snprintf(path, sizeof path, "%s/changed.gguf", test_temp_dir());
+    f = fopen(path, "wb");
+    CHECK(f && fwrite(bytes, 1, size, f) == size);
+    fclose(f);
+    return open_vocabulary(ctx, path);
+}
+
+TEST(gguf_vocabulary_warns_of_unknown_divisions_and_missing_kinds_of_tokens)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_vocabulary *v = open_corpus(ctx, "qwen3_q8_0");
+    CHECK(!flx_vocabulary_warning(v));
+    flx_vocabulary_free(v);
+    v = open_changed(ctx, "tokenizer.ggml.pre", strlen("tokenizer.ggml.pre") + 12); /* after its type and length */
+    CHECK(flx_vocabulary_warning(v) && strstr(flx_vocabulary_warning(v), "'xwen2'"));
+    check_tokens(v, "hello hello", FLX_ENCODE_CONTROLS, "8 4 5 8 4");
+    flx_vocabulary_free(v);
+    v = open_changed(ctx, "tokenizer.ggml.token_type", 0);
+    CHECK(flx_vocabulary_warning(v) && strstr(flx_vocabulary_warning(v), "control tokens"));
+    flx_vocabulary_free(v);
+    flx_context_free(ctx);
+}
+
 TEST(gguf_vocabulary_takes_long_texts_in_little_time)
 {
     enum { SIZE = 200000 };

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,9 @@ static flx_code read_tokens(flx_vocabulary *v, const flx_gguf *f, flx_error *err
     const flxi_gguf_value *types = flxi_gguf_get(f, "tokenizer.ggml.token_type");
     if (!texts || texts->count == 0 || texts->count > INT32_MAX)
         return flxi_fail(err, FLX_E_NAME, "the file has no list of tokens (tokenizer.ggml.tokens)");
+    if (!types)
+        snprintf(v->warning, sizeof v->warning,
+                 "the file does not say which tokens are control tokens (tokenizer.ggml.token_type): all are text");
     v->tokens = flxi_alloc(v->mem, (size_t)texts->count, sizeof *v->tokens);
     if (!v->tokens)
         return flxi_oom(err, "a vocabulary");
@@ -163,7 +167,8 @@ static const struct {
     {"deepseek-r1-qwen", false, 1},
 };
 
-static flx_code read_division(flx_vocabulary *v, const flx_gguf *f, flx_error *err)
+/* An unknown division is taken as that of gpt-2, with a warning: texts have tokens then, though perhaps others. */
+static void read_division(flx_vocabulary *v, const flx_gguf *f)
 {
     size_t size;
     const char *name = flx_gguf_string(f, flx_gguf_find(f, "tokenizer.ggml.pre"), 0, &size);
@@ -175,11 +180,13 @@ static flx_code read_division(flx_vocabulary *v, const flx_gguf *f, flx_error *e
         if (strlen(divisions[i].name) == size && memcmp(divisions[i].name, name, size) == 0) {
             v->is_gpt2 = divisions[i].is_gpt2;
             v->digits = divisions[i].digits;
-            return FLX_OK;
+            return;
         }
     char text[40];
-    return flxi_fail(err, FLX_E_UNSUPPORTED, "byte pairs with the division '%s' (tokenizer.ggml.pre) are not supported",
-                     flxi_printable(text, sizeof text, name, size));
+    v->is_gpt2 = true;
+    snprintf(v->warning, sizeof v->warning,
+             "the division '%s' of texts (tokenizer.ggml.pre) is not known, that of gpt-2 is used: tokens may differ",
+             flxi_printable(text, sizeof text, name, size));
 }
 
 /* ---- Roles and special tokens ---- */
@@ -236,6 +243,11 @@ int flx_vocabulary_is_end(const flx_vocabulary *v, int32_t token)
     return 0;
 }
 
+const char *flx_vocabulary_warning(const flx_vocabulary *v)
+{
+    return v && v->warning[0] ? v->warning : NULL;
+}
+
 /* ---- The vocabulary ---- */
 
 static flx_code read_kind(flx_vocabulary *v, const flx_gguf *f, flx_error *err)
@@ -265,7 +277,7 @@ static flx_code read_all(flx_vocabulary *v, const flx_gguf *f, flx_error *err)
     find_bytes(v);
     read_roles(v, f);
     if (v->kind == VOCABULARY_PAIRS) {
-        FLXI_TRY(read_division(v, f, err));
+        read_division(v, f);
         FLXI_TRY(read_joins(v, f, err));
     }
     return find_specials(v, err);

@@ -43,7 +43,8 @@ struct flx_vocabulary {
     int digits;         /* at most that many in a piece; 0: any number */
     bool is_gpt2;       /* the older division */
     float least_score;
-    uint32_t longest; /* bytes of a token */
+    uint32_t longest;  /* bytes of a token */
+    char warning[160]; /* empty: none */
 };
 
 /* The token with this text, -1 when there is none. */

@@ -28,6 +28,8 @@ typedef struct {
     flx_decoder *decoder;
     const turn_form *form;
     float *logits;
+    int32_t *history; /* the tokens that the decoder has seen */
+    bool has_forgotten;
     uint64_t random;
     double prompt_seconds, answer_seconds;
     int64_t prompt_tokens, answer_tokens;
@@ -125,6 +127,41 @@ static char *turn_text(const conversation *c, const char *user, bool is_first)
     return text;
 }
 
+/* Makes room for `count` tokens: of those that were seen, the latest are shown again, at most half of the context. The
+   first one stays too, as attention depends on the token that begins a text. */
+static int forget_older(conversation *c, int64_t count)
+{
+    flx_error err = {0};
+    int64_t context = flx_decoder_context(c->decoder), seen = flx_decoder_seen(c->decoder);
+    int64_t keep = count < context / 2 ? context / 2 : context - count;
+    keep = keep < seen ? keep : seen;
+    if (keep > 1)
+        memmove(c->history + 1, c->history + seen - keep + 1, (size_t)(keep - 1) * sizeof *c->history);
+    flx_decoder_rewind(c->decoder, 0);
+    if (!c->has_forgotten)
+        note("the context of %lld tokens is full: older tokens than the last %lld are forgotten, as often as needed; "
+             "--length gives a longer one",
+             (long long)context, (long long)keep);
+    c->has_forgotten = true;
+    if (keep && flx_decoder_feed(c->decoder, c->history, (size_t)keep, NULL, &err))
+        return report(&err, NULL);
+    return STATUS_OK;
+}
+
+/* Shows the decoder further tokens; what it has no room for it forgets. */
+static int feed(conversation *c, const int32_t *tokens, int64_t count)
+{
+    flx_error err = {0};
+    int64_t context = flx_decoder_context(c->decoder);
+    if (count <= context && flx_decoder_seen(c->decoder) + count > context && forget_older(c, count))
+        return STATUS_BAD_INPUT;
+    int64_t seen = flx_decoder_seen(c->decoder);
+    if (flx_decoder_feed(c->decoder, tokens, (size_t)count, c->logits, &err))
+        return report(&err, NULL);
+    memcpy(c->history + seen, tokens, (size_t)count * sizeof *tokens);
+    return STATUS_OK;
+}
+
 static int feed_prompt(conversation *c, const char *user, bool is_first)
 {
     flx_error err = {0};
@@ -139,8 +176,8 @@ static int feed_prompt(conversation *c, const char *user, bool is_first)
     double start = now();
     if (tokens && n == 0)
         status = fail(FLX_E_USAGE, "the prompt has no tokens");
-    else if (!tokens || flx_decoder_feed(c->decoder, flx_tensor_const_data(tokens), (size_t)n, c->logits, &err))
-        status = report(&err, NULL);
+    else
+        status = tokens ? feed(c, flx_tensor_const_data(tokens), n) : report(&err, NULL);
     c->prompt_seconds += now() - start;
     c->prompt_tokens += n;
     flx_tensor_release(tokens);
@@ -161,14 +198,9 @@ static int answer(conversation *c)
         if (token < flx_vocabulary_size(c->vocabulary) && show_token(c, token))
             return STATUS_BAD_INPUT;
         c->answer_tokens++;
-        if (flx_decoder_seen(c->decoder) == flx_decoder_context(c->decoder)) {
-            putchar('\n');
-            note("the context of %lld tokens is full; --length gives a longer one, as far as the model allows",
-                 (long long)flx_decoder_context(c->decoder));
-            break;
-        }
-        if (flx_decoder_feed(c->decoder, &token, 1, c->logits, &err))
-            return report(&err, NULL);
+        int status = feed(c, &token, 1);
+        if (status)
+            return status;
     }
     putchar('\n');
     c->answer_seconds += now() - start;
@@ -190,13 +222,17 @@ static int open_model(conversation *c, const char *path)
     if (!c->decoder)
         return report(&err, path);
     c->form = args_has(c->a, "--raw") ? turn_form_plain() : turn_form_of(c->file);
+    if (flx_vocabulary_warning(c->vocabulary))
+        note("%s", flx_vocabulary_warning(c->vocabulary));
     c->logits = calloc((size_t)flx_decoder_vocabulary(c->decoder), sizeof *c->logits);
-    return c->logits ? STATUS_OK : fail_memory();
+    c->history = calloc((size_t)flx_decoder_context(c->decoder), sizeof *c->history);
+    return c->logits && c->history ? STATUS_OK : fail_memory();
 }
 
 static void close_model(conversation *c)
 {
     free(c->logits);
+    free(c->history);
     flx_decoder_free(c->decoder);
     flx_vocabulary_free(c->vocabulary);
     flx_gguf_free(c->file);

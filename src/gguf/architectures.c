@@ -114,6 +114,16 @@ static flx_code check_scales(const flxi_model_sizes *m, flx_error *err)
     return m->theta > 0 ? FLX_OK : flxi_fail(err, FLX_E_NUMERIC, "%s.rope.freq_base must be positive", m->facts->name);
 }
 
+static flx_code read_vocabulary(const flx_gguf *f, flxi_model_sizes *m, flx_error *err)
+{
+    int64_t table = flx_gguf_find_tensor(f, "token_embd.weight");
+    if (table < 0 || f->tensors.at[table].rank != 2 || f->tensors.at[table].dims[0] > INT32_MAX ||
+        f->tensors.at[table].dims[0] < 1)
+        return flxi_fail(err, FLX_E_NAME, "the file has no matrix 'token_embd.weight'");
+    m->vocabulary = f->tensors.at[table].dims[0];
+    return FLX_OK;
+}
+
 flx_code flxi_model_sizes_read(const flx_gguf *f, flxi_model_sizes *out, flx_error *err)
 {
     flxi_model_sizes *m = out;
@@ -127,7 +137,8 @@ flx_code flxi_model_sizes_read(const flx_gguf *f, flxi_model_sizes *out, flx_err
     FLXI_TRY(read_heads(f, m, err));
     FLXI_TRY(read_scaling(f, m, err));
     read_scales(f, m);
-    return check_scales(m, err);
+    FLXI_TRY(check_scales(m, err));
+    return read_vocabulary(f, m, err);
 }
 
 bool flxi_is_local(const flxi_model_sizes *m, int64_t i)

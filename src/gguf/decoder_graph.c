@@ -7,6 +7,10 @@
    architectures have (biases, norms of queries and keys, norms after a part, gates, several matrices in one) are
    built where the file has their tensors.
 
+   A graph of a whole text has no caches: its tokens begin at position 0 and attend to each other, and it returns the
+   logits of all of them. Its products may have adapters: (x A^T) B^T is added, with narrow matrices A and B that are
+   trained while the packed ones stay as they are.
+
    Scores are products of a query and a key, which do not change when the numbers of both are put into another order. So
    where neighbours are rotated together, queries and keys are put into the order of halves first, and stay in it. */
 #include "gguf/decoder_graph.h"
@@ -20,12 +24,16 @@ typedef struct {
     const flx_gguf *f;
     const flxi_model_sizes *m;
     flx_graph *g;
-    uint8_t *used;
+    uint8_t *used; /* may be NULL */
     int64_t block; /* the current one; -1: none */
     flx_val tokens, position;
     flx_dim T, C;
     flx_val cosines[2], sines[2]; /* of blocks that see everything, and of local ones */
     flx_val masks[2];
+    bool is_whole; /* a whole text, without caches */
+    bool has_loss;
+    int64_t rank; /* of adapters; 0: none */
+    double adapter_scale;
     flx_error *err; /* the first error that is not the graph's */
 } building;
 
@@ -56,7 +64,8 @@ static const flxi_gguf_entry *need(building *b, const char *part, uint8_t use)
             flxi_fail(b->err, FLX_E_NAME, "the file has no tensor '%s'", name);
         return NULL;
     }
-    b->used[i] = use;
+    if (b->used)
+        b->used[i] = use;
     return &b->f->tensors.at[i];
 }
 
@@ -107,7 +116,33 @@ static flx_attr scheme(const flxi_gguf_type *t)
     return flx_attr_word("scheme", words[t->format]);
 }
 
-/* x W^T + bias, where the file has a bias. */
+static flx_val scaled(building *b, flx_val x, double factor)
+{
+    return factor == 1 ? x : flx_mul(b->g, x, flx_scalar(b->g, FLX_F32, factor));
+}
+
+/* A new parameter `name` + `end`, f32 [rows, row]. */
+static flx_val adapter_matrix(building *b, const char *name, const char *end, int64_t rows, int64_t row, int32_t kind)
+{
+    char full[100];
+    snprintf(full, sizeof full, "%.80s%s", name, end);
+    flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){rows, row});
+    flx_val v = flx_param(b->g, full, &type);
+    return flx_set_init(b->g, v, (flx_init){.kind = kind, .scale = 1 / sqrt((double)row)});
+}
+
+/* y + scale (x A^T) B^T; B begins as zero, so that training begins with the model of the file. */
+static flx_val adapted(building *b, const char *name, flx_val x, flx_val y, int64_t rows, int64_t row)
+{
+    flx_graph *g = b->g;
+    flx_val narrow = adapter_matrix(b, name, ".lora_a", b->rank, row, FLX_INIT_NORMAL);
+    flx_val wide = adapter_matrix(b, name, ".lora_b", rows, b->rank, FLX_INIT_ZEROS);
+    x = flx_matmul(g, x, flx_transpose(g, narrow, FLX_INTS(1, 0)));
+    x = flx_matmul(g, x, flx_transpose(g, wide, FLX_INTS(1, 0)));
+    return flx_add(g, y, scaled(b, x, b->adapter_scale));
+}
+
+/* x W^T + bias, where the file has a bias; with an adapter in blocks. */
 static flx_val project(building *b, const char *part, flx_val x, int64_t rows, int64_t row)
 {
     char name[64];
@@ -118,17 +153,14 @@ static flx_val project(building *b, const char *part, flx_val x, int64_t rows, i
         return FLX_NONE;
     flx_attr a = scheme(type);
     flx_val y = flx_op1(b->g, "dequant_matmul", (flx_val[]){x, w}, 2, &a, 1);
+    if (b->rank && b->block >= 0)
+        y = adapted(b, flx_val_name(b->g, w), x, y, rows, row);
     snprintf(name, sizeof name, "%s.bias", part);
     flx_val bias = vector(b, name, rows, true);
     return bias.id ? flx_add(b->g, y, bias) : y;
 }
 
 /* ---- Parts ---- */
-
-static flx_val scaled(building *b, flx_val x, double factor)
-{
-    return factor == 1 ? x : flx_mul(b->g, x, flx_scalar(b->g, FLX_F32, factor));
-}
 
 /* limit * tanh(x / limit) */
 static flx_val capped(building *b, flx_val x, double limit)
@@ -294,11 +326,13 @@ static flx_val rotated(building *b, flx_val x, int64_t heads, const char *norm_n
     return flx_rope(g, x, b->cosines[local], b->sines[local], "bsd", b->m->head_dim, b->m->rotated, heads);
 }
 
-/* The cache of this block with the new tokens at their positions; it becomes an output. */
+/* The cache of this block with the new tokens at their positions; it becomes an output. A whole text needs none. */
 static flx_val cached(building *b, const char *kind, flx_val x)
 {
     flx_graph *g = b->g;
     char name[40];
+    if (b->is_whole)
+        return x;
     flx_type type = flx_type_make(FLX_F32, 3, (flx_dim[]){1, b->C, b->m->kv_heads * b->m->head_dim});
     snprintf(name, sizeof name, "%s%d", kind, (int)b->block);
     flx_val zero = flx_scalar(g, FLX_I32, 0);
@@ -397,24 +431,35 @@ static void add_inputs(building *b)
 {
     flx_graph *g = b->g;
     b->T = flx_dim_symbol(b->f->ctx, "T");
-    b->C = flx_dim_symbol(b->f->ctx, "C");
+    b->C = b->is_whole ? b->T : flx_dim_symbol(b->f->ctx, "C");
     flx_type tokens = flx_type_make(FLX_I32, 1, &b->T), number = flx_type_make(FLX_I32, 0, NULL);
     b->tokens = flx_input(g, "tokens", &tokens);
-    b->position = flx_input(g, "position", &number);
+    b->position = b->is_whole ? flx_scalar(g, FLX_I32, 0) : flx_input(g, "position", &number);
 }
 
-/* The logits of row `last`. */
-static flx_val add_logits(building *b, flx_val x, flx_val last)
+static flx_val row_at(building *b, flx_val x, flx_val at)
 {
-    flx_graph *g = b->g;
-    const flx_val operands[] = {x, last, flx_scalar(g, FLX_I32, 0)};
+    const flx_val operands[] = {x, at, flx_scalar(b->g, FLX_I32, 0)};
+    return flx_dynamic_slice(b->g, operands, 3, FLX_INTS(1, b->m->width));
+}
+
+/* The logits of each row. */
+static flx_val add_logits(building *b, flx_val x)
+{
     b->block = -1;
-    x = flx_dynamic_slice(g, operands, 3, FLX_INTS(1, b->m->width));
     x = norm(b, "output_norm", x, b->m->width);
     x = project(b, has(b, "output.weight") ? "output" : "token_embd", x, b->m->vocabulary, b->m->width);
     if (b->m->logit_scale > 0)
         x = scaled(b, x, 1 / b->m->logit_scale);
     return capped(b, x, b->m->final_softcap);
+}
+
+static void add_loss(building *b, flx_val logits)
+{
+    flx_type type = flx_type_make(FLX_I32, 1, &b->T);
+    const flx_val operands[] = {logits, flx_input(b->g, "next", &type)};
+    flx_val each = flx_op1(b->g, "softmax_cross_entropy", operands, 2, NULL, 0);
+    flx_output(b->g, flx_op1(b->g, "reduce_mean", &each, 1, NULL, 0), "loss");
 }
 
 static void build(building *b)
@@ -423,32 +468,51 @@ static void build(building *b)
     flx_type number = flx_type_make(FLX_I32, 0, NULL);
     flx_val caches[2000];
     add_inputs(b);
-    flx_val last = flx_input(g, "last", &number);
+    flx_val last = b->is_whole ? FLX_NONE : flx_input(g, "last", &number);
     flx_val x = embed(b);
     add_positions(b);
     add_masks(b);
     for (b->block = 0; b->block < b->m->blocks && !b->err->code; b->block++)
         x = add_block(b, x, caches + 2 * b->block);
     int64_t blocks = b->block;
-    flx_output(g, add_logits(b, x, last), "logits");
-    for (int64_t i = 0; i < 2 * blocks && !b->err->code; i++) {
+    x = add_logits(b, b->is_whole ? x : row_at(b, x, last));
+    if (b->has_loss)
+        add_loss(b, x);
+    flx_output(g, x, "logits");
+    for (int64_t i = 0; !b->is_whole && i < 2 * blocks && !b->err->code; i++) {
         char name[40];
         snprintf(name, sizeof name, "new_%s%d", i % 2 ? "values" : "keys", (int)(i / 2));
         flx_output(g, caches[i], name);
     }
 }
 
+static flx_graph *build_graph(building *b)
+{
+    b->g = flx_graph_new(b->f->ctx, "decoder");
+    if (!b->g) {
+        flxi_oom(b->err, "a graph");
+        return NULL;
+    }
+    build(b);
+    if (b->err->code || flx_graph_error(b->g, b->err) != FLX_OK) {
+        flx_graph_release(b->g);
+        return NULL;
+    }
+    return b->g;
+}
+
 flx_graph *flxi_decoder_graph(const flx_gguf *f, const flxi_model_sizes *m, uint8_t *used, flx_error *err)
 {
-    building b = {.f = f, .m = m, .used = used, .block = -1, .err = err, .g = flx_graph_new(f->ctx, "decoder")};
-    if (!b.g) {
-        flxi_oom(err, "a graph");
-        return NULL;
-    }
-    build(&b);
-    if (err->code || flx_graph_error(b.g, err) != FLX_OK) {
-        flx_graph_release(b.g);
-        return NULL;
-    }
-    return b.g;
+    building b = {.f = f, .m = m, .used = used, .block = -1, .err = err};
+    return build_graph(&b);
+}
+
+flx_graph *flxi_text_graph(const flx_gguf *f, const flxi_model_sizes *m, const flx_text_graph_options *o,
+                           flx_error *err)
+{
+    building b = {.f = f, .m = m, .block = -1, .err = err, .is_whole = true};
+    b.has_loss = o->flags & FLX_TEXT_LOSS;
+    b.rank = o->adapter_rank;
+    b.adapter_scale = o->adapter_scale == 0 ? 1 : o->adapter_scale;
+    return build_graph(&b);
 }

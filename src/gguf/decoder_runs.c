@@ -109,11 +109,6 @@ static flx_code compile(flx_decoder *d, flx_error *err)
 static flx_code prepare(flx_decoder *d, const flx_gguf *f, flx_error *err)
 {
     FLXI_TRY(flxi_model_sizes_read(f, &d->m, err));
-    int64_t table = flx_gguf_find_tensor(f, "token_embd.weight");
-    if (table < 0 || f->tensors.at[table].rank != 2 || f->tensors.at[table].dims[0] > INT32_MAX ||
-        f->tensors.at[table].dims[0] < 1)
-        return flxi_fail(err, FLX_E_NAME, "the file has no matrix 'token_embd.weight'");
-    d->m.vocabulary = f->tensors.at[table].dims[0];
     if (d->o.context == 0)
         d->o.context = d->m.context < USUAL_CONTEXT ? d->m.context : USUAL_CONTEXT;
     uint8_t *used = flxi_new(&d->arena, uint8_t, f->tensors.n);

@@ -79,6 +79,7 @@ extern const command *const commands[];
     "  path.npy, path.npz:key, path.safetensors:key, path.pt:key\n"                                     \
     "                       a file; its shape must fit. Another float width is rounded to the\n"        \
     "                       input's, another integer width is taken when every value fits\n"            \
+    "  1,2,3                a vector of these numbers\n"                                                \
     "  a number             everywhere; zeros and ones are 0 and 1\n"                                   \
     "  iota                 0, 1, 2 ... in row-major order\n"                                           \
     "  normal, normal:SEED  normally distributed; for floating inputs\n"                                \

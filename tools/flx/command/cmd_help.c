@@ -19,9 +19,9 @@ void help_overview(FILE *f)
         fprintf(f, "  %-9s %s\n", (*c)->name, (*c)->summary);
     fputs("\n"
           "flx help COMMAND tells more about one; flx --version prints the version.\n"
-          "FILE is a graph as text (.flx) or in binary form, StableHLO as text (.mlir) or bytecode (.mlirbc), or an "
+          "FILE is a graph as text (.flx) or in binary form, StableHLO as text (.mlir) or bytecode (.mlirbc), an "
           "ONNX\n"
-          "model (.onnx); chat and show take GGUF files (.gguf); - reads standard input.\n"
+          "model (.onnx) or a language model (.gguf); - reads standard input.\n"
           "Results go to standard output, errors to standard error. Exit status: 0 success,\n"
           "1 what was checked does not hold, 2 bad usage or input, 3 the system failed.\n",
           f);

@@ -368,7 +368,7 @@ static int read_files(reading *r)
     for (size_t i = 0; i < r->num_slots; i++) {
         slot *s = &r->slots[i];
         int status = STATUS_OK;
-        if (s->spec && spec_is_file(s->spec))
+        if (s->spec && spec_has_shape(s->spec))
             status = spec_read(r->model->ctx, s->name, s->spec, s->type->dtype, &s->value);
         else if (!s->spec && r->beside && flx_graph_input_is_param(g, i))
             status = read_beside(r, s);

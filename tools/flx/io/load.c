@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: reading a graph file. The binary form is recognised by its first bytes, StableHLO by the name of the file or
-   its first word, ONNX by the name of the file; everything else is .flx text, and what is wrong with it the parser
+   its first word, ONNX and GGUF by the name of the file; everything else is .flx text, and what is wrong with it the parser
    says. */
 #include "io/load.h"
 
@@ -212,27 +212,6 @@ typedef struct {
     size_t n;
 } fixed_inputs;
 
-/* "2,3,4" as a vector of i64. */
-static int read_list(flx_context *ctx, const char *name, const char *text, flx_tensor **out)
-{
-    int64_t v[64];
-    flx_dim n = 0;
-    flx_error err = {0};
-    for (const char *s = text; s && n < 64; n++) {
-        char number[32];
-        const char *comma = strchr(s, ',');
-        size_t k = comma ? (size_t)(comma - s) : strlen(s);
-        snprintf(number, sizeof number, "%.*s", (int)(k < 31 ? k : 31), s);
-        if (!read_i64(number, &v[n]))
-            return fail(FLX_E_USAGE, "--fix %s: a file, or integers with commas between them, are needed, got '%s'",
-                        name, text);
-        s = comma ? comma + 1 : NULL;
-    }
-    flx_type type = flx_type_make(FLX_I64, 1, &n);
-    *out = flx_tensor_new(ctx, &type, v, &err);
-    return *out ? STATUS_OK : report(&err, NULL);
-}
-
 static int read_fixed(flx_context *ctx, const args *a, fixed_inputs *f)
 {
     const char *text;
@@ -245,10 +224,10 @@ static int read_fixed(flx_context *ctx, const args *a, fixed_inputs *f)
     for (size_t at = 0; a && (text = args_next(a, "--fix", &at)) != NULL; f->n++) {
         const char *spec = NULL;
         int status = args_split("--fix", text, "NAME=SPEC", &f->names[f->n], &spec);
-        if (!status && spec_is_file(spec))
+        if (!status && spec_has_shape(spec))
             status = spec_read(ctx, f->names[f->n], spec, 0, &f->values[f->n]);
         else if (!status)
-            status = read_list(ctx, f->names[f->n], spec, &f->values[f->n]);
+            status = spec_read_list(ctx, f->names[f->n], spec, FLX_DTYPE_NONE, &f->values[f->n]);
         if (status)
             return status;
         f->feeds[f->n] = (flx_feed){f->names[f->n], f->values[f->n]};
@@ -284,8 +263,52 @@ static int open_onnx(model *m, const args *a)
     return status;
 }
 
+/* ---- GGUF ---- */
+
+/* A module of the one graph. */
+static flx_module *module_of(flx_context *ctx, const flx_graph *g, flx_error *err)
+{
+    flx_buffer bytes = {0};
+    flx_module *m = NULL;
+    if (flx_graph_encode(g, &bytes, err) == FLX_OK)
+        m = flx_decode(ctx, bytes.data, bytes.size, "file", err);
+    flx_buffer_free(&bytes);
+    return m;
+}
+
+/* Tensors of the file for the parameters, over its memory. */
+static int read_tensors(model *m)
+{
+    flx_error err = {0};
+    size_t n = flx_graph_input_count(m->graph);
+    m->values = calloc(n + 1, sizeof *m->values);
+    if (!m->values)
+        return fail_memory();
+    for (size_t i = 0; i < n; i++) {
+        const char *name = flx_val_name(m->graph, flx_graph_input(m->graph, i));
+        if (flx_graph_input_is_param(m->graph, i) && !(m->values[i] = flx_text_param(m->gguf, m->graph, name, &err)))
+            return report(&err, m->name);
+    }
+    return STATUS_OK;
+}
+
+/* The file is mapped, as it may be larger than memory. */
+static int open_gguf(model *m)
+{
+    flx_error err = {0};
+    m->gguf = flx_gguf_read(m->ctx, m->path, &err);
+    flx_graph *g = m->gguf ? flx_text_graph(m->gguf, NULL, &err) : NULL;
+    m->module = g ? module_of(m->ctx, g, &err) : NULL;
+    m->graph = flx_module_main(m->module);
+    flx_graph_release(g);
+    return m->graph ? read_tensors(m) : report(&err, m->name);
+}
+
 flx_tensor *model_param(const model *m, const char *name)
 {
+    for (size_t i = 0; m->values && i < flx_graph_input_count(m->graph); i++)
+        if (strcmp(flx_val_name(m->graph, flx_graph_input(m->graph, i)), name) == 0)
+            return m->values[i];
     for (size_t i = 0; i < flx_onnx_param_count(m->onnx); i++)
         if (strcmp(flx_onnx_param_name(m->onnx, i), name) == 0)
             return flx_onnx_param_value(m->onnx, i);
@@ -305,8 +328,8 @@ static int read_module(model *m, const file_bytes *bytes)
         return status;
     }
     if (begins_with(bytes, GGUF_MAGIC)) {
-        int status = fail(FLX_E_UNSUPPORTED, "%s is a GGUF file, not a graph", m->name);
-        hint("flx chat talks to its model, flx show prints its values and tensors");
+        int status = fail(FLX_E_UNSUPPORTED, "%s is a GGUF file, whose name must end in .gguf", m->name);
+        hint("it is mapped, so a pipe will not do");
         return status;
     }
     if (begins_with(bytes, GRAPH_MAGIC))
@@ -337,6 +360,10 @@ static int open_path(model *m, const char *path, const args *a)
     if (ends_with(path, ".onnx")) {
         *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
         return m->ctx ? open_onnx(m, a) : fail_memory();
+    }
+    if (ends_with(path, ".gguf")) {
+        *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
+        return m->ctx ? open_gguf(m) : fail_memory();
     }
     int status = file_read(path, &bytes);
     if (!status)
@@ -387,8 +414,12 @@ int model_open_fixed(model *m, const args *a)
 
 void model_close(model *m)
 {
+    for (size_t i = 0; m->values && i < flx_graph_input_count(m->graph); i++)
+        flx_tensor_release(m->values[i]);
+    free(m->values);
     flx_onnx_free(m->onnx);
     flx_module_free(m->module);
+    flx_gguf_free(m->gguf);
     flx_context_free(m->ctx);
     *m = (model){0};
 }

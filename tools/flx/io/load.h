@@ -5,6 +5,7 @@
 
 #include "args.h"
 
+#include <fluxion/decoder.h>
 #include <fluxion/onnx.h>
 #include <stdbool.h>
 
@@ -44,12 +45,14 @@ typedef struct {
     const char *name; /* the same for messages */
     flx_context *ctx;
     flx_module *module;
-    flx_graph *graph; /* the main one, or that of --graph */
-    bool is_chosen;   /* --graph named it */
-    flx_onnx *onnx;   /* of an ONNX model: the values of its parameters; else NULL */
+    flx_graph *graph;    /* the main one, or that of --graph */
+    bool is_chosen;      /* --graph named it */
+    flx_onnx *onnx;      /* of an ONNX model: the values of its parameters; else NULL */
+    flx_gguf *gguf;      /* of a language model … */
+    flx_tensor **values; /* … its tensors, by inputs of the graph */
 } model;
 
-/* Reads text, the binary form, StableHLO or ONNX, whichever the file holds. Close with model_close(), also after a
+/* Reads text, the binary form, StableHLO, ONNX or GGUF, whichever the file holds. Close with model_close(), also after a
    failure. */
 int model_open(model *m, const char *path);
 /* Opens the operand and takes the graph of --graph, where the command has that option. */

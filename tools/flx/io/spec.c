@@ -66,10 +66,10 @@ static const file_format *format_of(const char *spec, size_t *path_length)
     return NULL;
 }
 
-bool spec_is_file(const char *spec)
+bool spec_has_shape(const char *spec)
 {
     size_t n;
-    return format_of(spec, &n) != NULL;
+    return format_of(spec, &n) || strchr(spec, ',');
 }
 
 int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t)
@@ -102,10 +102,50 @@ int spec_convert(const char *input, const char *source, int32_t dtype, flx_tenso
     return STATUS_OK;
 }
 
+/* The number before the next comma as element i of the vector; false when it is not one. */
+static bool read_item(const char *text, size_t size, flx_tensor *vector, int64_t i)
+{
+    char number[40];
+    if (size >= sizeof number)
+        return false;
+    memcpy(number, text, size);
+    number[size] = 0;
+    if (flx_tensor_type(vector)->dtype == FLX_F64)
+        return read_number(number, (double *)flx_tensor_data(vector) + i);
+    return read_i64(number, (int64_t *)flx_tensor_data(vector) + i);
+}
+
+int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_t dtype, flx_tensor **out)
+{
+    flx_dim count = 1;
+    flx_error err = {0};
+    for (const char *s = text; (s = strchr(s, ',')) != NULL; s++)
+        count++;
+    bool is_float = dtype != FLX_DTYPE_NONE && !kind_is_integer(kind_of(dtype));
+    flx_type type = flx_type_make(is_float ? FLX_F64 : FLX_I64, 1, &count);
+    *out = flx_tensor_new(ctx, &type, NULL, &err);
+    if (!*out)
+        return input_failed(input, &err);
+    const char *s = text;
+    for (int64_t i = 0; i < count; i++) {
+        size_t size = strcspn(s, ",");
+        if (!read_item(s, size, *out, i)) {
+            flx_tensor_release(*out);
+            *out = NULL;
+            return fail(FLX_E_USAGE, "input '%s': a file, or %s with commas between them, are needed, got '%s'", input,
+                        is_float ? "numbers" : "integers", text);
+        }
+        s += size + 1;
+    }
+    return spec_convert(input, "the list", dtype, out);
+}
+
 int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out)
 {
     size_t n = 0;
     const file_format *format = format_of(spec, &n);
+    if (!format)
+        return spec_read_list(ctx, input, spec, dtype, out);
     const char *key = spec[n] ? spec + n + 1 : "";
     if (format->has_keys && !*key) {
         int status = fail(FLX_E_USAGE, "input '%s': %.*s holds several tensors", input, (int)n, spec);

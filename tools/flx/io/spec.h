@@ -6,12 +6,15 @@
 #include <fluxion/tensor.h>
 #include <stdbool.h>
 
-/* Whether the SPEC names a file, which brings its own shape. */
-bool spec_is_file(const char *spec);
+/* Whether the SPEC brings its own shape: it names a file, or is a list of numbers. */
+bool spec_has_shape(const char *spec);
 
 /* Reads the tensor and converts it to the dtype of the input called `input` (FLX_DTYPE_NONE: it stays as it is). Its
    shape is not looked at. */
 int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out);
+
+/* "2,3,4" as a vector; of a single number too. FLX_DTYPE_NONE: i64. */
+int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_t dtype, flx_tensor **out);
 
 /* Replaces *t, which `source` holds, by its value in the dtype of the input: another float width is rounded, another
    integer width taken when every value fits. */

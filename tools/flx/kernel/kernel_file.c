@@ -225,7 +225,7 @@ static int make_zeros(const kernel_file *f, buffer_value *b, uint64_t count)
 static int fill(const kernel_file *f, buffer_value *b, const char *spec)
 {
     int32_t dtype = tensor_dtype(b->declared.element);
-    if (spec_is_file(spec))
+    if (spec_has_shape(spec))
         return spec_read(f->ctx, b->name, spec, dtype, &b->value);
     if (b->declared.count == 0) {
         int status = fail(FLX_E_USAGE, "buffer '%s' has an open length, which '%s' does not show", b->name, spec);

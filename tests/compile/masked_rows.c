@@ -57,7 +57,23 @@ static const struct {
      "  m = ge(iota(i32[9, 14], axis=0), iota(i32[9, 14], axis=1))\n"
      "  x = where(m, s, -1e30)\n" ATTEND,
      true},
+    {"a slope by distance", HEAD "x = where(ge(i, j), sub(s, mul(0.1, cast(sub(i, j), to=f64))), -1e30)\n" ATTEND,
+     true},
     /* what stays */
+    {"a second mask that is as low", HEAD "x = where(ge(i, j), where(gt(j, 2), s, -1e30), -1e30)\n" ATTEND, false},
+    {"a second mask that is added",
+     HEAD "x = where(ge(i, j), add(s, cast(where(gt(j, 2), 0.0, -1e30), to=f64)), -1e30)\n" ATTEND, false},
+    {"a bias from outside",
+     "graph g(" QKV ", b: f64[12, 12]) {\n  " SCORES "x = where(ge(i, j), add(s, mul(b, 1e31)), -1e30)\n" ATTEND,
+     false},
+    {"low numbers everywhere",
+     HEAD "x = add(s, -1e9)\n  e = exp(sub(x, stop_gradient(reduce_max(x, axes=[1], keep_dims=true))))\n"
+          "  y = matmul(where(ge(i, j), e, 0), v)\n  return reduce_sum(mul(y, sin(y))) }",
+     false},
+    {"integers that are not 0",
+     HEAD "x = where(sub(cast(ge(i, j), to=i32), 1), -1e30, s)\n  e = exp(sub(x, stop_gradient(reduce_max(x, "
+          "axes=[1], keep_dims=true))))\n  y = matmul(e, v)\n  return reduce_sum(mul(y, y)) }",
+     true},
     {"a row without columns", HEAD "x = where(gt(i, j), s, -1e30)\n" ATTEND, false},
     {"a number that is not low enough", HEAD "x = where(ge(i, j), s, -50.0)\n" ATTEND, false},
     {"few columns are excluded", HEAD "x = where(ge(add(i, 9), j), s, -1e30)\n" ATTEND, false},

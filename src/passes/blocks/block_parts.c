@@ -5,7 +5,8 @@
    Which columns of a part are excluded follows from the bounds of the mask (block_ranges.c). They may be left out if
    nothing that leaves the set depends on them. For that every value of the set has a kind there: products with zeros
    are zero, exponentials of very low numbers are zero, sums are the same without zeros, and maxima without very low
-   numbers as long as each row has something else. The rules hold for finite data: what a mask excludes counts as zero
+   numbers as long as each row has something else, which a second mask or an added bias could make as low. The rules
+   hold for finite data, and for products of data that stay above such low numbers: what a mask excludes counts as zero
    even if it is multiplied by an infinity. */
 #include "passes/blocks/block_rows.h"
 
@@ -25,9 +26,26 @@ static const double most_share = 0.8;
 typedef enum {
     LEFT_OUT_DATA, /* finite numbers, if the data is finite */
     LEFT_OUT_ZERO,
-    LEFT_OUT_LOW, /* very low, or minus infinity */
-    LEFT_OUT_BAD  /* perhaps not finite */
+    LEFT_OUT_LOW,      /* finite, but very low */
+    LEFT_OUT_INFINITE, /* minus infinity */
+    LEFT_OUT_BAD       /* perhaps not finite */
 } left_out;
+
+static bool is_low(left_out kind)
+{
+    return kind == LEFT_OUT_LOW || kind == LEFT_OUT_INFINITE;
+}
+
+/* Conditions may be integers, of which only 0 is false. */
+static bool is_true(flxi_block_range c)
+{
+    return c.lo > 0 || c.hi < 0;
+}
+
+static bool is_false(flxi_block_range c)
+{
+    return c.lo == 0 && c.hi == 0;
+}
 
 typedef struct {
     flxi_block_set *s;
@@ -61,7 +79,7 @@ static flxi_block_part excluded(const analysis *a, bool after)
 /* Bounds of a condition over all excluded columns. */
 static flxi_block_range excluded_range(const analysis *a, uint32_t value)
 {
-    flxi_block_range r = {1, 0};
+    flxi_block_range r = {INFINITY, -INFINITY};
     for (int after = 0; after < 2; after++) {
         flxi_block_part box = excluded(a, after);
         if (!box.columns)
@@ -80,9 +98,9 @@ static left_out number_kind(const flx_tensor *t)
     double x = flxi_load_double(t->type.dtype, t->data, 0);
     if (x == 0)
         return LEFT_OUT_ZERO;
-    if (x <= very_low)
-        return LEFT_OUT_LOW;
-    return isfinite(x) ? LEFT_OUT_DATA : LEFT_OUT_BAD;
+    if (isfinite(x))
+        return x <= very_low ? LEFT_OUT_LOW : LEFT_OUT_DATA;
+    return x < 0 ? LEFT_OUT_INFINITE : LEFT_OUT_BAD;
 }
 
 static bool is_movement(const flxi_node *n)
@@ -104,12 +122,39 @@ static const flx_tensor *number_of(const flx_graph *g, uint32_t value)
     return flxi_is_const(n) && flxi_type_at(g, value)->rank == 0 ? flxi_const_data(n) : NULL;
 }
 
-static left_out kind_of(const analysis *a, uint32_t value)
+/* An alternative of a `where`. */
+static left_out alternative_kind(const analysis *a, uint32_t value)
 {
     const flx_tensor *number = number_of(a->s->g, value);
     if (number)
         return number_kind(number);
     return is_inside(a->s, value) ? a->kinds[value] : LEFT_OUT_DATA;
+}
+
+/* Any other operand: a low number there is as low in the columns that stay. */
+static left_out kind_of(const analysis *a, uint32_t value)
+{
+    left_out kind = alternative_kind(a, value);
+    return is_low(kind) && number_of(a->s->g, value) ? LEFT_OUT_BAD : kind;
+}
+
+/* Whether a value is far above low numbers, if products of data are: nothing in it is a low number, a second mask or a
+   bias from outside. Factors may come from outside. */
+static bool stays_high(const analysis *a, uint32_t value, bool is_factor)
+{
+    const flx_tensor *number = number_of(a->s->g, value);
+    const flxi_node *n = flxi_node_at(a->s->g, flxi_value_at(a->s->g, value)->node);
+    if (number)
+        return number_kind(number) == LEFT_OUT_DATA || number_kind(number) == LEFT_OUT_ZERO;
+    if (!is_inside(a->s, value))
+        return is_factor;
+    if (flxi_is_contraction(n) || n->op == OP_iota)
+        return true;
+    bool are_factors = n->op == OP_mul || n->op == OP_div || (is_factor && is_movement(n));
+    for (uint32_t k = n->op == OP_where; k < n->nin; k++)
+        if (!stays_high(a, n->in[k], are_factors))
+            return false;
+    return true;
 }
 
 static left_out joined(left_out x, left_out y)
@@ -123,37 +168,34 @@ static left_out joined(left_out x, left_out y)
 static left_out where_kind(const analysis *a, const flxi_node *n)
 {
     flxi_block_range c = excluded_range(a, n->in[0]);
-    left_out x = kind_of(a, n->in[1]), y = kind_of(a, n->in[2]);
-    return c.lo == 1 ? x : c.hi == 0 ? y : joined(x, y);
+    left_out x = alternative_kind(a, n->in[1]), y = alternative_kind(a, n->in[2]);
+    return is_true(c) ? x : is_false(c) ? y : joined(x, y);
 }
 
 static left_out sum_kind(left_out x, left_out y)
 {
     if (x == LEFT_OUT_ZERO || y == LEFT_OUT_ZERO)
         return x == LEFT_OUT_ZERO ? y : x;
-    if (x == LEFT_OUT_DATA && y == LEFT_OUT_DATA)
-        return LEFT_OUT_DATA;
-    bool is_low = (x == LEFT_OUT_LOW && y == LEFT_OUT_DATA) || (x == LEFT_OUT_DATA && y == LEFT_OUT_LOW);
-    return is_low ? LEFT_OUT_LOW : LEFT_OUT_BAD;
+    if (y == LEFT_OUT_DATA)
+        return x;
+    return x == LEFT_OUT_DATA ? y : LEFT_OUT_BAD;
 }
 
 static left_out difference_kind(left_out x, left_out y)
 {
-    return y == LEFT_OUT_LOW ? LEFT_OUT_BAD : sum_kind(x, y);
+    return is_low(y) ? LEFT_OUT_BAD : sum_kind(x, y);
 }
 
 static left_out product_kind(left_out x, left_out y)
 {
-    if (x == LEFT_OUT_LOW || y == LEFT_OUT_LOW || x == LEFT_OUT_BAD || y == LEFT_OUT_BAD)
+    if (x >= LEFT_OUT_LOW || y >= LEFT_OUT_LOW)
         return LEFT_OUT_BAD;
     return x == LEFT_OUT_ZERO || y == LEFT_OUT_ZERO ? LEFT_OUT_ZERO : LEFT_OUT_DATA;
 }
 
 static left_out quotient_kind(left_out x, left_out y)
 {
-    if (y != LEFT_OUT_DATA || x == LEFT_OUT_LOW || x == LEFT_OUT_BAD)
-        return LEFT_OUT_BAD;
-    return x;
+    return y != LEFT_OUT_DATA || x >= LEFT_OUT_LOW ? LEFT_OUT_BAD : x;
 }
 
 /* Other ops: finite numbers of finite ones; what they do with zeros and low numbers is not known. */
@@ -194,9 +236,9 @@ static left_out node_kind(const analysis *a, const flxi_node *n)
     case OP_dot_general: return product_kind(x, y);
     case OP_div: return quotient_kind(x, y);
     case OP_neg:
-    case OP_square: return x == LEFT_OUT_LOW ? LEFT_OUT_BAD : x;
+    case OP_square: return is_low(x) ? LEFT_OUT_BAD : x;
     case OP_exp:
-    case OP_exp2: return x == LEFT_OUT_LOW ? LEFT_OUT_ZERO : x == LEFT_OUT_BAD ? x : LEFT_OUT_DATA;
+    case OP_exp2: return is_low(x) ? LEFT_OUT_ZERO : x == LEFT_OUT_BAD ? x : LEFT_OUT_DATA;
     case OP_max: return x == y ? x : x == LEFT_OUT_BAD || y == LEFT_OUT_BAD ? LEFT_OUT_BAD : LEFT_OUT_DATA;
     default: return other_kind(a, n);
     }
@@ -216,7 +258,7 @@ static bool combines_well(const analysis *a, const flxi_node *n)
     int other;
     left_out x = kind_of(a, n->in[0]);
     if (n->op == OP_reduce_max)
-        return x == LEFT_OUT_LOW;
+        return is_low(x);
     if (n->op == OP_reduce_sum)
         return x == LEFT_OUT_ZERO;
     if (!flxi_is_contraction(n) || product_kind(x, kind_of(a, n->in[1])) != LEFT_OUT_ZERO)
@@ -229,7 +271,7 @@ static bool combines_well(const analysis *a, const flxi_node *n)
 static bool rows_have_others(const analysis *a, uint32_t condition, bool excludes, flxi_block_part box)
 {
     flxi_block_range r = flxi_block_range_of(a->s, condition, &box);
-    if (excludes ? r.hi == 0 : r.lo == 1)
+    if (excludes ? is_false(r) : is_true(r))
         return true;
     if (r.lo == r.hi || box.columns == 1)
         return false;
@@ -240,22 +282,33 @@ static bool rows_have_others(const analysis *a, uint32_t condition, bool exclude
     return rows_have_others(a, condition, excludes, left) || rows_have_others(a, condition, excludes, right);
 }
 
-/* A maximum is that of the other columns only if every row has one. */
+/* A maximum is that of the other columns only if every row has one, which is higher. */
 static bool leaves_something(const analysis *a, const flxi_node *n)
 {
-    left_out x = kind_of(a, n->in[1]), y = kind_of(a, n->in[2]);
-    if (a->kinds[n->first] != LEFT_OUT_LOW || a->s->column[n->first] < 0)
+    left_out kind = a->kinds[n->first];
+    bool is_first_low = is_low(alternative_kind(a, n->in[1]));
+    if (!is_low(kind) || a->s->column[n->first] < 0)
         return true;
-    if ((x == LEFT_OUT_LOW) == (y == LEFT_OUT_LOW))
+    if (is_first_low == is_low(alternative_kind(a, n->in[2])))
+        return false;
+    if (kind == LEFT_OUT_LOW && !stays_high(a, n->in[is_first_low ? 2 : 1], false))
         return false;
     for (int64_t r = 0; r < a->part->rows; r++) {
         flxi_block_part row = *a->part;
         row.row += r;
         row.rows = 1;
-        if (!rows_have_others(a, n->in[0], x == LEFT_OUT_LOW, row))
+        if (!rows_have_others(a, n->in[0], is_first_low, row))
             return false;
     }
     return true;
+}
+
+/* A sum is low only where a mask makes it so. */
+static bool sum_stays_high(const analysis *a, const flxi_node *n)
+{
+    if (a->kinds[n->first] != LEFT_OUT_LOW)
+        return true;
+    return stays_high(a, n->in[kind_of(a, n->in[0]) == LEFT_OUT_LOW ? 1 : 0], false);
 }
 
 static bool combines_columns(const analysis *a, const flxi_node *n)
@@ -276,6 +329,8 @@ static bool can_leave_out(analysis *a)
             return false;
         if (n->op == OP_where && !leaves_something(a, n))
             return false;
+        if (n->op == OP_add && !sum_stays_high(a, n))
+            return false;
         if (!combines_columns(a, n))
             continue;
         if (!combines_well(a, n))
@@ -294,7 +349,7 @@ static bool can_leave_out(analysis *a)
 static uint32_t idle_alternative(const flx_graph *g, const flxi_node *n)
 {
     const flx_tensor *x = number_of(g, n->in[1]), *y = number_of(g, n->in[2]);
-    for (left_out kind = LEFT_OUT_LOW; kind >= LEFT_OUT_ZERO; kind--) {
+    for (left_out kind = LEFT_OUT_INFINITE; kind >= LEFT_OUT_ZERO; kind--) {
         if (x && number_kind(x) == kind)
             return 1;
         if (y && number_kind(y) == kind)
@@ -321,7 +376,7 @@ static const flxi_node *find_mask(const analysis *a, bool *excludes)
 static bool is_excluded(const analysis *a, const flxi_node *mask, bool excludes, flxi_block_part box)
 {
     flxi_block_range r = flxi_block_range_of(a->s, mask->in[0], &box);
-    return excludes ? r.lo == 1 : r.hi == 0;
+    return excludes ? is_true(r) : is_false(r);
 }
 
 /* Leaves out columns at both ends, in whole steps. */

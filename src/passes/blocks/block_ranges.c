@@ -71,7 +71,8 @@ static flxi_block_range hull(flxi_block_range a, flxi_block_range b)
 
 static flxi_block_range chosen(flxi_block_range c, flxi_block_range a, flxi_block_range b)
 {
-    return c.lo > 0 ? a : c.hi <= 0 ? b : hull(a, b);
+    bool is_true = c.lo > 0 || c.hi < 0, is_false = c.lo == 0 && c.hi == 0;
+    return is_true ? a : is_false ? b : hull(a, b);
 }
 
 static flxi_block_range product(flxi_block_range a, flxi_block_range b)
@@ -95,7 +96,8 @@ static flxi_block_range computed(query *q, const flxi_node *n)
 {
     flxi_block_range x[3];
     int32_t dtype = flxi_type_at(q->s->g, n->first)->dtype;
-    if (n->nin < 1 || n->nin > 3)
+    bool is_bitwise = dtype != FLX_BOOL && (n->op == OP_and || n->op == OP_or || n->op == OP_not);
+    if (n->nin < 1 || n->nin > 3 || is_bitwise)
         return anything;
     for (uint32_t k = 0; k < n->nin; k++)
         x[k] = range_of(q, n->in[k]);

@@ -27,7 +27,8 @@
     X(compiled_way, 0, 0, 0, 0, "1 and up: only the way of that position in runtime/compiled_ways.h")           \
     X(laws_share, 8, 1, 1, 28, "of the samples of every op that must obey the laws of derivatives and batches") \
     X(starved_transforms, 20, 60, 600, 60, "allocations that fail in turn, for each transform and text")        \
-    X(starved_runs, 60, 150, 3000, 60, "allocations that fail in turn while a graph is compiled and run")       \
+    X(starved_runs, 25, 80, 3000, 25, "allocations that fail in turn while a graph is compiled and run")        \
+    X(starved_stride, 4, 1, 1, 4, "one allocation in this many fails in turn, where all do otherwise")          \
     X(vector_stride, 65537, 4099, 61, 4099,                                                                     \
       "one bit pattern in this many for vector functions of f32; 1: all (hours)")                               \
     X(vector_first, -1, -1, -1, -1, "the first of these bit patterns; -1: chosen by the seed")                  \

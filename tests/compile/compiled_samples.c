@@ -198,12 +198,12 @@ static bool is_first_or_turn(const sample_case *c)
 static bool is_usual_first_or_turn(const sample_case *c)
 {
     bool is_first = is_first_of_dtype(c) && is_usual_dtype(c);
-    return is_turn(11) || is_first;
+    return is_turn(41) || is_first;
 }
 
 static bool is_usual_turn(const sample_case *c)
 {
-    return is_usual_dtype(c) && is_turn(9);
+    return is_usual_dtype(c) && is_turn(15);
 }
 
 static bool is_rare_turn(const sample_case *c)

@@ -394,8 +394,9 @@ static void starve(const sample_case *c)
 {
     if (c->sample->error || c->sample != flxi_ops[c->op].rules->samples || c->dtype > FLX_F64)
         return; /* the first sample of each op, in one dtype */
+    size_t stride = (size_t)effort(EFFORT_starved_stride), first = 1 + sample_seed(c) % stride;
     for (int forever = 0; forever < 2; forever++)
-        for (size_t n = 1;; n++) {
+        for (size_t n = first;; n += stride) {
             fault f = {.fail_at = n, .forever = forever != 0};
             flx_code code = whole_life(c, &f);
             EXPECT_MSG(fault_is_clean(&f), "allocation %zu failed: %zu blocks leaked, %zu errors", n, f.live_blocks,

@@ -117,9 +117,13 @@ static plain_sum sum_of(const gemm_case *g, const plain_matrix *x, int64_t a, in
 {
     plain_sum s = {0};
     int32_t d = g->shape.dtype;
+    bool is_int = !flxi_is_float(d) && !flxi_is_complex(d);
     for (int64_t k = 0; k < g->shape.k; k++, a += a_step, b += b_step) {
-        s.wrapped += x->bits[a] * y->bits[b];
-        s.any |= x->bits[a] && y->bits[b];
+        if (is_int) {
+            s.wrapped += x->bits[a] * y->bits[b];
+            s.any |= x->bits[a] && y->bits[b];
+            continue;
+        }
         s.re += (long double)x->re[a] * y->re[b];
         s.magnitude += fabsl((long double)x->re[a] * y->re[b]);
         if (!flxi_is_complex(d))

@@ -109,20 +109,29 @@ static void fill_extremes(int32_t dtype, void *data, size_t nbytes, uint64_t *se
     }
 }
 
+/* The first instruction set against plain sums, the others against its bits: sums take most of the time. */
 static void check_narrow(const gemm_shape *s, uint64_t *seed)
 {
     static const flxi_isa isas[] = {FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512};
     gemm_case g = gemm_case_new(s, seed);
     fill_extremes(s->dtype, g.a, g.a_bytes, seed);
     fill_extremes(s->b_dtype, g.b, g.b_bytes, seed);
+    void *first = NULL;
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
         if (!flxi_isa_available(isas[i]))
             continue;
         name_case(s, 1 + (int)(i & 1), isas[i]);
         test_count_case();
         gemm_case_run(&g, 1 + (int)(i & 1), isas[i]);
+        if (first) {
+            CHECK(memcmp(g.c, first, g.c_bytes) == 0);
+            continue;
+        }
         gemm_case_check(&g);
+        first = malloc(g.c_bytes + 1);
+        memcpy(first, g.c, g.c_bytes);
     }
+    free(first);
     gemm_case_free(&g);
 }
 

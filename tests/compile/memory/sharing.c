@@ -249,7 +249,7 @@ static void add_descent(bundle *b, uint64_t seed)
 TEST(sharing_keeps_the_bits_of_random_descents)
 {
     size_t shared = 0;
-    uint64_t descents = 2 + (uint64_t)effort(EFFORT_compiled_graphs) / 2;
+    uint64_t descents = 2 + (uint64_t)effort(EFFORT_compiled_graphs) / 4;
     for (uint64_t way = 0; way < 2; way++) {
         flx_context *ctx = bundle_context();
         bundle *b = bundle_new(ctx);

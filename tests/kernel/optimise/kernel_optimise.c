@@ -554,7 +554,8 @@ static const char rich[] =
 
 static void starve(const char *passes)
 {
-    for (size_t n = 1;; n++) {
+    size_t stride = (size_t)effort(EFFORT_starved_stride);
+    for (size_t n = 1 + test_seed() % stride;; n += stride) {
         fault f = {0};
         flx_error err = {0};
         flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});

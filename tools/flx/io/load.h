@@ -52,8 +52,8 @@ typedef struct {
     flx_tensor **values; /* … its tensors, by inputs of the graph */
 } model;
 
-/* Reads text, the binary form, StableHLO, ONNX or GGUF, whichever the file holds. Close with model_close(), also after a
-   failure. */
+/* Reads text, the binary form, StableHLO, ONNX or GGUF, whichever the file holds. Close with model_close(), also after
+   a failure. */
 int model_open(model *m, const char *path);
 /* Opens the operand and takes the graph of --graph, where the command has that option. */
 int model_open_chosen(model *m, const args *a);

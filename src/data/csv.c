@@ -179,6 +179,7 @@ static flx_code add_column(table *t, const field *f, flx_error *err)
 /* The column of this name; SIZE_MAX without a name. */
 static flx_code find_column(const table *t, const char *name, size_t *out, flx_error *err)
 {
+    const char *end = t->kinds.at[t->kinds.n - 1].name;
     char shown[64], last[64];
     *out = SIZE_MAX;
     for (size_t i = 0; name && i < t->kinds.n; i++)
@@ -187,9 +188,12 @@ static flx_code find_column(const table *t, const char *name, size_t *out, flx_e
     if (!name || *out != SIZE_MAX)
         return FLX_OK;
     flxi_printable(shown, sizeof shown, name, strlen(name));
-    flxi_printable(last, sizeof last, t->kinds.at[t->kinds.n - 1].name, strlen(t->kinds.at[t->kinds.n - 1].name));
+    flxi_printable(last, sizeof last, end, strlen(end));
     flxi_fail(err, FLX_E_NAME, "the table has no column '%s'", shown);
-    flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
+    if (t->kinds.n == 1 && strpbrk(end, ";\t|"))
+        flxi_hint(err, "its only column is '%s': is the separator another one?", last);
+    else
+        flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
     return FLX_E_NAME;
 }
 

@@ -181,6 +181,8 @@ TEST(csv_errors_have_line_and_column)
         CHECK_EQ_STR(err.where, rows[i].where);
     }
     flx_error err = {0};
+    CHECK(!decode(ctx, "a\tb\n1\t2\n", &(flx_csv_options){.label = "b"}, &err));
+    CHECK_MSG(strstr(err.hint, "is the separator another one?"), "%s", err.hint);
     CHECK(!flx_csv_decode(ctx, "a\n1\0\n", 5, NULL, &err) && strstr(err.message, "byte 3 is zero"));
     CHECK(!flx_csv_decode(NULL, "a", 1, NULL, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_csv_decode(ctx, NULL, 1, NULL, &err) && err.code == FLX_E_USAGE);

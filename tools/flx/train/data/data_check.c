@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* data_check.c: see data_check.h. An index out of range would otherwise fail the first step that meets it, in terms of
-   the op that takes it. */
+/* data_check.c: see data_check.h. What does not fit would otherwise fail the first step that meets it, in terms of the
+   op that takes it. */
 #include "train/data/data_check.h"
 
 #include "report.h"
@@ -113,15 +113,51 @@ static int check_tokens(const train_plan *p, const source *d, int64_t outputs)
     return status;
 }
 
+static const flx_type *type_of_column(const flx_dataset *d, const char *column)
+{
+    for (size_t i = 0; i < flx_dataset_columns(d); i++)
+        if (strcmp(flx_dataset_name(d, i), column) == 0)
+            return flx_dataset_type(d, i);
+    return NULL;
+}
+
+/* Whether rows of the column fit the input: a batch has another number of rows, and symbols take any extent. */
+static bool rows_fit(const flx_type *column, const flx_type *input)
+{
+    if (column->dtype != input->dtype || column->rank != input->rank)
+        return false;
+    for (int i = 1; i < column->rank; i++)
+        if (flx_dim_is_static(input->dims[i]) && input->dims[i] != column->dims[i])
+            return false;
+    return true;
+}
+
+static int misfit(const train_plan *p, const source *d, const char *name, const flx_type *column, const flx_type *input)
+{
+    char has[80], takes[80];
+    flx_type_print(p->model.ctx, column, has, sizeof has);
+    flx_type_print(p->model.ctx, input, takes, sizeof takes);
+    return settings_fail(&p->settings, data_setting(p, d), "the column '%.60s' is %s, the model's input '%.60s' is %s",
+                         plan_column(p, name), has, name, takes);
+}
+
+static int check_inputs(const train_plan *p, const source *d)
+{
+    for (size_t i = 0; d->data && i < flx_graph_input_count(p->loss); i++) {
+        flx_val v = flx_graph_input(p->loss, i);
+        const char *name = flx_val_name(p->loss, v);
+        const flx_type *input = flx_val_type(p->loss, v), *column = type_of_column(d->data, plan_column(p, name));
+        if (!flx_graph_input_is_param(p->loss, i) && column && !rows_fit(column, input))
+            return misfit(p, d, name, column, input);
+    }
+    return STATUS_OK;
+}
+
 /* The column if it has one integer for each row, as labels are. */
 static const char *if_labels(const source *d, const char *column)
 {
-    for (size_t i = 0; column && i < flx_dataset_columns(d->data); i++) {
-        const flx_type *t = flx_dataset_type(d->data, i);
-        if (strcmp(flx_dataset_name(d->data, i), column) == 0)
-            return t->rank == 1 && (t->dtype == FLX_I32 || t->dtype == FLX_I64) ? column : NULL;
-    }
-    return NULL;
+    const flx_type *t = column ? type_of_column(d->data, column) : NULL;
+    return t && t->rank == 1 && (t->dtype == FLX_I32 || t->dtype == FLX_I64) ? column : NULL;
 }
 
 static int check_source(const train_plan *p, const source *d, const comparison *c, int64_t outputs)
@@ -138,6 +174,10 @@ int data_check(const train_plan *p)
 {
     comparison c = comparison_of(p);
     int64_t outputs = outputs_of(p, &c);
-    int status = outputs ? check_source(p, &p->data, &c, outputs) : STATUS_OK;
+    int status = check_inputs(p, &p->data);
+    if (!status)
+        status = check_inputs(p, &p->validation);
+    if (!status && outputs)
+        status = check_source(p, &p->data, &c, outputs);
     return status || !outputs ? status : check_source(p, &p->validation, &c, outputs);
 }

@@ -180,6 +180,25 @@ TEST(standalone_symbolic_files_refuse_extents_that_are_too_small)
     }
 }
 
+/* Names of symbolic dimensions that the text has for something else: variables, types, functions, macros, the range. */
+TEST(standalone_symbolic_names_do_not_clash)
+{
+    static const char *const names[][2] = {{"i", "x"},   {"int", "int_"},           {"limit_", "least_"},
+                                           {"b", "run"}, {"MODEL_BAD_EXTENT", "I"}, {"N", "N_extent"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "graph f(x: f32[%s, 6], y: f32[6, %s]) {\n  z = relu(matmul(x, y))\n  return z, reduce_max(z, "
+                 "axes=[0])\n}\n",
+                 names[i][0], names[i][1]);
+        flx_context *ctx = bundle_context();
+        flx_graph *g = main_of(ctx, text);
+        check_graph(g, text, "-O0", 0);
+        flx_graph_release(g);
+        flx_context_free(ctx);
+    }
+}
+
 /* The gradient of a loss, which is a mean over the examples. */
 TEST(standalone_symbolic_gradient_agrees_with_reference)
 {

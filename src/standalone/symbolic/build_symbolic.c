@@ -7,6 +7,7 @@
 #include "standalone/symbolic/symbolic.h"
 
 #include <fluxion/transform.h>
+#include <string.h>
 
 typedef struct {
     const flx_graph *g;
@@ -20,6 +21,19 @@ typedef struct {
     flx_error *err;
 } builder;
 
+/* The name of an extent in the file, which nothing else there has: `N` as it is, `batch` as `batch_extent`. Names that
+   begin with a capital and have no `_` are not made for variables, functions or macros. */
+static const char *extent_name(builder *b, const char *symbol)
+{
+    bool is_plain = *symbol >= 'A' && *symbol <= 'Z' && !strchr(symbol, '_');
+    const char *name = flxi_sa_identifier(&b->names, symbol);
+    name = is_plain ? name : flxi_sa_text(&b->names, "%.50s_extent", name);
+    for (size_t s = 0; s < b->p.num_symbols; s++)
+        if (strcmp(b->p.names[s], name) == 0)
+            name = flxi_sa_text(&b->names, "%s_%zu", name, b->p.num_symbols + 1);
+    return name;
+}
+
 static flx_code name_symbols(builder *b)
 {
     const char *symbol;
@@ -30,7 +44,8 @@ static flx_code name_symbols(builder *b)
             flxi_hint(b->err, "give its extent: --set %.60s=INT (flx_build_options.dims)", symbol);
             return FLX_E_UNBOUND_DIM;
         }
-        b->p.names[b->p.num_symbols++] = flxi_sa_identifier(&b->names, symbol);
+        b->p.names[b->p.num_symbols] = extent_name(b, symbol);
+        b->p.num_symbols++;
     }
     flxi_sa_points_init(&b->p);
     return b->names.failed ? flxi_oom(b->err, "C text") : FLX_OK;

@@ -10,6 +10,7 @@
 #include "compile/grouping.h"
 
 #include "compile/access.h"
+#include "compile/light_nodes.h"
 #include "ops/express/express.h"
 
 #include <stdlib.h>
@@ -196,10 +197,14 @@ static flx_code find_kinds(maker *m)
 {
     const flx_graph *g = m->g;
     uint8_t *chain = flxi_new(m->scratch, uint8_t, g->node_count);
-    if (!chain)
+    bool has_form = m->o->form && !m->o->keep_apart;
+    const bool *is_light = has_form ? flxi_find_light_nodes(g, m->scratch) : NULL;
+    if (!chain || (has_form && !is_light))
         return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < g->node_count; i++) {
         flxi_node_kind kind = kind_of(m, i);
+        if (kind == NODE_POINTWISE && is_light && is_light[i])
+            kind = NODE_VIEW;
         if (kind == NODE_VIEW && (chain[i] = chain_of(m, chain, i)) > MAX_VIEWS) {
             kind = NODE_POINTWISE;
             chain[i] = 0;

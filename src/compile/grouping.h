@@ -4,7 +4,7 @@
    Every node is one of these:
      held      inputs, parameters and constants: memory that is there before the run;
      view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota
-     …;
+     …; on devices with a form of their own light nodes too (light_nodes.h);
      pointwise a pointwise op or the like: part of a group;
      folded    a reduction over neighbouring axes: part of a group;
      called    everything else: a step of its own, by a route or by the reference evaluator.

@@ -139,6 +139,12 @@ flxi_kindex flxi_gw_index_for(flxi_gwriter *w, uint32_t value, flxi_level level)
     return w->group->needs_axes ? flxi_at_reshape(&e, t, anchor, at) : (flxi_kindex){.flat = at->flat};
 }
 
+/* A view that computes (light_nodes.h). */
+static bool is_computed(const flxi_gwriter *w, uint32_t i)
+{
+    return w->f->kind[i] == NODE_VIEW && flxi_ops[flxi_node_at(w->g, i)->op].op_class == CLASS_POINTWISE;
+}
+
 static flxi_kval element_of(flxi_gwriter *w, uint32_t value, const flxi_kindex *at)
 {
     flxi_express e = flxi_gw_emitter(w);
@@ -154,12 +160,13 @@ static flxi_kval element_of(flxi_gwriter *w, uint32_t value, const flxi_kindex *
         flxi_kindex here = flxi_gw_index_for(w, value, (flxi_level)w->f->level[i]);
         there = is_same_element(flxi_type_at(w->g, value), &here, &there) ? here : there;
     }
-    if (w->f->kind[i] == NODE_VIEW)
+    bool is_view = w->f->kind[i] == NODE_VIEW;
+    if (is_view && !is_computed(w, i))
         return flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
     if (is_ours && w->f->kind[i] == NODE_FOLDED) {
         w->is_lost = true;
         x = flxi_kzero(&e, flxi_type_at(w->g, value)->dtype);
-    } else if (!is_ours)
+    } else if (!is_ours && !is_view)
         x = load(w, value, flat);
     else
         x = flxi_express_element(w->g, w->k, i, value - n->first, &there, answer, w);
@@ -183,15 +190,35 @@ bool flxi_gw_is_operand_here(const flxi_gwriter *w, uint32_t value)
     return is_same && w->f->group_of[from] != w->number && w->f->kind[from] != NODE_VIEW;
 }
 
+static void visit_operands_of(flxi_gwriter *w, uint32_t node,
+                              void (*visit)(flxi_gwriter *w, uint32_t value, void *user), void *user)
+{
+    const flxi_node *n = flxi_node_at(w->g, node);
+    for (uint32_t k = 0; k < n->nin; k++) {
+        uint32_t source = flxi_value_at(w->g, n->in[k])->node;
+        if (flxi_gw_is_operand_here(w, n->in[k]))
+            visit(w, n->in[k], user);
+        else if (is_computed(w, source))
+            visit_operands_of(w, source, visit, user);
+    }
+}
+
+void flxi_gw_visit_operands(flxi_gwriter *w, void (*visit)(flxi_gwriter *w, uint32_t value, void *user), void *user)
+{
+    for (uint32_t j = 0; j < w->group->num_nodes; j++)
+        visit_operands_of(w, w->group->nodes[j], visit, user);
+}
+
+static void load_operand(flxi_gwriter *w, uint32_t value, void *user)
+{
+    (void)user;
+    flxi_gw_value_here(w, value, LEVEL_ELEMENT);
+}
+
 /* What a node reads elsewhere after all is not used. */
 void flxi_gw_load_operands(flxi_gwriter *w)
 {
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        for (uint32_t k = 0; k < n->nin; k++)
-            if (flxi_gw_is_operand_here(w, n->in[k]))
-                flxi_gw_value_here(w, n->in[k], LEVEL_ELEMENT);
-    }
+    flxi_gw_visit_operands(w, load_operand, NULL);
 }
 
 /* Every stored result of the group's nodes at a level and in a phase (-1: any). All are computed before the first is

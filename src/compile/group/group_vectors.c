@@ -10,48 +10,35 @@ static int64_t most_operand_words(const flxi_gwriter *w)
     return w->lanes > 512 ? 52 : w->lanes > 128 ? 96 : 72;
 }
 
-/* Words of the operands of one element that flxi_gw_load_operands() loads. */
-static int64_t operand_words(const flxi_gwriter *w)
-{
-    enum { MOST = 16 };
-    uint32_t seen[MOST], count = 0;
-    int64_t words = 0;
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        for (uint32_t k = 0; k < n->nin; k++) {
-            bool is_new = flxi_gw_is_operand_here(w, n->in[k]);
-            for (uint32_t i = 0; i < count && is_new; i++)
-                is_new = seen[i] != n->in[k];
-            if (!is_new)
-                continue;
-            words += flx_dtype_size(flxi_type_at(w->g, n->in[k])->dtype) > 4 ? 2 : 1;
-            if (count < MOST)
-                seen[count++] = n->in[k];
-        }
-    }
-    return words;
-}
+/* The operands of one element that flxi_gw_load_operands() loads. */
+typedef struct {
+    uint32_t seen[16], count;
+    int64_t words; /* of each operand once, as far as there is room to note them */
+    size_t widest;
+} operands;
 
-static uint32_t widest_element(const flxi_gwriter *w)
+static void add_operand(flxi_gwriter *w, uint32_t value, void *user)
 {
-    size_t widest = 1;
-    for (uint32_t j = 0; j < w->group->num_nodes; j++) {
-        const flxi_node *n = flxi_node_at(w->g, w->group->nodes[j]);
-        for (uint32_t k = 0; k < n->nin; k++) {
-            size_t size = flx_dtype_size(flxi_type_at(w->g, n->in[k])->dtype);
-            widest = flxi_gw_is_operand_here(w, n->in[k]) && size > widest ? size : widest;
-        }
-    }
-    return (uint32_t)widest;
+    operands *o = user;
+    size_t size = flx_dtype_size(flxi_type_at(w->g, value)->dtype);
+    for (uint32_t i = 0; i < o->count; i++)
+        if (o->seen[i] == value)
+            return;
+    o->words += size > 4 ? 2 : 1;
+    o->widest = size > o->widest ? size : o->widest;
+    if (o->count < sizeof o->seen / sizeof *o->seen)
+        o->seen[o->count++] = value;
 }
 
 void flxi_gw_choose_vectors(flxi_gwriter *w)
 {
-    int64_t extent = w->group->space.extent, words = operand_words(w);
+    operands o = {.widest = 1};
+    flxi_gw_visit_operands(w, add_operand, &o);
+    int64_t extent = w->group->space.extent, words = o.words;
     w->vector = w->num_vectors = 0;
     if (!w->f->form || !w->lanes || w->is_across || w->group->column_rows || !words)
         return;
-    uint32_t most = w->f->form->vector / widest_element(w);
+    uint32_t most = w->f->form->vector / (uint32_t)o.widest;
     if (!most)
         return;
     w->vector = most > FLXI_MOST_TIMES ? FLXI_MOST_TIMES : most;

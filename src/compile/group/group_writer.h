@@ -95,7 +95,9 @@ bool flxi_gw_recall(const flxi_gwriter *w, uint32_t value, const flxi_kindex *at
 
 /* Whether a value is in memory and has the shape of the elements. */
 bool flxi_gw_is_operand_here(const flxi_gwriter *w, uint32_t value);
-/* Loads those that the group's nodes read at the current element. */
+/* Those that the group's nodes read, also through views that compute. */
+void flxi_gw_visit_operands(flxi_gwriter *w, void (*visit)(flxi_gwriter *w, uint32_t value, void *user), void *user);
+/* Loads them at the current element. */
 void flxi_gw_load_operands(flxi_gwriter *w);
 
 /* The current index of a value of the group, and its element there. */

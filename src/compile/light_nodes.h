@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* light_nodes.h: pointwise nodes that every reader computes for itself, as it does with views. Their operands are in
+   memory anyway or are much smaller, so that reading those takes no longer than reading the result, and the result is
+   not written. */
+#ifndef FLXI_LIGHT_NODES_H
+#define FLXI_LIGHT_NODES_H
+
+#include "graph/graph.h"
+
+/* By node; NULL: no memory. */
+bool *flxi_find_light_nodes(const flx_graph *g, flxi_arena *arena);
+
+#endif

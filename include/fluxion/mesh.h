@@ -11,7 +11,7 @@
 #ifndef FLUXION_MESH_H
 #define FLUXION_MESH_H
 
-#include <fluxion/graph.h>
+#include <fluxion/tensor.h>
 
 FLX_BEGIN_DECLS
 
@@ -75,6 +75,11 @@ typedef struct flx_partition_report {
     are added where they must. All dimensions must be numbers. `report` may be NULL. */
 FLX_API flx_graph *flx_partition(const flx_graph *g, const char *axes, const flx_sharding *shardings, size_t count,
                                  flx_partition_report *report, flx_error *err);
+
+/** The part of a whole value that process `rank` of the mesh has, cut as `spec` says: the value of an input of the
+    graph of that process. */
+FLX_API flx_tensor *flx_mesh_part(flx_context *ctx, const flx_tensor *whole, const char *axes, const char *spec,
+                                  int64_t rank, flx_error *err);
 
 FLX_END_DECLS
 #endif

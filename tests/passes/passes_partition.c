@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include <fluxion/mesh.h>
+#include <fluxion/tensor.h>
 #include <fluxion/text.h>
 #include <string.h>
 
@@ -114,5 +115,40 @@ TEST(partition_refuses_wrong_cuts)
         CHECK_EQ_STR(err.message, wrong[i].message);
     }
     flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* ---- Parts of values ---- */
+
+TEST(mesh_part_is_what_a_rank_has)
+{
+    static const struct {
+        const char *spec;
+        int64_t rank, rows, columns;
+        double values[6];
+    } parts[] = {
+        {"-,-", 5, 2, 3, {0, 1, 2, 3, 4, 5}}, {"data,-", 2, 1, 3, {0, 1, 2}}, {"data,-", 3, 1, 3, {3, 4, 5}},
+        {"-,model", 4, 2, 1, {1, 4}},         {"data,model", 5, 1, 1, {5}},
+    };
+    static const double whole[] = {0, 1, 2, 3, 4, 5};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    const flx_type type = {.dtype = FLX_F64, .rank = 2, .dims = {2, 3}};
+    flx_tensor *x = flx_tensor_new(ctx, &type, whole, &err);
+    CHECK_MADE(x, &err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        test_fail_context("case %zu", i);
+        flx_tensor *t = flx_mesh_part(ctx, x, "data=2,model=3", parts[i].spec, parts[i].rank, &err);
+        CHECK_MADE(t, &err);
+        CHECK_EQ_I64(flx_tensor_type(t)->dims[0], parts[i].rows);
+        CHECK_EQ_I64(flx_tensor_type(t)->dims[1], parts[i].columns);
+        CHECK(memcmp(flx_tensor_const_data(t), parts[i].values, (size_t)flx_tensor_count(t) * sizeof *whole) == 0);
+        flx_tensor_release(t);
+    }
+    CHECK(!flx_mesh_part(ctx, x, "data=2,model=3", "data,-", 6, &err));
+    CHECK_EQ_STR(err.message, "the mesh has processes 0 to 5, not 6");
+    CHECK(!flx_mesh_part(ctx, x, "data=2,model=3", "model,-", 0, &err));
+    CHECK_EQ_I64(err.code, FLX_E_SHAPE);
+    flx_tensor_release(x);
     flx_context_free(ctx);
 }

@@ -12,6 +12,8 @@
 #include "io/output.h"
 #include "io/profile_table.h"
 #include "io/summary.h"
+#include "mesh/mesh_cuts.h"
+#include "mesh/mesh_run.h"
 #include "report.h"
 
 #include <fluxion/recording.h>
@@ -50,12 +52,19 @@ static void print_op(void *user, const char *message, const flx_tensor *value)
     free(type);
 }
 
-static int compile(results *r, const inputs *in, const flx_compile_options *given)
+/* The usual options of the run. */
+static flx_compile_options compile_options(const results *r, const inputs *in, const flx_compile_options *given)
 {
     flx_compile_options options = *given;
     options.dims = in->dims;
     options.num_dims = in->num_dims;
     options.flags |= FLX_COMPILE_GENERAL | (r->is_lazy ? FLX_COMPILE_LAZY : 0u);
+    return options;
+}
+
+static int compile(results *r, const inputs *in, const flx_compile_options *given)
+{
+    flx_compile_options options = compile_options(r, in, given);
     flx_error err = {0};
     double start = clock_seconds();
     r->exec = flx_compile(r->model->graph, &options, &err);
@@ -269,7 +278,7 @@ static bool is_usual(const args *a)
     return is;
 }
 
-static int run_model(const model *m, const args *a, const char *device, const flx_compile_options *options)
+static int run_model(model *m, const args *a, const char *device, const flx_compile_options *options)
 {
     results r = {.model = m,
                  .num_outputs = flx_graph_output_count(m->graph),
@@ -277,15 +286,24 @@ static int run_model(const model *m, const args *a, const char *device, const fl
                  .is_lazy = is_usual(a),
                  .record = args_value(a, "--record")};
     inputs in;
+    mesh_run *mesh = NULL;
+    mesh_request request = {.axes = args_value(a, "--mesh"), .device = device, .is_mpi = args_has(a, "--mpi")};
     int status = read_memory_limit(a, &r.memory_limit);
     if (status)
         return status;
     status = inputs_read(&in, m, a, MISSING_IS_ERROR);
+    if (!status && request.axes) {
+        request.compile = compile_options(&r, &(inputs){0}, options);
+        request.run = (flx_run_options){
+            .struct_size = sizeof request.run, .flags = r.flags, .device = device, .memory_limit = r.memory_limit};
+        status = mesh_run_begin(&mesh, m, &in, a, &request);
+        options = &request.compile;
+    }
     if (!status && strcmp(device, "ref") != 0)
         status = compile(&r, &in, options);
     if (!status)
         status = run_graph(&r, &in, device, a);
-    if (!status)
+    if (!status && (!mesh || mesh_run_tells(mesh)))
         status = tell(&r, a, device);
     flx_exec_free(r.exec);
     free(r.trace.steps);
@@ -294,27 +312,40 @@ static int run_model(const model *m, const args *a, const char *device, const fl
         flx_tensor_release(r.outputs[i]);
     free(r.outputs);
     inputs_free(&in);
-    return status;
+    return mesh_run_end(mesh, status);
+}
+
+/* Options about a mesh need one. */
+static int check_mesh(const args *a)
+{
+    bool has_mesh = args_has(a, "--mesh");
+    if (!has_mesh && (args_has(a, "--shard") || args_has(a, "--mpi")))
+        return fail(FLX_E_USAGE, "%s needs --mesh", args_has(a, "--shard") ? "--shard" : "--mpi");
+    if (has_mesh && args_has(a, "--record"))
+        return fail(FLX_E_USAGE, "--record has no effect with --mesh: a recording is of one process");
+    return STATUS_OK;
 }
 
 static int run_run(const args *a)
 {
     const char *device;
-    flx_compile_options compile_options;
+    flx_compile_options chosen;
     int status = device_choose(args_value(a, "--device"), &device);
     if (!status && is_traced(a) && strcmp(device, "ref") == 0)
         status = fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing",
                       args_has(a, "--trace") ? "--trace" : "--html", device);
     if (!status)
+        status = check_mesh(a);
+    if (!status)
         status = limit_time(a);
     if (!status)
-        status = compiling_read(a, device, &compile_options);
+        status = compiling_read(a, device, &chosen);
     if (status)
         return status;
     model m;
     status = model_open_fixed(&m, a);
     if (!status)
-        status = run_model(&m, a, device, &compile_options);
+        status = run_model(&m, a, device, &chosen);
     model_close(&m);
     return status;
 }
@@ -334,6 +365,9 @@ static const option options[] = {
     {"--check-finite", NULL, "fail at the first op that gives an infinity or NaN", MAY_BE_GIVEN},
     {"--timeout", "SECONDS", "fail if reading, compiling and running take longer together", MAY_BE_GIVEN},
     {"--memory-limit", "MB", "fail if the run needs more than this many megabytes (2^20 bytes)", MAY_BE_GIVEN},
+    OPTION_MESH,
+    OPTION_SHARD,
+    {"--mpi", NULL, "the ranks of the mesh are the processes that mpirun or srun has started", MAY_BE_GIVEN},
     OPTION_RECORD,
     OPTION_MEMORY,
     OPTION_THREADS,
@@ -357,6 +391,8 @@ static const char *const examples[] = {
     "flx run examples/newton.flx --in x=2 --threads 1 --no-grouping --cache off --dump text",
     "flx run examples/newton.flx --in x=2 --no-compiler",
     "flx run examples/heat.flx --in u0=iota --in rate=0.25 --set STEPS=10 --set N=8 --memory 64K",
+    "flx run examples/mlp.flx --set N=4 --in x=uniform:1 --in label=3 --in w1=0.05 --in b1=0 --in w2=normal:2 "
+    "--in b2=0 --mesh data=2 --shard x=data,-",
     "flx run examples/newton.flx --in x=2 --trace newton.json --html newton.html",
     NULL,
 };
@@ -376,6 +412,10 @@ const command command_run = {
              "\n"
              "A small graph runs at once, by the reference evaluator, unless an option about the device, the\n"
              "compiler or the steps is given; its last bits are those of --device ref.\n"
+             "\n"
+             "--mesh runs the graph on several ranks: each has the parts of the values that --shard and `shard` ops\n"
+             "cut, and exchanges are added. The ranks are threads, or with --mpi processes. Results are those of one\n"
+             "process, up to the order of sums; rank 0 prints or writes them.\n"
              "\n" ABOUT_SPEC,
     .options = options,
     .examples = examples,

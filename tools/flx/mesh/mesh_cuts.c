@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mesh_cuts.c: see mesh_cuts.h. */
+#include "mesh/mesh_cuts.h"
+
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int mesh_cuts_read(mesh_cuts *c, const args *a)
+{
+    const char *text;
+    *c = (mesh_cuts){calloc(a->num_given + 1, sizeof *c->list), 0};
+    if (!c->list)
+        return fail_memory();
+    for (size_t at = 0; (text = args_next(a, "--shard", &at)) != NULL;) {
+        char *name = NULL;
+        const char *spec = NULL;
+        int status = args_split("--shard", text, "NAME=SPEC", &name, &spec);
+        if (status)
+            return status;
+        c->list[c->count++] = (flx_sharding){name, spec};
+    }
+    return STATUS_OK;
+}
+
+void mesh_cuts_free(mesh_cuts *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        free((char *)(uintptr_t)c->list[i].name);
+    free(c->list);
+    *c = (mesh_cuts){0};
+}
+
+const char *mesh_cuts_find(const mesh_cuts *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->list[i].name, name) == 0)
+            return c->list[i].spec;
+    return NULL;
+}
+
+/* Outputs are joined at the end. */
+static int check_names(const mesh_cuts *c, const flx_graph *g)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        size_t k = 0, n = flx_graph_input_count(g);
+        while (k < n && strcmp(flx_val_name(g, flx_graph_input(g, k)), c->list[i].name) != 0)
+            k++;
+        if (k < n)
+            continue;
+        int status = fail(FLX_E_NAME, "--shard: graph '%s' has no input '%s'", flx_graph_name(g), c->list[i].name);
+        hint_list_begin("its inputs");
+        for (k = 0; k < n; k++)
+            list_item(flx_val_name(g, flx_graph_input(g, k)));
+        hint_list_end();
+        return status;
+    }
+    return STATUS_OK;
+}
+
+int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out,
+                    flx_partition_report *report_out)
+{
+    flx_error err = {0};
+    flx_partition_report counts = {.struct_size = sizeof counts};
+    *out = NULL;
+    int status = check_names(c, g);
+    if (status)
+        return status;
+    flx_graph *fixed = flx_specialise(g, in->dims, in->num_dims, &err);
+    if (!fixed)
+        return report(&err, NULL);
+    *out = flx_partition(fixed, axes, c->list, c->count, &counts, &err);
+    if (!*out && err.code == FLX_E_UNSUPPORTED && c->count == 0)
+        *out = flx_graph_retain(fixed);
+    flx_graph_release(fixed);
+    if (report_out)
+        *report_out = counts;
+    return *out ? STATUS_OK : report(&err, NULL);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mesh_cuts.h: a graph cut for a mesh as the options --mesh and --shard say. */
+#ifndef FLX_MESH_CUTS_H
+#define FLX_MESH_CUTS_H
+
+#include "args.h"
+#include "io/inputs.h"
+#include "io/load.h"
+
+#include <fluxion/mesh.h>
+
+#define OPTION_MESH                                                                                             \
+    {                                                                                                           \
+        "--mesh", "AXES", "cut the graph for a mesh of processes, such as data=4,model=2; docs/distributed.md", \
+            MAY_BE_GIVEN                                                                                        \
+    }
+#define OPTION_SHARD                                                                                           \
+    {                                                                                                          \
+        "--shard", "NAME=SPEC",                                                                                \
+            "how an input or parameter is cut: for each of its axes the axis of the mesh, or -,\nwith commas " \
+            "between them: x=data,-",                                                                          \
+            MAY_REPEAT                                                                                         \
+    }
+
+/* What --shard says. */
+typedef struct {
+    flx_sharding *list;
+    size_t count;
+} mesh_cuts;
+
+/* Free with mesh_cuts_free(), also after a failure. */
+int mesh_cuts_read(mesh_cuts *c, const args *a);
+void mesh_cuts_free(mesh_cuts *c);
+/* How the value of this name is cut; NULL: it is whole. */
+const char *mesh_cuts_find(const mesh_cuts *c, const char *name);
+
+/* The graph of one process, with these extents. A graph that has exchanges already, of which nothing is cut, is taken
+   as it is. The report is zeroed then. */
+int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out,
+                    flx_partition_report *report);
+
+#endif

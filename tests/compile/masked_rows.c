@@ -57,8 +57,8 @@ static const struct {
      "  m = ge(iota(i32[9, 14], axis=0), iota(i32[9, 14], axis=1))\n"
      "  x = where(m, s, -1e30)\n" ATTEND,
      true},
-    {"a slope by distance", HEAD "x = where(ge(i, j), sub(s, mul(0.1, cast(sub(i, j), to=f64))), -1e30)\n" ATTEND,
-     true},
+    {"scores that fall with distance",
+     HEAD "x = where(ge(i, j), sub(s, mul(0.1, cast(sub(i, j), to=f64))), -1e30)\n" ATTEND, true},
     /* what stays */
     {"a second mask that is as low", HEAD "x = where(ge(i, j), where(gt(j, 2), s, -1e30), -1e30)\n" ATTEND, false},
     {"a second mask that is added",

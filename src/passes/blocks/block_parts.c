@@ -303,7 +303,7 @@ static bool leaves_something(const analysis *a, const flxi_node *n)
     return true;
 }
 
-/* A sum is low only where a mask makes it so. */
+/* A sum is low only where it has a masked term. */
 static bool sum_stays_high(const analysis *a, const flxi_node *n)
 {
     if (a->kinds[n->first] != LEFT_OUT_LOW)

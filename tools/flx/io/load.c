@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: reading a graph file. The binary form is recognised by its first bytes, StableHLO by the name of the file or
-   its first word, ONNX and GGUF by the name of the file; everything else is .flx text, and what is wrong with it the parser
-   says. */
+   its first word, ONNX and GGUF by the name of the file; everything else is .flx text, and the parser says what is
+   wrong with it. */
 #include "io/load.h"
 
 #include "io/spec.h"

@@ -72,6 +72,24 @@ static void batch_by_loop(flxi_site *s, flx_val *by)
     flx_graph_release(body);
 }
 
+/* Checks result k of a rule against the value of the unbatched graph, and notes it in its stead. */
+static flx_code take_result(flxi_batching *b, uint32_t value, flx_val by, bool is_batched, const char *op,
+                            flx_error *err)
+{
+    const flxi_value *v = flxi_value_at(b->src, value);
+    const flx_type *made = flx_val_type(b->g, by);
+    int32_t front = is_batched;
+    if (!made || made->dtype != v->type->dtype || made->rank != v->type->rank + front ||
+        memcmp(made->dims + front, v->type->dims, (size_t)v->type->rank * sizeof(flx_dim)) != 0)
+        return flxi_fail(err, FLX_E_INTERNAL, "%s: its batching rule returns a wrong type", op);
+    b->map[value] = by.id;
+    b->batched[value] = is_batched;
+    flxi_value_at(b->g, by.id)->pinned |= v->pinned;
+    if (v->name)
+        flxi_label(b->g, by.id, v->name, strlen(v->name));
+    return FLX_OK;
+}
+
 static flx_code batch_node(flxi_batching *b, flxi_body_memo *memo, uint32_t i, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(b->src, i);
@@ -101,20 +119,8 @@ static flx_code batch_node(flxi_batching *b, flxi_body_memo *memo, uint32_t i, f
         batch_by_loop(&s, by);
     flxi_origin_end(&scope);
     FLXI_TRY(flxi_built(g, err));
-    for (uint32_t k = 0; k < n->nout; k++) {
-        const flxi_value *v = flxi_value_at(b->src, n->first + k);
-        const flx_type *made = flx_val_type(g, by[k]);
-        bool right =
-            made && made->dtype == v->type->dtype && made->rank == v->type->rank + (results[k] ? 1 : 0) &&
-            memcmp(made->dims + (results[k] ? 1 : 0), v->type->dims, (size_t)v->type->rank * sizeof(flx_dim)) == 0;
-        if (!right)
-            return flxi_fail(err, FLX_E_INTERNAL, "%s: its batching rule returns a wrong type", s.op->name);
-        b->map[n->first + k] = by[k].id;
-        b->batched[n->first + k] = results[k];
-        flxi_value_at(g, by[k].id)->pinned |= v->pinned;
-        if (v->name)
-            flxi_label(g, by[k].id, v->name, strlen(v->name));
-    }
+    for (uint32_t k = 0; k < n->nout; k++)
+        FLXI_TRY(take_result(b, n->first + k, by[k], results[k], s.op->name, err));
     return FLX_OK;
 }
 

@@ -390,19 +390,24 @@ static flx_code copy_value(taylor *w, uint32_t i)
     return FLX_OK;
 }
 
+/* A declared rate is its value one order up; Y_0 of a rate must exist even where it is zero. */
+static flx_code compute_declared(taylor *w, const flxi_node *n, uint32_t k)
+{
+    curve *c = &w->curves.at[n->first];
+    if (c->derivative_of) {
+        flxi_site s = flxi_plain_site(w->out);
+        c->order[k] = w->curves.at[c->derivative_of].order[k + 1];
+        if (k == 0 && flxi_is_none(c->order[0]))
+            c->order[0] = flxi_zeros(&s, flxi_type_at(w->t, n->first));
+    }
+    return flxi_built(w->out, w->err);
+}
+
 static flx_code compute(taylor *w, uint32_t i, uint32_t k)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
-    if (flxi_ops[n->op].traits & TRAIT_DECLARED) {
-        curve *c = &w->curves.at[n->first];
-        if (c->derivative_of) { /* one order up; Y_0 of a rate must exist even where it is zero */
-            flxi_site s = flxi_plain_site(w->out);
-            c->order[k] = w->curves.at[c->derivative_of].order[k + 1];
-            if (k == 0 && flxi_is_none(c->order[0]))
-                c->order[0] = flxi_zeros(&s, flxi_type_at(w->t, n->first));
-        }
-        return flxi_built(w->out, w->err);
-    }
+    if (flxi_ops[n->op].traits & TRAIT_DECLARED)
+        return compute_declared(w, n, k);
     if (w->curves.at[n->first].parts) {
         for (uint32_t j = 0; j < n->nout; j++)
             w->curves.at[n->first + j].order[k] = w->curves.at[w->curves.at[n->first + j].parts].order[k];

@@ -401,17 +401,9 @@ static double box_width(const flxi_view_item *item)
     return width < 64 ? 64 : width;
 }
 
-static flx_code make_items(making *m)
+static void make_node_items(making *m)
 {
     flxi_graph_view *v = m->v;
-    v->num_nodes = m->g->node_count;
-    for (size_t i = 0; i < m->groups.n; i++)
-        if (!m->groups.at[i].is_gone)
-            m->groups.at[i].number = v->num_groups++;
-    v->items = flxi_new(&v->arena, flxi_view_item, (size_t)v->num_nodes + v->num_groups);
-    v->groups = flxi_new(&v->arena, flxi_view_group, v->num_groups);
-    if (!v->items || !v->groups)
-        return oom(m);
     for (uint32_t i = 0; i < v->num_nodes; i++) {
         flxi_view_item *item = &v->items[i];
         bool is_drawn = m->parent_of[i] != FLXI_VIEW_NONE;
@@ -424,6 +416,20 @@ static flx_code make_items(making *m)
                 break;
         }
     }
+}
+
+static flx_code make_items(making *m)
+{
+    flxi_graph_view *v = m->v;
+    v->num_nodes = m->g->node_count;
+    for (size_t i = 0; i < m->groups.n; i++)
+        if (!m->groups.at[i].is_gone)
+            m->groups.at[i].number = v->num_groups++;
+    v->items = flxi_new(&v->arena, flxi_view_item, (size_t)v->num_nodes + v->num_groups);
+    v->groups = flxi_new(&v->arena, flxi_view_group, v->num_groups);
+    if (!v->items || !v->groups)
+        return oom(m);
+    make_node_items(m);
     flxi_strbuf text;
     flxi_strbuf_init(&text, m->mem);
     bool ok = true;

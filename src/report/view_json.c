@@ -141,14 +141,12 @@ static void add_number_of(view_writer *w, flxi_strings *list, const char *text)
     flxi_addf(w->out, "%zu", number);
 }
 
-static void add_node(view_writer *w, uint32_t i)
+static void add_names(view_writer *w, uint32_t i)
 {
     const flx_graph *g = w->v->g;
     const flxi_node *n = flxi_node_at(g, i);
     flxi_strbuf *out = w->out;
     const char *name = n->nout ? flxi_value_at(g, n->first)->name : NULL;
-    flxi_add_text(out, "{\"o\":");
-    add_number_of(w, &w->ops, flxi_ops[n->op].name);
     if (name) {
         flxi_add_text(out, flxi_view_name(g, i) ? ",\"n\":" : ",\"v\":");
         flxi_json_string(out, name);
@@ -157,6 +155,12 @@ static void add_node(view_writer *w, uint32_t i)
         flxi_add_text(out, ",\"m\":");
         flxi_json_string(out, w->v->items[i].title);
     }
+}
+
+static void add_types_and_operands(view_writer *w, const flxi_node *n)
+{
+    const flx_graph *g = w->v->g;
+    flxi_strbuf *out = w->out;
     flxi_add_text(out, ",\"t\":[");
     for (uint32_t k = 0; k < n->nout; k++) {
         flxi_type_text text;
@@ -170,8 +174,13 @@ static void add_node(view_writer *w, uint32_t i)
         flxi_addf(out, "%s%llu", k ? "," : "", (unsigned long long)(p + (result << 25)));
     }
     flxi_add_char(out, ']');
-    if (leaf_kind(n))
-        flxi_addf(out, ",\"k\":%d", leaf_kind(n));
+}
+
+static void add_attrs_of(view_writer *w, uint32_t i)
+{
+    const flx_graph *g = w->v->g;
+    const flxi_node *n = flxi_node_at(g, i);
+    flxi_strbuf *out = w->out;
     w->text.n = 0;
     if (!flxi_is_input(n) && !flxi_is_param(n)) /* of which the type is all there is to say */
         flxi_add_attrs(g, i, &w->text);
@@ -180,6 +189,19 @@ static void add_node(view_writer *w, uint32_t i)
         flxi_json_part(out, w->text.at, w->text.n < MAX_ATTRS ? w->text.n : MAX_ATTRS);
         flxi_add_text(out, w->text.n < MAX_ATTRS ? "\"" : "...\"");
     }
+}
+
+static void add_node(view_writer *w, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(w->v->g, i);
+    flxi_strbuf *out = w->out;
+    flxi_add_text(out, "{\"o\":");
+    add_number_of(w, &w->ops, flxi_ops[n->op].name);
+    add_names(w, i);
+    add_types_and_operands(w, n);
+    if (leaf_kind(n))
+        flxi_addf(out, ",\"k\":%d", leaf_kind(n));
+    add_attrs_of(w, i);
     if (w->output_of[i]) {
         flxi_add_text(out, ",\"r\":");
         flxi_json_string(out, w->output_of[i]);

@@ -110,6 +110,16 @@ static flx_code write_case(flxi_sa_routine *r, const flxi_step *s)
 
 /* ---- While ---- */
 
+/* The values of the next step, at two offsets in turn. */
+static void write_while_carries(flxi_sa_routine *r, const flxi_step *s)
+{
+    for (uint32_t k = 0; k < s->num_reads; k++) {
+        const char *type = flxi_sa_type(slot_type(r, s, k)->dtype);
+        flxi_sa_line(&r->w, "%s *const next%u = (%s *)(arena + %zu + (size_t)(step & 1) * %zu);", type, k, type,
+                     carry_offset(r, s, k), flxi_sa_padded(r->w.f, slot_bytes(r, s, k)));
+    }
+}
+
 static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
 {
     const while_attrs *a = flxi_while_attrs(flxi_node_at(r->l->g, s->node));
@@ -135,11 +145,7 @@ static flx_code write_while(flxi_sa_routine *r, const flxi_step *s)
     end_call(r, s, 0);
     flxi_sa_line(w, "if (!(%s))", truth(r, dtype, "answer"));
     flxi_sa_line(w, "    break;");
-    for (uint32_t k = 0; k < s->num_reads; k++) {
-        const char *type = flxi_sa_type(slot_type(r, s, k)->dtype);
-        flxi_sa_line(w, "%s *const next%u = (%s *)(arena + %zu + (size_t)(step & 1) * %zu);", type, k, type,
-                     carry_offset(r, s, k), flxi_sa_padded(r->w.f, slot_bytes(r, s, k)));
-    }
+    write_while_carries(r, s);
     begin_call(r, s, 1, body);
     for (uint32_t k = 0; k < s->num_reads; k++)
         flxi_addf(w->out, ", now%u", k);

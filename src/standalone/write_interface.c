@@ -305,6 +305,22 @@ static void write_updates(interface *x, const flxi_sa_function *fn)
     }
 }
 
+/* Compilers warn of arguments that a function does not use. */
+static void write_unused(interface *x, const flxi_sa_routine *r, const arguments *a, const flxi_strbuf *body)
+{
+    if (x->s->o->flags & FLX_BUILD_TABLES) {
+        flxi_add_text(x->out, flxi_sa_mentions(body, "in") ? "" : "    (void)in;\n");
+        flxi_add_text(x->out, flxi_sa_mentions(body, "out") ? "" : "    (void)out;\n");
+        return;
+    }
+    for (size_t i = 0; i < r->l->g->leaves.n; i++)
+        if (a->leaves[i] && !flxi_sa_mentions(body, a->leaves[i]))
+            flxi_addf(x->out, "    (void)%s;\n", a->leaves[i]);
+    for (size_t k = 0; k < r->l->g->outputs.n; k++)
+        if (a->outputs[k] && !flxi_sa_mentions(body, a->outputs[k]))
+            flxi_addf(x->out, "    (void)%s;\n", a->outputs[k]);
+}
+
 static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routine *r, const arguments *a)
 {
     flxi_sa_file *f = &x->s->f;
@@ -328,17 +344,7 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
         flxi_add_text(x->out, "    unsigned char *const arena = m->arena;\n");
     else if (x->s->fields.n == 0)
         flxi_add_text(x->out, "    (void)m;\n");
-    if (x->s->o->flags & FLX_BUILD_TABLES) {
-        flxi_add_text(x->out, flxi_sa_mentions(&body, "in") ? "" : "    (void)in;\n");
-        flxi_add_text(x->out, flxi_sa_mentions(&body, "out") ? "" : "    (void)out;\n");
-    } else {
-        for (size_t i = 0; i < r->l->g->leaves.n; i++)
-            if (a->leaves[i] && !flxi_sa_mentions(&body, a->leaves[i]))
-                flxi_addf(x->out, "    (void)%s;\n", a->leaves[i]);
-        for (size_t k = 0; k < r->l->g->outputs.n; k++)
-            if (a->outputs[k] && !flxi_sa_mentions(&body, a->outputs[k]))
-                flxi_addf(x->out, "    (void)%s;\n", a->outputs[k]);
-    }
+    write_unused(x, r, a, &body);
     for (size_t i = 0; i < x->s->f.num_symbols; i++)
         flxi_addf(x->out, "    if (%s < least_ || %s > limit_)\n        return %s_BAD_EXTENT;\n", x->s->f.symbols[i],
                   x->s->f.symbols[i], x->upper);

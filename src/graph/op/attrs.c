@@ -127,53 +127,70 @@ static bool is_none(const flxi_attr *attr, const flx_attr *given)
            !(attr->flags & ATTR_REQUIRED) && (!attr->words || flxi_word_find(attr->words, "none", 4) < 0);
 }
 
+/* What flxi_attrs_fill() has gathered. */
+typedef struct {
+    flx_graph *g;
+    const flxi_op *op;
+    char *attrs;
+    uint64_t seen;        /* a bit for each attribute of the schema */
+    const flxi_attr *own; /* takes the attributes that the schema does not name, if any */
+    flx_attr *others;
+    size_t num_others;
+} gathering;
+
+static flx_code begin_gathering(gathering *f, size_t n, flx_error *err)
+{
+    const flxi_attr *schema = f->op->rules->schema;
+    f->own = own_attr_of(f->op);
+    f->others = f->own ? flxi_new(&f->g->arena, flx_attr, n + 1) : NULL;
+    if (schema)
+        f->attrs = flxi_arena_alloc(&f->g->arena, 1, f->op->rules->attrs_size, _Alignof(max_align_t));
+    if ((f->own && !f->others) || (schema && !f->attrs))
+        return flxi_oom(err, "attributes");
+    for (const flxi_attr *a = schema; a && a->name; a++)
+        if (flxi_attr_kinds[a->kind].set_default)
+            flxi_attr_kinds[a->kind].set_default(a, f->attrs + a->offset);
+    return FLX_OK;
+}
+
+static flx_code gather(gathering *f, const flx_attr *given, flx_error *err)
+{
+    const flxi_attr *schema = f->op->rules->schema, *a = schema;
+    const char *key = flxi_attr_name_of(f->op, given->key);
+    while (a && a->name && strcmp(a->name, key) != 0)
+        a++;
+    if ((!a || !a->name) && f->own) {
+        f->others[f->num_others++] = *given;
+        return FLX_OK;
+    }
+    if (!a || !a->name)
+        return flxi_unknown_attr(f->op, given->key, err);
+    uint64_t bit = UINT64_C(1) << (a - schema);
+    if (f->seen & bit)
+        return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' is given twice", f->op->name, a->name);
+    f->seen |= bit;
+    if (is_none(a, given))
+        return FLX_OK;
+    flxi_filling s = {f->g, f->op, a, given, f->attrs + a->offset, err};
+    return flxi_attr_kinds[a->kind].fill(&s);
+}
+
 flx_code flxi_attrs_fill(flx_graph *g, const flxi_op *op, const flx_attr *given, size_t n, void **out, flx_error *err)
 {
-    const flxi_attr *schema = op->rules->schema;
-    uint64_t seen = 0;
+    gathering f = {.g = g, .op = op};
     *out = NULL;
-    char *attrs = NULL;
-    if (schema) {
-        attrs = flxi_arena_alloc(&g->arena, 1, op->rules->attrs_size, _Alignof(max_align_t));
-        if (!attrs)
-            return flxi_oom(err, "attributes");
-        for (const flxi_attr *a = schema; a->name; a++)
-            if (flxi_attr_kinds[a->kind].set_default)
-                flxi_attr_kinds[a->kind].set_default(a, attrs + a->offset);
-    }
-    const flxi_attr *own = own_attr_of(op);
-    flx_attr *others = own ? flxi_new(&g->arena, flx_attr, n + 1) : NULL;
-    size_t num_others = 0;
-    if (own && !others)
-        return flxi_oom(err, "attributes");
+    FLXI_TRY(begin_gathering(&f, n, err));
     for (size_t i = 0; i < n; i++) {
         if (!given[i].key)
             return flxi_fail(err, FLX_E_USAGE, "%s: attribute %zu has no name", op->name, i);
-        const char *key = flxi_attr_name_of(op, given[i].key);
-        const flxi_attr *a = schema;
-        while (a && a->name && strcmp(a->name, key) != 0)
-            a++;
-        if ((!a || !a->name) && own) {
-            others[num_others++] = given[i];
-            continue;
-        }
-        if (!a || !a->name)
-            return flxi_unknown_attr(op, given[i].key, err);
-        uint64_t bit = UINT64_C(1) << (a - schema);
-        if (seen & bit)
-            return flxi_fail(err, FLX_E_ATTRIBUTE, "%s: attribute '%s' is given twice", op->name, a->name);
-        seen |= bit;
-        if (is_none(a, &given[i]))
-            continue;
-        flxi_filling s = {g, op, a, &given[i], attrs + a->offset, err};
-        FLXI_TRY(flxi_attr_kinds[a->kind].fill(&s));
+        FLXI_TRY(gather(&f, &given[i], err));
     }
-    for (const flxi_attr *a = schema; a && a->name; a++)
-        if ((a->flags & ATTR_REQUIRED) && !(seen >> (a - schema) & 1))
+    for (const flxi_attr *a = op->rules->schema; a && a->name; a++)
+        if ((a->flags & ATTR_REQUIRED) && !(f.seen >> (a - op->rules->schema) & 1))
             return missing_attr(op, a, err);
-    if (own)
-        FLXI_TRY(fill_own(g, op, own, others, num_others, attrs, err));
-    *out = attrs;
+    if (f.own)
+        FLXI_TRY(fill_own(g, op, f.own, f.others, f.num_others, f.attrs, err));
+    *out = f.attrs;
     return FLX_OK;
 }
 

@@ -318,6 +318,13 @@ static void wait_of(normaliser *z, const flxi_ks *s)
             copy_now(z, &z->copies.at[i]);
 }
 
+static void trap_of(normaliser *z, const flxi_ks *s)
+{
+    flxi_ks t = *s;
+    t.a = leaf_of(z, s->a);
+    flxi_kb_simple(z->b, &t);
+}
+
 static void statement_of(normaliser *z, const flxi_ks *s)
 {
     flxi_kb *b = z->b;
@@ -345,12 +352,7 @@ static void statement_of(normaliser *z, const flxi_ks *s)
     case KS_BLOCK:
     case KS_REGION: region_of(z, s); break;
     case KS_RETURN: flxi_kb_assign(b, z->live, flxi_kb_bool(b, false)); break;
-    case KS_TRAP: {
-        flxi_ks t = *s;
-        t.a = leaf_of(z, s->a);
-        flxi_kb_simple(b, &t);
-        break;
-    }
+    case KS_TRAP: trap_of(z, s); break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE: start_of(z, s); break;
     case KS_ASYNC_WAIT: wait_of(z, s); break;

@@ -201,6 +201,23 @@ static bool plan_backward(flxi_site *s, const layout *l, const flx_val *dy, flxi
     return true;
 }
 
+/* The cotangents of a step's results: those of the carries, with the rows that are added to them, and of the ys. */
+static void add_seeds(flx_graph *g, const layout *l, const flxi_backward_plan *p, const flx_val *dc, value_list *in)
+{
+    uint32_t at = in->n;
+    for (uint32_t i = 0; i < l->carries; i++)
+        if (p->varies[i])
+            add(in, dc[i]);
+    for (uint32_t k = 0; k < l->ys; k++)
+        if (p->seeded[l->carries + k])
+            add(in, declare(g, body_output(l, l->carries + k)));
+    for (uint32_t i = 0; i < l->carries; i++) {
+        if (p->has_rows[i])
+            in->v[at] = flx_add(g, in->v[at], declare(g, body_input(l, i)));
+        at += p->varies[i];
+    }
+}
+
 /* (dc…, sums…; b…; c…, x…, dys…, rows…) → dc'…, sums'…, dx… around body_vjp(c…, b…, x…, dc…, dys…) → dc…, db…, dx… */
 static flx_graph *backward_body(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp)
 {
@@ -226,18 +243,7 @@ static flx_graph *backward_body(flxi_site *s, const layout *l, const flxi_backwa
             x[i] = declare(g, body_input(l, i));
     for (uint32_t i = 0; i < l->inputs; i++)
         add(&in, x[i]);
-    uint32_t first_seed = in.n;
-    for (uint32_t i = 0; i < l->carries; i++)
-        if (p->varies[i])
-            add(&in, dc[i]);
-    for (uint32_t k = 0; k < l->ys; k++)
-        if (p->seeded[l->carries + k])
-            add(&in, declare(g, body_output(l, l->carries + k)));
-    for (uint32_t i = 0, at = first_seed; i < l->carries; i++) {
-        if (p->has_rows[i])
-            in.v[at] = flx_add(g, in.v[at], declare(g, body_input(l, i)));
-        at += p->varies[i];
-    }
+    add_seeds(g, l, p, dc, &in);
     flxi_inline(g, vjp, in.v, out);
     for (uint32_t i = 0, at = 0; i < l->inputs; i++) {
         if (!p->wanted[i])
@@ -318,6 +324,20 @@ static void replay_back(flxi_site *s, const layout *l, const flxi_backward_plan 
     flx_op(s->g, "scan_replay_backward", in.v, in.n, attrs, sizeof attrs / sizeof attrs[0], out, l->inputs);
 }
 
+static void add_backward_operands(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_val *dy,
+                                  value_list *in)
+{
+    for (uint32_t i = 0; i < l->carries; i++)
+        add(in, s->x[i]);
+    for (uint32_t i = 0; i < l->carries; i++)
+        add(in, s->saved[i]);
+    for (uint32_t k = 0; k < l->carries + l->ys; k++)
+        if (p->seeded[k])
+            add(in, flxi_or_zeros(s, dy[k], s->y[k]));
+    for (uint32_t i = l->carries; i < l->inputs; i++)
+        add(in, s->x[i]);
+}
+
 /* scan_backward for the carries and the broadcast inputs, scan_backward_xs for each sequence (scan_backward.c). */
 static void emit_backward_ops(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
                               const flx_val *dy, flx_val *dx)
@@ -330,17 +350,9 @@ static void emit_backward_ops(flxi_site *s, const layout *l, const flxi_backward
     int64_t *seeded = flxi_rule_new(s, int64_t, outputs);
     if (!in.v || !out || !wanted || !seeded)
         return;
-    for (uint32_t i = 0; i < l->carries; i++)
-        add(&in, s->x[i]);
-    for (uint32_t i = 0; i < l->carries; i++)
-        add(&in, s->saved[i]);
-    for (uint32_t k = 0; k < outputs; k++) {
+    add_backward_operands(s, l, p, dy, &in);
+    for (uint32_t k = 0; k < outputs; k++)
         seeded[k] = p->seeded[k];
-        if (p->seeded[k])
-            add(&in, flxi_or_zeros(s, dy[k], s->y[k]));
-    }
-    for (uint32_t i = l->carries; i < l->inputs; i++)
-        add(&in, s->x[i]);
     for (uint32_t i = 0; i < l->inputs; i++)
         wanted[i] = p->wanted[i];
     flx_attr attrs[] = {flx_attr_graph("body", l->a->body),

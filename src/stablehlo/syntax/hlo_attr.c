@@ -385,53 +385,71 @@ static flx_code add_int(hlo_parser *p, hlo_location at, const char *name, int64_
     return a->type ? flxi_hlop_add_attr(p, name, a) : FLX_E_OOM;
 }
 
-/* [b, 0, 1, f]: the position of each letter and each number. */
-static flx_code parse_conv_side(hlo_parser *p, const conv_side *side)
+/* [b, 0, 1, f]: the position of each letter and each number, or -1. */
+typedef struct {
+    int64_t rank, letters[2], axis_of[FLX_MAX_RANK];
+} conv_axes;
+
+/* The element of axes that the next word or number of the list belongs to, or NULL. */
+static flx_code find_conv_axis(hlo_parser *p, const conv_side *side, conv_axes *axes, int64_t **slot)
 {
-    int64_t axis_of[FLX_MAX_RANK];
-    int64_t letters[2] = {-1, -1};
-    int64_t rank = 0;
+    *slot = NULL;
+    if (flxi_hlop_at_number(p)) {
+        hlo_numeral n;
+        int64_t v;
+        FLXI_TRY(flxi_hlop_numeral(p, &n));
+        FLXI_TRY(flxi_hlop_to_int(p, &n, HLO_I64, &v));
+        if (v >= 0 && v < FLX_MAX_RANK)
+            *slot = &axes->axis_of[v];
+        return FLX_OK;
+    }
+    hlo_span word = flxi_hlop_word(p);
+    if (word.length == 1 && *word.at == side->first_letter)
+        *slot = &axes->letters[0];
+    else if (word.length == 1 && *word.at == side->second_letter)
+        *slot = &axes->letters[1];
+    return FLX_OK;
+}
+
+static flx_code parse_conv_axes(hlo_parser *p, const conv_side *side, conv_axes *axes)
+{
     hlo_location at = flxi_hlop_position(p);
+    *axes = (conv_axes){.letters = {-1, -1}};
     for (int i = 0; i < FLX_MAX_RANK; i++)
-        axis_of[i] = -1;
+        axes->axis_of[i] = -1;
     FLXI_TRY(flxi_hlop_expect(p, "["));
     do {
         hlo_location here = flxi_hlop_position(p);
-        int64_t *slot = NULL;
-        if (flxi_hlop_at_number(p)) {
-            hlo_numeral n;
-            int64_t v;
-            FLXI_TRY(flxi_hlop_numeral(p, &n));
-            FLXI_TRY(flxi_hlop_to_int(p, &n, HLO_I64, &v));
-            if (v >= 0 && v < FLX_MAX_RANK)
-                slot = &axis_of[v];
-        } else {
-            hlo_span word = flxi_hlop_word(p);
-            if (word.length == 1 && *word.at == side->first_letter)
-                slot = &letters[0];
-            else if (word.length == 1 && *word.at == side->second_letter)
-                slot = &letters[1];
-        }
+        int64_t *slot;
+        FLXI_TRY(find_conv_axis(p, side, axes, &slot));
         if (!slot || *slot >= 0)
             return flxi_hlop_fail_at(p, here, FLX_E_SYNTAX, NULL,
                                      "expected '%c', '%c' or the number of a spatial axis, each once",
                                      side->first_letter, side->second_letter);
-        *slot = rank++;
+        *slot = axes->rank++;
     } while (flxi_hlop_eat(p, ","));
     FLXI_TRY(flxi_hlop_expect(p, "]"));
-    if (letters[0] < 0 || letters[1] < 0)
+    if (axes->letters[0] < 0 || axes->letters[1] < 0)
         return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the axes '%c' and '%c' are required", side->first_letter,
                                  side->second_letter);
+    return FLX_OK;
+}
+
+static flx_code parse_conv_side(hlo_parser *p, const conv_side *side)
+{
+    conv_axes axes;
+    hlo_location at = flxi_hlop_position(p);
+    FLXI_TRY(parse_conv_axes(p, side, &axes));
     size_t base = p->ints.n;
-    for (int64_t i = 0; i < rank - 2; i++) {
-        if (axis_of[i] < 0)
+    for (int64_t i = 0; i < axes.rank - 2; i++) {
+        if (axes.axis_of[i] < 0)
             return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the spatial axis %lld is missing", (long long)i);
-        HLO_PUSH(p, ints, axis_of[i]);
+        HLO_PUSH(p, ints, axes.axis_of[i]);
     }
     const hlo_attr *spatial;
     FLXI_TRY(take_list(p, at, HLO_I64, base, &spatial));
-    FLXI_TRY(add_int(p, at, side->first, letters[0]));
-    FLXI_TRY(add_int(p, at, side->second, letters[1]));
+    FLXI_TRY(add_int(p, at, side->first, axes.letters[0]));
+    FLXI_TRY(add_int(p, at, side->second, axes.letters[1]));
     return flxi_hlop_add_attr(p, side->spatial, spatial);
 }
 

@@ -292,11 +292,35 @@ typedef struct {
     const char *const *activations;
 } kind;
 
+/* Direction i of one or two, over x; h0 and c0 hold the first states of all. */
+static direction read_direction(onnx_site *s, const kind *k, int i, flx_val x, flx_val h0, flx_val c0)
+{
+    direction d = {.s = s, .gates = k->gates, .states = k->states, .x = x, .lengths = s->x[4]};
+    d.steps = flxi_onnx_dim(s, x, 0);
+    d.batch = flxi_onnx_dim(s, x, 1);
+    d.hidden = flxi_onnx_dim(s, s->x[2], 2);
+    d.clip = flxi_onnx_real(s, "clip", 0);
+    d.linear_before_reset = flxi_onnx_int(s, "linear_before_reset", 0) != 0;
+    d.input_forget = flxi_onnx_int(s, "input_forget", 0) != 0;
+    d.backward = i == 1 || strcmp(flxi_onnx_word(s, "direction", "forward"), "reverse") == 0;
+    read_activations(s, &d, i, k->activations, k->num_activations);
+    d.w = part_of(s, s->x[1], i);
+    d.r = part_of(s, s->x[2], i);
+    d.b = part_of(s, s->x[3], i);
+    d.h0 = state_of(s, &d, h0, i);
+    if (k->states == 2) {
+        d.c0 = state_of(s, &d, c0, i);
+        d.p = part_of(s, s->x[7], i);
+    }
+    if (d.backward)
+        d.x = reversed(s, &d, x);
+    return d;
+}
+
 static void import_recurrent(onnx_site *s, const kind *k)
 {
     bool batch_first = flxi_onnx_int(s, "layout", 0) != 0;
-    const char *way = flxi_onnx_word(s, "direction", "forward");
-    int count = strcmp(way, "bidirectional") == 0 ? 2 : 1;
+    int count = strcmp(flxi_onnx_word(s, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
     flx_val x = batch_first ? swapped(s, s->x[0]) : s->x[0];
     flx_val h0 = batch_first ? swapped(s, s->x[5]) : s->x[5], c0 = batch_first ? swapped(s, s->x[6]) : s->x[6];
     flx_val y[2], h[2] = {FLX_NONE, FLX_NONE}, c[2] = {FLX_NONE, FLX_NONE};
@@ -305,25 +329,7 @@ static void import_recurrent(onnx_site *s, const kind *k)
         return;
     }
     for (int i = 0; i < count; i++) {
-        direction d = {.s = s, .gates = k->gates, .states = k->states, .x = x, .lengths = s->x[4]};
-        d.steps = flxi_onnx_dim(s, x, 0);
-        d.batch = flxi_onnx_dim(s, x, 1);
-        d.hidden = flxi_onnx_dim(s, s->x[2], 2);
-        d.clip = flxi_onnx_real(s, "clip", 0);
-        d.linear_before_reset = flxi_onnx_int(s, "linear_before_reset", 0) != 0;
-        d.input_forget = flxi_onnx_int(s, "input_forget", 0) != 0;
-        d.backward = i == 1 || strcmp(way, "reverse") == 0;
-        read_activations(s, &d, i, k->activations, k->num_activations);
-        d.w = part_of(s, s->x[1], i);
-        d.r = part_of(s, s->x[2], i);
-        d.b = part_of(s, s->x[3], i);
-        d.h0 = state_of(s, &d, h0, i);
-        if (k->states == 2) {
-            d.c0 = state_of(s, &d, c0, i);
-            d.p = part_of(s, s->x[7], i);
-        }
-        if (d.backward)
-            d.x = reversed(s, &d, x);
+        direction d = read_direction(s, k, i, x, h0, c0);
         y[i] = FLX_NONE;
         run_direction(s, &d, &y[i], &h[i], &c[i]);
         if (d.backward && !flxi_onnx_failed(s))

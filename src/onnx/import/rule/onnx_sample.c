@@ -201,55 +201,76 @@ void flxi_onnx_import_affine_grid(onnx_site *s)
 
 /* ---- Columns to images ---- */
 
-/* Each element of a block goes to its position; positions that several blocks cover are summed. */
+typedef struct {
+    size_t axes;
+    flx_ints image, block, stride, dilation, pads;
+    int64_t blocks[6];                /* along each axis */
+    int64_t cells, kernel, positions; /* of the image, of a block, of blocks */
+} columns;
+
+static bool read_columns(onnx_site *s, const flx_type *t, columns *c)
+{
+    if (!flxi_onnx_extents(s, 1, &c->image) || !flxi_onnx_extents(s, 2, &c->block))
+        return false;
+    size_t axes = c->axes = c->image.n;
+    c->stride = flxi_onnx_ints_of(s, "strides", axes, 1);
+    c->dilation = flxi_onnx_ints_of(s, "dilations", axes, 1);
+    c->pads = flxi_onnx_ints_of(s, "pads", 2 * axes, 0);
+    if (axes < 1 || axes > 6 || c->block.n != axes || t->rank != 3 || !flxi_type_is_static(t) || flxi_onnx_failed(s)) {
+        flxi_onnx_unsupported(s, "an image of these axes");
+        return false;
+    }
+    c->cells = c->kernel = c->positions = 1;
+    for (size_t i = 0; i < axes; i++) {
+        int64_t span = c->dilation.v[i] * (c->block.v[i] - 1) + 1;
+        c->blocks[i] = (c->image.v[i] + c->pads.v[i] + c->pads.v[axes + i] - span) / c->stride.v[i] + 1;
+        c->cells *= c->image.v[i];
+        c->kernel *= c->block.v[i];
+        c->positions *= c->blocks[i];
+    }
+    if (c->kernel < 1 || c->positions != t->dims[2] || t->dims[1] % c->kernel != 0) {
+        flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "its operand does not have the blocks of this image");
+        return false;
+    }
+    return true;
+}
+
+/* The cell of the image that element k of all blocks belongs to; one more cell takes what is outside. */
+static int64_t cell_of(const columns *c, int64_t k)
+{
+    int64_t in_block = k / c->positions, at_block = k % c->positions, cell = 0, scale = 1;
+    bool outside = false;
+    for (size_t i = c->axes; i-- > 0;) {
+        int64_t at = at_block % c->blocks[i] * c->stride.v[i] + in_block % c->block.v[i] * c->dilation.v[i];
+        int64_t pos = at - c->pads.v[i];
+        at_block /= c->blocks[i];
+        in_block /= c->block.v[i];
+        outside |= pos < 0 || pos >= c->image.v[i];
+        cell += pos * scale;
+        scale *= c->image.v[i];
+    }
+    return outside ? c->cells : cell;
+}
+
+/* Each element of a block goes to its cell; cells that several blocks cover are summed. */
 void flxi_onnx_import_col2im(onnx_site *s)
 {
-    flx_ints image, block;
+    columns c;
     const flx_type *t = flxi_onnx_typeof(s, s->x[0]);
-    if (!flxi_onnx_extents(s, 1, &image) || !flxi_onnx_extents(s, 2, &block))
+    if (!read_columns(s, t, &c))
         return;
-    size_t axes = image.n;
-    flx_ints stride = flxi_onnx_ints_of(s, "strides", axes, 1), dilation = flxi_onnx_ints_of(s, "dilations", axes, 1);
-    flx_ints pads = flxi_onnx_ints_of(s, "pads", 2 * axes, 0);
-    int64_t cells = 1, kernel = 1, blocks[8], positions = 1;
-    if (axes < 1 || axes > 6 || block.n != axes || t->rank != 3 || !flxi_type_is_static(t) || flxi_onnx_failed(s)) {
-        flxi_onnx_unsupported(s, "an image of these axes");
-        return;
-    }
-    for (size_t i = 0; i < axes; i++) {
-        cells *= image.v[i];
-        kernel *= block.v[i];
-        blocks[i] =
-            (image.v[i] + pads.v[i] + pads.v[axes + i] - dilation.v[i] * (block.v[i] - 1) - 1) / stride.v[i] + 1;
-        positions *= blocks[i];
-    }
-    if (kernel < 1 || positions != t->dims[2] || t->dims[1] % kernel != 0) {
-        flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "its operand does not have the blocks of this image");
-        return;
-    }
-    int64_t *to = flxi_onnx_new(s, int64_t, kernel * positions);
-    for (int64_t k = 0; to && k < kernel * positions; k++) {
-        int64_t in_block = k / positions, at_block = k % positions, cell = 0, scale = 1;
-        bool outside = false;
-        for (size_t i = axes; i-- > 0;) {
-            int64_t pos = at_block % blocks[i] * stride.v[i] + in_block % block.v[i] * dilation.v[i] - pads.v[i];
-            at_block /= blocks[i];
-            in_block /= block.v[i];
-            outside |= pos < 0 || pos >= image.v[i];
-            cell += pos * scale;
-            scale *= image.v[i];
-        }
-        to[k] = outside ? cells : cell; /* one more cell takes what is outside */
-    }
+    int64_t count = c.kernel * c.positions;
+    int64_t *to = flxi_onnx_new(s, int64_t, count);
     if (!to)
         return;
-    flx_dim n = t->dims[0], c = t->dims[1] / kernel;
-    flx_val x = flx_reshape(s->g, s->x[0], .shape = FLX_INTS(n * c, kernel * positions));
-    flx_val y = flx_scatter_add(s->g, flx_transpose(s->g, x), flxi_onnx_vector(s, to, (size_t)(kernel * positions)),
-                                .R = cells + 1);
-    y = flx_transpose(s->g, flxi_onnx_slice_axis(s, y, 0, 0, cells));
-    flx_dim dims[8] = {n, c};
-    for (size_t i = 0; i < axes; i++)
-        dims[2 + i] = image.v[i];
-    s->y[0] = flx_reshape(s->g, y, .shape = {dims, axes + 2});
+    for (int64_t k = 0; k < count; k++)
+        to[k] = cell_of(&c, k);
+    flx_dim n = t->dims[0], channels = t->dims[1] / c.kernel;
+    flx_val x = flx_reshape(s->g, s->x[0], .shape = FLX_INTS(n * channels, count));
+    flx_val y = flx_scatter_add(s->g, flx_transpose(s->g, x), flxi_onnx_vector(s, to, (size_t)count), .R = c.cells + 1);
+    y = flx_transpose(s->g, flxi_onnx_slice_axis(s, y, 0, 0, c.cells));
+    flx_dim dims[8] = {n, channels};
+    for (size_t i = 0; i < c.axes; i++)
+        dims[2 + i] = c.image.v[i];
+    s->y[0] = flx_reshape(s->g, y, .shape = {dims, c.axes + 2});
 }

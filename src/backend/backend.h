@@ -70,6 +70,7 @@ typedef struct {
     const void *code;
     size_t scratch;     /* bytes of device memory that a run needs, for all threads together */
     const char *scalar; /* why it computes one invocation at a time; NULL: it does not */
+    bool is_watched;    /* a call that waits for what the kernel says about itself */
 } flxi_kernel_code;
 
 /* The form of kernels that are made of groups of nodes, where it is not the one for the vectors of a CPU. */
@@ -253,8 +254,8 @@ struct flxi_device {
     /* Whether compile() will take the kernel; asked only after it has failed with KERNEL or INTERNAL, to find out which
        kernel is the reason. NULL: it takes all. */
     flx_code (*check_kernel)(const flx_kernel *k, flx_error *err);
-    /* A kernel of the user as a node of a graph; an error says why the device does not take it. NULL: it takes none;
-       that is required if it does not use host memory. */
+    /* A kernel of the user as a node of a graph; an error says why the device does not take it. NULL: it takes none.
+       Without host memory it needs clear(). */
     flx_code (*check_call)(const flx_kernel *k, flx_error *err);
     void (*accept_node)(const flxi_device_node *n, int threads, flxi_node_way *way);
     flx_code (*prepare_node)(const flxi_device_node *n, const flxi_node_way *way, void *table,
@@ -282,6 +283,9 @@ struct flxi_device {
     /* It returns when the bytes have arrived in the host's memory, or have been taken from there: then they arrive
        before the next step. */
     flx_code (*copy)(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind);
+
+    /* Zeros; may be NULL if it uses host memory. */
+    flx_code (*clear)(const flxi_device_run *r, void *to, size_t nbytes);
 
     /* Steps, between begin and end; both may be NULL. finish() waits for all steps so far; NULL: a step has ended when
        its function returns. */

@@ -383,6 +383,9 @@ static flx_code make_call(builder *b, const flxi_node *n, flxi_step *s)
     if (!p)
         return flxi_oom(b->err, "steps");
     flx_code code = flxi_call_plan_make(b->g, n, &b->l->arena, p, &why);
+    const char *needs_host = code == FLX_OK && !b->m->device->uses_host_memory ? flxi_call_needs_host(p) : NULL;
+    if (needs_host)
+        code = flxi_fail(&why, FLX_E_UNSUPPORTED, "%s", needs_host);
     if (code == FLX_OK)
         code = b->m->device->check_call(p->kernel, &why);
     if (code == FLX_OK)

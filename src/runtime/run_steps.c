@@ -175,6 +175,9 @@ static flx_code make_step(flxi_state *s, const flxi_routine *l, const flxi_step 
         t->data = flxi_new(&s->arena, void *, step->num_slots);
         t->bound = flxi_new(&s->arena, void *, buffers);
         t->count = flxi_new(&s->arena, uint32_t, buffers);
+        for (size_t i = 0; i < buffers; i++) /* the host looks at flags */
+            if (step->call->buffers[i].is_flag && step->call->buffers[i].nbytes > s->most)
+                s->most = step->call->buffers[i].nbytes;
         return t->data && t->bound && t->count ? FLX_OK : flxi_oom(err, "the state of a run");
     }
     if (step->kind == STEP_EVALUATE)
@@ -243,6 +246,12 @@ static flx_code make_mirrors(flxi_state *s, flx_error *err)
 /* Noted steps are kept in memory; longer loops are run step by step. */
 static const int64_t most_noted = 20000;
 
+/* Whether the host has no part in a dispatch. */
+static bool is_unwatched(const flxi_routine *l, const flxi_step *s)
+{
+    return s->kind == STEP_DISPATCH && !flxi_call_is_read(s->call) && !l->program->compiled[s->kernel].is_watched;
+}
+
 /* Steps of the device that a run of the routine has, or -1 where the host has a part in it or decides what runs. */
 static int64_t count_noted(const flxi_routine *l)
 {
@@ -254,7 +263,7 @@ static int64_t count_noted(const flxi_routine *l)
         bool is_loop = s->kind == STEP_SCAN, is_call = s->kind == STEP_CALL;
         if (is_loop || is_call)
             own = s->workers || s->parts > 1 ? -1 : count_noted(s->bodies[0]);
-        else if (s->kind != STEP_KERNEL && s->kind != STEP_ROUTE && s->kind != STEP_COPY)
+        else if (s->kind != STEP_KERNEL && s->kind != STEP_ROUTE && s->kind != STEP_COPY && !is_unwatched(l, s))
             own = -1;
         if (is_loop)
             times = scan_length(l->g, n);
@@ -448,6 +457,17 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
     return FLX_OK;
 }
 
+static flx_code move_for_call(void *user, void *to, const void *from, size_t n)
+{
+    running *r = user;
+    return from ? copy(r, to, from, n) : r->device->clear(&r->run, to, n);
+}
+
+static flx_code look_for_call(void *user, const void *at, size_t n, const void **out)
+{
+    return look(user, at, n, out);
+}
+
 /* On the memory of operands and results themselves. */
 static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_state *t)
 {
@@ -462,6 +482,11 @@ static flx_code run_dispatch(running *r, block *b, const flxi_step *s, step_stat
                        .data = t->bound,
                        .count = t->count,
                        .mem = r->s->m->mem};
+    if (!r->device->uses_host_memory) {
+        c.move = move_for_call;
+        c.look = look_for_call;
+        c.user = r;
+    }
     flxi_eval e = {.op = &flxi_ops[n->op], .label = flxi_node_label(b->l->g, n), .origin = n->origin, .err = r->err};
     flxi_call_step call = {.code = r->s->m->compiled[s->kernel].code,
                            .kernel = s->call->kernel,

@@ -187,8 +187,9 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
         return code;
     }
     for (size_t i = 0; i < q->num_kernels; i++)
-        kernels[i] =
-            (flxi_kernel_code){&c->kernels[i], c->kernels[i].scratch * (size_t)q->threads, c->kernels[i].scalar};
+        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i],
+                                        .scratch = c->kernels[i].scratch * (size_t)q->threads,
+                                        .scalar = c->kernels[i].scalar};
     for (size_t i = 0; i < q->num_chains; i++)
         q->chains[i]->code = c->chains[i].run ? &c->chains[i] : NULL;
     *out = c;

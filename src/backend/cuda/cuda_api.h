@@ -171,9 +171,14 @@ typedef void *flxi_dnn_desc;
 
 enum {
     FLXI_DNN_POINTWISE = 0, /* cudnnBackendDescriptorType_t */
+    FLXI_DNN_CONV = 1,
+    FLXI_DNN_ENGINE = 2,
     FLXI_DNN_ENGINECFG = 3,
     FLXI_DNN_ENGINEHEUR = 4,
     FLXI_DNN_PLAN = 5,
+    FLXI_DNN_CONV_FORWARD = 10,
+    FLXI_DNN_CONV_TO_WEIGHT = 11,
+    FLXI_DNN_CONV_TO_INPUT = 12,
     FLXI_DNN_POINTWISE_NODE = 13,
     FLXI_DNN_GRAPH = 15,
     FLXI_DNN_PACK = 16,
@@ -186,13 +191,18 @@ enum {
     FLXI_DNN_POINTWISE_MODE = 0, /* cudnnBackendAttributeName_t */
     FLXI_DNN_POINTWISE_MATH = 1,
     FLXI_DNN_POINTWISE_AXIS = 9,
+    FLXI_DNN_CONV_MATH = 100, /* … then mode, dilations, strides, padding after, padding before, spatial axes */
     FLXI_DNN_HEUR_MODE = 200,
     FLXI_DNN_HEUR_GRAPH = 201,
     FLXI_DNN_HEUR_RESULTS = 202,
+    FLXI_DNN_CONFIG_ENGINE = 300,
     FLXI_DNN_PLAN_HANDLE = 400,
     FLXI_DNN_PLAN_CONFIG = 401,
     FLXI_DNN_PLAN_WORKSPACE = 402,
-    FLXI_DNN_NODE_POINTWISE = 750, /* … then X, B, Y */
+    FLXI_DNN_FORWARD_ALPHA = 700,   /* … then beta, the descriptor, w, x, z */
+    FLXI_DNN_TO_INPUT_ALPHA = 706,  /* … then beta, the descriptor, w, x, z */
+    FLXI_DNN_TO_WEIGHT_ALPHA = 712, /* … then beta, the descriptor, w, x, z */
+    FLXI_DNN_NODE_POINTWISE = 750,  /* … then X, B, Y */
     FLXI_DNN_NODE_T = 758,
     FLXI_DNN_GRAPH_HANDLE = 800,
     FLXI_DNN_GRAPH_OPS = 801,
@@ -206,6 +216,7 @@ enum {
     FLXI_DNN_PACK_IDS = 1000,
     FLXI_DNN_PACK_POINTERS = 1001,
     FLXI_DNN_PACK_WORKSPACE = 1003,
+    FLXI_DNN_ENGINE_NOTES = 1303,
     FLXI_DNN_MATMUL_MATH = 1500,
     FLXI_DNN_MATMUL_A = 1520, /* … then B, C and the descriptor */
     FLXI_DNN_REDUCTION_OPERATOR = 1600,
@@ -216,12 +227,17 @@ enum {
     FLXI_DNN_OF_DATA_TYPE = 1,
     FLXI_DNN_OF_BOOLEAN = 2,
     FLXI_DNN_OF_INT64 = 3,
+    FLXI_DNN_OF_FLOAT = 4,
+    FLXI_DNN_OF_DOUBLE = 5,
     FLXI_DNN_OF_POINTER = 6,
+    FLXI_DNN_OF_CONV_MODE = 7,
     FLXI_DNN_OF_HEUR_MODE = 8,
+    FLXI_DNN_OF_NOTE = 11,
     FLXI_DNN_OF_POINTWISE_MODE = 14,
     FLXI_DNN_OF_DESCRIPTOR = 15,
     FLXI_DNN_OF_REDUCTION = 18,
     FLXI_DNN_F32 = 0, /* cudnnDataType_t */
+    FLXI_DNN_F64 = 1,
     FLXI_DNN_F16 = 2,
     FLXI_DNN_I32 = 4,
     FLXI_DNN_BF16 = 9,
@@ -238,6 +254,14 @@ enum {
     FLXI_DNN_SUM = 0, /* cudnnReduceTensorOp_t */
     FLXI_DNN_MAX = 3,
     FLXI_DNN_HEUR_MODE_A = 3,
+    FLXI_DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t */
+    FLXI_DNN_NOTE_TENSOR_CORE = 0,  /* cudnnBackendNumericalNote_t */
+    FLXI_DNN_NOTE_DOWN_CONVERT = 1,
+    FLXI_DNN_NOTE_REDUCED_PRECISION = 2,
+    FLXI_DNN_NOTE_FFT = 3,
+    FLXI_DNN_NOTE_NONDETERMINISTIC = 4,
+    FLXI_DNN_NOTE_WINOGRAD = 5, /* … to 8 */
+    FLXI_DNN_MOST_NOTES = 16,
 };
 
 /* X(name, symbol, parameters); the result is an int, 0 for success. */

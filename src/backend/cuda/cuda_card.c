@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
+#include "backend/cuda/node/cuda_conv.h"
 
 #include <stdio.h>
 
@@ -59,6 +60,7 @@ static void free_card(void *data)
         c->cu->CtxSetCurrent(c->context);
     flxi_kcache_free(&c->kernels);
     flxi_cuda_free_lt_plans(c);
+    flxi_cuda_free_convs(c);
     flxi_cuda_free_dnn(c);
     flxi_cuda_free_own(c);
     if (c->lt)

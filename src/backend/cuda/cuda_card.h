@@ -10,6 +10,7 @@
 
 typedef struct flxi_lt_plan flxi_lt_plan;     /* cuda_lt.c */
 typedef struct flxi_dnn_graph flxi_dnn_graph; /* cuda_dnn_graph.c */
+typedef struct flxi_dnn_conv flxi_dnn_conv;   /* node/cuda_conv_dnn.c */
 typedef struct flxi_cuda_own flxi_cuda_own;   /* cuda_own.c */
 
 /* A kernel with a text of its own, once it is needed. */
@@ -22,9 +23,10 @@ typedef struct {
    every run that it may belong to fails. */
 typedef struct {
     uint32_t is_set;
-    uint32_t reserved;
-    int64_t value, extent;        /* an index, and the extent of its axis */
+    uint32_t component;
+    int64_t value, extent;        /* an index, and the extent of its axis; of a component of a start, its window */
     const flxi_device_node *node; /* that has it */
+    uint32_t status;              /* FLX_RUN_… of fluxion/run.h */
 } flxi_cuda_finding;
 
 typedef struct {
@@ -40,6 +42,7 @@ typedef struct {
     flxi_lt_plan *lt_plans;
     flxi_dnn_handle dnn; /* of cuDNN, likewise */
     flxi_dnn_graph *dnn_graphs;
+    flxi_dnn_conv *convs;
     flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
     flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
     flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */

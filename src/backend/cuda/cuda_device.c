@@ -6,6 +6,7 @@
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
+#include "backend/kernel_status.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
@@ -29,24 +30,16 @@ static const flxi_kernel_form form = {.lanes = 32,
 
 /* ---- Nodes ---- */
 
-/* Libraries want workspaces that are aligned so; scratch is aligned to 64 bytes. */
-enum { WORKSPACE_ALIGNMENT = 256 };
-
-static void *aligned(void *scratch)
-{
-    return (char *)scratch + (0 - (uintptr_t)scratch) % WORKSPACE_ALIGNMENT;
-}
-
 static size_t prepare_product(const flxi_device_node *n, void *table)
 {
     flxi_cuda_product_plan p = flxi_cuda_plan_product(n);
     memcpy(table, &p, sizeof p);
-    return p.workspace ? p.workspace + WORKSPACE_ALIGNMENT : 0;
+    return p.workspace ? p.workspace + FLXI_CUDA_WORKSPACE_ALIGNMENT : 0;
 }
 
 static flx_code run_product(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
 {
-    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], aligned(s->scratch), err);
+    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], flxi_cuda_aligned(s->scratch), err);
 }
 
 static size_t prepare_index(const flxi_device_node *n, void *table)
@@ -66,13 +59,13 @@ static size_t prepare_attention(const flxi_device_node *n, void *table)
     flxi_cuda_attention_table t;
     size_t scratch = flxi_cuda_prepare_attention(n, &t);
     memcpy(table, &t, sizeof t);
-    return scratch + WORKSPACE_ALIGNMENT;
+    return scratch + FLXI_CUDA_WORKSPACE_ALIGNMENT;
 }
 
 static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
 {
     flxi_node_step own = *s;
-    own.scratch = aligned(s->scratch);
+    own.scratch = flxi_cuda_aligned(s->scratch);
     return flxi_cuda_run_attention(card, stream, &own, err);
 }
 
@@ -91,11 +84,39 @@ static const struct {
     flxi_opcode op;
     const flxi_cuda_way *way;
 } ways[] = {
-    {OP_matmul, &product},           {OP_dot_general, &product},       {OP_gather, &words},
-    {OP_scatter_add, &sums},         {OP_attention, &attention},       {OP_attention_backward_all, &attention},
-    {OP_cumsum, &flxi_cuda_running}, {OP_cumprod, &flxi_cuda_running}, {OP_cummax, &flxi_cuda_running},
-    {OP_cummin, &flxi_cuda_running}, {OP_sort, &flxi_cuda_sorting},    {OP_argsort, &flxi_cuda_sorting},
-    {OP_topk, &flxi_cuda_sorting},   {OP_top_k, &flxi_cuda_sorting},
+    {OP_matmul, &product},
+    {OP_dot_general, &product},
+    {OP_gather, &words},
+    {OP_scatter_add, &sums},
+    {OP_attention, &attention},
+    {OP_attention_backward_all, &attention},
+    {OP_cumsum, &flxi_cuda_running},
+    {OP_cumprod, &flxi_cuda_running},
+    {OP_cummax, &flxi_cuda_running},
+    {OP_cummin, &flxi_cuda_running},
+    {OP_sort, &flxi_cuda_sorting},
+    {OP_argsort, &flxi_cuda_sorting},
+    {OP_topk, &flxi_cuda_sorting},
+    {OP_top_k, &flxi_cuda_sorting},
+    {OP_gather_nd, &flxi_cuda_windows},
+    {OP_scatter_nd, &flxi_cuda_scatter},
+    {OP_fft, &flxi_cuda_fourier},
+    {OP_grouped_matmul, &flxi_cuda_grouped},
+    {OP_grouped_matmul_input_backward, &flxi_cuda_grouped},
+    {OP_grouped_matmul_weight_backward, &flxi_cuda_grouped},
+    {OP_qr, &flxi_cuda_orthogonal},
+    {OP_eigh, &flxi_cuda_orthogonal},
+    {OP_take_along, &flxi_cuda_along},
+    {OP_lu, &flxi_cuda_dense},
+    {OP_cholesky, &flxi_cuda_dense},
+    {OP_det, &flxi_cuda_dense},
+    {OP_inv, &flxi_cuda_dense},
+    {OP_solve, &flxi_cuda_dense},
+    {OP_solve_triangular, &flxi_cuda_dense},
+    {OP_conv, &flxi_cuda_conv},
+    {OP_conv_backward_input, &flxi_cuda_conv},
+    {OP_conv_backward_weight, &flxi_cuda_conv},
+    {OP_conv_transpose, &flxi_cuda_conv},
 };
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };
@@ -131,7 +152,11 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
         way->refused[way->num_refused++].why = why;
         return;
     }
-    *way = (flxi_node_way){.code = w, .name = w->name, .table_bytes = w->table_bytes, .scratch = w->prepare(n, table)};
+    *way = (flxi_node_way){.code = w,
+                           .name = w->name,
+                           .table_bytes = w->table_bytes,
+                           .scratch = w->prepare(n, table),
+                           .is_in_place = n->op == OP_scatter_nd};
 }
 
 static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
@@ -192,13 +217,15 @@ static void end(const flxi_device_run *r)
 {
     flxi_card *card;
     if (flxi_card_of(r->ctx, &card, NULL) == FLX_OK && atomic_fetch_sub(&card->active, 1) == 1)
-        card->finding->is_set = 0;
+        card->finding->is_set = card->finding->status = 0;
 }
 
 /* In the words of the definition. */
 static flx_code fail_index(const flxi_cuda_finding *t, flx_error *err)
 {
     const flxi_device_node *n = t->node;
+    if (n->op == OP_gather_nd || n->op == OP_scatter_nd)
+        return flxi_cuda_fail_start(t, err);
     return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, FLX_I64, &t->value, 0, t->extent, err);
 }
 
@@ -207,6 +234,8 @@ static flx_code finish(const flxi_device_run *r)
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
     FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, flxi_card_stream(card, r));
+    if (r->status)
+        *r->status |= *(volatile uint32_t *)&card->finding->status;
     return *(volatile uint32_t *)&card->finding->is_set ? fail_index(card->finding, r->err) : FLX_OK;
 }
 
@@ -332,6 +361,14 @@ static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_
     return FLX_OK;
 }
 
+static flx_code clear_memory(const flxi_device_run *r, void *to, size_t nbytes)
+{
+    flxi_card *card;
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    FLXI_CU_TRY(card->cu, r->err, MemsetD8Async, (flxi_cu_address)(uintptr_t)to, 0, nbytes, flxi_card_stream(card, r));
+    return FLX_OK;
+}
+
 /* ---- Steps ---- */
 
 static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
@@ -340,6 +377,28 @@ static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
     flxi_cuda_launch l = {.data = s->data, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     return flxi_cuda_run(card, flxi_card_stream(card, r), s->code, &l, r->err);
+}
+
+/* The host waits for the status of a kernel that has one. */
+static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
+{
+    flxi_card *card;
+    const flxi_cuda_kernel *k = s->code;
+    uint32_t status[KSTATUS_WORDS];
+    flxi_cu_address scratch = (flxi_cu_address)(uintptr_t)s->scratch;
+    flxi_cuda_launch l = {
+        .data = s->data, .count = s->count, .grid = {s->grid[0], s->grid[1], s->grid[2]}, .status = scratch};
+    FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
+    flxi_cu_stream stream = flxi_card_stream(card, r);
+    if (k->entry.has_status)
+        FLXI_CU_TRY(card->cu, r->err, MemsetD8Async, scratch, 0, sizeof status, stream);
+    FLXI_TRY(flxi_cuda_run(card, stream, k, &l, r->err));
+    if (!k->entry.has_status)
+        return FLX_OK;
+    FLXI_CU_TRY(card->cu, r->err, MemcpyDtoHAsync, status, scratch, sizeof status, stream);
+    FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, stream);
+    flxi_kdispatch d = {.kernel = s->kernel};
+    return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
 }
 
 static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
@@ -361,6 +420,7 @@ const flxi_device flxi_device_cuda = {
     .form = &form,
     .refuse_kernel = flxi_cuda_refuse_kernel,
     .check_kernel = flxi_cuda_check_kernel,
+    .check_call = flxi_cuda_check_call,
     .accept_node = accept_node,
     .prepare_node = prepare_node,
     .compile = flxi_cuda_compile_program,
@@ -373,10 +433,12 @@ const flxi_device flxi_device_cuda = {
     .allocate = allocate,
     .release = release,
     .copy = copy,
+    .clear = clear_memory,
     .begin = begin,
     .end = end,
     .finish = finish,
     .run_kernel = run_kernel,
+    .run_call = run_call,
     .run_node = run_node,
     .note = note,
     .end_note = end_note,

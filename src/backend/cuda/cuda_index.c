@@ -22,7 +22,7 @@ static const struct {
 /* oob: 0 error, 1 zero, 2 clamp. -1: the position is dropped. */
 static const char index_body[] =
     "typedef unsigned long long u64;\n"
-    "struct finding {\n    unsigned is_set, reserved;\n    long long value, extent;\n    u64 node;\n};\n"
+    "struct finding {\n    unsigned is_set, component;\n    long long value, extent;\n    u64 node;\n};\n"
     "static __device__ long long resolve(I index, long long extent, unsigned oob, finding *t, u64 node)\n"
     "{\n    const long long k = (long long)index;\n"
     "    if (k >= 0 && k < extent)\n        return k;\n"

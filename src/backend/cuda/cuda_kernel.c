@@ -127,6 +127,26 @@ flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err)
     return code;
 }
 
+/* The grid barrier counts arrivals of workgroups that all run at once, which a large grid on a card does not. */
+flx_code flxi_cuda_check_call(const flx_kernel *k, flx_error *err)
+{
+    enum { MOST_INVOCATIONS = 1024, MOST_DEEP = 64 };
+    flxi_kfile file;
+    flxi_kentry entry = {0};
+    if (flxi_kernel_workgroup(k) > MOST_INVOCATIONS || k->size[2] > MOST_DEEP)
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "a workgroup of %u invocations is too large for a card",
+                         flxi_kernel_workgroup(k));
+    if (k->num_buffers > FLXI_CUDA_MOST_BUFFERS)
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "%s", flxi_cuda_refuse_kernel(k));
+    FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_cuda, err));
+    flxi_kfile_init(&file, &flxi_target_cuda, flxi_kernel_mem(k));
+    flx_code code = flxi_kernel_write(&file, k, &entry, err);
+    flxi_kfile_free(&file);
+    if (code == FLX_OK && entry.has_grid_barrier)
+        return flxi_fail(err, FLX_E_UNSUPPORTED, "its workgroups wait for each other");
+    return code;
+}
+
 flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(q->ctx);
@@ -244,7 +264,9 @@ flx_code flxi_cuda_compile_program(const flxi_compile_request *q, flxi_kernel_co
         return code;
     }
     for (size_t i = 0; i < q->num_kernels; i++)
-        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i]};
+        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i],
+                                        .scratch = c->kernels[i].entry.has_status ? FLXI_CUDA_STATUS_BYTES : 0,
+                                        .is_watched = c->kernels[i].entry.has_status};
     *out = c;
     return FLX_OK;
 }

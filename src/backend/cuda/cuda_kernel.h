@@ -9,6 +9,8 @@
 /* More would not fit the parameters of a launch, which are 4096 bytes. */
 enum { FLXI_CUDA_MOST_BUFFERS = 240 };
 
+enum { FLXI_CUDA_STATUS_BYTES = 64 }; /* of a kernel that says how it ended */
+
 typedef struct {
     flxi_cu_function function;
     flxi_kentry entry;
@@ -25,6 +27,8 @@ typedef struct {
 /* NULL, or why the card does not take the kernel. */
 const char *flxi_cuda_refuse_kernel(const flx_kernel *k);
 flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err);
+/* Whether a kernel of the user can be a node of a graph. */
+flx_code flxi_cuda_check_call(const flx_kernel *k, flx_error *err);
 
 flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_cuda_kernel *k,
                        const flxi_cuda_launch *l, flx_error *err);

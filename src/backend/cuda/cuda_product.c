@@ -227,12 +227,25 @@ static const char body[] =
     "    for (int i = 1; i < 8; i++)\n        sum = sum + part[i][tx];\n"
     "    c[((long long)batch * p.m + row) * p.n + col] = SAVE(sum);\n}\n";
 
+_Static_assert(sizeof numbers / sizeof *numbers == FLXI_CUDA_NUM_NUMBERS, "all of them");
+
+int32_t flxi_cuda_number_of(int32_t dtype)
+{
+    for (int32_t i = 0; i < FLXI_CUDA_NUM_NUMBERS; i++)
+        if (numbers[i].dtype == dtype)
+            return i;
+    return -1;
+}
+
+int32_t flxi_cuda_number_at(int32_t number)
+{
+    return numbers[number].dtype;
+}
+
 const char *flxi_cuda_number_text(int32_t dtype)
 {
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].dtype == dtype)
-            return numbers[i].types;
-    return NULL;
+    int32_t i = flxi_cuda_number_of(dtype);
+    return i < 0 ? NULL : numbers[i].types;
 }
 
 flx_code flxi_cuda_product_text(int32_t dtype, flxi_strbuf *out, flx_error *err)

@@ -43,6 +43,11 @@ void flxi_cuda_free_lt_plans(flxi_card *card);
    not at all. */
 const char *flxi_cuda_number_text(int32_t dtype);
 
+/* These dtypes are counted: the number of one, or -1; and the dtype with a number. */
+enum { FLXI_CUDA_NUM_NUMBERS = 14 };
+int32_t flxi_cuda_number_of(int32_t dtype);
+int32_t flxi_cuda_number_at(int32_t number);
+
 /* The text of our own kernel for a dtype. Its function is called "product". */
 flx_code flxi_cuda_product_text(int32_t dtype, flxi_strbuf *out, flx_error *err);
 

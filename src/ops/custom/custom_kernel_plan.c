@@ -176,6 +176,24 @@ flx_code flxi_call_plan_make(const flx_graph *g, const flxi_node *n, flxi_arena 
     return code;
 }
 
+const char *flxi_call_needs_host(const flxi_call_plan *p)
+{
+    if (p->is_open)
+        return "the length of a buffer is known only when it runs";
+    for (uint32_t i = 0; i < p->num_buffers; i++)
+        if (p->buffers[i].is_bools)
+            return "bools are words in kernels and bytes in tensors";
+    return NULL;
+}
+
+bool flxi_call_is_read(const flxi_call_plan *p)
+{
+    for (uint32_t i = 0; i < p->num_buffers; i++)
+        if (p->buffers[i].is_flag)
+            return true;
+    return false;
+}
+
 /* ---- Before a run ---- */
 
 /* Memory for the scratch whose length is known now. */
@@ -211,25 +229,36 @@ static flx_code open_scratch(const flxi_call_plan *p, flxi_call_run *r, flxi_eva
 /* For buffers without elements: nothing is read there, but the pointer must be one. */
 static uint64_t nothing;
 
-static void bind_buffer(const flxi_call_buffer *b, const flxi_call_run *r, void **data)
+/* `from` NULL: zeros. */
+static flx_code move(const flxi_call_run *r, void *to, const void *from, size_t n)
+{
+    if (r->move)
+        return r->move(r->user, to, from, n);
+    if (from)
+        memcpy(to, from, n);
+    else
+        memset(to, 0, n);
+    return FLX_OK;
+}
+
+static flx_code bind_buffer(const flxi_call_buffer *b, const flxi_call_run *r, void **data)
 {
     const void *operand = b->operand != UINT32_MAX ? r->in[b->operand] : NULL;
     void *result = b->result != UINT32_MAX ? r->out[b->result] : NULL;
     if (b->length)
-        return;
+        return FLX_OK;
     bool is_consumed = b->operand < 64 && (r->consumed >> b->operand & 1);
     *data = !b->nbytes                   ? (void *)&nothing
             : b->is_ours && !is_consumed ? r->own + b->offset
             : result                     ? result
                                          : (void *)(uintptr_t)operand; /* only ever read */
     if (!b->nbytes || *data == operand)
-        return;
-    if (b->is_zeroed)
-        memset(*data, 0, b->nbytes);
-    else if (!b->is_bools)
-        memcpy(*data, operand, b->nbytes);
-    for (uint32_t k = 0; b->is_bools && !b->is_zeroed && k < b->count; k++)
+        return FLX_OK;
+    if (b->is_zeroed || !b->is_bools)
+        return move(r, *data, b->is_zeroed ? NULL : operand, b->nbytes);
+    for (uint32_t k = 0; k < b->count; k++)
         ((uint32_t *)*data)[k] = ((const uint8_t *)operand)[k];
+    return FLX_OK;
 }
 
 flx_code flxi_call_begin(const flxi_call_plan *p, flxi_call_run *r, flxi_eval *e)
@@ -237,7 +266,7 @@ flx_code flxi_call_begin(const flxi_call_plan *p, flxi_call_run *r, flxi_eval *e
     for (uint32_t i = 0; i < p->num_buffers; i++) {
         r->count[i] = p->buffers[i].count;
         if (flxi_kbuffer_is_bound(&p->kernel->buffers[i + 1]))
-            bind_buffer(&p->buffers[i], r, &r->data[i]);
+            FLXI_TRY(bind_buffer(&p->buffers[i], r, &r->data[i]));
     }
     return p->is_open ? open_scratch(p, r, e) : FLX_OK;
 }
@@ -246,7 +275,10 @@ flx_code flxi_call_begin(const flxi_call_plan *p, flxi_call_run *r, flxi_eval *e
 
 static flx_code check_flag(const flxi_call_run *r, uint32_t i, flxi_eval *e)
 {
-    const uint32_t *words = r->data[i];
+    const void *seen = r->data[i];
+    if (r->look && r->count[i])
+        FLXI_TRY(r->look(r->user, seen, r->count[i] * sizeof(uint32_t), &seen));
+    const uint32_t *words = seen;
     for (uint32_t k = 0; k < r->count[i]; k++)
         if (words[k])
             return flxi_eval_fail(e, FLX_E_KERNEL, "raise max_trips", "a loop made %u trips, more than max_trips",

@@ -50,9 +50,19 @@ typedef struct {
     void **data;        /* by buffer: set by flxi_call_begin() */
     uint32_t *count;    /* likewise */
     const flxi_allocator *mem;
+    /* Where the host cannot reach the memory: how bytes are copied there (`from` NULL: zeros), and how they are read
+       until the next call. Both NULL: it can. */
+    flx_code (*move)(void *user, void *to, const void *from, size_t n);
+    flx_code (*look)(void *user, const void *at, size_t n, const void **out);
+    void *user;
     unsigned char *open; /* memory for lengths that were not known before; freed by flxi_call_end() */
     size_t open_bytes;
 } flxi_call_run;
+
+/* NULL, or why a run on memory that the host cannot reach is not possible. */
+const char *flxi_call_needs_host(const flxi_call_plan *p);
+/* Whether the host reads something of the kernel's when it is over. */
+bool flxi_call_is_read(const flxi_call_plan *p);
 
 flx_code flxi_call_begin(const flxi_call_plan *p, flxi_call_run *r, flxi_eval *e);
 /* `code` and `why` are those of the dispatch. */

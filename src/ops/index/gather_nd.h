@@ -27,7 +27,15 @@ typedef struct {
     int64_t oob;
 } flxi_nd_attrs;
 
+FLXI_ATTRS_VIEW_OF(flxi_gather_nd_attrs_of, flxi_nd_attrs, gather_nd)
 FLXI_ATTRS_VIEW_OF(flxi_scatter_nd_attrs_of, flxi_nd_attrs, scatter_nd)
+
+/* Of either; NULL for other ops. */
+static inline const flxi_nd_attrs *flxi_nd_attrs_of(flxi_opcode op, const void *attrs)
+{
+    const flxi_nd_attrs *gathers = flxi_gather_nd_attrs_of(op, attrs);
+    return gathers ? gathers : flxi_scatter_nd_attrs_of(op, attrs);
+}
 
 /* Whether updates are added: by the word `add`, or by a graph that is just an add, which rounds at each step. */
 bool flxi_scatter_adds(const flxi_combine *c);

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
+#include "backend/cuda/node/cuda_keys.h"
 #include "compile/compiled_ways.h"
 #include "compile/program.h"
 #include "ops/sample.h"
@@ -180,10 +181,11 @@ static void check_own(flx_code (*write)(int32_t, flxi_strbuf *, flx_error *), co
     }
 }
 
-/* Every seventh variant of a text. */
+/* A few variants of a text, others with each seed; effort compiled_all: all of them. */
 static void check_variants(const flxi_cuda_text *text)
 {
-    for (int32_t i = 0; i < text->num_variants; i += 7) {
+    int32_t step = effort(EFFORT_compiled_all) ? 1 : 1 + text->num_variants / 2;
+    for (int32_t i = (int32_t)(test_seed() % (uint64_t)step); i < text->num_variants; i += step) {
         flx_error err = {0};
         flxi_strbuf out;
         flxi_strbuf_init(&out, flxi_context_mem(now.ctx));
@@ -204,5 +206,22 @@ TEST(cuda_texts_of_our_own_compile)
     check_own(flxi_cuda_index_text, indices, sizeof indices / sizeof *indices);
     check_variants(&flxi_cuda_running_text);
     check_variants(&flxi_cuda_sort_text);
+    flx_context_free(now.ctx);
+}
+
+TEST(cuda_texts_of_nodes_compile)
+{
+    if (!begin())
+        return;
+    check_variants(&flxi_cuda_conv_text);
+    check_variants(&flxi_cuda_keys_text);
+    check_variants(&flxi_cuda_window_text);
+    check_variants(&flxi_cuda_combine_text);
+    check_variants(&flxi_cuda_group_keys_text);
+    check_variants(&flxi_cuda_grouped_text);
+    check_variants(&flxi_cuda_fourier_text);
+    check_variants(&flxi_cuda_dense_text);
+    check_variants(&flxi_cuda_orthogonal_text);
+    check_variants(&flxi_cuda_along_text);
     flx_context_free(now.ctx);
 }

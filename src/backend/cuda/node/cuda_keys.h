@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_keys.h: numbers of 64 bits in order, on the card: where a row goes in the upper half, its position in the lower
+   one, so that no two are equal and ties keep their order. */
+#ifndef FLXI_CUDA_KEYS_H
+#define FLXI_CUDA_KEYS_H
+
+#include "backend/cuda/cuda_way.h"
+
+/* Keys as they are sorted: a power of two. Those beyond the end, and those that go nowhere, are ~0. */
+uint64_t flxi_cuda_padded_keys(uint64_t n);
+size_t flxi_cuda_keys_bytes(uint64_t padded); /* of scratch, whose first half has the keys */
+flx_code flxi_cuda_sort_keys(flxi_card *card, flxi_cu_stream stream, void *scratch, uint64_t padded, void **sorted,
+                             flx_error *err);
+
+/* Text that defines the type I of an index and how one is reported; the variants are the dtypes of indices. */
+enum { FLXI_CUDA_NUM_INDICES = 7 };
+int32_t flxi_cuda_index_number(int32_t dtype); /* -1: none */
+void flxi_cuda_add_index(int32_t number, flxi_strbuf *out);
+
+extern const flxi_cuda_text flxi_cuda_keys_text;
+
+#endif

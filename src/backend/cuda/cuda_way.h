@@ -35,7 +35,7 @@ typedef struct {
 
 extern const flxi_cuda_text flxi_cuda_running_text, flxi_cuda_sort_text, flxi_cuda_conv_text, flxi_cuda_window_text,
     flxi_cuda_combine_text, flxi_cuda_group_keys_text, flxi_cuda_grouped_text, flxi_cuda_fourier_text,
-    flxi_cuda_dense_text, flxi_cuda_orthogonal_text, flxi_cuda_along_text;
+    flxi_cuda_dense_text, flxi_cuda_orthogonal_text, flxi_cuda_along_text, flxi_cuda_few_text;
 
 flx_code flxi_cuda_own_function(flxi_card *card, const flxi_cuda_text *text, int32_t variant, const char *name,
                                 flxi_cu_function *out, flx_error *err);

@@ -71,6 +71,15 @@ static const struct {
      "  return solve_triangular(t, b, lower=false, left_side=false, trans=transpose) }",
      {0},
      1e-10},
+    {"graph f(x: f32[30, 250], w: f32[250, 130], v: f32[90, 130]) {\n"
+     "  h = tanh(matmul(x, w))\n  return matmul(h, transpose(v, perm=[1, 0])), matmul(x, slice(w, start=[0, 1], "
+     "limit=[250, 101])) }",
+     {"x", "w"},
+     1e-5},
+    {"graph f(x: f32[3, 20, 1024], w: f32[3, 64, 1024]) {\n"
+     "  return matmul(x, transpose(w, perm=[0, 2, 1])) }",
+     {"x", "w"},
+     1e-5},
     {"graph f(a: c64[5, 20, 12], b: f64[30, 40]) {\n  q, r = qr(a)\n  u, v = qr(b)\n  return q, r, u, v }", {0}, 1e-5},
     {"graph f(a: f64[3, 41, 41], b: c128[1, 1]) {\n  w, v = eigh(a)\n  x, y = eigh(b)\n  return w, v, x, y }",
      {0},

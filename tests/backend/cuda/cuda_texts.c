@@ -223,5 +223,6 @@ TEST(cuda_texts_of_nodes_compile)
     check_variants(&flxi_cuda_dense_text);
     check_variants(&flxi_cuda_orthogonal_text);
     check_variants(&flxi_cuda_along_text);
+    check_variants(&flxi_cuda_few_text);
     flx_context_free(now.ctx);
 }

@@ -16,7 +16,10 @@
 
 #include <string.h>
 
-enum { FEW = 32 };
+enum {
+    FEW = 32,
+    POLL = 1 << 16 /* elements between two questions whether to stop */
+};
 
 typedef struct {
     uint64_t key;
@@ -125,9 +128,16 @@ static char *result(const sorting *s, uint32_t number, int64_t at)
     return (char *)s->n->out[number] + (size_t)at * flx_dtype_size(s->n->out_types[number]->dtype);
 }
 
-static void make_items(void *user, int64_t begin, int64_t end)
+/* Calls fn for one block of the range after the other until the work is stopped. */
+static void each_block(const sorted_row *r, int64_t begin, int64_t end,
+                       void (*fn)(const sorted_row *r, int64_t begin, int64_t end))
 {
-    const sorted_row *r = user;
+    for (int64_t i = begin; i < end && !flxi_stopped(); i += POLL)
+        fn(r, i, end - i < POLL ? end : i + POLL);
+}
+
+static void make_block(const sorted_row *r, int64_t begin, int64_t end)
+{
     const sorting *s = r->s;
     const void *x = element(s, 0, r->in + begin * s->split.inner);
     void *to = r->items + (size_t)begin * flxi_radix_item(s->kind);
@@ -135,6 +145,11 @@ static void make_items(void *user, int64_t begin, int64_t end)
         s->key->keys(x, s->split.inner, end - begin, s->flip, to);
     else
         s->key->pairs(x, s->split.inner, end - begin, s->flip, begin, to);
+}
+
+static void make_items(void *user, int64_t begin, int64_t end)
+{
+    each_block(user, begin, end, make_block);
 }
 
 static int64_t position_of(const sorted_row *r, int64_t k, int64_t column)
@@ -194,9 +209,8 @@ static void put_positions(const sorted_row *r, int64_t begin, int64_t end)
                 flxi_store_int(dtype, y, k * step + i, position_of(r, k, i));
 }
 
-static void put_results(void *user, int64_t begin, int64_t end)
+static void put_block(const sorted_row *r, int64_t begin, int64_t end)
 {
-    const sorted_row *r = user;
     const sorting *s = r->s;
     if (has_keys_alone(s) && !r->best) {
         const char *keys = (const char *)r->sorted + (size_t)begin * flxi_radix_item(s->kind);
@@ -207,6 +221,11 @@ static void put_results(void *user, int64_t begin, int64_t end)
         put_operand(r, j, begin, end);
     if (s->positions >= 0)
         put_positions(r, begin, end);
+}
+
+static void put_results(void *user, int64_t begin, int64_t end)
+{
+    each_block(user, begin, end, put_block);
 }
 
 static uint64_t key_at(const sorted_row *r, int64_t k)
@@ -284,7 +303,7 @@ static void pick_row(sorted_row *r)
         put_results(r, 0, held);
 }
 
-static const void *sort_items(const sorted_row *r, int bits, flxi_pool *pool)
+static void *sort_items(const sorted_row *r, int bits, flxi_pool *pool)
 {
     const sorting *s = r->s;
     return flxi_radix_sort(&(flxi_radix){.kind = s->kind,
@@ -312,7 +331,7 @@ static void insert_ties(uint64_t *items, int64_t n, const uint64_t *keys)
 /* Orders items of equal keys, sorted by the upper halves; false where too many are equal. */
 static bool resolve_ties(uint64_t *items, int64_t n, const uint64_t *keys)
 {
-    for (int64_t i = 0, end; i < n; i = end) {
+    for (int64_t i = 0, end; i < n && !flxi_stopped_by_now(); i = end) {
         for (end = i + 1; end < n && items[end] >> 32 == items[i] >> 32 && end - i <= FEW; end++)
             ;
         if (end - i > FEW)
@@ -323,27 +342,56 @@ static bool resolve_ties(uint64_t *items, int64_t n, const uint64_t *keys)
     return true;
 }
 
-/* Positions in the order of keys of 64 bits: by the upper half, and where that leaves too many equal, by the lower half
-   and then by the upper one. */
-static const void *sort_long(const sorted_row *r, flxi_pool *pool)
+static uint64_t *long_keys(const sorted_row *r)
+{
+    return (uint64_t *)(void *)(r->items + 2 * r->s->items);
+}
+
+static void items_by_upper_half(const sorted_row *r, int64_t begin, int64_t end)
 {
     const sorting *s = r->s;
-    int64_t n = s->split.n;
-    uint64_t *items = (uint64_t *)(void *)r->items, *keys = (uint64_t *)(void *)(r->items + 2 * s->items);
-    s->key->keys(element(s, 0, r->in), s->split.inner, n, s->flip, keys);
-    for (int64_t i = 0; i < n; i++)
+    uint64_t *items = (uint64_t *)(void *)r->items, *keys = long_keys(r);
+    s->key->keys(element(s, 0, r->in + begin * s->split.inner), s->split.inner, end - begin, s->flip, keys + begin);
+    for (int64_t i = begin; i < end; i++)
         items[i] = (keys[i] & ~(uint64_t)UINT32_MAX) | (uint64_t)i;
-    const void *sorted = sort_items(r, 32, pool);
-    if (!sorted || resolve_ties((uint64_t *)(uintptr_t)sorted, n, keys))
-        return sorted;
-    for (int64_t i = 0; i < n; i++)
+}
+
+static void items_by_lower_half(const sorted_row *r, int64_t begin, int64_t end)
+{
+    uint64_t *items = (uint64_t *)(void *)r->items;
+    const uint64_t *keys = long_keys(r);
+    for (int64_t i = begin; i < end; i++)
         items[i] = keys[i] << 32 | (uint64_t)i;
-    const uint64_t *lower = sort_items(r, 32, pool);
-    for (int64_t i = 0; lower && i < n; i++) {
+}
+
+/* Of items sorted by the lower half. These may be r->items themselves: each is read before it is written. */
+static void items_again_by_upper_half(const sorted_row *r, int64_t begin, int64_t end)
+{
+    uint64_t *items = (uint64_t *)(void *)r->items;
+    const uint64_t *lower = r->sorted, *keys = long_keys(r);
+    for (int64_t i = begin; i < end; i++) {
         uint64_t at = (uint32_t)lower[i];
         items[i] = (keys[at] & ~(uint64_t)UINT32_MAX) | at;
     }
-    return lower ? sort_items(r, 32, pool) : NULL;
+}
+
+/* Positions in the order of keys of 64 bits: by the upper half, and where that leaves too many equal, by the lower half
+   and then by the upper one. NULL when the work is stopped: then positions are not complete. */
+static const void *sort_long(sorted_row *r, flxi_pool *pool)
+{
+    int64_t n = r->s->split.n;
+    each_block(r, 0, n, items_by_upper_half);
+    void *sorted = sort_items(r, 32, pool);
+    if (!sorted || flxi_stopped())
+        return NULL;
+    if (resolve_ties(sorted, n, long_keys(r)))
+        return sorted;
+    each_block(r, 0, n, items_by_lower_half);
+    r->sorted = sort_items(r, 32, pool);
+    if (!r->sorted || flxi_stopped())
+        return NULL;
+    each_block(r, 0, n, items_again_by_upper_half);
+    return sort_items(r, 32, pool);
 }
 
 static void sort_row(const sorting *s, int64_t row, char *scratch, flxi_pool *pool)

@@ -19,7 +19,8 @@ enum {
     MANY = 6144,     /* items for which wide digits pay */
     PART = 1 << 15,  /* items for which a thread pays */
     MOST_PASSES = 8, /* of 64 bits */
-    POLL = 1 << 16   /* items between two questions whether to stop */
+    POLL = 1 << 16,  /* items between two questions whether to stop */
+    PAGE = 1 << 12   /* bytes, at most those of a page */
 };
 
 size_t flxi_radix_item(flxi_radix_kind kind)
@@ -210,12 +211,25 @@ static bool sort_parts(const flxi_radix *r, pass *p, int passes)
     return true;
 }
 
+/* The first move goes to places all over the spare items. Where these are new memory, the system clears most of it
+   between two questions whether to stop; so pages are touched before, in order. */
+static void touch_spare(const flxi_radix *r)
+{
+    char *spare = r->spare;
+    int64_t n = r->n * (int64_t)flxi_radix_item(r->kind);
+    for (int64_t i = 0; i < n && !flxi_stopped(); i += POLL)
+        for (int64_t k = i; k < n && k < i + POLL; k += PAGE)
+            spare[k] = 0;
+}
+
 void *flxi_radix_sort(const flxi_radix *r)
 {
     if (r->n <= FEW) {
         loops[r->kind].insert(r);
         return r->items;
     }
+    if (r->n > POLL)
+        touch_spare(r);
     int widest = r->n < MANY ? NARROW : WIDE, passes = (r->bits + widest - 1) / widest;
     pass p = {.r = r, .from = r->items, .to = r->spare, .digit = (r->bits + passes - 1) / passes};
     bool is_done = r->parts > 1 ? sort_parts(r, &p, passes) : sort_alone(r, &p, passes);

@@ -245,35 +245,30 @@ static void deliver(replaying *r, uint32_t input, uint32_t result, int64_t t, co
         ar->store(y->data, i, ar->add(ar->load(y->data, i), ar->load(value->data, i)));
 }
 
-/* The vjp of one step: d is replaced, the other cotangents are delivered. */
-static flx_code step_back(replaying *r, int64_t p, flx_tensor *const *carry)
+/* The cotangents that the vjp of step p takes, after the values of the step. Those from `rows` to `end` are rows of
+   stacked cotangents, which belong to the step, also after a failure. */
+static flx_code load_cotangents(replaying *r, int64_t p, uint32_t *rows, uint32_t *end)
 {
-    uint32_t at = r->inputs;
-    uint32_t rows_from = 0;
-    flx_code code = load_step(r, p, carry);
-    FLXI_TRY(code);
     uint32_t operand = r->inputs;
-    for (uint32_t k = 0; code == FLX_OK && k < r->outputs; k++) {
+    *rows = *end = r->inputs;
+    for (uint32_t k = 0; k < r->outputs; k++) {
         if (!flag(&r->a->seeded, k))
             continue;
         if (k < r->carries) {
-            r->in[at] = r->d[at - r->inputs];
-            rows_from = at + 1;
-        } else {
-            r->in[at] = row_of(r->e->in[operand], row_at(r, p), r->e->err);
-            code = r->in[at] ? FLX_OK : FLX_E_OOM;
+            r->in[*end] = r->d[*end - r->inputs];
+            *rows = *end + 1;
+        } else if (!(r->in[*end] = row_of(r->e->in[operand], row_at(r, p), r->e->err))) {
+            return FLX_E_OOM;
         }
-        at += code == FLX_OK;
+        ++*end;
         operand++;
     }
-    if (rows_from == 0)
-        rows_from = r->inputs;
-    if (code == FLX_OK)
-        code = r->e->run_body(r->e, r->a->body_vjp, r->in, r->out);
-    for (uint32_t k = rows_from; k < at; k++)
-        drop(r->in[k]);
-    drop_step(r);
-    FLXI_TRY(code);
+    return FLX_OK;
+}
+
+/* What the vjp of step p returns: d is replaced, the other cotangents are delivered. */
+static void take_results(replaying *r, int64_t p)
+{
     uint32_t result = 0;
     for (uint32_t i = 0; i < r->inputs; i++) {
         if (!flag(&r->a->wanted, i))
@@ -287,7 +282,22 @@ static flx_code step_back(replaying *r, int64_t p, flx_tensor *const *carry)
         }
         result++;
     }
-    return FLX_OK;
+}
+
+/* The vjp of one step. */
+static flx_code step_back(replaying *r, int64_t p, flx_tensor *const *carry)
+{
+    uint32_t rows, end;
+    FLXI_TRY(load_step(r, p, carry));
+    flx_code code = load_cotangents(r, p, &rows, &end);
+    if (code == FLX_OK)
+        code = r->e->run_body(r->e, r->a->body_vjp, r->in, r->out);
+    for (uint32_t k = rows; k < end; k++)
+        drop(r->in[k]);
+    drop_step(r);
+    if (code == FLX_OK)
+        take_results(r, p);
+    return code;
 }
 
 /* C(n, k), or a huge number where it is larger than any length. */

@@ -144,32 +144,37 @@ static flx_code parse_scale(hlo_parser *p, const hlo_quant *q)
     return FLX_OK;
 }
 
+/* The number that is quantised, and the axis if scales are along one. */
+static flx_code parse_expressed(hlo_parser *p, hlo_quant *q)
+{
+    hlo_location at = flxi_hlop_position(p);
+    FLXI_TRY(parse_element(p, &q->expressed));
+    if (!flxi_hlop_is_float(q->expressed))
+        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "quantised values express floating-point numbers");
+    at = flxi_hlop_position(p);
+    q->axis = -1;
+    if (!flxi_hlop_eat(p, ":"))
+        return FLX_OK;
+    if (flxi_hlop_peek(p) == '{')
+        return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "quantisation in blocks is not supported");
+    FLXI_TRY(parse_i64(p, &q->axis));
+    return q->axis >= 0 ? FLX_OK : flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the quantised axis is negative");
+}
+
 /* After !quant.uniform */
 static flx_code parse_quant(hlo_parser *p, const hlo_quant **out)
 {
     hlo_quant *q = flxi_new(p->arena, hlo_quant, 1);
     if (!q)
         return flxi_hlop_oom(p);
-    q->axis = -1;
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     FLXI_TRY(parse_storage(p, q));
     FLXI_TRY(flxi_hlop_expect(p, ":"));
-    hlo_location at = flxi_hlop_position(p);
-    FLXI_TRY(parse_element(p, &q->expressed));
-    if (!flxi_hlop_is_float(q->expressed))
-        return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "quantised values express floating-point numbers");
-    at = flxi_hlop_position(p);
-    if (flxi_hlop_eat(p, ":")) {
-        if (flxi_hlop_peek(p) == '{')
-            return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "quantisation in blocks is not supported");
-        FLXI_TRY(parse_i64(p, &q->axis));
-        if (q->axis < 0)
-            return flxi_hlop_fail_at(p, at, FLX_E_SYNTAX, NULL, "the quantised axis is negative");
-    }
+    FLXI_TRY(parse_expressed(p, q));
     FLXI_TRY(flxi_hlop_expect(p, ","));
     size_t reals = p->reals.n;
     size_t ints = p->ints.n;
-    at = flxi_hlop_position(p);
+    hlo_location at = flxi_hlop_position(p);
     if (flxi_hlop_eat(p, "{")) {
         do
             FLXI_TRY(parse_scale(p, q));

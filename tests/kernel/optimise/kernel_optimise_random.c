@@ -36,8 +36,25 @@ static void put(writer *w, const char *fmt, ...)
     w->n += (size_t)n;
 }
 
+static void put_int(writer *w, int depth);
 static void put_float(writer *w, int depth);
 static void put_condition(writer *w, int depth);
+
+/* name(a, b, …), an argument for each letter of `args`: i an integer, f a float, c a condition. */
+static void put_call(writer *w, const char *name, const char *args, int depth)
+{
+    put(w, "%s", name);
+    for (const char *a = args; *a; a++) {
+        put(w, a == args ? "(" : ", ");
+        if (*a == 'c')
+            put_condition(w, depth - 1);
+        else if (*a == 'f')
+            put_float(w, depth - 1);
+        else
+            put_int(w, depth - 1);
+    }
+    put(w, ")");
+}
 
 static void put_int(writer *w, int depth)
 {
@@ -45,13 +62,7 @@ static void put_int(writer *w, int depth)
     static const char *const calls[] = {"min", "max", "abs_diff", "saturating_sub", "mul_high", "rotate_left"};
     unsigned what = depth > 0 ? pick(w, 13) : pick(w, 5);
     switch (what) {
-    case 12:
-        put(w, "f(");
-        put_int(w, depth - 1);
-        put(w, ", ");
-        put_int(w, depth - 1);
-        put(w, ")");
-        return;
+    case 12: put_call(w, "f", "ii", depth); return;
     case 0:
     case 1:
         if (w->num_ints) {
@@ -68,27 +79,9 @@ static void put_int(writer *w, int depth)
         put_int(w, depth - 1);
         put(w, "]");
         return;
-    case 6:
-        put(w, "%s(", calls[pick(w, 6)]);
-        put_int(w, depth - 1);
-        put(w, ", ");
-        put_int(w, depth - 1);
-        put(w, ")");
-        return;
-    case 7:
-        put(w, "select(");
-        put_condition(w, depth - 1);
-        put(w, ", ");
-        put_int(w, depth - 1);
-        put(w, ", ");
-        put_int(w, depth - 1);
-        put(w, ")");
-        return;
-    case 8:
-        put(w, "cast<u32>(");
-        put_condition(w, depth - 1);
-        put(w, ")");
-        return;
+    case 6: put_call(w, calls[pick(w, 6)], "ii", depth); return;
+    case 7: put_call(w, "select", "cii", depth); return;
+    case 8: put_call(w, "cast<u32>", "c", depth); return;
     default: break;
     }
     put(w, "(");
@@ -136,11 +129,7 @@ static void put_float(writer *w, int depth)
     static const char *const ops[] = {"+", "-", "*", "/"};
     static const char *const calls[] = {"sqrt", "abs", "floor", "-", "sign", "exp"};
     switch (depth > 0 ? pick(w, 11) : pick(w, 2)) {
-    case 10:
-        put(w, "g(");
-        put_float(w, depth - 1);
-        put(w, ")");
-        return;
+    case 10: put_call(w, "g", "f", depth); return;
     case 0:
         if (w->num_floats) {
             put(w, "v%d", w->floats[pick(w, (unsigned)w->num_floats)]);
@@ -158,29 +147,9 @@ static void put_float(writer *w, int depth)
             put_int(w, depth - 1);
         put(w, "]");
         return;
-    case 4:
-        put(w, "%s(", calls[pick(w, 6)]);
-        put_float(w, depth - 1);
-        put(w, ")");
-        return;
-    case 5:
-        put(w, "select(");
-        put_condition(w, depth - 1);
-        put(w, ", ");
-        put_float(w, depth - 1);
-        put(w, ", ");
-        put_float(w, depth - 1);
-        put(w, ")");
-        return;
-    case 6:
-        put(w, "fma(");
-        put_float(w, depth - 1);
-        put(w, ", ");
-        put_float(w, depth - 1);
-        put(w, ", ");
-        put_float(w, depth - 1);
-        put(w, ")");
-        return;
+    case 4: put_call(w, calls[pick(w, 6)], "f", depth); return;
+    case 5: put_call(w, "select", "cff", depth); return;
+    case 6: put_call(w, "fma", "fff", depth); return;
     default: break;
     }
     put(w, "(");

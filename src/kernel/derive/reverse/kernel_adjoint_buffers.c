@@ -146,6 +146,21 @@ static void declare_primal(flxi_kreverser *g, uint32_t i, uint8_t other_uses)
     add_need(g, &need);
 }
 
+/* What the caller must know of adjoint buffer i, which is bound. */
+static void tell_need(flxi_kreverser *g, uint32_t i, const flxi_kbuffer *buffer, flx_kernel_role role)
+{
+    flxi_kneed need = need_of(g, buffer->name, i, role, buffer->element);
+    if (role != FLX_KERNEL_COTANGENT)
+        need.flags |= FLX_KERNEL_NEED_ZERO;
+    if (!g->is_plain[i])
+        need.flags |= FLX_KERNEL_NEED_ATOMIC;
+    if (role == FLX_KERNEL_COTANGENT && buffer->access != FLX_KERNEL_READ && !g->q->inputs[i])
+        need.flags |= FLX_KERNEL_NEED_CONSUMED;
+    if (role == FLX_KERNEL_COTANGENT && (g->q->options->flags & FLX_KERNEL_SEED_ONES))
+        need.flags |= FLX_KERNEL_NEED_ONES;
+    add_need(g, &need);
+}
+
 static void declare_adjoint(flxi_kreverser *g, uint32_t i, const char *prefix, flx_kernel_role role)
 {
     const flxi_kbuffer *f = &g->k->buffers[i];
@@ -175,14 +190,7 @@ static void declare_adjoint(flxi_kreverser *g, uint32_t i, const char *prefix, f
         flxi_krev_ask_for(g, g->adjoint[i]);
     if (!is_bound)
         return;
-    flxi_kneed need = need_of(g, buffer.name, i, role, buffer.element);
-    need.flags =
-        (role == FLX_KERNEL_COTANGENT ? 0 : FLX_KERNEL_NEED_ZERO) | (g->is_plain[i] ? 0 : FLX_KERNEL_NEED_ATOMIC);
-    if (role == FLX_KERNEL_COTANGENT && !is_read_only && !g->q->inputs[i])
-        need.flags |= FLX_KERNEL_NEED_CONSUMED;
-    if (role == FLX_KERNEL_COTANGENT && (g->q->options->flags & FLX_KERNEL_SEED_ONES))
-        need.flags |= FLX_KERNEL_NEED_ONES;
-    add_need(g, &need);
+    tell_need(g, i, &buffer, role);
     if (role == FLX_KERNEL_ADJOINT) {
         snprintf(name, sizeof name, "buf_len(%.1024s)", f->name);
         flxi_krev_tell_length(g, buffer.name, name);

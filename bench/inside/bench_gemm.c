@@ -9,32 +9,11 @@
 #include "ops/opcode.h"
 #include "ops/signal/conv.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "inside.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-static const flxi_allocator mem = {flxi_default_alloc, NULL};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void *block_of(size_t nbytes)
-{
-    void *p = aligned_alloc(64, (nbytes + 127) / 64 * 64);
-    if (!p) {
-        fprintf(stderr, "out of memory\n");
-        exit(3);
-    }
-    return p;
-}
 
 /* ---- The peak ---- */
 

@@ -9,28 +9,7 @@
 #include "graph/type/tensor.h"
 #include "ops/opcode.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-static const flxi_allocator mem = {flxi_default_alloc, NULL};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void *block_of(size_t nbytes)
-{
-    void *p = aligned_alloc(64, (nbytes + 127) / 64 * 64);
-    if (!p) {
-        fprintf(stderr, "out of memory\n");
-        exit(3);
-    }
-    return p;
-}
+#include "inside.h"
 
 typedef struct {
     const char *name;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inside.h: what the benchmarks of this folder share. */
+#ifndef FLX_BENCH_INSIDE_H
+#define FLX_BENCH_INSIDE_H
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const flxi_allocator mem = {flxi_default_alloc, NULL};
+
+static inline double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline void *block_of(size_t nbytes)
+{
+    void *p = aligned_alloc(64, (nbytes + 127) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "out of memory\n");
+        exit(3);
+    }
+    return p;
+}
+
+#endif

@@ -2,6 +2,7 @@
 /* options.c: structs that begin with their size. Every prefix of every such struct is handed to every function that
    takes it, with the bytes after the prefix overwritten: what is not part of the struct must not be read. A test reads
    the public headers and fails for a struct or a function that is missing in the table here. */
+#include "api/api_fixture.h"
 #include "api/callbacks.h"
 #include "test.h"
 
@@ -21,61 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- What the functions are called with ---- */
-
-static const char graph_text[] = "graph f(x: f32[3], param p: f32[3]) { return reduce_sum(mul(square(x), p)) }";
-static const char kernel_text[] = "kernel k {\n  buffer x: f32[4] read @0;\n  buffer y: f32[4] output @1;\n"
-                                  "  let i = invocation_id(0);\n  y[i] = x[i] * x[i];\n}\n";
-
-typedef struct {
-    flx_context *ctx;
-    flx_module *module;
-    flx_graph *g;
-    flx_kernel *kernel;
-    flx_kernel_derived *derived;
-    flx_exec *exec;
-    flx_tensor *x;
-    flx_feed feeds[2];
-    char recording[64];
-    unsigned count; /* of calls, for names that may be used once */
-} fixture;
-
-static const flx_compile_options interpreted = {
-    .struct_size = sizeof interpreted, .flags = FLX_COMPILE_INTERPRET, .threads = 1};
-
-static fixture fixture_new(void)
-{
-    flx_error err = {0};
-    fixture f = {.ctx = flx_context_new(NULL)};
-    const flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
-    f.module = flx_parse(f.ctx, graph_text, strlen(graph_text), "options", &err);
-    CHECK_MADE(f.module, &err);
-    f.g = flx_module_main(f.module);
-    f.kernel = flx_kernel_parse(f.ctx, kernel_text, strlen(kernel_text), "options", &err);
-    CHECK_MADE(f.kernel, &err);
-    f.derived = flx_kernel_grad(f.kernel, (const char *[]){"y"}, 1, (const char *[]){"x"}, 1, NULL, &err);
-    CHECK_MADE(f.derived, &err);
-    f.exec = flx_compile(f.g, &interpreted, &err);
-    CHECK_MADE(f.exec, &err);
-    f.x = flx_tensor_new(f.ctx, &type, (float[]){1, 2, 3}, &err);
-    f.feeds[0] = (flx_feed){"x", f.x};
-    f.feeds[1] = (flx_feed){"p", f.x};
-    snprintf(f.recording, sizeof f.recording, "/tmp/flx_options_%ld.flxr", (long)getpid());
-    CHECK_OK(flx_exec_record(f.exec, NULL, f.feeds, 2, f.recording, &err), &err);
-    return f;
-}
-
-static void fixture_free(fixture *f)
-{
-    unlink(f->recording);
-    flx_tensor_release(f->x);
-    flx_exec_free(f->exec);
-    flx_kernel_derived_free(f->derived);
-    flx_kernel_release(f->kernel);
-    flx_module_free(f->module);
-    flx_context_free(f->ctx);
-}
 
 /* ---- The functions ---- */
 

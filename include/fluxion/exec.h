@@ -174,9 +174,9 @@ FLX_API flx_code flx_exec_report(const flx_exec *e, flx_buffer *out, flx_error *
 /* A step of a run. Texts live as long as the executable. */
 typedef struct flx_step {
     const char *kind;     /* kernel, route, evaluate, copy, scan, while or branch; emitted: no kernel, but part of the
-                             function that the steps of its block are compiled to */
+                             function that the steps of its routine are compiled to */
     const char *name;     /* of the kernel, or of the op with its route */
-    const char *block;    /* the graph that it is a step of */
+    const char *routine;  /* the graph that it is a step of */
     const char *computes; /* nodes, each by its op and its name, separated by commas */
     const char *why;      /* why no better way was taken; "" when there is nothing to say */
     int32_t depth;        /* 0, or how deep inside loops and branches */
@@ -227,7 +227,7 @@ FLX_API flx_code flx_exec_trace(flx_exec *e, const flx_run_options *options, con
 
 /** The graph at a stage of compiling, as text: the graph itself, the graph after all passes, the steps with their
     memory, or the C that the kernels become. Symbolic dimensions must be bound by options->dims for the last two; where
-    they are not, MIR is the graph without blocks. */
+    they are not, MIR is the graph as flx_lower() makes it. */
 FLX_API flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_options *options,
                                 flx_buffer *out, flx_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fluxion/lower.h: the stages of a graph, and the way from the first to the second.
 
-   HIR is what the user writes: ops, and blocks such as `linear` and `gated_ffn`. MIR has ops only; compiling and all
-   transforms work on it. A block means its decomposition (docs/ops.md), so it can be run, differentiated and
-   batched without lowering: lowering chooses what it becomes, and shows it. */
+   HIR is what the user writes: all ops, among them composites such as `linear` and `gated_ffn` that only HIR has. MIR
+   has the other ops; compiling and all transforms work on it. A composite means its decomposition (docs/ops.md), so it
+   can be run, differentiated and batched without lowering: lowering chooses what it becomes, and shows it. */
 #ifndef FLUXION_LOWER_H
 #define FLUXION_LOWER_H
 
@@ -12,24 +12,26 @@
 FLX_BEGIN_DECLS
 
 typedef enum flx_stage {
-    FLX_STAGE_HIR = 1, /* ops and blocks */
-    FLX_STAGE_MIR = 2, /* ops */
+    FLX_STAGE_HIR = 1, /* all ops */
+    FLX_STAGE_MIR = 2, /* without the composites of HIR */
     FLX_STAGE_LIR = 3, /* steps with planned memory */
     FLX_STAGE_C = 4    /* text of kernels */
 } flx_stage;
 
 /** FLX_STAGE_HIR for a graph as it is built or read; FLX_STAGE_MIR for one that was lowered and for the results of
-    passes and transforms. Adding a block to the latter, or an op whose body has one, is an error (STAGE). */
+    passes and transforms. Adding a composite of HIR to the latter, or an op whose body has one, is an
+    error (STAGE). */
 FLX_API flx_stage flx_graph_stage(const flx_graph *g);
 
+/* What composites of HIR become. */
 typedef enum flx_policy {
-    FLX_POLICY_DIRECT = 0,      /* a block becomes composite ops where there are some, else primitive ops */
+    FLX_POLICY_DIRECT = 0,      /* composites of MIR where there are some, else primitive ops */
     FLX_POLICY_FUSABLE = 1,     /* primitive ops, in the form that pattern rewrites recognise; fused_linear stays */
-    FLX_POLICY_FOR_AUTODIFF = 2 /* no composite op: whatever has a derivative has a rule for it, not a decomposition */
+    FLX_POLICY_FOR_AUTODIFF = 2 /* no composite: whatever has a derivative has a rule for it, not a decomposition */
 } flx_policy;
 
-/** The graph without blocks, bodies included; values do not change by a bit, whatever the policy. Inputs, outputs,
-    names of values and pins stay. The result is of stage MIR; the caller releases it. NULL on failure. */
+/** The graph without the composites of HIR, bodies included. No value changes by a bit, whatever the policy; inputs,
+    outputs, names of values and pins stay. The result is of stage MIR; the caller releases it. NULL on failure. */
 FLX_API flx_graph *flx_lower(const flx_graph *g, flx_policy policy, flx_error *err);
 
 /* ---- Pattern rewrites (experimental: patterns and the report may change) ---- */

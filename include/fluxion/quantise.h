@@ -32,7 +32,7 @@ typedef struct flx_quantise_options {
     for each column, other operands to 8 bits with a scale that is a state of the graph, `quantise0.scale` …, an average
     over the steps of a training. Derivatives pass straight through the rounding. Neither params nor batches are read.
 
-    Blocks and composite ops become primitive ones. NULL on failure: USAGE for options out of range or no batches,
+    Composites become primitive ops. NULL on failure: USAGE for options out of range or no batches,
     MISSING_INPUT for a weight without value, NUMERIC for a range that is not finite, and what a run reports. */
 FLX_API flx_graph *flx_quantise(const flx_graph *g, const flx_quantise_options *options, flx_error *err);
 

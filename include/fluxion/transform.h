@@ -123,8 +123,8 @@ FLX_API flx_graph *flx_widen(const flx_graph *g, flx_error *err);
 
 /** The same computation with products in 16 bits: matrix products, einsum and convolutions of f32 read their operands
     rounded to `low`, which is FLX_BF16 or FLX_F16, sum in f32 and round once; all other ops compute in f32. Inputs,
-    outputs and constants keep their types, so the gradient of the result has f32 for f32 parameters. Blocks and
-    composite ops become primitive ones. Fails with DTYPE for another dtype. */
+    outputs and constants keep their types, so the gradient of the result has f32 for f32 parameters. Composites
+    become primitive ops. Fails with DTYPE for another dtype. */
 FLX_API flx_graph *flx_mixed_precision(const flx_graph *g, flx_dtype low, flx_error *err);
 
 /** The part of `g` that computes the given values of it, which are its outputs, each under its own name. Inputs and

@@ -353,7 +353,7 @@ static flx_code judge_plain(const walk *w, const flxi_node *n, kind *y)
 {
     const flxi_op *op = &flxi_ops[n->op];
     bool scales = false;
-    bool linear = false;
+    bool is_linear = false;
     for (uint32_t k = 0; k < n->nout; k++)
         y[k] = op->traits & TRAIT_LINEAR ? jointly_linear(w, n) : NEITHER;
     if (!(op->traits & TRAIT_LINEAR) && flxi_rule_kind(op, MODE_JVP) != FLX_RULE_ZERO)
@@ -363,10 +363,10 @@ static flx_code judge_plain(const walk *w, const flxi_node *n, kind *y)
     for (uint32_t k = 0; k < n->nout; k++) {
         if (!flxi_gives_derivative(op, flxi_type_at(w->g, n->first + k)->dtype, false))
             y[k] = NEITHER;
-        linear |= y[k] == LINEAR;
+        is_linear |= y[k] == LINEAR;
     }
     bool is_known = op->rules->scales || (op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR));
-    return linear && !is_known && op->rules->decompose ? try_decomposition(w, n, y) : FLX_OK;
+    return is_linear && !is_known && op->rules->decompose ? try_decomposition(w, n, y) : FLX_OK;
 }
 
 static flx_code judge(walk *w, const flxi_node *n, kind *y)

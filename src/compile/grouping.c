@@ -617,7 +617,7 @@ static int compare_nodes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static flx_code emit_group(maker *m, uint32_t c)
+static flx_code append_group(maker *m, uint32_t c)
 {
     flxi_grouping *f = m->f;
     const group *k = &m->groups[c];
@@ -659,7 +659,7 @@ static bool stores_something(const maker *m, uint32_t c)
     return false;
 }
 
-static flx_code emit_groups(maker *m)
+static flx_code append_groups(maker *m)
 {
     uint32_t steps = 0;
     for (uint32_t i = 0; i < m->g->node_count; i++)
@@ -670,7 +670,7 @@ static flx_code emit_groups(maker *m)
     for (uint32_t i = 0; i < m->g->node_count; i++)
         if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
             (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))
-            FLXI_TRY(emit_group(m, m->order[i]));
+            FLXI_TRY(append_group(m, m->order[i]));
     return FLX_OK;
 }
 
@@ -696,7 +696,7 @@ static flx_code form_groups(maker *m)
             join_columns(m);
     }
     find_stored(m);
-    return emit_groups(m);
+    return append_groups(m);
 }
 
 flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, flxi_grouping *out, uint32_t *failed,

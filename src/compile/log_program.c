@@ -15,7 +15,7 @@ int64_t flxi_log_clock(void)
 static void log_steps(const flxi_program *p)
 {
     for (size_t i = 0; i < p->all_steps.n; i++) {
-        const flxi_routine *l = p->all_steps.at[i].block;
+        const flxi_routine *l = p->all_steps.at[i].routine;
         const flxi_step *s = &l->steps[p->all_steps.at[i].step];
         flx_log_event event = s->is_defect ? FLX_LOG_REFUSED : FLX_LOG_FALLBACK;
         if (flxi_step_is_slow(l, s))

@@ -165,7 +165,7 @@ enum { COUNT_EMITTED = STEP_DISPATCH + 1, COUNTS };
 static void count_steps(const flxi_program *m, uint32_t counts[COUNTS])
 {
     for (size_t i = 0; i < m->all_steps.n; i++) {
-        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_routine *l = m->all_steps.at[i].routine;
         const flxi_step *s = &l->steps[m->all_steps.at[i].step];
         counts[flxi_step_is_emitted(l, s) ? COUNT_EMITTED : s->kind]++;
     }

@@ -165,7 +165,7 @@ static bool is_slow(const flxi_program *m)
 {
     bool is = m->is_slow || m->note[0];
     for (size_t i = 0; !m->grouping.evaluate_all && i < m->all_steps.n; i++) {
-        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_routine *l = m->all_steps.at[i].routine;
         is |= flxi_step_is_slow(l, &l->steps[m->all_steps.at[i].step]);
     }
     return is;

@@ -107,7 +107,7 @@ struct flxi_routine {
 };
 
 typedef struct {
-    const flxi_routine *block;
+    const flxi_routine *routine;
     uint32_t step;
 } flxi_step_ref;
 

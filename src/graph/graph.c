@@ -292,7 +292,7 @@ static flx_code hold_body(void *user, const flx_graph *body)
         g->nesting = held->nesting + 1;
     g->has_effects |= held->has_effects;
     g->has_exchanges |= held->has_exchanges;
-    g->has_composites |= held->has_composites;
+    g->has_hir |= held->has_hir;
     for (size_t i = 0; i < held->symbols.n; i++)
         note_symbol(g, held->symbols.at[i]);
     return FLX_OK;
@@ -337,7 +337,7 @@ static flx_code append(flx_graph *g, flxi_opcode op, const uint32_t *in, uint32_
     g->node_chunks[c][k] = (flxi_node){(uint32_t)op, nin, nout, g->value_count + 1, own, attrs, kept};
     g->has_effects |= flxi_has_effect(&g->node_chunks[c][k]);
     g->has_exchanges |= flxi_has_exchange(&g->node_chunks[c][k]);
-    g->has_composites |= (flxi_ops[op].traits & TRAIT_COMPOSITE) != 0;
+    g->has_hir |= (flxi_ops[op].traits & TRAIT_HIR) != 0;
     g->node_count++;
     g->value_count += nout;
     return FLX_OK;
@@ -375,25 +375,26 @@ bool flxi_has_exchange(const flxi_node *n)
 
 /* ---- Stages ---- */
 
-static flx_code find_blocks(void *user, const flx_graph *body)
+static flx_code find_composites(void *user, const flx_graph *body)
 {
     (void)user;
-    return body->has_composites ? FLX_E_STAGE : FLX_OK;
+    return body->has_hir ? FLX_E_STAGE : FLX_OK;
 }
 
-/* A graph that was lowered has no composites left, and none may be added. */
+/* A graph that was lowered has no composites of HIR left, and none may be added. */
 static bool fits_stage(flx_graph *g, flxi_opcode op, const void *attrs)
 {
     static const char hint[] = "add it to the graph before lowering, then lower again";
-    const flxi_attr_visitor bodies = {.graph = find_blocks};
+    const flxi_attr_visitor bodies = {.graph = find_composites};
     const flxi_op *row = &flxi_ops[op];
     if (!g->is_lowered)
         return true;
-    if (row->traits & TRAIT_COMPOSITE)
-        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s is a composite, but '%s' has been lowered", row->name, g->name);
-    else if (attrs && flxi_attrs_visit(row, attrs, &bodies) != FLX_OK)
-        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s: its body has composites, but '%s' has been lowered", row->name,
+    if (row->traits & TRAIT_HIR)
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s is a composite of HIR, but '%s' has been lowered", row->name,
                          g->name);
+    else if (attrs && flxi_attrs_visit(row, attrs, &bodies) != FLX_OK)
+        flxi_graph_failf(g, FLX_E_STAGE, hint, "%s: its body has composites of HIR, but '%s' has been lowered",
+                         row->name, g->name);
     return !g->error.code;
 }
 
@@ -631,10 +632,23 @@ static bool index_name(flx_graph *g, const char *name, uint32_t k)
     return flxi_index_add(&g->ctx->mem, &g->names, flxi_hash_text(FLXI_HASH_SEED, name), k);
 }
 
+/* Whether an input may have the name; otherwise the graph has failed. */
+static bool is_free_for_leaf(flx_graph *g, flxi_opcode op, const char *name)
+{
+    char text[60];
+    uint32_t taken;
+    if (!flxi_is_name(name, strlen(name)))
+        flxi_graph_failf(g, FLX_E_NAME, name_hint, "an %s cannot be called '%s'", flxi_ops[op].name,
+                         flxi_printable(text, sizeof text, name, strlen(name)));
+    else if (find_name(g, name, false, &taken) || find_name(g, name, true, &taken))
+        flxi_graph_failf(g, FLX_E_DUP_NAME, NULL, "the name '%s' is defined twice",
+                         flxi_printable(text, sizeof text, name, strlen(name)));
+    return !g->error.code;
+}
+
 uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx_type *type)
 {
     flx_error err = {0};
-    uint32_t taken;
     void *attrs;
     if (!flxi_may_build(g))
         return 0;
@@ -642,17 +656,8 @@ uint32_t flxi_add_leaf(flx_graph *g, flxi_opcode op, const char *name, const flx
         flxi_graph_failf(g, FLX_E_USAGE, NULL, "%s: name and type must be given", flxi_ops[op].name);
         return 0;
     }
-    char text[60];
-    if (!flxi_is_name(name, strlen(name))) {
-        flxi_graph_failf(g, FLX_E_NAME, name_hint, "an %s cannot be called '%s'", flxi_ops[op].name,
-                         flxi_printable(text, sizeof text, name, strlen(name)));
+    if (!is_free_for_leaf(g, op, name))
         return 0;
-    }
-    if (find_name(g, name, false, &taken) || find_name(g, name, true, &taken)) {
-        flxi_graph_failf(g, FLX_E_DUP_NAME, NULL, "the name '%s' is defined twice",
-                         flxi_printable(text, sizeof text, name, strlen(name)));
-        return 0;
-    }
     flx_attr given = {.key = "type", .kind = FLX_ATTR_TYPE, .as.type = type};
     if (flxi_attrs_fill(g, &flxi_ops[op], &given, 1, &attrs, &err) != FLX_OK) {
         flxi_graph_fail(g, &err);

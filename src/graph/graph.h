@@ -78,7 +78,7 @@ struct flx_graph {
     int nesting;                      /* 1 + deepest body */
     bool has_effects;                 /* some node has effects, here or in a body */
     bool has_exchanges;               /* likewise: exchanges values with other processes */
-    bool has_composites;              /* some node is a composite, here or in a body */
+    bool has_hir;                     /* some node is a composite of HIR, here or in a body */
     bool is_lowered;                  /* of the stage MIR: no composite may be added */
     const char *pending_label;        /* of the node about to be made, for messages */
     const char *pending_op;           /* its op, and the ids of its operands */

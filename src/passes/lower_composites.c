@@ -15,19 +15,19 @@ static flxi_expansion choose_direct(const flx_graph *g, uint32_t i, const void *
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
     (void)user;
-    if (!(op->traits & TRAIT_COMPOSITE))
+    if (!(op->traits & TRAIT_HIR))
         return NULL;
-    return op->rules->fuse ? op->rules->fuse : op->rules->decompose;
+    return op->rules->to_composites ? op->rules->to_composites : op->rules->decompose;
 }
 
 static flxi_expansion choose_fusable(const flx_graph *g, uint32_t i, const void *user)
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];
     (void)user;
-    return op->traits & TRAIT_COMPOSITE ? op->rules->decompose : NULL;
+    return op->traits & TRAIT_HIR ? op->rules->decompose : NULL;
 }
 
-/* Composites have no derivative rules of their own, so they are among these. */
+/* Composites of HIR have no derivative rules of their own, so they are among these. */
 static flxi_expansion choose_autodiff(const flx_graph *g, uint32_t i, const void *user)
 {
     const flxi_op *op = &flxi_ops[flxi_node_at(g, i)->op];

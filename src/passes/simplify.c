@@ -370,7 +370,7 @@ static bool may_fold(const rewriting *w)
     return plain && w->n->nin > 0 && w->n->nout == 1 && w->n->op != OP_stop_gradient;
 }
 
-static flx_val emit_constant(rewriting *w, const flx_type *type, flx_tensor *value)
+static flx_val append_constant(rewriting *w, const flx_type *type, flx_tensor *value)
 {
     if (type->rank == 0 || value->type.rank > 0)
         return flx_const(w->to, type, value);
@@ -402,7 +402,7 @@ static flx_val evaluate(rewriting *w, const flx_tensor *const *in, const flx_typ
                    .err = &err,
                    .report = leave_for_run_time};
     if (w->op->rules->eval(&e) == FLX_OK && !err.code)
-        y = emit_constant(w, w->type, out[0]);
+        y = append_constant(w, w->type, out[0]);
     flx_tensor_release(out[0]);
     return y;
 }
@@ -446,7 +446,7 @@ static flx_val fold_dim_size(rewriting *w)
 static flx_val fold_moved(rewriting *w)
 {
     flx_tensor *value = moves_only(w->n->op) ? (flx_tensor *)(uintptr_t)uniform(w->to, w->x[0]) : NULL;
-    return value ? emit_constant(w, w->type, value) : FLX_NONE;
+    return value ? append_constant(w, w->type, value) : FLX_NONE;
 }
 
 static flx_val try_folding(rewriting *w)

@@ -8,7 +8,7 @@
 
 static const flxi_step *step_at(const flxi_program *m, size_t i)
 {
-    return &m->all_steps.at[i].block->steps[m->all_steps.at[i].step];
+    return &m->all_steps.at[i].routine->steps[m->all_steps.at[i].step];
 }
 
 /* ---- Which step computes a node ---- */
@@ -88,7 +88,7 @@ flx_code flxi_steps_by_name(const flxi_program *m, const flx_graph *g, flxi_aren
     uint32_t *step_of;
     FLXI_TRY(begin_steps(m, g->node_count, arena, &step_of, false, out, err));
     for (uint32_t i = 0; i < out->num_steps; i++) {
-        s.g = m->all_steps.at[i].block->g;
+        s.g = m->all_steps.at[i].routine->g;
         each_node(step_at(m, i), note_name, &s);
     }
     for (uint32_t i = 0; s.ok && i < g->node_count; i++) {
@@ -108,7 +108,7 @@ void flxi_steps_json(const flxi_program *m, const flx_run_trace *trace, flxi_str
 {
     flxi_add_char(out, '[');
     for (size_t i = 0; i < m->all_steps.n; i++) {
-        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_routine *l = m->all_steps.at[i].routine;
         const flxi_step *s = step_at(m, i);
         bool has_time = trace && trace->steps && i < trace->num_steps && i < trace->step_capacity;
         const flx_step_time *t = has_time ? &trace->steps[i] : NULL;

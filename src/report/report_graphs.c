@@ -90,7 +90,7 @@ static flx_code add_compiled(graph_work *w)
     flx_code code = add_routine(w, m->main);
     is_done[m->main->number] = true;
     for (size_t i = 0; code == FLX_OK && i < m->all_steps.n; i++) {
-        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_routine *l = m->all_steps.at[i].routine;
         if (!is_done[l->number])
             code = add_routine(w, l);
         is_done[l->number] = true;
@@ -176,7 +176,7 @@ flx_code flx_report_draw(const flx_report_graph *graph, flx_drawing form, flx_bu
 
 static void add_event(const flxi_program *m, const flx_step_event *e, flxi_strbuf *out)
 {
-    const flxi_routine *l = m->all_steps.at[e->step].block;
+    const flxi_routine *l = m->all_steps.at[e->step].routine;
     const flxi_step *s = &l->steps[m->all_steps.at[e->step].step];
     flxi_add_text(out, ",\n{\"ph\":\"X\",\"pid\":1,\"name\":");
     flxi_json_string(out, s->name);

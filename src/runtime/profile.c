@@ -12,12 +12,12 @@ flx_code flx_exec_step(const flx_exec *e, size_t i, flx_step *out)
     const flxi_program *m = flxi_exec_program(e);
     if (!m || i >= m->all_steps.n)
         return FLX_E_NAME;
-    const flxi_routine *l = m->all_steps.at[i].block;
+    const flxi_routine *l = m->all_steps.at[i].routine;
     const flxi_step *s = &l->steps[m->all_steps.at[i].step];
     *out = (flx_step){
         .kind = flxi_step_kind_name(l, s),
         .name = s->name,
-        .block = l->g->name,
+        .routine = l->g->name,
         .computes = s->computes,
         .why = s->why,
         .depth = (int32_t)l->depth,
@@ -40,7 +40,7 @@ static void begin_steps(flx_run_trace *p, const flxi_program *m)
 {
     p->num_steps = m->all_steps.n;
     for (size_t i = 0; i < p->num_steps && i < p->step_capacity; i++) {
-        const flxi_routine *l = m->all_steps.at[i].block;
+        const flxi_routine *l = m->all_steps.at[i].routine;
         const flxi_step *s = &l->steps[m->all_steps.at[i].step];
         p->steps[i] =
             (flx_step_time){.name = s->name, .bytes = s->bytes, .flops = s->flops, .depth = (int32_t)l->depth};

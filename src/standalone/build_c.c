@@ -73,7 +73,7 @@ static flx_code add_fields(flxi_sa_model *s, const flx_graph *g, size_t first_st
 static bool has_defect(const flxi_program *m)
 {
     for (size_t i = 0; i < m->all_steps.n; i++)
-        if (m->all_steps.at[i].block->steps[m->all_steps.at[i].step].is_defect)
+        if (m->all_steps.at[i].routine->steps[m->all_steps.at[i].step].is_defect)
             return true;
     return false;
 }

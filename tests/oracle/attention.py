@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for attention, attention_backward, rope, rope_backward, axial_rope2d and the fused ops around them. Attention
+"""Answers for attention, attention_backward, rope, rope_backward, axial_rope2d and the composites around them. Attention
 and its cotangents are PyTorch's scaled_dot_product_attention and autograd where that has the mask, and loops over
 queries in NumPy where it has not (softcap, windows, rows without a key); a transformer layer is PyTorch's. All in
 float64, rounded once."""

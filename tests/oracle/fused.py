@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers for fused ops, grouped products, recurrences and regions: their formulas in NumPy, in float64, and rounded
-once."""
+"""Answers for composites (fused_*), grouped products, recurrences and regions: their formulas in NumPy, in float64, and
+rounded once."""
 import numpy as np
 from oracle import DTYPES, Fixtures
 from scipy import special

@@ -23,12 +23,12 @@ static size_t count_nodes(const flx_graph *g, bool (*is)(const flxi_op *op))
     return n;
 }
 
-static bool is_block(const flxi_op *op)
+static bool is_composite_of_hir(const flxi_op *op)
 {
-    return (op->traits & TRAIT_COMPOSITE) != 0;
+    return (op->traits & TRAIT_HIR) != 0;
 }
 
-static bool is_fused(const flxi_op *op)
+static bool is_composite_of_mir(const flxi_op *op)
 {
     return strncmp(op->name, "fused_", 6) == 0;
 }
@@ -57,7 +57,7 @@ static flx_graph *lower(const flx_graph *g, flx_policy policy)
     CHECK_MSG(out != NULL, "policy %d: %s (%s)", (int)policy, err.message, err.where);
     CHECK_OK(flx_graph_verify(out, &err), &err);
     CHECK_EQ_I64(flx_graph_stage(out), FLX_STAGE_MIR);
-    CHECK_EQ_U64(count_nodes(out, is_block), 0);
+    CHECK_EQ_U64(count_nodes(out, is_composite_of_hir), 0);
     if (policy == FLX_POLICY_FOR_AUTODIFF)
         CHECK_EQ_U64(count_nodes(out, lacks_vjp), 0);
     return out;
@@ -70,7 +70,7 @@ static void check_same(flx_tensor *const *a, flx_tensor *const *b, size_t n)
     for (size_t k = 0; k < n; k++) {
         CHECK_EQ_I64(flx_tensor_nbytes(a[k]), flx_tensor_nbytes(b[k]));
         CHECK_MSG(memcmp(flx_tensor_const_data(a[k]), flx_tensor_const_data(b[k]), flx_tensor_nbytes(a[k])) == 0,
-                  "result %zu differs from the block's", k);
+                  "result %zu differs from the composite's", k);
     }
 }
 
@@ -78,7 +78,7 @@ static void check_same(flx_tensor *const *a, flx_tensor *const *b, size_t n)
 static void lower_sample(const sample_case *c)
 {
     flx_error err = {0};
-    if (!is_block(&flxi_ops[c->op]) || c->sample->error)
+    if (!is_composite_of_hir(&flxi_ops[c->op]) || c->sample->error)
         return;
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = sample_parse(ctx, c, &err);
@@ -193,7 +193,7 @@ TEST(lower_random_networks_agrees_under_all_policies)
 
 typedef struct {
     const char *call;
-    size_t fused[NUM_POLICIES]; /* fused ops by policy */
+    size_t composites[NUM_POLICIES]; /* of MIR, by policy */
     size_t products[NUM_POLICIES];
 } lowered_row;
 
@@ -218,7 +218,7 @@ TEST(lower_chooses_fused_ops_by_policy)
         for (size_t k = 0; k < NUM_POLICIES; k++) {
             test_fail_context("%s, policy %zu", rows[i].call, k);
             flx_graph *low = lower(t.g, policies[k]);
-            CHECK_EQ_U64(count_nodes(low, is_fused), rows[i].fused[k]);
+            CHECK_EQ_U64(count_nodes(low, is_composite_of_mir), rows[i].composites[k]);
             CHECK_EQ_U64(count_nodes(low, is_matmul), rows[i].products[k]);
             flx_graph_release(low);
         }
@@ -274,7 +274,7 @@ static const char scan_text[] = "graph step(c: f64[2, 4], w: f64[4, 4], b: f64[4
 TEST(lower_reaches_into_bodies)
 {
     text_bench t = bench_open(scan_text, NULL);
-    CHECK_EQ_U64(count_nodes(t.g, is_block), 3);
+    CHECK_EQ_U64(count_nodes(t.g, is_composite_of_hir), 3);
     for (size_t k = 0; k < NUM_POLICIES; k++) {
         flx_graph *low = lower(t.g, policies[k]);
         CHECK_EQ_U64(low->bodies.n, 2);
@@ -282,7 +282,7 @@ TEST(lower_reaches_into_bodies)
         CHECK_EQ_I64(flx_graph_stage(low->bodies.at[0]), FLX_STAGE_MIR);
         flx_graph_release(low);
     }
-    CHECK_EQ_U64(count_nodes(t.g, is_block), 3);
+    CHECK_EQ_U64(count_nodes(t.g, is_composite_of_hir), 3);
     bench_close(&t);
 }
 
@@ -297,7 +297,7 @@ TEST(lower_makes_a_graph_that_takes_no_blocks)
     CHECK(flx_matmul(low, x, w).id != 0); /* ops may still be added */
     CHECK(flx_linear(low, x, w, FLX_NONE, NULL).id == 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
-    CHECK_EQ_STR(t.err.message, "linear is a composite, but 'f' has been lowered");
+    CHECK_EQ_STR(t.err.message, "linear is a composite of HIR, but 'f' has been lowered");
     CHECK_EQ_STR(t.err.hint, "add it to the graph before lowering, then lower again");
     flx_graph_release(low);
     bench_close(&t);
@@ -318,7 +318,7 @@ TEST(lower_makes_a_graph_that_takes_no_bodies_with_blocks)
     attrs[1] = flx_attr_graph("else", flx_module_find(t.m, "a"));
     CHECK_EQ_U64(flx_op(low, "if", in, 2, attrs, 2, &y, 1), 0);
     CHECK_CODE(flx_graph_error(low, &t.err), FLX_E_STAGE, &t.err);
-    CHECK_EQ_STR(t.err.message, "if: its body has composites, but 'f' has been lowered");
+    CHECK_EQ_STR(t.err.message, "if: its body has composites of HIR, but 'f' has been lowered");
     flx_graph_release(low);
     bench_close(&t);
 }
@@ -340,7 +340,7 @@ TEST(stage_survives_passes_and_transforms)
     CHECK_EQ_I64(flx_graph_stage(grad), FLX_STAGE_MIR);
     CHECK_EQ_I64(flx_graph_stage(jvp), FLX_STAGE_MIR);
     CHECK_EQ_I64(flx_graph_stage(plain), FLX_STAGE_HIR);
-    CHECK_EQ_U64(count_nodes(grad, is_block), 0);
+    CHECK_EQ_U64(count_nodes(grad, is_composite_of_hir), 0);
     CHECK_EQ_U64(flx_graph_hash(same), flx_graph_hash(low)); /* nothing is left to do */
     flx_graph_release(simple);
     flx_graph_release(same);

@@ -92,7 +92,7 @@ TEST(exec_steps_stand_before_those_of_their_bodies)
         CHECK_OK(flx_exec_step(e, i, &s), NULL);
         CHECK_EQ_STR(s.kind, kinds[i]);
         CHECK_EQ_STR(s.computes, computes[i]);
-        CHECK_EQ_STR(s.block, depths[i] ? "step" : "f");
+        CHECK_EQ_STR(s.routine, depths[i] ? "step" : "f");
         CHECK_EQ_I64(s.depth, depths[i]);
     }
     CHECK_OK(flx_exec_step(e, 0, &s), NULL);

@@ -334,8 +334,8 @@ typedef struct {
     void (*batch)(flxi_site *s, flx_val *by);
     /* The op in terms of others; for composites. */
     void (*decompose)(flxi_site *s, flx_val *y);
-    /* Composites: the same in terms of fused ops, where `decompose` uses none. */
-    void (*fuse)(flxi_site *s, flx_val *y);
+    /* Composites of HIR: the same in terms of composites of MIR, where `decompose` uses none. */
+    void (*to_composites)(flxi_site *s, flx_val *y);
     /* Ops of which only two together have a derivative: what a node is replaced by before its graph is transformed;
        NULL: it stays. */
     flxi_expansion (*pair)(const flx_graph *g, uint32_t node);
@@ -386,7 +386,7 @@ enum { /* traits */
        TRAIT_EFFECT = 16,        /* may fail or have effects at run time: never removed, merged or folded */
        TRAIT_OPAQUE = 32,        /* never merged or folded, but removed when its results are unused */
        TRAIT_MULTILINEAR = 64,   /* in each of its operands without a role, the others fixed */
-       TRAIT_COMPOSITE = 128,    /* of the stage HIR: lowering replaces it (passes/lower_composites.h) */
+       TRAIT_HIR = 128,          /* a composite that only HIR has: lowering replaces it (passes/lower_composites.h) */
        TRAIT_QUANTISES = 256,    /* its integer results have derivatives: those of the numbers they stand for */
        TRAIT_SHADOW = 512,       /* and they keep them through this op */
        TRAIT_PARAM = 1024,       /* of a declared one: it persists between runs */

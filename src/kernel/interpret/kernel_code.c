@@ -37,7 +37,7 @@ static void fail_memory(coder *c)
 }
 
 /* The number of the instruction. */
-static uint32_t emit(coder *c, flxi_kinstr i)
+static uint32_t append(coder *c, flxi_kinstr i)
 {
     flxi_kcode *code = c->code;
     if (c->failed != FLX_OK)
@@ -170,7 +170,7 @@ static void translate_atomic(coder *c, const flxi_kx *e, uint32_t to)
     if (e->x[2])
         i.c = operand(c, e->x[2]);
     i.b = operand(c, e->x[1]);
-    emit(c, i);
+    append(c, i);
 }
 
 static void translate_subgroup(coder *c, const flxi_kx *e, uint32_t to)
@@ -184,7 +184,7 @@ static void translate_subgroup(coder *c, const flxi_kx *e, uint32_t to)
     if (e->kind == KX_SUBGROUP_SHUFFLE)
         i.b = operand(c, e->x[1]);
     c->code->has_subgroup = true;
-    emit(c, i);
+    append(c, i);
 }
 
 static void translate_opaque(coder *c, uint32_t opaque, uint32_t expr, uint32_t to)
@@ -205,7 +205,7 @@ static void translate_opaque(coder *c, uint32_t opaque, uint32_t expr, uint32_t 
         translate(c, e->args[n], i.a + n);
         c->top = mark;
     }
-    emit(c, i);
+    append(c, i);
 }
 
 /* Ops of one to three operands. */
@@ -231,7 +231,7 @@ static void translate_op(coder *c, const flxi_kx *e, uint32_t to)
         break;
     default: i.code = KI_MOVE; break; /* a bitcast */
     }
-    emit(c, i);
+    append(c, i);
 }
 
 /* e into register `to`. */
@@ -243,17 +243,17 @@ static void translate(coder *c, uint32_t e, uint32_t to)
         return;
     c->cost++;
     if (is_held(c, e, &held)) {
-        emit(c, (flxi_kinstr){.code = KI_MOVE, .to = to, .a = held});
+        append(c, (flxi_kinstr){.code = KI_MOVE, .to = to, .a = held});
         return;
     }
     switch ((flxi_kx_kind)x->kind) {
     case KX_LOAD: {
         uint32_t index = operand(c, x->x[0]);
-        emit(c, (flxi_kinstr){.code = is_watched(c, x->ref) ? KI_WATCHED_LOAD : KI_LOAD,
-                              .element = c->k->buffers[x->ref].element,
-                              .to = to,
-                              .a = index,
-                              .d = x->ref});
+        append(c, (flxi_kinstr){.code = is_watched(c, x->ref) ? KI_WATCHED_LOAD : KI_LOAD,
+                                .element = c->k->buffers[x->ref].element,
+                                .to = to,
+                                .a = index,
+                                .d = x->ref});
         break;
     }
     case KX_CALL: translate_call(c, x, to); break;
@@ -274,10 +274,10 @@ static void translate_if(coder *c, const flxi_ks *s)
     uint32_t mark = c->top;
     uint32_t condition = operand(c, s->a);
     c->top = mark;
-    uint32_t skip = emit(c, (flxi_kinstr){.code = KI_UNLESS, .a = condition});
+    uint32_t skip = append(c, (flxi_kinstr){.code = KI_UNLESS, .a = condition});
     translate_list(c, s->body);
     if (s->other.n) {
-        uint32_t over = emit(c, (flxi_kinstr){.code = KI_JUMP});
+        uint32_t over = append(c, (flxi_kinstr){.code = KI_JUMP});
         land(c, skip);
         translate_list(c, s->other);
         land(c, over);
@@ -300,12 +300,12 @@ static void translate_loop(coder *c, const flxi_ks *s)
     }
     c->loop = (uint32_t)c->code->loops.n - 1;
     c->var_reg[s->var] = var;
-    uint32_t enter = emit(c, (flxi_kinstr){.code = KI_ENTER, .to = var, .a = begin, .b = end});
+    uint32_t enter = append(c, (flxi_kinstr){.code = KI_ENTER, .to = var, .a = begin, .b = end});
     uint32_t body = here(c);
     translate_list(c, s->body);
     c->statement = statement;
     c->cost++; /* so that an empty loop uses up the step budget too */
-    emit(c, (flxi_kinstr){.code = KI_NEXT, .to = var, .b = end, .d = body});
+    append(c, (flxi_kinstr){.code = KI_NEXT, .to = var, .b = end, .d = body});
     land(c, enter);
     c->loop = outer;
 }
@@ -320,7 +320,7 @@ static void translate_wait(coder *c, const flxi_ks *s)
     uint32_t i;
     for (flxi_probe p = flxi_index_first(&c->tags, hash_tag(s)); flxi_index_next(&c->tags, &p, &i);)
         if (strcmp(c->code->copies.at[i].start->text, s->text) == 0)
-            emit(c, (flxi_kinstr){.code = KI_COPY_WAIT, .to = c->code->copies.at[i].registers, .d = i});
+            append(c, (flxi_kinstr){.code = KI_COPY_WAIT, .to = c->code->copies.at[i].registers, .d = i});
 }
 
 static void translate_start(coder *c, const flxi_ks *s)
@@ -329,7 +329,7 @@ static void translate_start(coder *c, const flxi_ks *s)
     i.to = c->code->copies.at[i.d].registers;
     i.a = operand(c, s->a);
     i.b = operand(c, s->b);
-    emit(c, i);
+    append(c, i);
 }
 
 static void translate_store(coder *c, const flxi_ks *s)
@@ -339,7 +339,7 @@ static void translate_store(coder *c, const flxi_ks *s)
                      .d = s->buffer};
     i.a = operand(c, s->a);
     i.b = operand(c, s->b);
-    emit(c, i);
+    append(c, i);
 }
 
 static void translate_simple(coder *c, const flxi_ks *s)
@@ -351,16 +351,16 @@ static void translate_simple(coder *c, const flxi_ks *s)
     case KS_BARRIER:
         c->code->has_barrier = true;
         c->code->has_grid_barrier |= s->order == FLX_KERNEL_GRID;
-        emit(c, (flxi_kinstr){.code = s->order == FLX_KERNEL_GRID ? KI_GRID_BARRIER : KI_BARRIER});
+        append(c, (flxi_kinstr){.code = s->order == FLX_KERNEL_GRID ? KI_GRID_BARRIER : KI_BARRIER});
         break;
-    case KS_RETURN: emit(c, (flxi_kinstr){.code = KI_END}); break;
-    case KS_INDIRECT: emit(c, (flxi_kinstr){.code = KI_INDIRECT}); break;
+    case KS_RETURN: append(c, (flxi_kinstr){.code = KI_END}); break;
+    case KS_INDIRECT: append(c, (flxi_kinstr){.code = KI_INDIRECT}); break;
     case KS_ASYNC_LOAD:
     case KS_ASYNC_STORE: translate_start(c, s); break;
     case KS_ASYNC_WAIT: translate_wait(c, s); break;
-    case KS_TRAP: emit(c, (flxi_kinstr){.code = KI_TRAP, .a = operand(c, s->a)}); break;
-    case KS_RESUME: emit(c, (flxi_kinstr){.code = KI_RESUME}); break;
-    case KS_COLLECTIVE: emit(c, (flxi_kinstr){.code = KI_COLLECTIVE}); break;
+    case KS_TRAP: append(c, (flxi_kinstr){.code = KI_TRAP, .a = operand(c, s->a)}); break;
+    case KS_RESUME: append(c, (flxi_kinstr){.code = KI_RESUME}); break;
+    case KS_COLLECTIVE: append(c, (flxi_kinstr){.code = KI_COLLECTIVE}); break;
     case KS_OPAQUE: translate_opaque(c, s->opaque, 0, 0); break;
     default: break;
     }
@@ -373,7 +373,7 @@ static void translate_statement(coder *c, const flxi_ks *s)
         c->statement = c->next_number++;
     c->cost++;
     if (c->flags & KCODE_TURNS)
-        emit(c, (flxi_kinstr){.code = KI_TURN});
+        append(c, (flxi_kinstr){.code = KI_TURN});
     switch ((flxi_ks_kind)s->kind) {
     case KS_LET: /* the variable stays */
         mark = c->top + 1;
@@ -454,7 +454,7 @@ static void translate_kernel(coder *c)
     number_statements(c, c->k->body);
     translate_list(c, c->k->body);
     c->cost++; /* an invocation that does nothing counts too */
-    emit(c, (flxi_kinstr){.code = KI_END});
+    append(c, (flxi_kinstr){.code = KI_END});
 }
 
 flx_code flxi_kcode_make(flxi_kcode *code, const flxi_kdispatch *d, unsigned flags, flx_error *err)

@@ -291,7 +291,7 @@ static void decompose_decoder(flxi_site *s, flx_val *y)
     write_decoder(s, y, product_and_sum);
 }
 
-static void fuse_decoder(flxi_site *s, flx_val *y)
+static void compose_decoder(flxi_site *s, flx_val *y)
 {
     write_decoder(s, y, flx_fused_matmul_residual);
 }
@@ -320,7 +320,7 @@ const flxi_rules flxi_rules_decoder_block = {
     .infer = infer_decoder,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_decoder,
-    .fuse = fuse_decoder,
+    .to_composites = compose_decoder,
     .schema = decoder_schema,
     .attrs_size = sizeof(decoder_attrs),
     .samples = samples_decoder,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* feed_forward.c: layers as composites, which have two lowerings. `decompose` is the meaning, in primitive ops or
-   smaller composites; `fuse`, where it differs, is the same in terms of fused ops. Nothing else is needed: a composite
-   is evaluated, differentiated and batched through its decomposition. */
+   smaller composites; `to_composites`, where it differs, is the same in terms of composites of MIR. Nothing else is
+   needed: a composite is evaluated, differentiated and batched through its decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/rule/decomposed.h"
 
@@ -30,8 +30,8 @@ static const char *act_name(const flxi_site *s)
     return flxi_activation_name(((const act_attrs *)s->attrs)->act);
 }
 
-/* Without a bias there is no fused op, and a product followed by an activation is as good. */
-static void fuse_linear(flxi_site *s, flx_val *y)
+/* Without a bias there is no such composite, and a product followed by an activation is as good. */
+static void compose_linear(flxi_site *s, flx_val *y)
 {
     if (s->nin > 2)
         y[0] = flx_fused_matmul_bias_act(s->g, s->x[0], s->x[1], s->x[2], act_name(s));
@@ -58,17 +58,17 @@ const flxi_rules flxi_rules_linear = {
     .infer = infer_linear,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_linear,
-    .fuse = fuse_linear,
+    .to_composites = compose_linear,
     .schema = act_schema,
     .attrs_size = sizeof(act_attrs),
     .samples = samples_linear,
 };
 
-/* Its meaning is the fused op, so that only a policy without any fused ops decomposes it. */
+/* Its meaning is the composite of MIR, so that only a policy without any composites decomposes it. */
 const flxi_rules flxi_rules_fused_linear = {
     .infer = infer_linear,
     .eval = flxi_eval_decomposed,
-    .decompose = fuse_linear,
+    .decompose = compose_linear,
     .schema = act_schema,
     .attrs_size = sizeof(act_attrs),
     .samples = samples_linear,
@@ -189,7 +189,7 @@ static void decompose_swiglu_ffn(flxi_site *s, flx_val *y)
     y[0] = flx_matmul(s->g, flxi_swiglu(s, p, ((const halves_attrs *)s->attrs)->gate_first), s->x[2]);
 }
 
-static void fuse_swiglu_ffn(flxi_site *s, flx_val *y)
+static void compose_swiglu_ffn(flxi_site *s, flx_val *y)
 {
     flx_val p = flx_matmul(s->g, s->x[0], s->x[1]);
     int gate_first = ((const halves_attrs *)s->attrs)->gate_first != 0;
@@ -211,7 +211,7 @@ const flxi_rules flxi_rules_swiglu_ffn = {
     .infer = infer_swiglu_ffn,
     .eval = flxi_eval_decomposed,
     .decompose = decompose_swiglu_ffn,
-    .fuse = fuse_swiglu_ffn,
+    .to_composites = compose_swiglu_ffn,
     .schema = halves_schema,
     .attrs_size = sizeof(halves_attrs),
     .samples = samples_swiglu_ffn,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.h: pieces of networks that fused ops and other composites share. */
+/* fused.h: pieces of networks that composites share. */
 #ifndef FLXI_FUSED_H
 #define FLXI_FUSED_H
 

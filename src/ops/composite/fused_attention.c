@@ -148,7 +148,7 @@ static flx_val rotate(flxi_site *s, flx_val x, const parts *p, const fused_attrs
                     a->num_heads);
 }
 
-static flx_val emit_block(flxi_site *s, const parts *p, const fused_attrs *a)
+static flx_val append_block(flxi_site *s, const parts *p, const fused_attrs *a)
 {
     flx_graph *g = s->g;
     flx_type hidden = *flxi_typeof(s, s->x[0]);
@@ -217,7 +217,7 @@ static flx_code infer_attention_block(flxi_infer *f)
 static void decompose_attention_block(flxi_site *s, flx_val *y)
 {
     parts p = block_parts(s->attrs, s->nin);
-    y[0] = emit_block(s, &p, s->attrs);
+    y[0] = append_block(s, &p, s->attrs);
 }
 
 #define HALF "{-0.5..0.5}"
@@ -345,7 +345,7 @@ static void decompose_transformer_layer(flxi_site *s, flx_val *y)
     fused_attrs scores = with_custom_mask(a);
     parts p = layer_parts(a);
     flx_type hidden = *flxi_typeof(s, s->x[0]);
-    flx_val h = normalised_sum(s, emit_block(s, &p, &scores), s->x[0], value_of(s, &p, PART_gamma1),
+    flx_val h = normalised_sum(s, append_block(s, &p, &scores), s->x[0], value_of(s, &p, PART_gamma1),
                                value_of(s, &p, PART_beta1), a->eps1);
     flx_val f = flxi_linear(s->g, h, value_of(s, &p, PART_w1), value_of(s, &p, PART_b1), a->act);
     f = flxi_linear(s->g, f, value_of(s, &p, PART_w2), value_of(s, &p, PART_b2), FLXI_ACT_none);

@@ -34,7 +34,7 @@ static flx_code infer_conv_act(flxi_infer *f)
     return FLX_OK;
 }
 
-static flx_val emit_conv(flxi_site *s, const flxi_conv_attrs *a)
+static flx_val append_conv(flxi_site *s, const flxi_conv_attrs *a)
 {
     flx_conv_attrs c = FLX_CONV_ATTRS;
     c.stride = a->common.stride;
@@ -65,14 +65,14 @@ static flx_val per_feature(flxi_site *s, flx_val v, flx_val z)
 static void decompose_conv_bias(flxi_site *s, flx_val *y)
 {
     const conv_act_attrs *a = s->attrs;
-    flx_val z = emit_conv(s, &a->conv);
+    flx_val z = append_conv(s, &a->conv);
     y[0] = flxi_activate(s->g, a->act, flx_add(s->g, z, per_feature(s, s->x[2], z)));
 }
 
 static void decompose_conv_affine(flxi_site *s, flx_val *y)
 {
     const conv_act_attrs *a = s->attrs;
-    flx_val z = emit_conv(s, &a->conv);
+    flx_val z = append_conv(s, &a->conv);
     flx_val scaled = flx_mul(s->g, z, per_feature(s, s->x[2], z));
     y[0] = flxi_activate(s->g, a->act, flx_add(s->g, scaled, per_feature(s, s->x[3], z)));
 }

@@ -28,8 +28,8 @@ static branch_list branches_of(flxi_site *s, const flx_graph *two[2])
 }
 
 /* The op again with other branches and operands; frees the branches. */
-static void emit_branches(flxi_site *s, flx_graph **bodies, size_t n, const flx_val *in, uint32_t nin, flx_val *out,
-                          uint32_t nout)
+static void append_branches(flxi_site *s, flx_graph **bodies, size_t n, const flx_val *in, uint32_t nin, flx_val *out,
+                            uint32_t nout)
 {
     if (!s->g->error.code && s->op == &flxi_ops[OP_if])
         flx_if(s->g, in, nin, out, nout, bodies[0], bodies[1]);
@@ -61,7 +61,7 @@ static void vjp_branches(flxi_site *s, const flx_val *dy, flx_val *dx)
     }
     for (size_t i = 0; i < list.n; i++)
         bodies[i] = s->bodies->vjp(s, list.v[i], seeded, s->wanted + 1);
-    emit_branches(s, bodies, list.n, in, nin, out, s->nin);
+    append_branches(s, bodies, list.n, in, nin, out, s->nin);
     uint32_t at = 0;
     for (uint32_t i = 1; i < s->nin; i++)
         if (s->wanted[i] && flxi_can_vary(flxi_typeof(s, s->x[i])))
@@ -88,7 +88,7 @@ static void jvp_branches(flxi_site *s, const flx_val *tx, flx_val *ty)
     }
     for (size_t i = 0; i < list.n; i++)
         bodies[i] = s->bodies->jvp(s, list.v[i], active);
-    emit_branches(s, bodies, list.n, in, nin, out, 2 * s->nout);
+    append_branches(s, bodies, list.n, in, nin, out, 2 * s->nout);
     uint32_t at = s->nout;
     for (uint32_t k = 0; k < s->nout; k++) {
         s->new_y[k] = out[k];
@@ -135,7 +135,7 @@ static void batch_shared_selector(flxi_site *s, branch_list list, flx_val *by)
     }
     for (size_t i = 0; i < list.n; i++)
         bodies[i] = s->bodies->vmap(s, list.v[i], s->batched + 1, s->by_batched, true);
-    emit_branches(s, bodies, list.n, s->x, s->nin, by, s->nout);
+    append_branches(s, bodies, list.n, s->x, s->nin, by, s->nout);
 }
 
 /* [B] or [B, 1 …] as [B, 1 …] of the given rank. */

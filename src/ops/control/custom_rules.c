@@ -20,8 +20,8 @@ uint32_t flxi_saved_custom(flxi_site *s)
     return a->vjp_body && !a->recompute ? (uint32_t)a->num_residuals : 0;
 }
 
-static void emit_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n,
-                       flx_val *out, uint32_t nout)
+static void append_whole(flxi_site *s, const flx_graph *body, int64_t residuals, const flx_val *in, uint32_t n,
+                         flx_val *out, uint32_t nout)
 {
     flx_custom_fn_attrs made = FLX_CUSTOM_FN_ATTRS;
     made.fwd_body = body;
@@ -52,7 +52,7 @@ void flxi_primal_custom(flxi_site *s, flx_val *y, flx_val *saved)
         return;
     }
     if (a->recompute) {
-        emit_whole(s, a->fwd_body, a->num_residuals, s->x, s->nin, y, s->nout);
+        append_whole(s, a->fwd_body, a->num_residuals, s->x, s->nin, y, s->nout);
         return;
     }
     flx_val *out = flxi_rule_new(s, flx_val, a->fwd_body->outputs.n);
@@ -240,7 +240,7 @@ static void by_recomputing(flxi_site *s, const custom_attrs *a, const flx_val *d
             in[n++] = dy[k];
     keep_apart(s, in, n);
     if (body->outputs.n)
-        emit_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
+        append_whole(s, body, 0, in, n, out, (uint32_t)body->outputs.n);
     flx_graph_release(body);
     for (uint32_t i = 0, at = 0; i < s->nin; i++)
         if (!flxi_is_none(inside[i]))
@@ -286,7 +286,7 @@ void flxi_jvp_custom(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (!pushed)
         return;
     if (a->recompute)
-        emit_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
+        append_whole(s, pushed, 0, in, n, out, (uint32_t)pushed->outputs.n);
     else
         use_body(s, pushed, in, out);
     flx_graph_release(pushed);

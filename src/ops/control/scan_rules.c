@@ -339,8 +339,8 @@ static void add_backward_operands(flxi_site *s, const layout *l, const flxi_back
 }
 
 /* scan_backward for the carries and the broadcast inputs, scan_backward_xs for each sequence (scan_backward.c). */
-static void emit_backward_ops(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
-                              const flx_val *dy, flx_val *dx)
+static void append_backward_ops(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
+                                const flx_val *dy, flx_val *dx)
 {
     uint32_t outputs = l->carries + l->ys;
     uint32_t shared = l->carries + l->bcasts;
@@ -388,7 +388,7 @@ static void reverse_scan(flxi_site *s, bool backward_op, const flx_val *dy, flx_
     if (!vjp)
         return;
     if (backward_op)
-        emit_backward_ops(s, &l, &p, vjp, dy, dx);
+        append_backward_ops(s, &l, &p, vjp, dy, dx);
     else if (is_replayed(l.a))
         replay_back(s, &l, &p, vjp, dy, out);
     else

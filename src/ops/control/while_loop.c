@@ -53,8 +53,8 @@ static flx_graph *widened_cond(flxi_site *s, const flx_graph *cond, const flx_ty
     return flxi_finish_body(s, g);
 }
 
-static void emit_while(flxi_site *s, const flx_val *in, uint32_t n, flx_graph *cond, flx_graph *body, int64_t most,
-                       flx_val *out)
+static void append_while(flxi_site *s, const flx_val *in, uint32_t n, flx_graph *cond, flx_graph *body, int64_t most,
+                         flx_val *out)
 {
     if (cond && body && !s->g->error.code)
         flx_while(s->g, in, n, out, n, cond, body, most == FLXI_ABSENT ? FLX_DEFAULT : most);
@@ -85,7 +85,7 @@ void flxi_jvp_while(flxi_site *s, const flx_val *tx, flx_val *ty)
         types[i] = flxi_typeof(s, in[i]);
     flx_graph *body = s->bodies->jvp(s, a->body, active);
     flx_graph *cond = widened_cond(s, a->cond, types, n, 0);
-    emit_while(s, in, n, cond, body, a->max_iterations, out);
+    append_while(s, in, n, cond, body, a->max_iterations, out);
     uint32_t at = s->nin;
     for (uint32_t i = 0; i < s->nin; i++) {
         s->new_y[i] = out[i];
@@ -355,8 +355,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
         in[1 + i] = s->x[i];
         types[1 + i] = inner[2 + i] = flxi_typeof(s, s->x[i]);
     }
-    emit_while(s, in, carries + 1, widened_cond(s, a->cond, types, carries + 1, 1),
-               counting_body(s, a->body, types, carries + 1, false), a->max_iterations, out);
+    append_while(s, in, carries + 1, widened_cond(s, a->cond, types, carries + 1, 1),
+                 counting_body(s, a->body, types, carries + 1, false), a->max_iterations, out);
     in[0] = out[0]; /* how often it ran */
     for (uint32_t i = 0; i < s->nout; i++)
         in[1 + i] = s->x[carries + i];
@@ -364,8 +364,8 @@ static void decompose_backward(flxi_site *s, flx_val *y)
         in[1 + s->nout + i] = s->x[i];
     for (uint32_t i = 1; i <= s->nin; i++)
         types[i] = flxi_typeof(s, in[i]);
-    emit_while(s, in, s->nin + 1, until_zero(s, types, s->nin + 1), step_back(s, types, s->nin + 1, s->nout, inner),
-               a->max_iterations, out);
+    append_while(s, in, s->nin + 1, until_zero(s, types, s->nin + 1), step_back(s, types, s->nin + 1, s->nout, inner),
+                 a->max_iterations, out);
     for (uint32_t i = 0; i < s->nout; i++)
         y[i] = out[1 + i];
 }
@@ -475,7 +475,7 @@ static void loop_while_any(flxi_site *s, flx_graph *cond, flx_graph *body, const
         for (uint32_t i = 0; i < s->nin; i++)
             flx_output(step, flx_where(step, against(step, truth(step, p), s->size, types[i]->rank), y[i], v[i]), NULL);
     }
-    emit_while(s, in, s->nin, flxi_finish_body(s, any), flxi_finish_body(s, step), a->max_iterations, by);
+    append_while(s, in, s->nin, flxi_finish_body(s, any), flxi_finish_body(s, step), a->max_iterations, by);
 }
 
 void flxi_batch_while(flxi_site *s, flx_val *by)
@@ -506,6 +506,6 @@ void flxi_batch_while(flxi_site *s, flx_val *by)
         flx_graph_release(cond);
         flx_graph_release(body);
     } else {
-        emit_while(s, in, s->nin, cond, body, a->max_iterations, by);
+        append_while(s, in, s->nin, cond, body, a->max_iterations, by);
     }
 }

@@ -120,7 +120,7 @@ static flx_ints whole_grid(batching *b)
 }
 
 /* A call without lists of buffers needs none now either: their order is the same. */
-static void emit(batching *b, flx_val *by)
+static void append_call(batching *b, flx_val *by)
 {
     flxi_site *s = b->s;
     flxi_kernel_call *a = flxi_site_attrs(s);
@@ -153,6 +153,6 @@ void flxi_kernel_call_batch(flxi_site *s, flx_val *by)
         return;
     }
     if (choose_axis(&b))
-        emit(&b, by);
+        append_call(&b, by);
     flx_kernel_release(b.m.k);
 }

@@ -209,7 +209,7 @@ static flx_code infer_bitcast(flxi_infer *f)
     return FLX_OK;
 }
 
-static bool lowers_bitcast(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_bitcast(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     int32_t to = (int32_t)((const to_attrs *)attrs)->to;
     int32_t from = in[0]->dtype;
@@ -233,7 +233,7 @@ const flxi_rules flxi_rules_bitcast = {
     .infer = infer_bitcast,
     .eval = flxi_eval_copy, /* little-endian storage: the low bytes come first */
     .pull = pull_bitcast,
-    .expresses = lowers_bitcast,
+    .expresses = expresses_bitcast,
     .schema = to_schema,
     .attrs_size = sizeof(to_attrs),
     .batch = batch_identity, /* axes are added and removed at the end only */
@@ -287,7 +287,7 @@ static double rounded(const double *x, const void *attrs)
 
 /* Rounding to formats narrower than double can be done in double, see below. Excluded are double itself, formats that
    f32 exceeds in range but not in mantissa bits, and those without mantissa bits, whose ties the exponent decides. */
-static bool lowers_precision(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_precision(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const precision_attrs *a = attrs;
     (void)nin;
@@ -346,7 +346,7 @@ const flxi_rules flxi_rules_reduce_precision = {
     .infer = infer_precision,
     .eval = flxi_eval_pointwise,
     .element = element_reduce_precision,
-    .expresses = lowers_precision,
+    .expresses = expresses_precision,
     .scalar = rounded,
     .vjp = vjp_identity, /* straight-through */
     .jvp = jvp_identity,

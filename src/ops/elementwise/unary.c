@@ -523,7 +523,7 @@ static flxi_kval element_sign(flxi_express *e, const flxi_kval *operands)
 
 /* The sine of a c128 number is a product of two functions that kernels compute to two units in the last place each; the
    C library computes the product to that accuracy. */
-static bool lowers_but_c128(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_but_c128(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)attrs, (void)nin;
     return in[0]->dtype != FLX_C128;
@@ -552,8 +552,8 @@ UNARY(neg, samples_any, .scalar = neg_f, .scalar_c = neg_c, .scalar_i = neg_i, .
       .vjp = derive_neg, .jvp = derive_neg);
 UNARY(sign, samples_signed, .scalar = sign_f, .scalar_c = sign_c, .scalar_i = sign_i, .vjp = derive_sign,
       .jvp = derive_sign);
-UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin, .expresses = lowers_but_c128);
-UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos, .expresses = lowers_but_c128);
+UNARY(sin, samples_any, .scalar = sin_f, .scalar_c = sin_c, .partial = partial_sin, .expresses = expresses_but_c128);
+UNARY(cos, samples_any, .scalar = cos_f, .scalar_c = cos_c, .partial = partial_cos, .expresses = expresses_but_c128);
 UNARY_REAL(tan, samples_inside_one, .scalar = tan_f, .scalar_c = tan_c, .partial = partial_tan);
 UNARY_REAL(asin, samples_inside_one, .scalar = asin_f, .scalar_c = asin_c, .partial = partial_asin);
 UNARY_REAL(acos, samples_inside_one, .scalar = acos_f, .scalar_c = acos_c, .partial = partial_acos);

@@ -633,7 +633,7 @@ static const flxi_sample samples_scatter_nd[] = {
 
 /* ---- Kernel expressions ---- */
 
-static bool lowers_gather_nd(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_gather_nd(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const nd_attrs *a = attrs;
     (void)nin;
@@ -702,7 +702,7 @@ const flxi_rules flxi_rules_gather_nd = {
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
     .pull = pull_gather_nd,
-    .expresses = lowers_gather_nd,
+    .expresses = expresses_gather_nd,
     .vjp = flxi_vjp_gather_nd,
     .batch = flxi_batch_gather_nd,
     .schema = gather_schema,

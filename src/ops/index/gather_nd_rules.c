@@ -19,7 +19,7 @@
 
 /* ---- Reading and writing at the node's targets ---- */
 
-static flx_val emit_nd(flxi_site *s, flxi_opcode op, flxi_nd_attrs *a, const flx_val *x, uint32_t n)
+static flx_val append_nd(flxi_site *s, flxi_opcode op, flxi_nd_attrs *a, const flx_val *x, uint32_t n)
 {
     flxi_site other = *s;
     other.op = &flxi_ops[op];
@@ -43,7 +43,7 @@ static flx_val read_targets(flxi_site *s, flx_val v)
         if (l.in_window[k])
             sizes[l.axis[k]] = updates->dims[k];
     a->slice_sizes = (flx_ints){sizes, (size_t)x->rank};
-    flx_val y = emit_nd(s, OP_gather_nd, a, (flx_val[]){v, s->x[1]}, 2);
+    flx_val y = append_nd(s, OP_gather_nd, a, (flx_val[]){v, s->x[1]}, 2);
     return flxi_reshape_like(s, y, updates);
 }
 
@@ -55,7 +55,7 @@ static flx_val write_targets(flxi_site *s, flxi_scatter_word word, flx_val x, fl
         a->combine = (flxi_combine){.word = word};
     if (a && s->op == &flxi_ops[OP_gather_nd])
         a->unique = false;
-    return emit_nd(s, OP_scatter_nd, a, (flx_val[]){x, s->x[1], updates}, 3);
+    return append_nd(s, OP_scatter_nd, a, (flx_val[]){x, s->x[1], updates}, 3);
 }
 
 /* 1, 2, 3 … in the shape of a type. */

@@ -161,7 +161,7 @@ static void batch_gather(flxi_site *s, flx_val *by)
 }
 
 /* gather and take_along: an index out of range must not be an error. */
-static bool lowers_reading(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_reading(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const axis_attrs *a = attrs;
     (void)nin;
@@ -208,7 +208,7 @@ const flxi_rules flxi_rules_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
     .pull = pull_gather,
-    .expresses = lowers_reading,
+    .expresses = expresses_reading,
     .vjp = vjp_gather,
     .backward_vjp = backward_vjp_gather,
     .batch = batch_gather,
@@ -517,7 +517,7 @@ const flxi_rules flxi_rules_take_along = {
     .infer = infer_take_along,
     .eval = eval_take_along,
     .pull = pull_take_along,
-    .expresses = lowers_reading,
+    .expresses = expresses_reading,
     .vjp = vjp_take_along,
     .batch = batch_take_along,
     .schema = take_along_schema,
@@ -614,7 +614,7 @@ static void decompose_one_hot(flxi_site *s, flx_val *y)
     y[0] = a->dtype == FLX_BOOL ? hit : flx_cast(g, hit, (flx_dtype)a->dtype);
 }
 
-static bool lowers_one_hot(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_one_hot(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const one_hot_attrs *a = attrs;
     (void)in, (void)nin;
@@ -639,7 +639,7 @@ const flxi_rules flxi_rules_one_hot = {
     .infer = infer_one_hot,
     .eval = eval_one_hot,
     .pull = pull_one_hot,
-    .expresses = lowers_one_hot,
+    .expresses = expresses_one_hot,
     .batch = batch_one_hot,
     .decompose = decompose_one_hot,
     .schema = one_hot_schema,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention.h: shared by attention and the fused ops around it. */
+/* attention.h: shared by attention and the composites around it. */
 #ifndef FLXI_ATTENTION_H
 #define FLXI_ATTENTION_H
 

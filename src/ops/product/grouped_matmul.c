@@ -87,7 +87,7 @@ static const flxi_sample samples_grouped[] = {
 };
 
 /* One of the two ops whose results are rows. */
-static flx_val emit_rows(flxi_site *s, const char *op, flx_val x, flx_val w, flx_val e, int64_t oob)
+static flx_val append_rows(flxi_site *s, const char *op, flx_val x, flx_val w, flx_val e, int64_t oob)
 {
     flx_attr attrs[] = {flx_attr_word("oob", flxi_oob_word(oob))};
     return flx_op1(s->g, op, (flx_val[]){x, w, e}, 3, attrs, 1);
@@ -97,7 +97,7 @@ static const char forward[] = "grouped_matmul";
 static const char backward[] = "grouped_matmul_input_backward";
 
 /* Σ x_i ⊗ g_i over the rows of each group. */
-static flx_val emit_weight(flxi_site *s, flx_val x, flx_val g, flx_val e, flx_dim groups, int64_t oob)
+static flx_val append_weight(flxi_site *s, flx_val x, flx_val g, flx_val e, flx_dim groups, int64_t oob)
 {
     flx_attr attrs[] = {flx_attr_int("E", groups), flx_attr_word("oob", flxi_oob_word(oob))};
     return flx_op1(s->g, "grouped_matmul_weight_backward", (flx_val[]){x, g, e}, 3, attrs, 2);
@@ -111,11 +111,11 @@ static void vjp_rows(flxi_site *s, flx_val u, const char *back, flx_val *dx)
     flx_val rows = flxi_conj(s, s->x[0]);
     bool is_forward = back == backward;
     if (s->wanted[0]) {
-        flx_val d = emit_rows(s, back, u, flxi_conj(s, s->x[1]), s->x[2], a->oob);
+        flx_val d = append_rows(s, back, u, flxi_conj(s, s->x[1]), s->x[2], a->oob);
         dx[0] = flxi_reshape_like(s, d, flxi_typeof(s, s->x[0]));
     }
     if (s->wanted[1]) {
-        flx_val sums = emit_weight(s, is_forward ? rows : u, is_forward ? u : rows, s->x[2], w->dims[0], a->oob);
+        flx_val sums = append_weight(s, is_forward ? rows : u, is_forward ? u : rows, s->x[2], w->dims[0], a->oob);
         dx[1] = flxi_reshape_like(s, sums, w);
     }
 }
@@ -176,7 +176,7 @@ static void batch_rows(flxi_site *s, const char *op, flx_val *by)
     bool shared = !s->batched[1];
     flx_val e = shared ? stacked(s, 2) : offset_indices(s, example_rows(s, 1), a->oob);
     flx_val w = shared ? s->x[1] : stacked(s, 1);
-    by[0] = unstacked(s, emit_rows(s, op, stacked(s, 0), w, e, shared ? a->oob : OOB_ZERO), rows);
+    by[0] = unstacked(s, append_rows(s, op, stacked(s, 0), w, e, shared ? a->oob : OOB_ZERO), rows);
 }
 
 static void batch_grouped(flxi_site *s, flx_val *by)
@@ -336,7 +336,7 @@ static void vjp_weight(flxi_site *s, const flx_val *dy, flx_val *dx)
     for (uint32_t i = 0; i < 2; i++) {
         if (!s->wanted[i])
             continue;
-        flx_val d = emit_rows(s, i == 0 ? backward : forward, flxi_conj(s, s->x[1 - i]), dy[0], s->x[2], a->oob);
+        flx_val d = append_rows(s, i == 0 ? backward : forward, flxi_conj(s, s->x[1 - i]), dy[0], s->x[2], a->oob);
         dx[i] = flxi_reshape_like(s, d, flxi_typeof(s, s->x[i]));
     }
 }
@@ -347,7 +347,7 @@ static void batch_weight(flxi_site *s, flx_val *by)
     const weight_attrs *a = s->attrs;
     flx_val e = offset_indices(s, a->E, a->oob);
     flx_dim groups = flx_dim_mul(s->ctx, s->size, a->E);
-    by[0] = unstacked(s, emit_weight(s, stacked(s, 0), stacked(s, 1), e, groups, OOB_ZERO), a->E);
+    by[0] = unstacked(s, append_weight(s, stacked(s, 0), stacked(s, 1), e, groups, OOB_ZERO), a->E);
 }
 
 const flxi_rules flxi_rules_grouped_matmul_weight_backward = {

@@ -156,7 +156,7 @@ static void decompose_stack(flxi_site *s, flx_val *y)
 }
 
 /* Every operand is tested for each element: worthwhile only for few operands. */
-static bool lowers_few(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_few(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)attrs, (void)in;
     return nin <= 8;
@@ -227,7 +227,7 @@ const flxi_rules flxi_rules_concat = {
     .infer = infer_concat,
     .eval = eval_join,
     .pull = pull_concat,
-    .expresses = lowers_few,
+    .expresses = expresses_few,
     .vjp = vjp_concat,
     .batch = batch_join,
     .schema = concat_schema,
@@ -240,7 +240,7 @@ const flxi_rules flxi_rules_stack = {
     .infer = infer_stack,
     .eval = eval_join,
     .pull = pull_stack,
-    .expresses = lowers_few,
+    .expresses = expresses_few,
     .vjp = vjp_stack,
     .batch = batch_join,
     .decompose = decompose_stack,

@@ -424,7 +424,7 @@ static void batch_pad(flxi_site *s, flx_val *by)
 }
 
 /* Offsets and steps that fit u32, with room for their sums. */
-static bool lowers_pad(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_pad(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const pad_attrs *a = attrs;
     (void)nin;
@@ -483,7 +483,7 @@ const flxi_rules flxi_rules_pad = {
     .infer = infer_pad,
     .eval = eval_pad,
     .pull = pull_pad,
-    .expresses = lowers_pad,
+    .expresses = expresses_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
     .schema = pad_schema,

@@ -469,7 +469,7 @@ static const flxi_sample samples_max_pool_backward[] = {
 
 /* ---- Kernel expressions ---- */
 
-static bool lowers_pool(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_pool(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const pool_attrs *a = attrs;
     (void)nin;
@@ -531,7 +531,7 @@ const flxi_rules flxi_rules_pool = {
     .infer = infer_pool,
     .eval = eval_pool,
     .pull = pull_pool,
-    .expresses = lowers_pool,
+    .expresses = expresses_pool,
     .schema = pool_schema,
     .attrs_size = sizeof(pool_attrs),
     .vjp = vjp_pool,
@@ -543,7 +543,7 @@ const flxi_rules flxi_rules_pool = {
     .link = link_pool,
 };
 
-static bool lowers_pool_argmax(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_pool_argmax(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     (void)nin;
     flxi_windows w = pool_windows(attrs, in[0], in[0]);
@@ -604,7 +604,7 @@ const flxi_rules flxi_rules_pool_argmax = {
     .infer = infer_pool_argmax,
     .eval = eval_pool_argmax,
     .pull = pull_pool_argmax,
-    .expresses = lowers_pool_argmax,
+    .expresses = expresses_pool_argmax,
     .schema = winner_schema,
     .attrs_size = sizeof(pool_common),
     .batch = batch_pooling,

@@ -409,7 +409,7 @@ static flxi_kval pull_nearest_2x(flxi_express *e, uint32_t result, const flxi_ki
 }
 
 /* nearest, where the fractions below fit u32. */
-static bool lowers_resize(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_resize(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const resize_attrs *a = attrs;
     (void)nin;
@@ -462,7 +462,7 @@ const flxi_rules flxi_rules_resize = {
     .infer = infer_resize,
     .eval = eval_resize,
     .pull = pull_resize,
-    .expresses = lowers_resize,
+    .expresses = expresses_resize,
     .schema = resize_schema,
     .attrs_size = sizeof(resize_attrs),
     .vjp = flxi_vjp_decomposed,

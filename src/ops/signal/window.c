@@ -458,7 +458,7 @@ static const flxi_sample samples_select_and_scatter[] = {
 
 /* ---- Kernel expressions ---- */
 
-static bool lowers_reduce_window(const void *attrs, const flx_type *const *in, uint32_t nin)
+static bool expresses_reduce_window(const void *attrs, const flx_type *const *in, uint32_t nin)
 {
     const flxi_reduce_window_attrs *a = attrs;
     (void)nin;
@@ -539,7 +539,7 @@ const flxi_rules flxi_rules_reduce_window = {
     .infer = infer_reduce_window,
     .eval = eval_reduce_window,
     .pull = pull_reduce_window,
-    .expresses = lowers_reduce_window,
+    .expresses = expresses_reduce_window,
     .schema = reduce_window_schema,
     .attrs_size = sizeof(flxi_reduce_window_attrs),
     .vjp = flxi_vjp_reduce_window,

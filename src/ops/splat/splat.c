@@ -183,7 +183,7 @@ static bool refuse_camera(flxi_site *s)
 }
 
 /* Another op of the family with the attributes of this one. */
-static flx_val emit_splat(flxi_site *s, const char *op, const flx_val *in, size_t n)
+static flx_val append_splat(flxi_site *s, const char *op, const flx_val *in, size_t n)
 {
     const flxi_splat_attrs *a = s->attrs;
     const flx_attr attrs[] = {flx_attr_int("width", a->width),
@@ -205,7 +205,7 @@ static void vjp_render(flxi_site *s, const flx_val *dy, flx_val *dx)
         return;
     memcpy(in, s->x, SPLAT_PARTS * sizeof *in);
     in[SPLAT_PARTS] = dy[0];
-    flx_val packed = emit_splat(s, "gaussian_splat_render_backward", in, SPLAT_PARTS + 1);
+    flx_val packed = append_splat(s, "gaussian_splat_render_backward", in, SPLAT_PARTS + 1);
     for (uint32_t i = 0; i < SPLAT_META; i++) {
         const flx_type *t = flxi_typeof(s, s->x[i]);
         flx_dim count = t->rank ? t->dims[0] : 0;
@@ -593,7 +593,7 @@ static void expand_pair(flxi_site *s, flx_val *y)
     flx_val in[SPLAT_PARTS];
     for (int i = 0; i < SPLAT_PARTS; i++)
         in[i] = (flx_val){p->in[i], s->g->serial};
-    y[0] = emit_splat(s, "gaussian_splat_render", in, SPLAT_PARTS);
+    y[0] = append_splat(s, "gaussian_splat_render", in, SPLAT_PARTS);
 }
 
 /* Apart from each other the halves have no derivative; together they are one render. */

@@ -64,8 +64,8 @@ static bool is_costly(const flxi_node *n)
 static bool is_pure(const flxi_hoist_plan *p, const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
-    if (is_leaf(n) || flxi_has_effect(n) || (op->traits & (TRAIT_OPAQUE | TRAIT_COMPOSITE)) ||
-        op->op_class == CLASS_RANDOM || op->op_class == CLASS_CONTROL)
+    if (is_leaf(n) || flxi_has_effect(n) || (op->traits & (TRAIT_OPAQUE | TRAIT_HIR)) || op->op_class == CLASS_RANDOM ||
+        op->op_class == CLASS_CONTROL)
         return false;
     for (uint32_t k = 0; k < n->nout; k++)
         if (flxi_value_at(p->body, n->first + k)->pinned)

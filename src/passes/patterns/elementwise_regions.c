@@ -25,7 +25,7 @@ static bool may_join(const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
     return op->op_class == CLASS_POINTWISE && n->nout == 1 && n->nin > 0 && !flxi_has_effect(n) &&
-           !(op->traits & TRAIT_COMPOSITE);
+           !(op->traits & TRAIT_HIR);
 }
 
 /* A scalar constant is part of a body, not an operand. */

@@ -130,7 +130,7 @@ static bool refuse(flxi_rewriting *f, const char *fmt, ...)
 }
 
 /* Appends the proposed op on these operands. */
-static flx_val emit_fused(flx_graph *g, const flxi_proposal *p, const flx_val *in, bool plainly)
+static flx_val append_proposed(flx_graph *g, const flxi_proposal *p, const flx_val *in, bool plainly)
 {
     flx_val x[FLXI_MOST_OPERANDS];
     for (uint32_t i = 0; i < p->nin; i++) {
@@ -159,7 +159,7 @@ static flx_code write_pattern(flxi_rewriting *f, const flxi_proposal *p, bool pl
         return flxi_oom(err, "a pattern");
     for (uint32_t i = 0; i < p->nin; i++)
         in[i] = flx_input(g, (const char[]){'x', (char)('0' + i), 0}, flxi_type_at(f->g, p->in[i].id));
-    flx_output(g, emit_fused(g, p, in, plainly), "y");
+    flx_output(g, append_proposed(g, p, in, plainly), "y");
     return flxi_built(g, err);
 }
 
@@ -366,7 +366,7 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
         }
         for (uint32_t k = 0; k < p->nin; k++)
             in[k] = (flx_val){c.remap.id[p->in[k].id], c.to->serial};
-        flx_val y = emit_fused(c.to, p, in, false);
+        flx_val y = append_proposed(c.to, p, in, false);
         code = flxi_built(c.to, f->err);
         if (code == FLX_OK)
             flxi_copy_replace(&c, flxi_node_at(f->g, i)->first, y.id);
@@ -375,8 +375,8 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
 }
 
 /* *now is replaced when something is found. */
-static flx_code fuse_round(flx_graph **now, int stage, bool exact, flx_rewrite_report *report, uint32_t *count,
-                           flx_error *err)
+static flx_code rewrite_round(flx_graph **now, int stage, bool exact, flx_rewrite_report *report, uint32_t *count,
+                              flx_error *err)
 {
     flxi_rewriting f = {.g = *now, .exact = exact, .report = report, .err = err};
     flx_graph *made = NULL, *simple = NULL;
@@ -406,7 +406,7 @@ typedef struct {
     uint32_t flags;
     flx_rewrite_report *report;
     flxi_body_map bodies;
-} fuser;
+} rewriter;
 
 /* Counts add up; near misses are those of the last round, which saw the graph as it stays. */
 static void add_round(flx_rewrite_report *to, const flx_rewrite_report *round, bool is_last)
@@ -420,19 +420,19 @@ static void add_round(flx_rewrite_report *to, const flx_rewrite_report *round, b
     }
 }
 
-static flx_code fuse_stage(fuser *u, flx_graph **now, int stage, flx_rewrite_report *round, flx_error *err)
+static flx_code rewrite_stage(rewriter *u, flx_graph **now, int stage, flx_rewrite_report *round, flx_error *err)
 {
     for (uint32_t count = 1; count;) {
         memset(round, 0, sizeof *round);
-        FLXI_TRY(fuse_round(now, stage, u->flags & FLX_REWRITE_EXACT, round, &count, err));
+        FLXI_TRY(rewrite_round(now, stage, u->flags & FLX_REWRITE_EXACT, round, &count, err));
         add_round(u->report, round, count == 0);
     }
     return FLX_OK;
 }
 
-static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_error *err)
+static flx_code rewrite_in(void *user, const flx_graph *in, flx_graph **out, flx_error *err)
 {
-    fuser *u = user;
+    rewriter *u = user;
     flx_graph *mapped = NULL, *now = NULL;
     flx_rewrite_report *round = flxi_alloc(&in->ctx->mem, 1, sizeof *round);
     flx_code code = round ? flxi_map_bodies(&u->bodies, in, &mapped, NULL, err) : flxi_oom(err, "rewriting patterns");
@@ -440,7 +440,7 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
         code = flxi_simplify(mapped, &now, NULL, err);
     flx_graph_release(mapped);
     for (int stage = 0; code == FLX_OK && stage < NUM_STAGES; stage++)
-        code = fuse_stage(u, &now, stage, round, err);
+        code = rewrite_stage(u, &now, stage, round, err);
     if (round)
         flxi_free(&in->ctx->mem, round, 1, sizeof *round);
     if (code == FLX_OK)
@@ -450,10 +450,10 @@ static flx_code fuse_in(void *user, const flx_graph *in, flx_graph **out, flx_er
     return code;
 }
 
-static flx_code fuse_all(fuser *u, const flx_graph *g, flx_graph **out, flx_error *err)
+static flx_code rewrite_all(rewriter *u, const flx_graph *g, flx_graph **out, flx_error *err)
 {
     flx_graph *now = NULL;
-    FLXI_TRY(fuse_in(u, g, &now, err));
+    FLXI_TRY(rewrite_in(u, g, &now, err));
     if (!(u->flags & FLX_REWRITE_REGIONS)) {
         *out = now;
         return FLX_OK;
@@ -476,13 +476,13 @@ static flx_code check_clean(const flx_rewrite_report *r, uint32_t flags, flx_err
                      r->misses[0].reason);
 }
 
-static flx_code fuse_into(const flx_graph *g, uint32_t flags, flx_rewrite_report *report, flx_graph **out,
-                          flx_error *err)
+static flx_code rewrite_into(const flx_graph *g, uint32_t flags, flx_rewrite_report *report, flx_graph **out,
+                             flx_error *err)
 {
-    fuser u = {.flags = flags, .report = report, .bodies = {.mem = &g->ctx->mem, .map = fuse_in}};
+    rewriter u = {.flags = flags, .report = report, .bodies = {.mem = &g->ctx->mem, .map = rewrite_in}};
     u.bodies.user = &u;
     memset(report, 0, sizeof *report);
-    flx_code code = fuse_all(&u, g, out, err);
+    flx_code code = rewrite_all(&u, g, out, err);
     flxi_body_map_free(&u.bodies);
     if (code == FLX_OK)
         code = flxi_verify(*out, err);
@@ -506,7 +506,7 @@ flx_graph *flx_rewrite_patterns(const flx_graph *g, const flx_rewrite_options *o
     if (code == FLX_OK && !report && !own)
         code = flxi_oom(&local, "rewriting patterns");
     if (code == FLX_OK)
-        code = fuse_into(g, flags, report ? report : own, &out, &local);
+        code = rewrite_into(g, flags, report ? report : own, &out, &local);
     if (own)
         flxi_free(&g->ctx->mem, own, 1, sizeof *own);
     if (code == FLX_OK)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fused ops and other composites against formulas in this file, with the C library's functions; shapes and error
-   texts. */
+/* Composites against formulas in this file, with the C library's functions; shapes and error texts. */
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 #include "ops/symbolic_text.h"

@@ -296,7 +296,7 @@ TEST(batched_bias_cotangents_are_not_summed_over_the_batch)
                   2, rows, COUNT(rows), want, COUNT(want));
 }
 
-/* ---- The fused ops ---- */
+/* ---- The composites around attention ---- */
 
 /* 8 operands without biases, where beta is 0; 14 with them. */
 TEST(trap_102_transformer_layer_has_eight_operands_or_fourteen)

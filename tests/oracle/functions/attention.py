@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention in every layout and with every mask, rotary embedding, and the fused ops around them. The JAX functions
+"""Attention in every layout and with every mask, rotary embedding, and the composites around them. The JAX functions
 repeat heads, mask with where, and rotate with complex numbers or by pairs: none of it as the decompositions do."""
 import jax
 import jax.numpy as jnp

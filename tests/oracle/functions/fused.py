@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fused ops, grouped products, recurrences and regions. Recurrences are lax.scan on JAX's side."""
+"""Composites (fused_*), grouped products, recurrences and regions. Recurrences are lax.scan on JAX's side."""
 import jax
 import jax.numpy as jnp
 from gradients import at, normal, uniform

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_lower.c: `flx lower`: a graph without blocks. */
+/* cmd_lower.c: `flx lower`: a graph without the composites of HIR. */
 #include "command/derive.h"
 #include "commands.h"
 #include "report.h"
@@ -24,9 +24,8 @@ static int run_lower(const args *a)
 static const option options[] = {
     OPTION_GRAPH,
     {"--policy", "direct|fusable|for-autodiff",
-     "what blocks become: fused ops where there are some, as without this\noption; primitive ops; or primitive ops "
-     "only, whatever "
-     "was written",
+     "what they become: composites that MIR has, such as fused_matmul_bias_act,\nas without this option; primitive "
+     "ops; or primitive ops only, whatever\nwas written",
      MAY_BE_GIVEN},
     OPTION_OUTPUT,
     OPTION_JSON,
@@ -43,10 +42,10 @@ static const char *const examples[] = {
 const command command_lower = {
     .name = "lower",
     .operand = "FILE",
-    .summary = "a graph with its blocks replaced by ops",
-    .about = "Writes the main graph with every block (linear, gated_ffn, mlp ...) replaced by the ops it means, in\n"
-             "bodies too. No value changes by a bit. Blocks can be run and differentiated as they are; this shows\n"
-             "what they become.",
+    .summary = "a graph with composites such as linear replaced by their meaning",
+    .about = "Writes the main graph at stage MIR: every composite that only HIR has (linear, gated_ffn, mlp ...) is\n"
+             "replaced by the ops it means, in bodies too. No value changes by a bit. Composites can be run and\n"
+             "differentiated as they are; this shows what they become.",
     .options = options,
     .examples = examples,
     .run = run_lower,

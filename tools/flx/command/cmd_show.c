@@ -90,7 +90,7 @@ static void print_steps(const flx_exec *e)
         json j = {0};
         json_object_begin(&j, NULL);
         json_integer(&j, "step", (int64_t)i);
-        json_text(&j, "block", s.block);
+        json_text(&j, "routine", s.routine);
         json_integer(&j, "depth", s.depth);
         json_text(&j, "kind", s.kind);
         json_text(&j, "name", s.name);
@@ -298,7 +298,7 @@ const command command_show = {
              "--stage shows the main graph at a stage of the compiler:\n"
              "  hir     the graphs of the file, as they are\n"
              "  mir     the graph after all passes, which reads back too; with dimensions that have no extent,\n"
-             "          the graph without blocks\n"
+             "          the graph as flx lower writes it\n"
              "  lir     steps in order, each a kernel, a route, a loop or one op by the reference evaluator, and\n"
              "          where in memory it reads and writes\n"
              "  c       the C text of the kernels\n"

@@ -19,14 +19,14 @@ typedef struct {
     flx_val lu, perm;
 } factors;
 
-static factors emit_lu(flxi_site *s, flx_val a)
+static factors append_lu(flxi_site *s, flx_val a)
 {
     flx_val y[3] = {FLX_NONE, FLX_NONE, FLX_NONE};
     flx_lu(s->g, flxi_as_square(s, a), y);
     return (factors){y[0], y[2]};
 }
 
-static flx_val emit_lu_solve(flxi_site *s, factors f, flx_val b, flxi_trans trans)
+static flx_val append_lu_solve(flxi_site *s, factors f, flx_val b, flxi_trans trans)
 {
     return flx_lu_solve(s->g, f.lu, f.perm, b, flxi_trans_word(trans));
 }
@@ -79,8 +79,8 @@ static uint32_t num_factors(flxi_site *s)
 
 static void primal_solve(flxi_site *s, flx_val *y, flx_val *saved)
 {
-    factors f = emit_lu(s, s->x[0]);
-    y[0] = emit_lu_solve(s, f, s->x[1], FLXI_TRANS_NONE);
+    factors f = append_lu(s, s->x[0]);
+    y[0] = append_lu_solve(s, f, s->x[1], FLXI_TRANS_NONE);
     saved[0] = f.lu;
     saved[1] = f.perm;
 }
@@ -89,7 +89,7 @@ static void primal_solve(flxi_site *s, flx_val *y, flx_val *saved)
 static void vjp_solve(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     bool vector = flxi_is_vector_system(flxi_typeof(s, s->x[0]), flxi_typeof(s, s->x[1]));
-    flx_val back = emit_lu_solve(s, (factors){s->saved[0], s->saved[1]}, dy[0], FLXI_TRANS_ADJOINT);
+    flx_val back = append_lu_solve(s, (factors){s->saved[0], s->saved[1]}, dy[0], FLXI_TRANS_ADJOINT);
     if (s->wanted[1])
         dx[1] = flxi_spelled_like(s, back, s->x[1], vector ? 1 : 2);
     if (!s->wanted[0])
@@ -104,8 +104,8 @@ static void vjp_solve(flxi_site *s, const flx_val *dy, flx_val *dx)
 static void jvp_solve(flxi_site *s, const flx_val *tx, flx_val *ty)
 {
     bool vector = flxi_is_vector_system(flxi_typeof(s, s->x[0]), flxi_typeof(s, s->x[1]));
-    factors f = emit_lu(s, s->x[0]);
-    flx_val x = emit_lu_solve(s, f, s->x[1], FLXI_TRANS_NONE);
+    factors f = append_lu(s, s->x[0]);
+    flx_val x = append_lu_solve(s, f, s->x[1], FLXI_TRANS_NONE);
     flx_val moved = tx[1];
     s->new_y[0] = x;
     if (!flxi_is_none(tx[0])) {
@@ -113,7 +113,7 @@ static void jvp_solve(flxi_site *s, const flx_val *tx, flx_val *ty)
         flx_val back = flx_neg(s->g, flxi_as_vectors(s, ax, vector, LEFT));
         moved = flxi_sum(s, tx[1], flxi_spelled_like(s, back, x, vector ? 1 : 2));
     }
-    ty[0] = flxi_expand_like(s, emit_lu_solve(s, f, moved, FLXI_TRANS_NONE), flxi_typeof(s, x));
+    ty[0] = flxi_expand_like(s, append_lu_solve(s, f, moved, FLXI_TRANS_NONE), flxi_typeof(s, x));
 }
 
 static void batch_solve(flxi_site *s, flx_val *by)

@@ -20,6 +20,11 @@ enum { LANES = 8 };
 #else
 enum { LANES = 4 };
 #endif
+#ifdef __clang__
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
 enum { MAX_THREADS = 64, CHAINS = 12, TRIALS = 20 };
 
 typedef float vector __attribute__((vector_size(4 * LANES)));
@@ -51,25 +56,25 @@ static void *add_arrays(void *at)
     return NULL;
 }
 
-/* As many independent chains as hide the latency of a multiply-add. */
+/* As many independent chains as hide the latency of a multiply-add. They are only registers where every loop over them
+   is unrolled: no index is left. */
 static void *multiply_add(void *at)
 {
     work *w = at;
-    vector x[CHAINS], m, d;
-    for (int k = 0; k < LANES; k++) {
-        m[k] = 0.999f;
-        d[k] = 0.001f;
-    }
+    vector x[CHAINS], m = (vector){0} + 0.999f, d = (vector){0} + 0.001f, sum = {0};
+    UNROLLED
     for (int j = 0; j < CHAINS; j++)
         x[j] = m * (float)j;
     for (size_t r = 0; r < w->repeat; r++) {
+        UNROLLED
         for (int j = 0; j < CHAINS; j++)
             x[j] = x[j] * m + d;
         __asm__ volatile("" : "+m"(w->result));
     }
+    UNROLLED
     for (int j = 0; j < CHAINS; j++)
-        for (int k = 0; k < LANES; k++)
-            w->result += x[j][k];
+        sum += x[j];
+    w->result += sum[0];
     return NULL;
 }
 

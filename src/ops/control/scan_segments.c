@@ -4,8 +4,10 @@
    The steps are cut into segments of equal length. A first scan runs the segments and keeps the carries before each; a
    second one walks back over the segments, and its body reverses one of them from its first carries in the same way, or
    if it is short with all carries in memory. With k checkpoints at most max(k, the cube root of the length) carries are
-   kept at each level, and there are about three levels at most, so that the text of the body is not repeated without
-   end. The steps after the last whole segment are reversed first, as a segment of their own.
+   kept at each level, twice as many in a last one, and there are about three levels at most, so that the text of the
+   body is not repeated without end. Each level computes the steps once more: cutting 40 steps for 25 checkpoints would
+   save 15 carries and cost as much as another forward pass. The steps after the last whole segment are reversed first,
+   as a segment of their own.
 
    The sums of the cotangents of broadcast inputs are carried through all segments: the additions, and so the bits, are
    those of the plain backward scan. It is what compiled code runs, and what is differentiated and batched. */
@@ -26,6 +28,7 @@ typedef struct {
     flx_dim length;      /* a number, unless all carries are kept */
     const flx_val *dy;   /* by output of the body: of the carries after them, and of the rows of stacked outputs */
     const flx_val *sums; /* of broadcast inputs so far, by wanted one; NULL: zeros */
+    bool is_segment;     /* not the whole scan */
 } stretch;
 
 typedef struct {
@@ -236,7 +239,7 @@ static flx_graph *back_body(const replay *r, flxi_site *s, const cut *c)
     inner.g = g;
     inner.x = v.x;
     inner.nin = r->inputs;
-    reverse_steps(r, &inner, &(stretch){c->steps, v.dy, v.sums}, y);
+    reverse_steps(r, &inner, &(stretch){c->steps, v.dy, v.sums, true}, y);
     for (uint32_t k = 0; k < r->cotangents; k++)
         flx_output(g, y[k], NULL);
     return flxi_finish_body(s, g);
@@ -284,7 +287,7 @@ static void reverse_rest(const replay *r, flxi_site *s, const cut *c, const flx_
         part.dy[k] = k < r->carries || !r->p->seeded[k] ? t->dy[k] : rows(s, t->dy[k], c->rest, c->num_rest);
     inner.x = part.x;
     inner.nin = r->inputs;
-    reverse_steps(r, &inner, &(stretch){c->num_rest, part.dy, t->sums}, dx);
+    reverse_steps(r, &inner, &(stretch){c->num_rest, part.dy, t->sums, true}, dx);
     uint32_t at = 0;
     for (uint32_t i = 0; i < r->carries; i++)
         if (r->p->varies[i])
@@ -333,7 +336,7 @@ static void reverse_segments(const replay *r, flxi_site *s, const stretch *t, fl
 
 static void reverse_steps(const replay *r, flxi_site *s, const stretch *t, flx_val *y)
 {
-    if (t->length > r->most) {
+    if ((t->is_segment ? t->length / 2 : t->length) > r->most) {
         reverse_segments(r, s, t, y);
         return;
     }
@@ -381,5 +384,5 @@ void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, flx_val *y
         if (p->seeded[k])
             dy[k] = s->x[at++];
     r.most = most_steps(&r, s);
-    reverse_steps(&r, s, &(stretch){a->scan.length, dy, NULL}, y);
+    reverse_steps(&r, s, &(stretch){a->scan.length, dy, NULL, false}, y);
 }

@@ -46,11 +46,14 @@ static double memory_in_carries(const char *options)
 TEST(compiled_scan_with_ten_checkpoints_keeps_ten_carries_at_each_level)
 {
     double all = memory_in_carries(""), ten = memory_in_carries(", num_checkpoints=10");
-    double hundred = memory_in_carries(", num_checkpoints=100");
+    double some = memory_in_carries(", num_checkpoints=25"), hundred = memory_in_carries(", num_checkpoints=100");
     if (effort(EFFORT_report))
-        printf("  carries: %.1f without checkpoints, %.1f with 10, %.1f with 100\n", all, ten, hundred);
+        printf("  carries: %.1f without checkpoints, %.1f with 10, %.1f with 25, %.1f with 100\n", all, ten, some,
+               hundred);
     CHECK_MSG(all > 1000, "without checkpoints %.1f carries", all);
     CHECK_MSG(ten < 40, "with 10 checkpoints %.1f carries", ten);
+    CHECK_MSG(some > 65 && some < 75, "with 25 checkpoints %.1f carries: 25, and 40 of a segment that is not cut",
+              some);
     CHECK_MSG(hundred < 120, "with 100 checkpoints %.1f carries", hundred);
 }
 

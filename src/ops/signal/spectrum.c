@@ -18,6 +18,8 @@ static flx_dim last_dim(const flx_type *t)
 
 /* ---- stft ---- */
 
+enum { MOST_HOPS = 8 }; /* of a frame that is put together from them, not gathered */
+
 typedef struct {
     int64_t frame_len, hop;
 } stft_attrs;
@@ -56,11 +58,26 @@ static flx_code infer_stft(flxi_infer *f)
     return FLX_OK;
 }
 
+/* [.., length] to [.., frames, frame_len] where a frame is some hops: hops side by side, which are views of x. */
+static flx_val frames_of_hops(flxi_site *s, flx_val x, const stft_attrs *a, flx_dim frames)
+{
+    flx_val hops[MOST_HOPS];
+    int64_t count = a->frame_len / a->hop;
+    flx_type t = *flxi_typeof(s, x);
+    t.dims[t.rank - 1] = frames;
+    t.dims[t.rank++] = a->hop;
+    for (int64_t k = 0; k < count; k++)
+        hops[k] = flxi_reshape_to(s, flxi_narrow_last(s, x, k * a->hop, frames * a->hop), t.rank, t.dims);
+    return count == 1 ? hops[0] : flx_concat(s->g, hops, (size_t)count, -1);
+}
+
 /* [.., length] to [.., frames, frame_len]. */
 static flx_val frames_of(flxi_site *s, flx_val x, const stft_attrs *a)
 {
     const flx_type *t = flxi_typeof(s, x);
     flx_dim frames = frames_in(s->ctx, last_dim(t), a);
+    if (flxi_dim_is_number(frames) && frames > 0 && a->frame_len % a->hop == 0 && a->frame_len / a->hop <= MOST_HOPS)
+        return frames_of_hops(s, x, a, frames);
     flx_type starts = flx_type_make(FLX_I64, 2, (flx_dim[]){frames, 1});
     flx_type steps = flx_type_make(FLX_I64, 2, (flx_dim[]){1, a->frame_len});
     flx_val start = flx_mul(s->g, flx_iota(s->g, &starts, 0), flx_scalar(s->g, FLX_I64, (double)a->hop));

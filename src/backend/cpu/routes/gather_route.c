@@ -11,9 +11,33 @@
 typedef void (*take_elements)(char *y, int64_t y_step, const char *x, const int64_t *offsets, int64_t n);
 typedef void (*take_row)(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t n);
 
+typedef void (*take_line)(const flxi_index_windows *w, const char *x, char *y, const flxi_start_line *l);
+
 typedef struct {
     uint64_t part[2];
 } bytes16;
+
+/* Elements of a line of starts. */
+#define LINE(name, T, I)                                                                                \
+    static void name(const flxi_index_windows *w, const char *from, char *to, const flxi_start_line *l) \
+    {                                                                                                   \
+        T *restrict y = (T *)(void *)to + l->moved;                                                     \
+        const T *x = (const T *)(const void *)from + l->x;                                              \
+        const I *idx = l->indices;                                                                      \
+        const int64_t step = l->step, x_step = l->x_step, y_step = l->moved_step, n = l->n;             \
+        const int64_t first = w->part[0].x;                                                             \
+        if (w->num_parts == 2) {                                                                        \
+            const int64_t second = w->part[1].x, other = w->part_step;                                  \
+            for (int64_t i = 0; i < n; i++)                                                             \
+                y[i * y_step] = x[i * x_step + idx[i * step] * first + idx[i * step + other] * second]; \
+        } else if (step == 1 && y_step == 1 && x_step == 0 && first == 1) {                             \
+            for (int64_t i = 0; i < n; i++)                                                             \
+                y[i] = x[idx[i]];                                                                       \
+        } else {                                                                                        \
+            for (int64_t i = 0; i < n; i++)                                                             \
+                y[i * y_step] = x[i * x_step + idx[i * step] * first];                                  \
+        }                                                                                               \
+    }
 
 #define TAKE(suffix, T)                                                                                     \
     static void elements_##suffix(char *to, int64_t y_step, const char *from, const int64_t *at, int64_t n) \
@@ -30,7 +54,9 @@ typedef struct {
         const T *x = (const T *)(const void *)from;                                                         \
         for (int64_t i = 0; i < n; i++)                                                                     \
             y[i * y_step] = x[i * x_step];                                                                  \
-    }
+    }                                                                                                       \
+    LINE(line32_##suffix, T, int32_t)                                                                       \
+    LINE(line64_##suffix, T, int64_t)
 TAKE(1, uint8_t)
 TAKE(2, uint16_t)
 TAKE(4, uint32_t)
@@ -44,19 +70,27 @@ typedef struct {
     size_t size;
     take_elements elements;
     take_row row;
-    int axis; /* that threads divide, or -1: the starts */
+    take_line line; /* or NULL */
+    int axis;       /* that threads divide, or -1: the starts */
 } gathering;
 
 static gathering gathering_of(const flxi_index_windows *w)
 {
+    static const struct {
+        take_elements elements;
+        take_row row;
+        take_line line32, line64;
+    } of_size[] = {{elements_1, row_1, line32_1, line64_1},
+                   {elements_2, row_2, line32_2, line64_2},
+                   {elements_4, row_4, line32_4, line64_4},
+                   {elements_8, row_8, line32_8, line64_8},
+                   {elements_16, row_16, line32_16, line64_16}};
     gathering g = {.w = w, .x = w->n->in[0], .y = w->n->out[0], .size = flx_dtype_size(w->x->dtype), .axis = -1};
-    switch (g.size) {
-    case 1: g.elements = elements_1, g.row = row_1; break;
-    case 2: g.elements = elements_2, g.row = row_2; break;
-    case 4: g.elements = elements_4, g.row = row_4; break;
-    case 8: g.elements = elements_8, g.row = row_8; break;
-    default: g.elements = elements_16, g.row = row_16; break;
-    }
+    int k = g.size == 1 ? 0 : g.size == 2 ? 1 : g.size == 4 ? 2 : g.size == 8 ? 3 : 4;
+    g.elements = of_size[k].elements;
+    g.row = of_size[k].row;
+    if (flxi_index_windows_has_lines(w))
+        g.line = w->indices->dtype == FLX_I32 ? of_size[k].line32 : of_size[k].line64;
     return g;
 }
 
@@ -107,12 +141,21 @@ static void gather_block(const void *user, const flxi_start_block *b)
     } while (flxi_window_next(b->window, outer, at) && !flxi_stopped_by_now());
 }
 
+static void gather_line(const void *user, const flxi_start_line *l)
+{
+    const gathering *g = user;
+    g->line(g->w, g->x, g->y, l);
+}
+
 /* ---- Threads ---- */
 
 static void gather_starts(void *user, int64_t begin, int64_t end)
 {
     const gathering *g = user;
-    flxi_index_windows_walk(g->w, begin, end, gather_block, g);
+    if (g->line)
+        flxi_index_windows_lines(g->w, begin, end, gather_line, g);
+    else
+        flxi_index_windows_walk(g->w, begin, end, gather_block, g);
 }
 
 static void gather_part(void *user, int64_t begin, int64_t end)
@@ -151,12 +194,12 @@ const char *flxi_gather_applies(const flxi_route_node *n)
 flx_code flxi_gather_route(const flxi_route_node *n)
 {
     flxi_index_windows w = flxi_index_windows_of(n);
-    gathering g = gathering_of(&w);
-    int64_t starts = flxi_index_windows_starts(&w), window = flxi_index_windows_elements(&w);
-    int64_t count = starts * window;
     FLXI_TRY(flxi_index_windows_check(&w));
     if (flxi_stopped())
         return FLX_OK;
+    gathering g = gathering_of(&w);
+    int64_t starts = flxi_index_windows_starts(&w), window = flxi_index_windows_elements(&w);
+    int64_t count = starts * window;
     if (w.clips)
         flxi_pool_run(n->pool, count, flxi_route_chunk(count, (int64_t)g.size), clear_part, &g);
     g.axis = divided_axis(&w, starts);

@@ -7,6 +7,7 @@
 #include "ops/opcode.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 FLXI_ATTRS_VIEW_OF(gather_nd_attrs_of, flxi_nd_attrs, gather_nd)
 
@@ -300,6 +301,8 @@ static void add_part(const flxi_index_windows *w, const start_line *l, const flx
 
 /* ---- Lines ---- */
 
+enum { CHECKED = 4096, PARTED_CHECK = 1 << 16 }; /* starts at a time; more than this are worth several threads */
+
 /* Where a line of starts begins: the offsets of start `at`, and how many follow it along the innermost index axis. */
 typedef struct {
     int64_t index, moved, x, n;
@@ -349,22 +352,61 @@ static flx_code line_fails(const flxi_index_windows *w, const line_start *l)
     return FLX_OK;
 }
 
-flx_code flxi_index_windows_check(const flxi_index_windows *w)
+/* Whether all starts of [begin, end) are inside of x. */
+typedef struct {
+    const flxi_index_windows *w;
+    atomic_bool leaves;
+} start_check;
+
+static void check_part(void *user, int64_t begin, int64_t end)
 {
-    if (w->policy != OOB_ERROR)
-        return FLX_OK;
-    int64_t starts = flxi_index_windows_starts(w);
-    for (int64_t at = 0; at < starts && !flxi_stopped_by_now();) {
-        line_start l = line_at(w, at);
-        l.n = l.n < 4096 ? l.n : 4096;
+    start_check *c = user;
+    const flxi_index_windows *w = c->w;
+    while (begin < end && !atomic_load_explicit(&c->leaves, memory_order_relaxed) && !flxi_stopped_by_now()) {
+        line_start l = line_at(w, begin);
+        l.n = l.n < end - begin ? l.n : end - begin;
+        l.n = l.n < CHECKED ? l.n : CHECKED;
         for (int j = 0; j < w->num_parts; j++) {
             const start_line s = {w->n->in[1], l.index + j * w->part_step, l.step.index, l.n};
             if (!are_inside(w, &s, w->part[j].extent - w->part[j].window))
-                return line_fails(w, &l);
+                atomic_store_explicit(&c->leaves, true, memory_order_relaxed);
         }
+        begin += l.n;
+    }
+}
+
+static flx_code first_failure(const flxi_index_windows *w)
+{
+    int64_t starts = flxi_index_windows_starts(w);
+    for (int64_t at = 0; at < starts;) {
+        line_start l = line_at(w, at);
+        FLXI_TRY(line_fails(w, &l));
         at += l.n;
     }
     return FLX_OK;
+}
+
+/* Reading starts of other dtypes one by one costs as much as dropping them. */
+static bool is_checked_fast(int32_t dtype)
+{
+    return dtype == FLX_I32 || dtype == FLX_I64 || dtype == FLX_U32 || dtype == FLX_U8;
+}
+
+flx_code flxi_index_windows_check(flxi_index_windows *w)
+{
+    int64_t starts = flxi_index_windows_starts(w);
+    start_check c = {.w = w};
+    if (w->policy != OOB_ERROR && !is_checked_fast(w->indices->dtype))
+        return FLX_OK;
+    flxi_pool_run(w->n->pool, starts, starts > PARTED_CHECK ? starts / 16 : starts, check_part, &c);
+    if (flxi_stopped())
+        return FLX_OK;
+    if (!c.leaves) {
+        w->policy = OOB_ERROR;
+        w->clips = false;
+        return FLX_OK;
+    }
+    return w->policy == OOB_ERROR ? first_failure(w) : FLX_OK;
 }
 
 /* ---- Walks ---- */
@@ -380,6 +422,25 @@ static void walk_block(const flxi_index_windows *w, const line_start *l,
         add_part(w, &s, &w->part[j], offsets);
     }
     fn(user, &(flxi_start_block){l->n, offsets, l->moved, l->step.moved, w->window, w->num_window});
+}
+
+void flxi_index_windows_lines(const flxi_index_windows *w, int64_t begin, int64_t end,
+                              void (*fn)(const void *user, const flxi_start_line *l), const void *user)
+{
+    size_t size = flx_dtype_size(w->indices->dtype);
+    while (begin < end && !flxi_stopped_by_now()) {
+        line_start l = line_at(w, begin);
+        l.n = l.n < end - begin ? l.n : end - begin;
+        l.n = l.n < CHECKED ? l.n : CHECKED;
+        fn(user, &(flxi_start_line){.indices = (const char *)w->n->in[1] + (size_t)l.index * size,
+                                    .n = l.n,
+                                    .step = l.step.index,
+                                    .x = l.x,
+                                    .x_step = l.step.x,
+                                    .moved = l.moved,
+                                    .moved_step = l.step.moved});
+        begin += l.n;
+    }
 }
 
 /* One start under oob=zero: what is left of its window. */

@@ -49,9 +49,10 @@ flxi_index_windows flxi_index_windows_of(const flxi_route_node *n);
 /* NULL, or why no loop over windows is needed: there is nothing to move. */
 const char *flxi_index_windows_refusal(const flxi_route_node *n);
 
-/* Fails as the definition does on the first start that is an error. Where the run is stopped, starts are not checked,
-   and no walk may follow. */
-flx_code flxi_index_windows_check(const flxi_index_windows *w);
+/* Fails as the definition does on the first start that is an error. Where all windows are inside of x, no walk has to
+   drop, clamp or clip any: the policy is OOB_ERROR then. Where the run is stopped, starts are not checked, and no walk
+   may follow. */
+flx_code flxi_index_windows_check(flxi_index_windows *w);
 
 int64_t flxi_index_windows_starts(const flxi_index_windows *w);   /* how many */
 int64_t flxi_index_windows_elements(const flxi_index_windows *w); /* of one window */
@@ -68,6 +69,24 @@ typedef struct {
 /* Calls fn for the starts [begin, end) in order, until the run is stopped. */
 void flxi_index_windows_walk(const flxi_index_windows *w, int64_t begin, int64_t end,
                              void (*fn)(const void *user, const flxi_start_block *b), const void *user);
+
+/* Starts along the innermost index axis as they are in indices, for loops over single elements of x: where all are
+   inside, of I32 or I64, with one component or two. */
+typedef struct {
+    const void *indices; /* the first component of the first start; others are `part_step` away */
+    int64_t n, step;     /* between starts in indices */
+    int64_t x, x_step;   /* what is added to the offsets of the starts in x */
+    int64_t moved, moved_step;
+} flxi_start_line;
+
+static inline bool flxi_index_windows_has_lines(const flxi_index_windows *w)
+{
+    return w->policy == OOB_ERROR && w->num_window == 0 && (w->num_parts == 1 || w->num_parts == 2) &&
+           (w->indices->dtype == FLX_I32 || w->indices->dtype == FLX_I64);
+}
+
+void flxi_index_windows_lines(const flxi_index_windows *w, int64_t begin, int64_t end,
+                              void (*fn)(const void *user, const flxi_start_line *l), const void *user);
 
 /* Positions [begin, end) of an axis alone: of the index axes first, then of the window. */
 flxi_index_windows flxi_index_windows_part(const flxi_index_windows *w, int number, int64_t begin, int64_t end);

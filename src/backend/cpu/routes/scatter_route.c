@@ -15,14 +15,16 @@
 #include <emmintrin.h>
 #endif
 
-/* Combines n updates into elements of y: a row of it, both with a distance between neighbours, or elements at offsets,
-   where a negative one is dropped. */
+/* Combines n updates into elements of y: a row of it, both with a distance between neighbours; elements at offsets,
+   where a negative one is dropped; or elements at the starts of a line. */
 typedef void (*combine_row)(void *y, int64_t y_step, const void *updates, int64_t update_step, int64_t n);
 typedef void (*combine_points)(void *y, const int64_t *at, const void *updates, int64_t update_step, int64_t n);
+typedef void (*combine_line)(const flxi_index_windows *w, void *y, const void *updates, const flxi_start_line *l);
 
 typedef struct {
     combine_row row;
     combine_points points;
+    combine_line line32, line64; /* by the size of an index */
 } combination;
 
 typedef struct {
@@ -43,19 +45,47 @@ typedef struct {
 enum { STREAMED_BYTES = 32 << 20 };
 enum { BLOCK = 16 }; /* of a dense row: a loop of fixed length is compiled to vectors */
 
-#define COMBINE(name, A, U, expression)                                                                \
+/* The beginning of a dense row, where the expression holds for vectors, and where it does not. */
+#define BY_VECTORS(A, U, expression)                                                  \
+    typedef A vector __attribute__((vector_size(64), aligned(sizeof(A)), may_alias)); \
+    for (; i + (int64_t)(64 / sizeof(A)) <= n; i += (int64_t)(64 / sizeof(A))) {      \
+        const vector a = *(const vector *)(const void *)(y + i);                      \
+        const vector b = *(const vector *)(const void *)(updates + i);                \
+        *(vector *)(void *)(y + i) = (expression);                                    \
+    }
+#define BY_BLOCKS(A, U, expression)               \
+    for (; i + BLOCK <= n; i += BLOCK)            \
+        for (int64_t j = i; j < i + BLOCK; j++) { \
+            const A a = y[j];                     \
+            const U b = updates[j];               \
+            y[j] = (A)(expression);               \
+        }
+
+#define COMBINE_LINE(name, A, U, I, expression)                                                              \
+    static void name(const flxi_index_windows *w, void *to, const void *from, const flxi_start_line *l)      \
+    {                                                                                                        \
+        A *y = (A *)to + l->x;                                                                               \
+        const U *updates = (const U *)from + l->moved;                                                       \
+        const I *idx = l->indices;                                                                           \
+        const int64_t first = w->part[0].x, second = w->num_parts == 2 ? w->part[1].x : 0;                   \
+        const int64_t other = w->num_parts == 2 ? w->part_step : 0;                                          \
+        for (int64_t i = 0; i < l->n; i++) {                                                                 \
+            const int64_t at = i * l->x_step + idx[i * l->step] * first + idx[i * l->step + other] * second; \
+            const A a = y[at];                                                                               \
+            const U b = updates[i * l->moved_step];                                                          \
+            y[at] = (A)(expression);                                                                         \
+        }                                                                                                    \
+    }
+
+#define COMBINE(name, A, U, DENSE, expression)                                                         \
     static void row_##name(void *to, int64_t y_step, const void *from, int64_t update_step, int64_t n) \
     {                                                                                                  \
         A *restrict y = to;                                                                            \
         const U *restrict updates = from;                                                              \
         int64_t i = 0;                                                                                 \
-        if (y_step == 1 && update_step == 1)                                                           \
-            for (; i + BLOCK <= n; i += BLOCK)                                                         \
-                for (int64_t j = i; j < i + BLOCK; j++) {                                              \
-                    const A a = y[j];                                                                  \
-                    const U b = updates[j];                                                            \
-                    y[j] = (A)(expression);                                                            \
-                }                                                                                      \
+        if (y_step == 1 && update_step == 1) {                                                         \
+            DENSE(A, U, expression)                                                                    \
+        }                                                                                              \
         for (; i < n; i++) {                                                                           \
             const A a = y[i * y_step];                                                                 \
             const U b = updates[i * update_step];                                                      \
@@ -74,26 +104,28 @@ enum { BLOCK = 16 }; /* of a dense row: a loop of fixed length is compiled to ve
             y[at[i]] = (A)(expression);                                                                \
         }                                                                                              \
     }                                                                                                  \
-    static const combination name = {row_##name, points_##name};
-COMBINE(add_f64, double, double, a + b)
-COMBINE(add_f32, float, float, a + b)
-COMBINE(add_f16, float, uint16_t, a + flxi_widen_f16(b))
-COMBINE(add_bf16, float, uint16_t, a + flxi_widen_bf16(b))
-COMBINE(add_c64, float _Complex, float _Complex, a + b)
-COMBINE(add_c128, double _Complex, double _Complex, a + b)
-COMBINE(add_8, uint8_t, uint8_t, a + b)
-COMBINE(add_16, uint16_t, uint16_t, a + b)
-COMBINE(add_32, uint32_t, uint32_t, a + b)
-COMBINE(add_64, uint64_t, uint64_t, a + b)
-COMBINE(add_truth, uint8_t, uint8_t, a | b)
-COMBINE(mul_f64, double, double, a *b)
-COMBINE(mul_f32, float, float, a *b)
-COMBINE(set_8, uint8_t, uint8_t, ((void)a, b))
-COMBINE(set_16, uint16_t, uint16_t, ((void)a, b))
-COMBINE(set_32, uint32_t, uint32_t, ((void)a, b))
-COMBINE(set_64, uint64_t, uint64_t, ((void)a, b))
+    COMBINE_LINE(line32_##name, A, U, int32_t, expression)                                             \
+    COMBINE_LINE(line64_##name, A, U, int64_t, expression)                                             \
+    static const combination name = {row_##name, points_##name, line32_##name, line64_##name};
+COMBINE(add_f64, double, double, BY_VECTORS, a + b)
+COMBINE(add_f32, float, float, BY_VECTORS, a + b)
+COMBINE(add_f16, float, uint16_t, BY_BLOCKS, a + flxi_widen_f16(b))
+COMBINE(add_bf16, float, uint16_t, BY_BLOCKS, a + flxi_widen_bf16(b))
+COMBINE(add_c64, float _Complex, float _Complex, BY_BLOCKS, a + b)
+COMBINE(add_c128, double _Complex, double _Complex, BY_BLOCKS, a + b)
+COMBINE(add_8, uint8_t, uint8_t, BY_VECTORS, a + b)
+COMBINE(add_16, uint16_t, uint16_t, BY_VECTORS, a + b)
+COMBINE(add_32, uint32_t, uint32_t, BY_VECTORS, a + b)
+COMBINE(add_64, uint64_t, uint64_t, BY_VECTORS, a + b)
+COMBINE(add_truth, uint8_t, uint8_t, BY_VECTORS, a | b)
+COMBINE(mul_f64, double, double, BY_VECTORS, a *b)
+COMBINE(mul_f32, float, float, BY_VECTORS, a *b)
+COMBINE(set_8, uint8_t, uint8_t, BY_VECTORS, ((void)a, b))
+COMBINE(set_16, uint16_t, uint16_t, BY_VECTORS, ((void)a, b))
+COMBINE(set_32, uint32_t, uint32_t, BY_VECTORS, ((void)a, b))
+COMBINE(set_64, uint64_t, uint64_t, BY_VECTORS, ((void)a, b))
 
-static const combination none = {NULL, NULL};
+static const combination none = {NULL, NULL, NULL, NULL};
 
 static combination add_of(int32_t dtype)
 {
@@ -221,6 +253,21 @@ static void scatter_block(const void *user, const flxi_start_block *b)
             scatter_window(s, b, b->x[i], b->moved + i * b->moved_step);
 }
 
+static void scatter_line(const void *user, const flxi_start_line *l)
+{
+    const scattering *s = user;
+    (s->w->indices->dtype == FLX_I32 ? s->combine.line32 : s->combine.line64)(s->w, s->y, s->updates, l);
+}
+
+static void scatter_all(const scattering *s)
+{
+    int64_t starts = flxi_index_windows_starts(s->w);
+    if (s->combine.row && flxi_index_windows_has_lines(s->w))
+        flxi_index_windows_lines(s->w, 0, starts, scatter_line, s);
+    else
+        flxi_index_windows_walk(s->w, 0, starts, scatter_block, s);
+}
+
 /* ---- Whether it applies ---- */
 
 static bool is_moved(const flxi_nd_attrs *a, int64_t axis)
@@ -272,7 +319,7 @@ static void scatter_part(void *user, int64_t begin, int64_t end)
     flxi_index_windows part = flxi_index_windows_part(s->w, s->axis, begin, end);
     scattering own = *s;
     own.w = &part;
-    flxi_index_windows_walk(&part, 0, flxi_index_windows_starts(&part), scatter_block, &own);
+    scatter_all(&own);
 }
 
 /* The number of an axis along which no two positions share an element of x, or -1. */
@@ -367,7 +414,7 @@ flx_code flxi_scatter_route(const flxi_route_node *n)
     if (s.axis >= 0)
         scatter_divided(&s);
     else
-        flxi_index_windows_walk(&w, 0, flxi_index_windows_starts(&w), scatter_block, &s);
+        scatter_all(&s);
     if (is_wide)
         flxi_pool_run(n->pool, count, chunk, round_part, &s);
     return FLX_OK;

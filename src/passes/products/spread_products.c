@@ -13,6 +13,8 @@
 /* With more multiplications than this the products of the backend are faster; the limit is lower if lanes must gather
    what they read. */
 static const int64_t most_products = FLXI_MOST_SPREAD, most_gathered = 512;
+/* A batch of products of so few multiplications each is spread, whatever their number: to begin one costs more. */
+static const int64_t most_each = 64, most_summed = 8;
 /* At least this many neighbouring results are computed in parallel lanes. */
 static const int64_t enough_columns = 16;
 
@@ -100,6 +102,13 @@ static bool has_columns(const side *r)
     return extent_of(r, &r->own) >= enough_columns && !sums_neighbours(r);
 }
 
+static bool is_batch_of_tiny(const side *l, const side *r)
+{
+    int64_t sum = extent_of(l, &l->summed), rows = extent_of(l, &l->own), columns = extent_of(r, &r->own);
+    return extent_of(l, &l->batch) > 1 && sum <= most_summed && rows <= most_each && columns <= most_each &&
+           sum * rows * columns <= most_each;
+}
+
 /* f16 and bf16 stay products: their partial sums must not be rounded. */
 static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
 {
@@ -113,8 +122,9 @@ static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
         return false;
     int64_t sum = extent_of(l, &l->summed);
     bool fits = l->batch.n + l->own.n + r->own.n + l->summed.n <= FLX_MAX_RANK;
-    return fits && results > 0 &&
-           (sum == 1 || (sum > 0 && results <= (has_columns(r) ? most_products : most_gathered) / sum));
+    if (!fits || results <= 0 || sum <= 0)
+        return false;
+    return sum == 1 || is_batch_of_tiny(l, r) || results <= (has_columns(r) ? most_products : most_gathered) / sum;
 }
 
 /* An operand over the axes of the product: its axis k becomes to[k]. */

@@ -82,6 +82,38 @@ void flxi_gw_step_folds(flxi_gwriter *w)
     }
 }
 
+/* Each step of a fold waits for the one before. Where the order makes no difference, some elements are folded together
+   first, which wait for none. */
+bool flxi_gw_steps_are_free(const flxi_gwriter *w)
+{
+    for (size_t i = 0; i < w->folds.n; i++) {
+        const flxi_node *n = flxi_node_at(w->g, w->folds.at[i].node);
+        int32_t dtype = flxi_type_at(w->g, n->in[0])->dtype;
+        if (!flxi_ops[n->op].rules->fold->is_exact || (dtype != FLX_F32 && dtype != FLX_F64))
+            return false;
+    }
+    return w->folds.n > 0 && w->folds.n <= FLXI_FREE_FOLDS && !w->f->form;
+}
+
+void flxi_gw_step_folds_together(flxi_gwriter *w, const flxi_row_frame *r, const uint32_t *columns)
+{
+    flxi_kval part[FLXI_FREE_FOLDS] = {{0}};
+    size_t outside = w->known.n;
+    for (uint32_t t = 0; t < FLXI_FREE_STEPS; t++, w->known.n = outside) {
+        flxi_gw_set_element(w, r, columns[t]);
+        for (size_t i = 0; i < w->folds.n; i++) {
+            uint32_t node = w->folds.at[i].node;
+            flxi_kval x = flxi_gw_value_here(w, flxi_node_at(w->g, node)->in[0], LEVEL_ELEMENT);
+            x = t == 0 ? x : flxi_express_step(w->g, w->k, node, part[i], x);
+            part[i].re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "part"), x.re));
+        }
+    }
+    for (size_t i = 0; i < w->folds.n; i++) {
+        const flxi_running_fold *f = &w->folds.at[i];
+        set_accumulator(w, f, flxi_express_step(w->g, w->k, f->node, accumulator(w, f), part[i]));
+    }
+}
+
 static uint32_t if_row(flxi_gwriter *w, int64_t row, uint32_t then, uint32_t otherwise)
 {
     return flxi_kb_select(w->k, flxi_kb_binary(w->k, KBIN_eq, w->row_of_part, flxi_gw_u32(w, row)), then, otherwise);

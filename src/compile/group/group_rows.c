@@ -54,15 +54,43 @@ void flxi_gw_set_element(flxi_gwriter *w, const flxi_row_frame *r, uint32_t k)
     w->column = k;
 }
 
+/* The column of the lane in block b of the row. */
+static uint32_t column_of(flxi_gwriter *w, const flxi_row_frame *r, uint32_t b)
+{
+    flxi_express e = flxi_gw_emitter(w);
+    return w->lanes ? flxi_ku_add(&e, flxi_ku_mul(&e, b, w->lanes), r->lane) : b;
+}
+
+static uint32_t open_loop(flxi_gwriter *w, int64_t count)
+{
+    return flxi_kb_var(w->k,
+                       flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "k"), flxi_gw_u32(w, 0), flxi_gw_u32(w, count)));
+}
+
+/* As many blocks as can be folded together are; returns how many. */
+static int64_t loop_over_free_blocks(flxi_gwriter *w, const flxi_row_frame *r, int phase, int64_t full)
+{
+    flxi_express e = flxi_gw_emitter(w);
+    uint32_t columns[FLXI_FREE_STEPS];
+    if (full < 2 * FLXI_FREE_STEPS || w->num_kept || has_element_stores(w, phase) || !flxi_gw_steps_are_free(w))
+        return 0;
+    uint32_t b = flxi_ku_mul(&e, open_loop(w, full / FLXI_FREE_STEPS), FLXI_FREE_STEPS);
+    for (uint32_t t = 0; t < FLXI_FREE_STEPS; t++)
+        columns[t] = column_of(w, r, flxi_ku_add(&e, b, flxi_gw_u32(w, t)));
+    flxi_gw_step_folds_together(w, r, columns);
+    flxi_kb_end(w->k);
+    return full / FLXI_FREE_STEPS * FLXI_FREE_STEPS;
+}
+
 static void loop_over_row(flxi_gwriter *w, const flxi_row_frame *r, int phase)
 {
     flxi_express e = flxi_gw_emitter(w);
     int64_t extent = w->group->space.extent, width = w->lanes ? w->lanes : 1, full = extent / width;
-    if (full > 0) {
-        uint32_t b = flxi_kb_var(
-            w->k, flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "k"), flxi_gw_u32(w, 0), flxi_gw_u32(w, full)));
-        uint32_t k = w->lanes ? flxi_ku_add(&e, flxi_ku_mul(&e, b, width), r->lane) : b;
-        flxi_gw_set_element(w, r, k);
+    int64_t done = loop_over_free_blocks(w, r, phase, full);
+    if (full > done) {
+        uint32_t b = open_loop(w, full - done);
+        b = done ? flxi_ku_add(&e, b, flxi_gw_u32(w, done)) : b;
+        flxi_gw_set_element(w, r, column_of(w, r, b));
         visit_element(w, phase);
         flxi_kb_end(w->k);
     }

@@ -172,6 +172,11 @@ typedef struct {
 
 /* The current element is the k-th of its row. */
 void flxi_gw_set_element(flxi_gwriter *w, const flxi_row_frame *r, uint32_t k);
+
+/* Steps of the folds of this phase for some elements of the row at once, where no step of them rounds. */
+enum { FLXI_FREE_STEPS = 4, FLXI_FREE_FOLDS = 4 };
+bool flxi_gw_steps_are_free(const flxi_gwriter *w);
+void flxi_gw_step_folds_together(flxi_gwriter *w, const flxi_row_frame *r, const uint32_t *columns);
 void flxi_gw_write_lanes(flxi_gwriter *w);
 void flxi_gw_write_across(flxi_gwriter *w);
 void flxi_gw_write_serial(flxi_gwriter *w);

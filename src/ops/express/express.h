@@ -43,6 +43,7 @@ typedef struct flxi_kfold {
     flx_ints (*axes)(const void *attrs);                                /* sorted, of operand 0 */
     flxi_kval (*join)(flxi_express *e, flxi_kval a, flxi_kval b);       /* of two accumulators; NULL: `step` */
     const char *value_op; /* of a fold of positions: the reduction that gives the value; NULL: no positions */
+    bool is_exact;        /* steps on real numbers never round: any order gives the same bits */
 } flxi_kfold;
 
 /* Whether a node can become (part of) a kernel. */

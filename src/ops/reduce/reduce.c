@@ -325,8 +325,8 @@ FOLD(mul, FLXI_COMBINE_MUL)
 
 static const flxi_kfold fold_sum = {.start = start_sum, .step = step_add, .finish = finish_sum, .axes = axes_of};
 static const flxi_kfold fold_mean = {.start = start_add, .step = step_add, .finish = finish_mean, .axes = axes_of};
-static const flxi_kfold fold_max = {.start = start_max, .step = step_max, .axes = axes_of};
-static const flxi_kfold fold_min = {.start = start_min, .step = step_min, .axes = axes_of};
+static const flxi_kfold fold_max = {.start = start_max, .step = step_max, .axes = axes_of, .is_exact = true};
+static const flxi_kfold fold_min = {.start = start_min, .step = step_min, .axes = axes_of, .is_exact = true};
 static const flxi_kfold fold_prod = {.start = start_mul, .step = step_mul, .axes = axes_of};
 
 static bool link_reduction(const flxi_use *u, flxi_link *l)

@@ -179,7 +179,16 @@ typedef struct {
     " out[r * 74 + i] = x[r * 37 + i / 2]; ys[r * 74 + i] = y[(i + r) / 4 + r * 18];"                              \
     " hs[r * 74 + i] = h[r + (i >> 3)]; os[r * 74 + i] = x[i * 4 + r] + cast<f32>(y[4 * i + 1]); } } }"
 
+/* Elements of rows, two of which a vector may meet; the ramp may begin beyond zero. */
+#define STEPPED                                                                                                     \
+    "kernel stepped(workgroup = [64, 1, 1]) { buffer x: f32[222] read; buffer y: f64[] read; buffer h: i32[] read;" \
+    " buffer out: f32[] output; buffer ys: f64[] output; buffer os: f32[] output;"                                  \
+    " let i = invocation_id(0); let r = workgroup_id(1); if (i < 74) { if (r < 3) {"                                \
+    " out[r * 74 + i] = x[r * 5 + i / 16] + x[(i - 3) / 21]; ys[r * 74 + i] = y[(i + r) / 17 * 3 + r + 2];"         \
+    " os[r * 74 + i] = x[30 * (i / 19) + 1] + cast<f32>(h[i / 40 * 7]); } } }"
+
 static const shape shapes[] = {
+    {STEPPED, {2, 3, 1}, 300, 16, 0},      {STEPPED, {2, 3, 1}, 300, 32, 2},      {STEPPED, {2, 3, 1}, 10, 64, 0},
     {REPEATED, {2, 3, 1}, 300, 16, 0},     {REPEATED, {2, 3, 1}, 300, 32, 2},     {REPEATED, {2, 3, 1}, 30, 64, 0},
     {TURNED, {2, 3, 1}, 222, 16, 0},       {TURNED, {2, 3, 1}, 222, 32, 2},       {TURNED, {2, 3, 1}, 30, 64, 0},
     {GUARDED, {2, 3, 1}, 222, 16, 0},      {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},
@@ -330,6 +339,17 @@ TEST(kernel_vector_repeated_elements_are_read_once)
     char *text = vector_text(k, NULL, &reason);
     CHECK(!reason && strstr(text, "k_repeat_2_f32") && strstr(text, "k_repeat_4_f64") && strstr(text, "k_quads_f32"));
     CHECK(strstr(text, "k_repeat_8_f16") && !strstr(text, "k_gather_"));
+    free(text);
+    flx_kernel_release(k);
+}
+
+TEST(kernel_vector_elements_of_rows_are_two_loads)
+{
+    const char *reason;
+    flx_kernel *k = flk(STEPPED);
+    char *text = vector_text(k, NULL, &reason);
+    CHECK(!reason && strstr(text, "k_stepped_f32") && strstr(text, "k_stepped_f64") && strstr(text, "k_stepped_i32"));
+    CHECK(!strstr(text, "k_gather_"));
     free(text);
     flx_kernel_release(k);
 }

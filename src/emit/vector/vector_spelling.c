@@ -148,6 +148,22 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define CHOICE(first, zeros) \
     "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
 
+/* The same with NaN, which `range` would drop, of either side: the first one. `way` is 4 for the smaller, 5 for the larger
+   of two numbers, of which -0 is smaller than +0. */
+#define RANGE(name, mask, way)                                                               \
+    "const $v x = __builtin_ia32_range" name "512_mask(a, b, " way ", a, (" mask ")-1, 4), " \
+    "r = @pick(($i)(b != b), b, x); return @pick(($i)(a != a), a, r);\n"
+#define CHOICE_NAN(first, zeros, way)                                                                                \
+    "{\n#if defined(__AVX512DQ__) && $k * $w == 512 && $w == 32\n    " RANGE(                                        \
+        "ps", "unsigned short",                                                                                      \
+        way) "#elif defined(__AVX512DQ__) && $k * $w == 512 && $w == 64\n    " RANGE("pd", "unsigned char",          \
+                                                                                     way) "#else\n    const $v r = " \
+                                                                                          "@pick(($i)(" first        \
+                                                                                          "), a, b);\n    "          \
+                                                                                          "return @pick(($i)(a == "  \
+                                                                                          "b), ($v)(($i)a " zeros    \
+                                                                                          " ($i)b), r);\n#endif\n}"
+
 static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_add] = {WRAPPED("+"), .of_float = "($a + $b)"},
     [KBIN_sub] = {WRAPPED("-"), .of_float = "($a - $b)"},
@@ -158,8 +174,8 @@ static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_abs_diff] = {.of_float = "@abs($a - $b)"},
     [KBIN_min] = {BOTH("{ return @pick(($i)(a < b), a, b); }"), .of_float = CHOICE("(a < b) | (b != b)", "|")},
     [KBIN_max] = {BOTH("{ return @pick(($i)(a > b), a, b); }"), .of_float = CHOICE("(a > b) | (b != b)", "&")},
-    [KBIN_min_nan] = {.of_float = CHOICE("(a < b) | (a != a)", "|")},
-    [KBIN_max_nan] = {.of_float = CHOICE("(a > b) | (a != a)", "&")},
+    [KBIN_min_nan] = {.of_float = CHOICE_NAN("(a < b) | (a != a)", "|", "4")},
+    [KBIN_max_nan] = {.of_float = CHOICE_NAN("(a > b) | (a != a)", "&", "5")},
     [KBIN_bit_and] = {PLAIN("&")},
     [KBIN_bit_or] = {PLAIN("|")},
     [KBIN_bit_xor] = {PLAIN("^")},
@@ -717,6 +733,22 @@ static const flxi_vhelper helpers[] = {
     {{"gather_at", KBY_TYPE,
       "$F $v $n(const $E *b, $q i)\n{\n    $e r;\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
      0},
+    /* Lane j reads element o + (i + j) / d * m, for d of at least as many as there are lanes. */
+    {{"stepped_rest", KBY_TYPE,
+      RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 d, k_u32 m, k_u32 o)\n"
+           "{\n    $e r;\n    " LANES "r[j] = o + (i + j) / d * m < n ? b[o + (i + j) / d * m] : 0;\n"
+           "    return $G;\n}\n"},
+     0},
+    {{"stepped", KBY_TYPE,
+      "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 d, k_u32 m, k_u32 o)\n"
+      "{\n"
+      "    if (~i < $k)\n"
+      "        return @stepped_rest(b, n, i, d, m, o); /* i + j wraps around */\n"
+      "    const k_u32 first = o + i / d * m, last = o + (i + ($k - 1)) / d * m, turn = d - i % d;\n"
+      "    const $v a = @all(first < n ? b[first] : ($E)0), c = @all(last < n ? b[last] : ($E)0);\n"
+      "    return @pick(($i)(($u){$I} < ($u){0} + turn), a, c);\n"
+      "}\n"},
+     0},
     /* Consecutive elements from i on where m holds, element o in the other lanes. */
     {{"guarded_rest", KBY_TYPE,
       RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
@@ -764,6 +796,9 @@ static const flxi_vhelper helpers[] = {
     {{"scatter", KBY_TYPE,
       "$F void $n($E *b, k_u32 n, $q i, $v a)\n"
       "{\n    const $e r = $H;\n    " LANES "if (i[j] < n) b[i[j]] = r[j];\n}\n"},
+     0},
+    {{"scatter_at", KBY_TYPE,
+      "$F void $n($E *b, $q i, $v a)\n{\n    const $e r = $H;\n    " LANES "b[i[j]] = r[j];\n}\n"},
      0},
     {{"put_pairs_rest", KBY_TYPE,
       RARE "void $n($E *b, k_u32 n, k_u32 i, k_u32 j, $v a, $v c)\n"

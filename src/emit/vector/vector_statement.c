@@ -94,7 +94,7 @@ static const char *store_template(flxi_kwriter *w, const flxi_ks *s)
         w->vectors->uses_stream |= w->vectors->streams[s->buffer];
         return w->vectors->streams[s->buffer] ? "@stream($a + $c" : "@put($a + $c";
     }
-    return is_row ? "@store($a, $b, $c" : "@scatter($a, $b, $c";
+    return is_row ? "@store($a, $b, $c" : is_proven ? "@scatter_at($a, $c" : "@scatter($a, $b, $c";
 }
 
 static void write_store(flxi_kwriter *w, const flxi_ks *s)

@@ -193,6 +193,46 @@ static words load_repeated(flxi_kwriter *w, const flxi_kx *e, const repeated *r,
     return (words){flxi_vw_text(w, flxi_kw_text(w, "@repeat_%u($a, $b, $c)", r->times), &s), 2};
 }
 
+/* An index `rest + ramp / divisor * factor` with a divisor of at least the number of lanes, as of an element that belongs
+   to a row: the lanes read two elements at most. */
+typedef struct {
+    uint32_t ramp;
+    uint32_t divisor, factor;
+    const char *rest;
+} stepped;
+
+static bool is_literal(flxi_kwriter *w, uint32_t expr, uint32_t *value)
+{
+    const flxi_kx *e = flxi_kw_meaning(w, expr);
+    *value = (uint32_t)e->bits;
+    return e->kind == KX_LITERAL;
+}
+
+static bool is_stepped(flxi_kwriter *w, const flxi_kx *load, stepped *t)
+{
+    *t = (stepped){.factor = 1};
+    const flxi_kx *e = flxi_kw_meaning(w, varying_part(w, load->x[0], &t->rest));
+    if (e->type == FLX_U32 && e->kind == KX_BINARY && e->op == KBIN_mul) {
+        bool is_first = is_literal(w, e->x[0], &t->factor);
+        if (!is_first && !is_literal(w, e->x[1], &t->factor))
+            return false;
+        e = flxi_kw_meaning(w, e->x[is_first]);
+    }
+    t->ramp = e->x[0];
+    return e->type == FLX_U32 && e->kind == KX_BINARY && e->op == KBIN_div && flxi_vw_step(w, t->ramp) == 1 &&
+           is_literal(w, e->x[1], &t->divisor) && t->divisor >= w->vectors->lanes &&
+           flxi_ktype_bytes(w->k->buffers[load->ref].element, 1) >= 4;
+}
+
+static words load_stepped(flxi_kwriter *w, const flxi_kx *e, const stepped *t, unsigned part)
+{
+    flxi_ksubject s = {.type = w->k->buffers[e->ref].element, .result = FLX_U32};
+    s.x[0] = flxi_kw_text(w, "%s, %s", flxi_kw_pointer(w, e->ref), flxi_kw_length(w, e->ref));
+    s.x[1] = flxi_vw_first(w, t->ramp, part);
+    s.x[2] = flxi_kw_text(w, "%uu, %uu, 0u%s", (unsigned)t->divisor, (unsigned)t->factor, t->rest);
+    return (words){flxi_vw_text(w, "@stepped($a, $b, $c)", &s), 2};
+}
+
 static words load_guarded(flxi_kwriter *w, const flxi_kx *e, const guarded *g, unsigned part)
 {
     bool are_ramps = flxi_vw_step(w, g->other) == 1;
@@ -219,10 +259,13 @@ static words load(flxi_kwriter *w, const flxi_kx *e, unsigned part)
     bool is_backward = step == -1 && moves && is_proven;
     guarded g;
     repeated r;
+    stepped t;
     if (moves && step == KSTEP_VARYING && is_guarded(w, e->x[0], &g))
         return load_guarded(w, e, &g, part);
     if (moves && step == KSTEP_VARYING && is_repeated(w, e->x[0], &r))
         return load_repeated(w, e, &r, part);
+    if (moves && step == KSTEP_VARYING && is_stepped(w, e, &t))
+        return load_stepped(w, e, &t, part);
     const char *index =
         is_row || is_paired || is_backward ? flxi_vw_first(w, e->x[0], part) : flxi_vw_value(w, e->x[0], part);
     if (!moves)

@@ -184,6 +184,8 @@ typedef struct flx_nn_gpt_options {
     int64_t layers;       /* blocks; 0: 3 */
     int64_t heads;        /* of the attention; 0: 4 */
     int64_t context;      /* of is_decoding: the tokens that the states have room for; 0: 64 */
+    int32_t dtype;        /* of parameters and logits; 0: f32 */
+    int32_t reserved;     /* 0 */
 } flx_nn_gpt_options;
 
 /** A decoder of tokens [N, S], integers: the logits [N, S, vocabulary] of the token after each of them. Embedding,

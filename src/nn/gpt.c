@@ -16,6 +16,16 @@ typedef struct {
     flx_dim examples;
 } decoder;
 
+static bool check_dtype(decoder *d)
+{
+    flx_nn_gpt_options *o = &d->o;
+    o->dtype = o->dtype ? o->dtype : FLX_F32;
+    bool is_float = o->dtype == FLX_F32 || o->dtype == FLX_F64 || o->dtype == FLX_F16 || o->dtype == FLX_BF16;
+    return flxi_nn_require(d->g, is_float, function, "the dtype must be a real float, got %d (%s)", (int)o->dtype,
+                           flx_dtype_name(o->dtype)) &&
+           flxi_nn_require(d->g, o->reserved == 0, function, "reserved is %d, must be 0", (int)o->reserved);
+}
+
 static bool check(decoder *d, flx_val tokens)
 {
     flx_nn_gpt_options *o = &d->o;
@@ -36,7 +46,8 @@ static bool check(decoder *d, flx_val tokens)
     o->heads = o->heads ? o->heads : 4;
     o->context = o->context ? o->context : 64;
     d->examples = flxi_nn_type(g, tokens)->dims[0];
-    return flxi_nn_require(g, !o->is_decoding || flx_dim_is_static(d->examples), function,
+    return check_dtype(d) &&
+           flxi_nn_require(g, !o->is_decoding || flx_dim_is_static(d->examples), function,
                            "a decoder with states needs a number of texts that is known, such as 1") &&
            flxi_nn_require(g, o->layers <= 1000, function, "layers must be at most 1000, got %lld",
                            (long long)o->layers) &&
@@ -66,7 +77,7 @@ static flx_val cache_of(const decoder *d, const char *kind, int64_t layer)
     char part[40];
     const flx_dim dims[] = {d->examples, d->o.context, d->o.width};
     snprintf(part, sizeof part, "%s%d", kind, (int)layer);
-    return state(d, part, FLX_F32, dims, 3);
+    return state(d, part, (flx_dtype)d->o.dtype, dims, 3);
 }
 
 static flx_val add_block(const decoder *d, int64_t layer, flx_val x, flx_val position)
@@ -106,7 +117,8 @@ flx_val flx_nn_gpt(flx_graph *g, const char *name, flx_val tokens, const flx_nn_
     FLXI_NN_READ(g, flx_nn_gpt_options, &d.o, options);
     if (!check(&d, tokens))
         return FLX_NONE;
-    flx_val x = flx_nn_embedding(g, part_name(&d, full, "tokens"), tokens, d.o.vocabulary, d.o.width, FLX_F32);
+    flx_val x = flx_nn_embedding(g, part_name(&d, full, "tokens"), tokens, d.o.vocabulary, d.o.width,
+                                 (flx_dtype)d.o.dtype);
     if (d.o.is_decoding)
         position = state(&d, "position", FLX_I64, NULL, 0);
     for (int64_t i = 0; i < d.o.layers; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients.c: the gradients of a training step: of the loss; of the loss times a scale, for narrow floats; or of each
-   example, clipped and averaged. */
+/* gradients.c: the gradients of a training step: of the loss, or of each example, clipped and averaged; for narrow
+   floats those of the loss times a scale. */
 #include "train/training_work.h"
 
 #include <fluxion/ops.h>
@@ -52,16 +52,25 @@ static void declare_scale(flxi_training_work *w)
     w->loss_scale = flx_where(w->g, flx_gt(w->g, kept, zero), kept, flx_scalar(w->g, FLX_F32, w->o.loss_scale));
 }
 
+/* Begins the graph, and the scale if there is one: the input after those of the loss. */
+static flx_code begin_scaled(flxi_training_work *w, const flx_graph *loss, flx_val *inputs)
+{
+    FLXI_TRY(begin_graph(w, loss, inputs));
+    if (!(w->o.flags & FLX_TRAIN_LOSS_SCALE))
+        return FLX_OK;
+    declare_scale(w);
+    int32_t dtype = flxi_type_at(loss, loss->outputs.at[0].val)->dtype;
+    inputs[loss->leaves.n] = flxi_with_dtype(w->g, w->loss_scale, (flx_dtype)dtype);
+    return FLX_OK;
+}
+
 static flx_code inline_scaled(flxi_training_work *w, const flx_graph *loss, const flx_graph *grad)
 {
     size_t n = grad->outputs.n;
     flx_val *inputs = flxi_new(&w->arena, flx_val, loss->leaves.n + 1), *results = flxi_new(&w->arena, flx_val, n);
     if (!inputs || !results)
         return flxi_oom(w->err, "a training step");
-    FLXI_TRY(begin_graph(w, loss, inputs));
-    declare_scale(w);
-    int32_t dtype = flxi_type_at(loss, loss->outputs.at[0].val)->dtype;
-    inputs[loss->leaves.n] = flxi_with_dtype(w->g, w->loss_scale, (flx_dtype)dtype);
+    FLXI_TRY(begin_scaled(w, loss, inputs));
     flx_inline(w->g, grad, inputs, loss->leaves.n + 1, results, n);
     for (size_t i = 0; i < n; i++)
         flx_output(w->g, results[i], grad->outputs.at[i].name);
@@ -166,13 +175,14 @@ static flx_code find_axes(example_work *e)
     for (size_t i = 0; i < g->outputs.n; i++) {
         const flx_type *type = flxi_type_at(g, g->outputs.at[i].val);
         int64_t axis = example_axis(g->ctx, type, e->size, e->dim);
+        if (flxi_is_kept_output(e->w, i)) {
+            e->out_axes[i] = FLX_NO_AXIS;
+            continue;
+        }
         if (axis == -1 || (axis == FLX_NO_AXIS && !flxi_is_float(type->dtype)))
             return mixed_examples(e, "output", g->outputs.at[i].name);
         e->out_axes[i] = axis == FLX_NO_AXIS ? 0 : axis;
     }
-    if (e->w->num_kept)
-        return flxi_fail(e->w->err, FLX_E_UNSUPPORTED, "clip_example: the graph '%.60s' has states, which mix examples",
-                         g->name);
     return FLX_OK;
 }
 
@@ -182,16 +192,19 @@ static flx_val as_single_examples(flx_graph *g, flx_val x, int64_t axis)
     return flx_unsqueeze(g, x, FLX_INTS(axis + 1));
 }
 
-/* An output of all examples as the loss has it: batches of one joined, or the mean. */
-static flx_val joined(example_work *e, flx_val x, const flx_type *type)
+/* Output i of all examples as the loss has it: batches of one joined, or the mean. A state does not depend on them. */
+static flx_val joined(example_work *e, flx_val x, size_t i)
 {
+    const flx_type *type = flxi_type_at(e->loss, e->loss->outputs.at[i].val);
     int64_t axis = example_axis(e->loss->ctx, type, e->size, e->dim);
+    if (e->out_axes[i] == FLX_NO_AXIS)
+        return x;
     if (axis == FLX_NO_AXIS)
         return flx_reduce_mean(e->w->g, x, FLX_INTS(0), 0);
     return flx_reshape(e->w->g, x, (flx_ints){type->dims, (size_t)type->rank});
 }
 
-/* clip / max(norm, clip) for each example. */
+/* clip / max(norm, clip) for each example; where gradients are scaled, so is clip. */
 static flx_val example_factors(example_work *e, const flx_val *d)
 {
     flxi_training_work *w = e->w;
@@ -208,6 +221,8 @@ static flx_val example_factors(example_work *e, const flx_val *d)
         sum = i ? flx_add(w->g, sum, squares) : squares;
     }
     flx_val limit = flx_scalar(w->g, w->widest, w->o.clip_example);
+    if (w->loss_scale.id)
+        limit = flx_mul(w->g, limit, flxi_with_dtype(w->g, w->loss_scale, w->widest));
     return flx_div(w->g, limit, flx_max(w->g, flx_sqrt(w->g, sum), limit));
 }
 
@@ -230,17 +245,17 @@ static flx_code inline_examples(example_work *e, const flx_graph *batched)
     flxi_training_work *w = e->w;
     const flx_graph *loss = e->loss;
     size_t n = batched->outputs.n, first = loss->outputs.n;
-    flx_val *inputs = flxi_new(&w->arena, flx_val, loss->leaves.n), *results = flxi_new(&w->arena, flx_val, n);
+    flx_val *inputs = flxi_new(&w->arena, flx_val, loss->leaves.n + 1), *results = flxi_new(&w->arena, flx_val, n);
     if (!inputs || !results)
         return flxi_oom(w->err, "a training step");
-    FLXI_TRY(begin_graph(w, loss, inputs));
+    FLXI_TRY(begin_scaled(w, loss, inputs));
     for (size_t i = 0; i < loss->leaves.n; i++)
         if (e->leaf_axis[i] != FLX_NO_AXIS)
             inputs[i] = as_single_examples(w->g, inputs[i], e->leaf_axis[i]);
-    flx_inline(w->g, batched, inputs, loss->leaves.n, results, n);
+    flx_inline(w->g, batched, inputs, batched->leaves.n, results, n);
     FLXI_TRY(flxi_built(w->g, w->err));
     for (size_t i = 0; i < first; i++)
-        flx_output(w->g, joined(e, results[i], flxi_type_at(loss, loss->outputs.at[i].val)), loss->outputs.at[i].name);
+        flx_output(w->g, joined(e, results[i], i), loss->outputs.at[i].name);
     flx_val factors = example_factors(e, results + first);
     for (size_t i = first; i < n; i++)
         flx_output(w->g, clipped_mean(e, results[i], factors), batched->outputs.at[i].name);
@@ -249,16 +264,31 @@ static flx_code inline_examples(example_work *e, const flx_graph *batched)
     return flxi_built(w->g, w->err);
 }
 
+/* Batches the gradient of one example. A state, such as a random key, is that of the step: it must be the same whatever
+   the examples are. */
+static flx_graph *batch_examples(example_work *e, const flx_graph *grad)
+{
+    flx_error *err = e->w->err;
+    flx_graph *g = flx_vmap(grad, e->in_axes, e->num_axes, e->out_axes, grad->outputs.n, e->size, err);
+    if (!g && e->w->num_kept && err->code == FLX_E_SHAPE) {
+        flx_error found = *err;
+        flxi_fail(err, FLX_E_UNSUPPORTED, "clip_example: states must not mix examples: %.150s", found.message);
+    }
+    return g;
+}
+
 static flx_code example_gradients(flxi_training_work *w, const flx_graph *loss)
 {
     example_work e = {.w = w, .loss = loss};
+    bool is_scaled = w->o.flags & FLX_TRAIN_LOSS_SCALE;
+    if (is_scaled)
+        FLXI_TRY(check_scalar(w, loss));
     FLXI_TRY(find_dimension(&e));
     FLXI_TRY(find_axes(&e));
     flx_dim_binding single = {e.dim, 1};
     flx_graph *one = flx_specialise(loss, &single, 1, w->err);
-    flx_graph *grad = one ? differentiate(w, one, 0) : NULL;
-    flx_graph *batched =
-        grad ? flx_vmap(grad, e.in_axes, e.num_axes, e.out_axes, grad->outputs.n, e.size, w->err) : NULL;
+    flx_graph *grad = one ? differentiate(w, one, is_scaled ? FLX_GRAD_SEED_INPUT : 0) : NULL;
+    flx_graph *batched = grad ? batch_examples(&e, grad) : NULL;
     flx_code code = batched ? inline_examples(&e, batched) : (flx_code)w->err->code;
     flx_graph_release(one);
     flx_graph_release(grad);
@@ -279,10 +309,10 @@ flx_code flxi_make_gradients(flxi_training_work *w)
         loss = divided;
     }
     flx_code code = FLX_OK;
-    if (w->o.flags & FLX_TRAIN_LOSS_SCALE)
-        code = scaled_gradients(w, loss);
-    else if (w->o.clip_example > 0)
+    if (w->o.clip_example > 0)
         code = example_gradients(w, loss);
+    else if (w->o.flags & FLX_TRAIN_LOSS_SCALE)
+        code = scaled_gradients(w, loss);
     else if (!(w->g = differentiate(w, loss, 0)))
         code = (flx_code)w->err->code;
     flx_graph_release(divided);

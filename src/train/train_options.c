@@ -96,9 +96,6 @@ static flx_code check_flags(const flx_train_options *o, const flxi_optimiser *ro
         return flxi_fail_hint(err, FLX_E_USAGE, "use FLX_MOMENTUM", "training: %s has no Nesterov variant", row->name);
     if ((o->flags & FLX_TRAIN_LOSS_SCALE) && o->flags & FLX_TRAIN_UNGUARDED)
         return flxi_fail(err, FLX_E_USAGE, "training: FLX_TRAIN_LOSS_SCALE does not work with FLX_TRAIN_UNGUARDED");
-    if ((o->flags & FLX_TRAIN_LOSS_SCALE) && o->clip_example > 0)
-        return flxi_fail_hint(err, FLX_E_UNSUPPORTED, "use bf16, which needs no scale",
-                              "training: clip_example does not work with a scaled loss, as f16 needs it");
     if (o->noise > 0 && !(o->clip_example > 0))
         return flxi_fail_hint(err, FLX_E_USAGE, "noise is relative to clip_example",
                               "training: noise without clip_example");

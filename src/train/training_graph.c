@@ -603,7 +603,7 @@ static void keep_values(training_work *w, size_t first_sum, size_t end_sum)
 
 /* ---- The whole ---- */
 
-static bool is_kept_output(const training_work *w, size_t i)
+bool flxi_is_kept_output(const training_work *w, size_t i)
 {
     for (size_t k = 0; k < w->num_kept; k++)
         if (w->kept_outputs[k] == i)
@@ -629,7 +629,7 @@ static flx_code choose_outputs(training_work *w)
     if (!choices)
         return flxi_oom(w->err, "a training step");
     for (size_t i = 0; i < w->loss->outputs.n; i++)
-        if (!is_kept_output(w, i))
+        if (!flxi_is_kept_output(w, i))
             choices[n++].output = i;
     for (size_t j = 0; j < t->num_updated; j++) {
         flx_val leaf = leaf_value(w, t->updated[j]);

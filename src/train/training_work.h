@@ -44,6 +44,9 @@ flx_code flxi_make_gradients(flxi_training_work *w);
 /* Where processes share a batch: the outputs of w->g become means over the processes. */
 flx_code flxi_reduce_over_processes(flxi_training_work *w);
 
+/* Whether output i of the loss is the next value of a state. */
+bool flxi_is_kept_output(const flxi_training_work *w, size_t i);
+
 /* A parameter named after the given parts, with a suffix where that name is in use; it becomes the next updated
    leaf. */
 flx_val flxi_new_state(flxi_training_work *w, const char *param, const char *state, const flx_type *type);

@@ -318,6 +318,13 @@ static flx_val build_mamba(const answers *a)
     return flx_nn_mamba(a->g, "m", answers_input(a, "x"), &o);
 }
 
+static flx_val build_gpt(const answers *a)
+{
+    const flx_nn_gpt_options o = {
+        .struct_size = sizeof o, .vocabulary = 11, .width = 8, .layers = 2, .heads = 2, .dtype = FLX_F64};
+    return flx_nn_gpt(a->g, "g", answers_input(a, "words"), &o);
+}
+
 TEST(nn_blocks_agree_with_another_framework)
 {
     answers_check_case("attention_cache", build_attention_cache);
@@ -327,6 +334,25 @@ TEST(nn_blocks_agree_with_another_framework)
     answers_check_case("decoder_post_norm", build_decoder_post_norm);
     answers_check_case("moe", build_moe);
     answers_check_case("mamba", build_mamba);
+    answers_check_case("gpt", build_gpt);
+}
+
+/* ---- Linear layers ---- */
+
+static flx_val build_mlp(const answers *a)
+{
+    return flx_nn_mlp(a->g, "n", answers_input(a, "x"), (const int64_t[]){5, 4, 2}, 3, "gelu");
+}
+
+static flx_val build_embedding(const answers *a)
+{
+    return flx_nn_project(a->g, "p", flx_nn_embedding(a->g, "e", answers_input(a, "words"), 7, 4, FLX_F64), 3);
+}
+
+TEST(nn_linear_layers_agree_with_another_framework)
+{
+    answers_check_case("mlp", build_mlp);
+    answers_check_case("embedding", build_embedding);
 }
 
 /* ---- Losses ---- */

@@ -188,6 +188,8 @@ BUILD(gpt_name, flx_nn_gpt(i->g, NULL, i->labels, NULL))
 BUILD(gpt_tokens, flx_nn_gpt(i->g, "", i->x, NULL))
 BUILD(gpt_heads, GPT(.width = 10, .heads = 3))
 BUILD(gpt_negative, GPT(.layers = -1))
+BUILD(gpt_dtype, GPT(.struct_size = sizeof(flx_nn_gpt_options), .dtype = FLX_I32))
+BUILD(gpt_reserved, GPT(.struct_size = sizeof(flx_nn_gpt_options), .reserved = 1))
 #define EXPERTS(...) flx_nn_moe(i->g, "m", i->x, 4, &(flx_nn_moe_options){__VA_ARGS__}, &last)
 BUILD(moe_name, flx_nn_moe(i->g, NULL, i->x, 4, NULL, NULL))
 BUILD(moe_experts, flx_nn_moe(i->g, "m", i->x, 0, NULL, NULL))
@@ -387,6 +389,8 @@ static const row rows[] = {
     {"flx_nn_gpt, tokens that are not integers", FLX_E_SHAPE, gpt_tokens},
     {"flx_nn_gpt, width 10 of 3 heads", FLX_E_USAGE, gpt_heads},
     {"flx_nn_gpt, -1 layers", FLX_E_USAGE, gpt_negative},
+    {"flx_nn_gpt, a dtype of integers", FLX_E_USAGE, gpt_dtype},
+    {"flx_nn_gpt, reserved", FLX_E_USAGE, gpt_reserved},
     {"flx_nn_moe, name NULL", FLX_E_USAGE, moe_name},
     {"flx_nn_moe, 0 experts", FLX_E_USAGE, moe_experts},
     {"flx_nn_moe, 5 of 4 experts", FLX_E_USAGE, moe_top_k},

@@ -376,6 +376,55 @@ def mamba():
                    "m.step.w": step, "m.step.b": step_b, "m.a": a, "m.d": d}, out)
 
 
+@case
+def gpt():
+    width, heads, vocabulary, layers = 8, 2, 11, 2
+    hidden, d = 2 * width, width // heads
+    words = torch.randint(0, vocabulary, (2, 5), dtype=torch.int32)
+    table = nn.Embedding(vocabulary, width)
+    norm, head = nn.RMSNorm(width, eps=1e-5), nn.Linear(width, vocabulary, bias=False)
+    inputs = {"words": words, "g.tokens.table": table.weight, "g.norm.gamma": norm.weight,
+              "g.head.w": transposed(head.weight)}
+    x = table(words)
+    for k in range(layers):
+        parts = {part: nn.Linear(*sizes, bias=False) for part, sizes in
+                 {"attention.q": (width, width), "attention.k": (width, width), "attention.v": (width, width),
+                  "attention.o": (width, width), "gate": (width, hidden), "up": (width, hidden),
+                  "down": (hidden, width)}.items()}
+        norms = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+        randomise(*norms)
+        y = norms[0](x)
+        q, k_, v = (parts["attention." + part](y).view(2, 5, heads, d) for part in "qkv")
+        q, k_ = rotate(q, 0, 10000.0), rotate(k_, 0, 10000.0)
+        y = F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k_, v)), is_causal=True)
+        x = x + parts["attention.o"](y.transpose(1, 2).reshape(2, 5, width))
+        y = norms[1](x)
+        x = x + parts["down"](F.silu(parts["gate"](y)) * parts["up"](y))
+        inputs |= {f"g.block{k}.{part}.w": transposed(layer.weight) for part, layer in parts.items()}
+        inputs |= {f"g.block{k}.norm{i + 1}.gamma": n.weight for i, n in enumerate(norms)}
+    save("gpt", inputs, head(norm(x)))
+
+
+# ---- Linear layers ----
+
+@case
+def mlp():
+    layers = nn.Linear(3, 5), nn.Linear(5, 4), nn.Linear(4, 2)
+    x = tensor(2, 4, 3)
+    inputs = {"x": x}
+    for k, layer in enumerate(layers):
+        inputs |= linear(f"n.{k}", layer)
+    save("mlp", inputs, layers[2](F.gelu(layers[1](F.gelu(layers[0](x))))))
+
+
+@case
+def embedding():
+    table, project = nn.Embedding(7, 4), nn.Linear(4, 3, bias=False)
+    words = torch.tensor([[0, 6, 3], [3, 3, 1]], dtype=torch.int32)
+    save("embedding", {"words": words, "e.table": table.weight, "p.w": transposed(project.weight)},
+         project(table(words)))
+
+
 # ---- Losses ----
 
 def loss(name, function, **inputs):

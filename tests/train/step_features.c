@@ -516,38 +516,90 @@ TEST(training_accumulation_by_an_unknown_dimension_is_an_error)
     "  y = add(reduce_sum(mul(x, p), axes=[1]), q)\n"            \
     "  return reduce_mean(y), y\n}\n"
 
-/* The gradient of an example is (x, 1): its norm is known. */
+/* A state that counts steps, as a random key does, belongs to no example. */
+#define COUNTED                                                                  \
+    "graph f(x: f64[N, 2], param p: f64[2], param q: f64[], param s: f64[]) {\n" \
+    "  y = add(reduce_sum(mul(x, p), axes=[1]), q)\n"                            \
+    "  new_s = add(s, 1.0)\n"                                                    \
+    "  return reduce_mean(y), y, new_s\n}\n"
+
+/* The gradient of an example is (x, 1): its norm is known. Steps of `o` on the first n examples, until an update. */
+static void check_clipped(flx_context *ctx, const flx_graph *g, int64_t n, const flx_train_options *o)
+{
+    static const double xs[] = {3, 4, 0.1, 0.2, -6, 8};
+    const flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){n, 2});
+    flx_error err = {0};
+    flx_tensor *x = flx_tensor_new(ctx, &type, xs, &err);
+    flx_trainer *t = trainer_of(g, o, n == 3 ? &compiled : &interpreted);
+    bool counts = flx_params_find(flx_trainer_params(t), "s") != NULL;
+    double p0 = element(t, "p", 0), q0 = element(t, "q", 0), s0 = counts ? element(t, "s", 0) : 0;
+    double d = 0, dq = 0, loss, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double norm = sqrt(xs[2 * i] * xs[2 * i] + xs[2 * i + 1] * xs[2 * i + 1] + 1), f = fmin(1, 2 / norm);
+        d += f * xs[2 * i] / (double)n;
+        dq += f / (double)n;
+    }
+    for (int i = 0; i < o->accumulate; i++)
+        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss, &err), &err);
+    CHECK_NEAR(element(t, "p", 0), p0 - d, 1e-12);
+    CHECK_NEAR(element(t, "q", 0), q0 - dq, 1e-12);
+    if (counts)
+        CHECK_NEAR(element(t, "s", 0) - s0, (double)o->accumulate, 1e-12);
+    const flx_tensor *y = flx_trainer_output(t, "y");
+    CHECK(y && flx_tensor_count(y) == n && flx_tensor_type(y)->rank == 1);
+    for (int64_t i = 0; i < n; i++)
+        sum += flx_tensor_get(y, i) / (double)n;
+    CHECK_NEAR(loss, sum, 1e-12);
+    flx_trainer_free(t);
+    flx_tensor_release(x);
+}
+
 TEST(training_clips_each_example)
 {
     flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    flx_graph *g = trainee_graph(ctx, LINEAR, FLX_F64);
-    static const double xs[] = {3, 4, 0.1, 0.2, -6, 8};
+    flx_graph *plain = trainee_graph(ctx, LINEAR, FLX_F64), *counted = trainee_graph(ctx, COUNTED, FLX_F64);
     for (int64_t n = 1; n <= 3; n++)
-        for (int k = 0; k < 2; k++) {
-            flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .accumulate = 1 + k};
-            const flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){n, 2});
-            flx_tensor *x = flx_tensor_new(ctx, &type, xs, &err);
-            flx_trainer *t = trainer_of(g, &o, n == 3 ? &compiled : &interpreted);
-            double p0 = element(t, "p", 0), q0 = element(t, "q", 0), d = 0, dq = 0, loss;
-            for (int64_t i = 0; i < n; i++) {
-                double norm = sqrt(xs[2 * i] * xs[2 * i] + xs[2 * i + 1] * xs[2 * i + 1] + 1), f = fmin(1, 2 / norm);
-                d += f * xs[2 * i] / (double)n;
-                dq += f / (double)n;
-            }
-            for (int i = 0; i <= k; i++)
-                CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss, &err), &err);
-            CHECK_NEAR(element(t, "p", 0), p0 - d, 1e-12);
-            CHECK_NEAR(element(t, "q", 0), q0 - dq, 1e-12);
-            const flx_tensor *y = flx_trainer_output(t, "y");
-            CHECK(y && flx_tensor_count(y) == n && flx_tensor_type(y)->rank == 1);
-            double sum = 0;
-            for (int64_t i = 0; i < n; i++)
-                sum += flx_tensor_get(y, i) / (double)n;
-            CHECK_NEAR(loss, sum, 1e-12);
-            flx_trainer_free(t);
-            flx_tensor_release(x);
+        for (int k = 0; k < 4; k++) {
+            flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .accumulate = 1 + k % 2};
+            o.flags = k >= 2 ? FLX_TRAIN_LOSS_SCALE : 0;
+            check_clipped(ctx, k == 1 || k == 2 ? counted : plain, n, &o);
         }
+    flx_graph_release(counted);
+    flx_graph_release(plain);
+    flx_context_free(ctx);
+}
+
+/* Products in f16 with a scaled loss, and dropout, whose random key is a state: the loss falls nevertheless. */
+TEST(training_clips_examples_of_narrow_layers_with_dropout)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = flx_graph_new(ctx, "narrow");
+    flx_dim n = flx_dim_symbol(ctx, "N");
+    flx_type wide = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 3}), slim = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 1});
+    flx_val x = flx_input(g, "x", &wide), y = flx_input(g, "y", &slim);
+    flx_val h = flx_nn_dropout(g, flx_nn_linear(g, "in", x, 16, "tanh"), flx_nn_key(g, "key"), 0.1);
+    flx_output(g, flx_nn_mse(g, flx_nn_linear(g, "out", h, 1, NULL), y), "loss");
+    flx_graph *mixed = flx_mixed_precision(g, FLX_F16, &err);
+    CHECK_MADE(mixed, &err);
+    flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.02, .flags = FLX_TRAIN_LOSS_SCALE, .seed = 3};
+    o.clip_example = 1;
+    flx_trainer *t = trainer_of(mixed, &o, &compiled);
+    uint64_t seed = 9;
+    flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 3}), yt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 1});
+    flx_tensor *xs = trainee_random(ctx, &xt, &seed), *ys = flx_tensor_new(ctx, &yt, NULL, &err);
+    for (int i = 0; i < 32; i++)
+        ((float *)flx_tensor_data(ys))[i] = (float)(flx_tensor_get(xs, 3 * i) - flx_tensor_get(xs, 3 * i + 1));
+    const flx_feed feeds[] = {{"x", xs}, {"y", ys}};
+    double first = 0, loss = 0, key = element(t, "key", 0);
+    for (int k = 0; k < 60; k++)
+        CHECK_OK(flx_trainer_step(t, feeds, 2, k ? &loss : &first, &err), &err);
+    CHECK_MSG(loss < 0.4 * first, "%g to %g", first, loss);
+    CHECK(element(t, "key", 0) != key);
+    flx_trainer_free(t);
+    flx_tensor_release(xs);
+    flx_tensor_release(ys);
+    flx_graph_release(mixed);
     flx_graph_release(g);
     flx_context_free(ctx);
 }
@@ -607,8 +659,9 @@ TEST(training_refuses_examples_that_are_mixed)
          FLX_E_UNSUPPORTED},
         {"graph f(x: f32[N], param p: f32[N]) { return reduce_sum(mul(p, x)) }\n", NULL, "parameter 'p'",
          FLX_E_UNSUPPORTED},
-        {"graph f(x: f32[N], param p: f32[], param s: f32[]) { new_s = add(s, 1.0) return mul(p, reduce_sum(x)), new_s "
-         "}\n",
+        {"graph f(x: f32[N], param p: f32[], param s: f32[]) {\n"
+         "  new_s = add(s, reduce_mean(x))\n"
+         "  return mul(p, reduce_sum(x)), new_s\n}\n",
          NULL, "states", FLX_E_UNSUPPORTED},
         {"graph f(x: f32[N], param p: f32[]) { i = argmax(x) return mul(p, reduce_sum(x)), i }\n", NULL, "output 'i'",
          FLX_E_UNSUPPORTED},
@@ -628,10 +681,9 @@ TEST(training_refuses_examples_that_are_mixed)
                                               {SIZED, .accumulate = -1},
                                               {SIZED, .ema = 1},
                                               {SIZED, .recompute = -1},
-                                              {SIZED, .clip_value = -1},
-                                              {SIZED, .clip_example = 1, .flags = FLX_TRAIN_LOSS_SCALE}};
+                                              {SIZED, .clip_value = -1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(!flx_training_graph(g, &wrong[i], &err) && (err.code == FLX_E_USAGE || err.code == FLX_E_UNSUPPORTED));
+        CHECK(!flx_training_graph(g, &wrong[i], &err) && err.code == FLX_E_USAGE);
     flx_graph_release(g);
     flx_context_free(ctx);
 }

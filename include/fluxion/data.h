@@ -24,6 +24,10 @@ FLX_API void flx_dataset_free(flx_dataset *d); /* NULL is fine */
     when it is a scalar or the number of rows differs from that of the other columns. */
 FLX_API flx_code flx_dataset_add(flx_dataset *d, const char *name, flx_tensor *column, flx_error *err);
 
+/** Removes a column, such as labels that a model does not take. Loaders that were made before keep it. NAME when there
+    is none. */
+FLX_API flx_code flx_dataset_remove(flx_dataset *d, const char *name, flx_error *err);
+
 /* Writes row `row` to `out`. Called by the thread that fills batches, one call at a time for each loader. */
 typedef flx_code (*flx_row_fn)(void *user, int64_t row, void *out, flx_error *err);
 

@@ -195,6 +195,19 @@ flx_code flx_dataset_convert(flx_dataset *d, const char *name, flx_dtype to, dou
     return FLX_OK;
 }
 
+flx_code flx_dataset_remove(flx_dataset *d, const char *name, flx_error *err)
+{
+    if (!d || !name)
+        return flxi_fail(err, FLX_E_USAGE, "flx_dataset_remove: dataset and name must not be NULL");
+    flxi_column *c = find_or_fail(d, name, err);
+    if (!c)
+        return FLX_E_NAME;
+    flx_tensor_release(c->base);
+    size_t at = (size_t)(c - d->columns.at);
+    memmove(c, c + 1, (--d->columns.n - at) * sizeof *c);
+    return FLX_OK;
+}
+
 /* ---- What it has ---- */
 
 int64_t flx_dataset_rows(const flx_dataset *d)

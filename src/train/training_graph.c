@@ -97,6 +97,23 @@ static flx_code choose_all(const training_work *w, bool *chosen)
     return FLX_OK;
 }
 
+/* The first names of parameters, as a hint about a pattern that none of them has. */
+static void hint_params(const training_work *w)
+{
+    char list[90];
+    size_t n = 0;
+    for (size_t leaf = 0; leaf < w->loss->leaves.n; leaf++) {
+        const char *name = flxi_value_at(w->loss, w->loss->leaves.at[leaf])->name;
+        if (!is_param(w->loss, leaf))
+            continue;
+        bool fits = n + strlen(name) + 8 < sizeof list;
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", fits ? name : "...");
+        if (!fits)
+            break;
+    }
+    flxi_hint(w->err, "parameters are called %s", n ? list : "nothing: there are none");
+}
+
 /* A group that matches nothing is a typing error: biases would decay, layers would not be frozen. */
 static flx_code check_groups(const training_work *w)
 {
@@ -105,9 +122,12 @@ static flx_code check_groups(const training_work *w)
         for (size_t leaf = 0; leaf < w->loss->leaves.n && !is_met; leaf++)
             is_met = is_param(w->loss, leaf) &&
                      flx_name_matches(w->o.groups[i].pattern, flxi_value_at(w->loss, w->loss->leaves.at[leaf])->name);
-        if (!is_met)
-            return flxi_fail(w->err, FLX_E_NAME, "training: no parameter of '%.60s' matches the group '%.60s'",
-                             w->loss->name, w->o.groups[i].pattern);
+        if (is_met)
+            continue;
+        flxi_fail(w->err, FLX_E_NAME, "training: no parameter of '%.60s' matches the group '%.60s'", w->loss->name,
+                  w->o.groups[i].pattern);
+        hint_params(w);
+        return FLX_E_NAME;
     }
     return FLX_OK;
 }

@@ -43,6 +43,16 @@ TEST(dataset_columns_must_agree)
     CHECK_CODE(flx_dataset_convert(d, "z", FLX_F32, 1, 0, &err), FLX_E_NAME, &err);
     CHECK_CODE(flx_dataset_convert(d, "a", FLX_F32, (double)NAN, 0, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_dataset_convert(d, "a", FLX_I32, 1, 0, &err), FLX_E_DTYPE, &err);
+    CHECK_OK(flx_dataset_add(d, "b", three, &err), &err);
+    CHECK_CODE(flx_dataset_remove(d, "c", &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_dataset_remove(d, NULL, &err), FLX_E_USAGE, &err);
+    CHECK_CODE(flx_dataset_remove(NULL, "a", &err), FLX_E_USAGE, &err);
+    CHECK_OK(flx_dataset_remove(d, "a", &err), &err);
+    CHECK(flx_dataset_columns(d) == 1 && flx_dataset_rows(d) == 3);
+    CHECK_EQ_STR(flx_dataset_name(d, 0), "b");
+    CHECK_OK(flx_dataset_remove(d, "b", &err), &err);
+    CHECK_OK(flx_dataset_add(d, "d", four, &err), &err); /* without columns there is no number of rows */
+    CHECK(flx_dataset_rows(d) == 4);
     flx_dataset_free(NULL);
     flx_tensor_release(three);
     flx_tensor_release(four);

@@ -88,7 +88,7 @@ void compiling_tell_memory(const flx_exec *e)
 {
     char text[4][24];
     flx_memory_plan p = {.struct_size = sizeof p};
-    if (flx_exec_memory_plan(e, &p, NULL))
+    if (flx_exec_memory_plan(e, &p, NULL) || !p.bytes) /* the extents are not known yet */
         return;
     note("a run works in %llu bytes (%s)%s%s; %u values are computed again, %s", (unsigned long long)p.bytes,
          scaled_text(text[0], (double)p.bytes, "B"), p.usual_bytes > p.bytes ? " instead of " : "",

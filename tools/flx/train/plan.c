@@ -5,6 +5,7 @@
 #include "report.h"
 #include "suggest.h"
 #include "train/loss_setting.h"
+#include "train/optimiser_setting.h"
 
 #include <fluxion/transform.h>
 #include <math.h>
@@ -15,9 +16,6 @@
 enum { MAX_NAMES = 32 };
 
 static const int64_t most_steps = INT64_C(1) << 48;
-
-/* The library takes 0 for the default; who writes it means something else. */
-static const double above_0 = 1e-300, below_1 = 1 - 0x1p-53;
 
 /* ---- Names ---- */
 
@@ -79,8 +77,12 @@ static int open_model(train_plan *p)
     if (given && p->settings.has_graphs)
         return settings_fail(&p->settings, settings_take(&p->settings.root, "model"),
                              "there is a model, and there are graphs in this file: which one is it?");
-    if (!given)
-        return model_read(&p->model, p->settings.file, &p->settings.bytes);
+    if (!given) {
+        status = model_read(&p->model, p->settings.file, &p->settings.bytes);
+        if (status && !p->settings.root.first)
+            hint("settings come first: the graphs are the rest of the file");
+        return status;
+    }
     char *path = path_in(p->folder, given);
     status = path ? model_open(&p->model, path) : fail_memory();
     p->model.path = p->model.name = given; /* the other one is freed */
@@ -354,48 +356,9 @@ static int read_inputs(train_plan *p)
 
 /* ---- How it is trained ---- */
 
-static int unknown_optimiser(const settings *s, const setting *o)
-{
-    const char *names[MAX_NAMES];
-    size_t n = 0;
-    while (n < MAX_NAMES && flx_optimiser_name((int32_t)n)) {
-        names[n] = flx_optimiser_name((int32_t)n);
-        n++;
-    }
-    return settings_unknown(s, o, "optimiser", names, n);
-}
-
 static int read_optimiser(train_plan *p)
 {
-    settings *s = &p->settings;
-    setting *o = settings_take(&s->root, "optimiser");
-    flx_train_options *t = &p->options;
-    bool nesterov = false;
-    double decay = -1; /* not said */
-    t->optimiser = FLX_ADAMW;
-    if (!o)
-        return STATUS_OK;
-    if (o->kind == SETTING_CALL || o->kind == SETTING_TEXT)
-        t->optimiser = flx_optimiser_find(o->text);
-    if (t->optimiser < 0 || (o->kind != SETTING_CALL && o->kind != SETTING_TEXT))
-        return unknown_optimiser(s, o);
-    int status = settings_number(s, o, "rate", above_0, 1e6, &t->rate);
-    if (!status)
-        status = settings_number(s, o, "momentum", above_0, below_1, &t->momentum);
-    if (!status)
-        status = settings_number(s, o, "beta1", above_0, below_1, &t->beta1);
-    if (!status)
-        status = settings_number(s, o, "beta2", above_0, below_1, &t->beta2);
-    if (!status)
-        status = settings_number(s, o, "epsilon", above_0, 1, &t->epsilon);
-    if (!status)
-        status = settings_number(s, o, "weight_decay", 0, 1e6, &decay);
-    p->has_no_decay = decay == 0;
-    t->weight_decay = decay > 0 ? decay : 0;
-    if (!status)
-        status = settings_bool(s, o, "nesterov", &nesterov);
-    t->flags |= nesterov ? FLX_TRAIN_NESTEROV : 0u;
-    return status ? status : settings_check_taken(s, o);
+    return optimiser_setting_read(&p->settings, &p->options, &p->has_no_decay);
 }
 
 /* group("*.b", rate=0.1, weight_decay=0), freeze("embedding.*") */
@@ -437,6 +400,12 @@ static int read_groups(train_plan *p)
     return status;
 }
 
+/* A schedule counts updates, of which several steps may share one. */
+static int64_t updates_of(const train_plan *p)
+{
+    return p->options.accumulate > 1 ? p->steps / p->options.accumulate : p->steps;
+}
+
 static int read_schedule(train_plan *p)
 {
     static const char *const kinds[] = {"constant",    "linear",    "cosine",      "step",
@@ -452,14 +421,18 @@ static int read_schedule(train_plan *p)
             o.kind = (int32_t)i;
     if (o.kind < 0)
         return settings_unknown(s, given, "schedule", kinds, sizeof kinds / sizeof *kinds);
+    int64_t updates = updates_of(p);
     int status = settings_integer(s, given, "warmup", 0, most_steps, &o.warmup);
-    o.steps = p->steps > o.warmup ? p->steps - o.warmup : 1;
+    if (!status && o.warmup > updates)
+        return settings_fail(s, given, "warmup = %lld is longer than the training, which has %lld updates",
+                             (long long)o.warmup, (long long)updates);
+    o.steps = updates > o.warmup ? updates - o.warmup : 1;
     if (!status)
         status = settings_integer(s, given, "steps", 1, most_steps, &o.steps);
     if (!status)
         status = settings_number(s, given, "final", 0, 1, &o.final);
     if (!status)
-        status = settings_number(s, given, "factor", above_0, 1, &o.factor);
+        status = settings_number(s, given, "factor", SETTINGS_ABOVE_0, 1, &o.factor);
     if (!status)
         status = settings_check_taken(s, given);
     if (status)
@@ -518,11 +491,11 @@ static int read_limits(train_plan *p)
 {
     settings *s = &p->settings;
     flx_train_options *t = &p->options;
-    int status = settings_number(s, &s->root, "clip_norm", above_0, 1e30, &t->clip_norm);
+    int status = settings_number(s, &s->root, "clip_norm", SETTINGS_ABOVE_0, 1e30, &t->clip_norm);
     if (!status)
-        status = settings_number(s, &s->root, "clip_value", above_0, 1e30, &t->clip_value);
+        status = settings_number(s, &s->root, "clip_value", SETTINGS_ABOVE_0, 1e30, &t->clip_value);
     if (!status)
-        status = settings_number(s, &s->root, "ema", above_0, below_1, &t->ema);
+        status = settings_number(s, &s->root, "ema", SETTINGS_ABOVE_0, SETTINGS_BELOW_1, &t->ema);
     if (!status)
         status = settings_integer(s, &s->root, "accumulate", 1, 1 << 20, &t->accumulate);
     if (!status)
@@ -574,7 +547,7 @@ int plan_read(train_plan *p, const char *path)
 {
     static int (*const parts[])(train_plan *) = {read_model,    read_start,  read_data,      read_loss,
                                                  read_inputs,   read_length, read_optimiser, read_groups,
-                                                 read_schedule, read_limits, read_sample,    read_precision};
+                                                 read_limits,   read_schedule, read_sample,    read_precision};
     *p = (train_plan){.options = {.struct_size = sizeof p->options}};
     int status = read_names(p, path);
     if (!status)

@@ -167,6 +167,8 @@ static int expected(const reader *r, const char *what)
         return token_fail(r, "expected %s at the end of the file", what);
     if (r->kind == BAD && *r->text == '"')
         return token_fail(r, "the string does not end on its line");
+    if (r->kind == BAD && ((unsigned char)*r->text < ' ' || (unsigned char)*r->text > '~'))
+        return token_fail(r, "expected %s, not the byte 0x%02x", what, (unsigned char)*r->text);
     return token_fail(r, "expected %s, not '%.*s'", what, (int)(r->size < 40 ? r->size : 40), r->text);
 }
 
@@ -357,9 +359,24 @@ setting *settings_take(setting *of, const char *name)
     setting *part = find(of, name);
     if (part)
         part->is_taken = true;
+    for (size_t i = 0; i < of->num_asked; i++)
+        if (strcmp(of->asked[i], name) == 0)
+            return part;
     if (of->num_asked < SETTINGS_MAX_ASKED)
         of->asked[of->num_asked++] = name;
     return part;
+}
+
+static int out_of_range(const settings *s, const setting *part, double least, double most)
+{
+    char range[80];
+    if (least == SETTINGS_ABOVE_0 && most == SETTINGS_BELOW_1)
+        snprintf(range, sizeof range, "above 0, below 1");
+    else if (least == SETTINGS_ABOVE_0)
+        snprintf(range, sizeof range, "above 0, up to %g", most);
+    else
+        snprintf(range, sizeof range, "%g to %g", least, most);
+    return settings_fail(s, part, "%s = %s is out of range: %s", part->name, part->text, range);
 }
 
 int settings_number(const settings *s, setting *of, const char *name, double least, double most, double *value)
@@ -370,7 +387,7 @@ int settings_number(const settings *s, setting *of, const char *name, double lea
     if (part->kind != SETTING_NUMBER)
         return settings_fail(s, part, "%s must be a number", name);
     if (!(part->number >= least && part->number <= most))
-        return settings_fail(s, part, "%s = %s is out of range: %g to %g", name, part->text, least, most);
+        return out_of_range(s, part, least, most);
     *value = part->number;
     return STATUS_OK;
 }
@@ -450,6 +467,41 @@ int settings_unknown(const settings *s, const setting *at, const char *what, con
     return status;
 }
 
+/* What is called otherwise elsewhere, and what is not a setting at all. */
+static const struct {
+    const char *theirs, *ours, *hint;
+} usual_names[] = {
+    {"lr", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
+    {"learning_rate", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
+    {"rate", NULL, "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
+    {"weight_decay", NULL, "it is of the optimiser: optimiser = adamw(weight_decay=0.01)"},
+    {"wd", "weight_decay", "it is of the optimiser: optimiser = adamw(weight_decay=0.01)"},
+    {"eps", "epsilon", "it is of the optimiser: optimiser = adam(epsilon=1e-8)"},
+    {"batch_size", "batch", NULL},
+    {"device", NULL, "it is an option: flx train FILE --device NAME"},
+    {"out", NULL, "it is an option: flx train FILE --out DIR"},
+    {"dropout", NULL, "it is part of the graph `loss`"},
+    {"metrics", NULL, "outputs of the loss that are scalars are metrics"},
+};
+
+/* Whether a hint is known for this name, and given. */
+static bool hint_usual(const setting *of, const char *name)
+{
+    for (size_t i = 0; i < sizeof usual_names / sizeof *usual_names; i++) {
+        if (strcmp(usual_names[i].theirs, name) != 0)
+            continue;
+        for (size_t k = 0; usual_names[i].ours && k < of->num_asked; k++)
+            if (strcmp(of->asked[k], usual_names[i].ours) == 0) {
+                hint("did you mean '%s'?", usual_names[i].ours);
+                return true;
+            }
+        if (!of->text && usual_names[i].hint)
+            hint("%s", usual_names[i].hint);
+        return !of->text && usual_names[i].hint;
+    }
+    return false;
+}
+
 int settings_check_taken(const settings *s, const setting *of)
 {
     const setting *part = of->first;
@@ -461,6 +513,7 @@ int settings_check_taken(const settings *s, const setting *of)
         return settings_fail(s, part, "%s has too many operands", of->text ? of->text : "the list");
     int status = settings_fail(s, part, "unknown %s '%.40s'%s%s", of->text ? "argument" : "setting", part->name,
                                of->text ? " of " : "", of->text ? of->text : "");
-    hint_nearest(part->name, of->asked, of->num_asked);
+    if (!hint_usual(of, part->name))
+        hint_nearest(part->name, of->asked, of->num_asked);
     return status;
 }

@@ -18,6 +18,13 @@ typedef enum flx_build_params {
     FLX_BUILD_FILE = 2    /* a function finds them in a safetensors file in memory */
 } flx_build_params;
 
+/* How many threads compute a run. Results have the same bits for any number of threads. */
+typedef enum flx_build_threads {
+    FLX_BUILD_ONE_THREAD = 0,
+    FLX_BUILD_PTHREADS = 1, /* a team of POSIX threads, between NAME_start() and NAME_stop() */
+    FLX_BUILD_OPENMP = 2    /* those of OpenMP; one, where the compiler does not have it */
+} flx_build_threads;
+
 /* Flags of flx_build_options. */
 enum {
     FLX_BUILD_GRAD = 1,   /* NAME_grad(): the loss (output 0) and its gradients with respect to all parameters */
@@ -37,6 +44,8 @@ typedef struct flx_build_options {
     size_t num_dims;
     const flx_train_options *train; /* NULL: no NAME_step(); otherwise a training step with these options */
     int64_t memory_budget; /* bytes that the arena may have, as flx_compile_options.memory_budget; 0: no bound */
+    int32_t threads;       /* a flx_build_threads; with threads all extents must be known */
+    int32_t reserved;      /* 0 */
 } flx_build_options;
 
 /* What the model takes; where functions take extents: for extents of 1. */

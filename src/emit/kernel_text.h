@@ -91,6 +91,7 @@ typedef struct {
     const char *name;      /* of the function */
     const uint32_t *count; /* elements of the buffers whose length the kernel does not say, by buffer - 1; or NULL */
     uint32_t grid[3], lanes;
+    bool is_cut; /* the function runs the units [begin, end), its last arguments, of flxi_kentry.units */
 } flxi_kplain;
 
 typedef struct {

@@ -86,6 +86,14 @@ static int64_t budget_of(const flxi_sa_model *s, flxi_sa_kind kind)
     return kind == SA_STEP && budget > ROOM_OF_GUARD ? budget - ROOM_OF_GUARD : budget;
 }
 
+static const flxi_device *device_of(const flxi_sa_file *f)
+{
+    bool has_vectors = f->vector_bytes && !f->num_symbols;
+    if (f->threads)
+        return has_vectors ? &flxi_device_standalone_vectors_threads : &flxi_device_standalone_threads;
+    return has_vectors ? &flxi_device_standalone_vectors : &flxi_device_standalone;
+}
+
 static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind kind, const char *suffix,
                              size_t first_state, const flx_compile_options *given)
 {
@@ -97,8 +105,7 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
         o.num_shares = given->num_shares;
     }
     o.memory_budget = budget_of(s, kind);
-    const flxi_device *device =
-        s->f.vector_bytes && !s->f.num_symbols ? &flxi_device_standalone_vectors : &flxi_device_standalone;
+    const flxi_device *device = device_of(&s->f);
     fn->kind = kind;
     fn->name = flxi_sa_text(&s->f, "%s_%s", s->f.prefix, suffix);
     fn->num_results = g->outputs.n;
@@ -206,6 +213,8 @@ static void write_header(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
     const char *guard = flxi_sa_text(&s->f, "%s_STANDALONE_H", flxi_sa_capitals(&s->f));
     flxi_addf(out, "/* %s: the interface of a model that Fluxion wrote as C. */\n#ifndef %s\n#define %s\n\n",
               s->f.prefix, guard, guard);
+    if (s->f.threads == FLX_BUILD_PTHREADS)
+        flxi_sa_threads_include(&s->f, out);
     flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     add_buffer(out, declarations);
     flxi_add_text(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -231,6 +240,22 @@ static void write_functions(flxi_sa_model *s, flxi_strbuf *out)
     flxi_strbuf_free(&used);
 }
 
+/* Warnings about what only a person would write by mistake: in texts with vectors several; in others comparisons with 0
+   of integers that were widened, which are always true where they were unsigned. */
+static void write_pragmas(const flxi_sa_model *s, flxi_strbuf *out)
+{
+    static const char *const of_vectors[] = {"parentheses", "psabi", "unused-variable", "unused-function",
+                                             "type-limits"};
+    bool has_zeros = s->f.code.at && (strstr(s->f.code.at, "((int64_t)0u)") || strstr(s->f.code.at, "((int32_t)0u)"));
+    size_t n = sizeof of_vectors / sizeof *of_vectors, first = s->f.vector_bytes ? 0 : n - 1;
+    if (!s->f.vector_bytes && !has_zeros)
+        return;
+    flxi_add_text(out, "#if defined(__GNUC__)\n");
+    for (size_t i = first; i < n; i++)
+        flxi_addf(out, "#pragma GCC diagnostic ignored \"-W%s\"\n", of_vectors[i]);
+    flxi_add_text(out, "#endif\n");
+}
+
 static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi_strbuf *out)
 {
     flxi_addf(out,
@@ -239,24 +264,21 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
               "   state but that of a `%s`: any number of them may be used, each by one thread at a time.\n"
               "   Compile with -O2 -ffp-contract=off (and -lm): products and sums must not be contracted. */\n",
               s->f.prefix, s->f.prefix);
-    if (s->f.vector_bytes)
-        flxi_add_text(out, "#if defined(__GNUC__)\n"
-                           "#pragma GCC diagnostic ignored \"-Wparentheses\"\n"
-                           "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
-                           "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
-                           "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
-                           "#endif\n");
+    write_pragmas(s, out);
     if (s->o->header)
         flxi_addf(out, "#include \"%s\"\n\n", s->o->header);
     if (flxi_sa_mentions(&s->f.code, "_Complex"))
         flxi_add_text(out, "#include <complex.h>\n");
     if (flxi_sa_mentions(&s->f.code, "DBL_EPSILON"))
         flxi_add_text(out, "#include <float.h>\n");
-    flxi_add_text(out, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
+    flxi_add_text(out, "#include <math.h>\n");
+    flxi_sa_threads_include(&s->f, out);
+    flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
     if (!s->o->header)
         add_buffer(out, declarations);
     add_buffer(out, &s->f.data);
     write_functions(s, out);
+    flxi_sa_threads_define(&s->f, out);
     add_buffer(out, &s->f.code);
     add_buffer(out, &s->f.entries);
 }
@@ -407,6 +429,8 @@ static flx_code check_options(const flx_build_options *o, flx_error *err)
     if (o->vector_bytes != 0 && o->vector_bytes != 16 && o->vector_bytes != 32 && o->vector_bytes != 64)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: vectors of %d bytes; there are 16, 32 and 64",
                          o->vector_bytes);
+    if (o->threads < FLX_BUILD_ONE_THREAD || o->threads > FLX_BUILD_OPENMP)
+        return flxi_fail(err, FLX_E_USAGE, "flx_build_c: %d is no kind of threads", o->threads);
     if (o->memory_budget < 0)
         return flxi_fail(err, FLX_E_USAGE, "flx_build_c: memory_budget is %lld", (long long)o->memory_budget);
     return FLX_OK;
@@ -427,8 +451,9 @@ void flxi_sa_model_free(flxi_sa_model *s)
 /* Those of the interface, which a parameter may be called like. */
 static void keep_names(flxi_sa_file *f)
 {
-    static const char *const names[] = {"init",        "run",         "grad",         "step",        "load",
-                                        "arena_bytes", "ARENA_BYTES", "MEMORY_BYTES", "STANDALONE_H"};
+    static const char *const names[] = {
+        "init",         "run",   "grad", "step",  "load", "arena_bytes", "ARENA_BYTES", "MEMORY_BYTES",
+        "STANDALONE_H", "start", "stop", "share", "team", "help",        "do_part",     "MAX_THREADS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         flxi_sa_name(f, names[i]);
     for (size_t i = 0; flxi_sa_code_name(i); i++)
@@ -452,6 +477,7 @@ flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, cons
     flxi_sa_file_init(&s->f, g->ctx);
     s->f.vector_bytes = (unsigned)o->vector_bytes;
     s->f.fuses = o->vector_bytes >= 32 || (o->flags & FLX_BUILD_FUSED);
+    s->f.threads = o->threads;
     s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
     s->f.symbols = symbols;
     s->f.num_symbols = num_symbols;
@@ -514,9 +540,10 @@ flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_b
     flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
     if (!bound)
         return (flx_code)err->code;
-    if (o.memory_budget && flx_graph_symbol(bound, 0)) {
-        flx_code refused = flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give all extents: --set (flx_build_options.dims)",
-                                          "a budget of memory needs the extent of '%.60s'", flx_graph_symbol(bound, 0));
+    if ((o.memory_budget || o.threads) && flx_graph_symbol(bound, 0)) {
+        flx_code refused = flxi_fail_hint(
+            err, FLX_E_UNBOUND_DIM, "give all extents: --set (flx_build_options.dims)", "%s the extent of '%.60s'",
+            o.memory_budget ? "a budget of memory needs" : "threads need", flx_graph_symbol(bound, 0));
         flx_graph_release(bound);
         return refused;
     }

@@ -10,7 +10,7 @@
    Files: build_c.c         the public function: which functions a file has, and its text as a whole
           write_interface.c the struct of a model, its header, init, and the functions of the user
           write_routine.c   routines: steps in order; write_control.c: loops, branches and calls
-          write_dispatch.c  kernels of the user
+          write_dispatch.c  kernels of the user;  write_threads.c: steps by several threads
           write_kernel.c    kernels in plain C;  write_data.c: constants;  write_loader.c: parameters of a file
           borrow.c          functions of src/numeric as text
           part_….c          parts by family, with the table parts.def */
@@ -23,8 +23,10 @@
 
 #include <fluxion/build.h>
 
-/* Not in the table of devices: nothing can run there. The second is for targets with vectors. */
+/* Not in the table of devices: nothing can run there. */
 extern const flxi_device flxi_device_standalone, flxi_device_standalone_vectors;
+/* The same for files with threads: each has scratch memory of its own. */
+extern const flxi_device flxi_device_standalone_threads, flxi_device_standalone_vectors_threads;
 
 /* ---- A file under construction ---- */
 
@@ -63,6 +65,8 @@ struct flxi_sa_file {
     FLXI_VEC(flxi_sa_constant) constants;
     unsigned vector_bytes;           /* of the target; 0: no vectors */
     bool fuses;                      /* the target has fused multiply-adds */
+    int32_t threads;                 /* a flx_build_threads */
+    bool shares;                     /* some step is computed by several threads */
     struct flxi_sa_library *library; /* borrow.c; NULL: nothing is borrowed yet */
     const char *const *symbols;      /* names of extents that are arguments */
     size_t num_symbols;
@@ -124,10 +128,20 @@ typedef struct {
     flxi_strbuf *out;
     int depth;                       /* of indentation */
     size_t body_at;                  /* in scratch: memory of the graphs that a part calls */
+    int64_t units;                   /* the function computes [from, to) of that many; 0: all at once */
     struct flxi_sa_routine *routine; /* that the part is for, … */
     const flxi_step *step;           /* … and its step */
     flx_code code;                   /* of graphs that could not be written */
 } flxi_sa_writer;
+
+/* How several threads compute a node: each some of its units, with memory of its own. Parts write `own` for the
+   latter, where all offsets are as in the scratch memory of one thread. After the last unit, the range [units, units +
+   1) is what is left to do by one thread. */
+typedef struct {
+    int64_t units;        /* less than 2: one thread computes it */
+    size_t common, bytes; /* of the scratch memory: what all threads share, which comes first; with that of one */
+    bool has_end;
+} flxi_sa_cuts;
 
 /* One way to compute a node. Operands are x0, x1 … in the text, results y0, y1 …, and memory of its own `scratch`. */
 typedef struct {
@@ -135,11 +149,16 @@ typedef struct {
     const char *name;
     const char *(*applies)(const flxi_device_node *n); /* NULL: it does; else why not */
     size_t (*scratch)(const flxi_device_node *n);
-    void (*write)(flxi_sa_writer *w); /* the statements of the function */
-    bool can_fail;                    /* the function returns a code: 0, or a flxi_sa_code */
-    bool calls_bodies;                /* the graphs of the node are functions that it calls */
-    bool needs_vectors;               /* it is for targets with vectors */
+    void (*write)(flxi_sa_writer *w);                /* the statements of the function */
+    bool can_fail;                                   /* the function returns a code: 0, or a flxi_sa_code */
+    bool calls_bodies;                               /* the graphs of the node are functions that it calls */
+    bool needs_vectors;                              /* it is for targets with vectors */
+    flxi_sa_cuts (*cuts)(const flxi_device_node *n); /* NULL: one thread computes it */
 } flxi_sa_part;
+
+enum { FLXI_SA_MAX_THREADS = 8 };
+/* The scratch memory of all threads. */
+size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c);
 
 /* What parts return when they fail; the header of a file has the same numbers. */
 typedef enum {
@@ -148,7 +167,8 @@ typedef enum {
     SA_CHECK_FAILED = 7,
     SA_BAD_LOGITS = 8,
     SA_TRAPPED = 9,
-    SA_BAD_EXTENT = 10
+    SA_BAD_EXTENT = 10,
+    SA_NO_THREADS = 11
 } flxi_sa_code;
 
 /* The name of the i-th code after the prefix in capitals; NULL: there are no more. */
@@ -163,9 +183,14 @@ void flxi_sa_close(flxi_sa_writer *w);
 
 /* ---- Routines ---- */
 
-/* The static function of a kernel for one dispatch. */
+/* The static function of a kernel for one dispatch. In files with threads it takes a range of its units. */
+typedef struct {
+    const char *name;
+    bool has_scratch, can_be_shared; /* ranges may be computed at the same time */
+    uint64_t units;
+} flxi_sa_kernel_function;
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
-                        const char **name, bool *has_scratch, flx_error *err);
+                        flxi_sa_kernel_function *out, flx_error *err);
 /* The bytes of scratch that a kernel needs; is_call: a user wrote it. */
 flx_code flxi_sa_kernel_scratch(const flx_kernel *k, bool is_call, const flxi_allocator *mem, size_t *bytes,
                                 flx_error *err);
@@ -207,6 +232,19 @@ void flxi_sa_begin_call(flxi_sa_routine *r, const char *name, bool can_fail);
 void flxi_sa_end_call(flxi_sa_routine *r, bool can_fail);
 /* The address of an operand or result of a step, with its variable declared if need be. */
 const char *flxi_sa_slot(flxi_sa_routine *r, const flxi_step *s, uint32_t k);
+/* A step by several threads (write_threads.c): its function takes the operands and results, scratch memory, perhaps the
+   number of the thread, and a range of units. */
+typedef struct {
+    const char *function;
+    bool has_scratch, takes_thread, has_end;
+    int64_t units;
+} flxi_sa_cut;
+void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cut *c);
+/* What threads need in the file, in this order: types, functions of the user, headers, functions. */
+void flxi_sa_threads_declare(flxi_sa_file *f, flxi_strbuf *out);
+void flxi_sa_threads_declare_start(flxi_sa_file *f, flxi_strbuf *out);
+void flxi_sa_threads_include(const flxi_sa_file *f, flxi_strbuf *out);
+void flxi_sa_threads_define(flxi_sa_file *f, flxi_strbuf *out);
 /* A name for a variable of this function. */
 const char *flxi_sa_local(flxi_sa_routine *r, const char *wanted);
 

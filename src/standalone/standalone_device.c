@@ -5,7 +5,13 @@
 
 #include "emit/kernel_emit.h"
 
-static void accept_part(const flxi_device_node *n, bool has_vectors, flxi_node_way *way)
+static size_t scratch_of(const flxi_sa_part *p, const flxi_device_node *n, bool has_threads)
+{
+    const flxi_sa_cuts cuts = has_threads && p->cuts ? p->cuts(n) : (flxi_sa_cuts){0};
+    return cuts.units > 1 ? flxi_sa_cuts_bytes(&cuts) : p->scratch ? p->scratch(n) : 0;
+}
+
+static void accept_part(const flxi_device_node *n, bool has_vectors, bool has_threads, flxi_node_way *way)
 {
     const char *why = NULL;
     const flxi_sa_part *p = flxi_sa_part_find(n, has_vectors, &why);
@@ -13,7 +19,7 @@ static void accept_part(const flxi_device_node *n, bool has_vectors, flxi_node_w
     if (p) {
         way->name = p->name;
         way->calls_bodies = p->calls_bodies;
-        way->scratch = p->scratch ? (p->scratch(n) + 63) / 64 * 64 : 0;
+        way->scratch = (scratch_of(p, n, has_threads) + 63) / 64 * 64;
     } else if (why) {
         way->refused[0].name = "part";
         way->refused[0].why = why;
@@ -21,17 +27,16 @@ static void accept_part(const flxi_device_node *n, bool has_vectors, flxi_node_w
     }
 }
 
-static void accept_plain(const flxi_device_node *n, int threads, flxi_node_way *way)
-{
-    (void)threads;
-    accept_part(n, false, way);
-}
-
-static void accept_vectors(const flxi_device_node *n, int threads, flxi_node_way *way)
-{
-    (void)threads;
-    accept_part(n, true, way);
-}
+#define ACCEPT(name, has_vectors, has_threads)                                   \
+    static void name(const flxi_device_node *n, int threads, flxi_node_way *way) \
+    {                                                                            \
+        (void)threads;                                                           \
+        accept_part(n, has_vectors, has_threads, way);                           \
+    }
+ACCEPT(accept_plain, false, false)
+ACCEPT(accept_vectors, true, false)
+ACCEPT(accept_threads, false, true)
+ACCEPT(accept_vectors_threads, true, true)
 
 static flx_code check_kernel(const flx_kernel *k, flx_error *err)
 {
@@ -72,3 +77,5 @@ static int count_threads(flx_context *ctx, int threads)
 
 const flxi_device flxi_device_standalone = TEXT_DEVICE(accept_plain);
 const flxi_device flxi_device_standalone_vectors = TEXT_DEVICE(accept_vectors);
+const flxi_device flxi_device_standalone_threads = TEXT_DEVICE(accept_threads);
+const flxi_device flxi_device_standalone_vectors_threads = TEXT_DEVICE(accept_vectors_threads);

@@ -39,7 +39,7 @@ static void declare_slots(flxi_sa_routine *r, const flxi_step *s)
 static void begin_call(flxi_sa_routine *r, const flxi_step *s, uint32_t k, const char *name)
 {
     flxi_sa_begin_call(r, name, r->body_fails[s->bodies[k]->number]);
-    flxi_addf(r->w.out, "arena + %zu", s->scratch_offset);
+    flxi_addf(r->w.out, "%sarena + %zu", r->w.f->threads ? "m, " : "", s->scratch_offset);
 }
 
 static void end_call(flxi_sa_routine *r, const flxi_step *s, uint32_t k)

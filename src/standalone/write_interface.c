@@ -33,6 +33,7 @@ static void add_type_comment(interface *x, const flx_type *t)
 static void declare_struct(interface *x)
 {
     const char *name = x->s->f.prefix;
+    flxi_sa_threads_declare(&x->s->f, x->out);
     flxi_addf(x->out, "typedef struct %s {\n    unsigned char *arena; /* memory of %s_init(): runs work here */\n",
               name, name);
     for (size_t i = 0; i < x->s->fields.n; i++) {
@@ -41,6 +42,8 @@ static void declare_struct(interface *x)
         add_type_comment(x, p->type);
         flxi_add_char(x->out, '\n');
     }
+    if (x->s->f.threads == FLX_BUILD_PTHREADS)
+        flxi_addf(x->out, "    %s_team *team; /* NULL: one thread computes runs */\n", name);
     flxi_addf(x->out, "} %s;\n\n", name);
 }
 
@@ -163,6 +166,8 @@ static void write_init(interface *x)
         flxi_add_text(x->out, "    m->arena = (unsigned char *)memory;\n");
     for (size_t i = 0; i < x->s->fields.n; i++)
         add_field_init(x, &x->s->fields.at[i]);
+    if (x->s->f.threads == FLX_BUILD_PTHREADS)
+        flxi_add_text(x->out, "    m->team = NULL;\n");
     flxi_add_text(x->out, "    return 0;\n}\n");
 }
 
@@ -342,7 +347,7 @@ static flx_code write_function(interface *x, flxi_sa_function *fn, flxi_sa_routi
     bool uses_arena = flxi_sa_mentions(&body, "arena") || fn->num_updated;
     if (uses_arena)
         flxi_add_text(x->out, "    unsigned char *const arena = m->arena;\n");
-    else if (x->s->fields.n == 0)
+    else if (x->s->fields.n == 0 && !flxi_sa_mentions(&body, "m"))
         flxi_add_text(x->out, "    (void)m;\n");
     write_unused(x, r, a, &body);
     for (size_t i = 0; i < x->s->f.num_symbols; i++)
@@ -401,6 +406,7 @@ static const struct {
     {"BAD_LOGITS", SA_BAD_LOGITS, "a logit to draw by is NaN, or all of a row are -inf"},
     {"TRAPPED", SA_TRAPPED, "a kernel of the user stopped itself"},
     {"BAD_EXTENT", SA_BAD_EXTENT, "an extent is too small for the graph, or too large"},
+    {"NO_THREADS", SA_NO_THREADS, "threads cannot be started"},
 };
 
 const char *flxi_sa_code_name(size_t i)
@@ -417,9 +423,10 @@ static void declare_codes(interface *x)
     flxi_addf(x->out, "#define %s_ARENA_BYTES%s %zu\n#define %s_MEMORY_BYTES%s %zu\n\n", x->upper, parameters,
               x->s->arena_bytes, x->upper, parameters, x->s->memory_bytes);
     flxi_add_text(x->out, "/* What functions return: 0, or one of these. */\nenum {\n");
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        flxi_addf(x->out, "    %s_%s = %d%s /* %s */\n", x->upper, codes[i].name, codes[i].value,
-                  i + 1 < sizeof codes / sizeof *codes ? "," : "", codes[i].about);
+    size_t n = sizeof codes / sizeof *codes - (x->s->f.threads != FLX_BUILD_PTHREADS); /* the last is of these */
+    for (size_t i = 0; i < n; i++)
+        flxi_addf(x->out, "    %s_%s = %d%s /* %s */\n", x->upper, codes[i].name, codes[i].value, i + 1 < n ? "," : "",
+                  codes[i].about);
     flxi_add_text(x->out, "};\n\n");
 }
 
@@ -441,6 +448,7 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
               "`m` point."
             : "\n   Then set the pointers of the parameters.",
         name, name);
+    flxi_sa_threads_declare_start(&s->f, declarations);
     if (s->f.num_symbols) {
         flxi_addf(declarations,
                   "/* The bytes of memory for runs with extents up to these; -1: one is too large. */\n"

@@ -166,15 +166,18 @@ static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const buffer_
 }
 
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
-                        const char **name, bool *has_scratch, flx_error *err)
+                        flxi_sa_kernel_function *out, flx_error *err)
 {
-    const flxi_kplain dispatch = {.name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
+    const flxi_kplain dispatch = {
+        .name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes, .is_cut = f->threads != 0};
     const flx_kernel *k = m->kernels.at[s->kernel].kernel;
     flxi_kentry entry;
     FLXI_TRY(write_text(&f->kernels, k, &dispatch, f->vector_bytes, &entry, err));
-    *has_scratch = entry.scratch > 0;
+    out->has_scratch = entry.scratch > 0;
+    out->units = entry.units;
+    out->can_be_shared = !entry.is_ordered && !entry.scratch && entry.units > 1;
     const buffer_names names = {name_buffers(f, l, s), s->num_slots};
-    *name = keep_text(f, k, &names, flxi_ops[flxi_node_at(l->g, s->node)->op].name, s->computes ? s->computes : "");
+    out->name = keep_text(f, k, &names, flxi_ops[flxi_node_at(l->g, s->node)->op].name, s->computes ? s->computes : "");
     return FLX_OK;
 }
 

@@ -78,16 +78,16 @@ static const char names[] =
     "\n/* Whether the string from p to end, with escapes, is this text. */\n"
     "static int $_is_name(const char *p, const char *end, const char *text)\n"
     "{\n"
-    "    size_t left = strlen(text);\n"
     "    while (p < end) {\n"
     "        char c[4];\n"
     "        const int n = $_character(&p, end, c);\n"
-    "        if (n == 0 || left < (size_t)n || memcmp(c, text, (size_t)n) != 0)\n"
+    "        if (n == 0)\n"
     "            return 0;\n"
-    "        text += n;\n"
-    "        left -= (size_t)n;\n"
+    "        for (int i = 0; i < n; i++, text++)\n"
+    "            if (*text == 0 || c[i] != *text)\n"
+    "                return 0;\n"
     "    }\n"
-    "    return left == 0;\n"
+    "    return *text == 0;\n"
     "}\n";
 
 static const char tensors[] =

@@ -55,7 +55,9 @@ void flxi_sa_end_call(flxi_sa_routine *r, bool can_fail)
         flxi_sa_line(&r->w, "    return code;");
 }
 
-static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, bool has_scratch, bool can_fail)
+/* `range`: the last arguments, or NULL. */
+static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, bool has_scratch, bool can_fail,
+                     const char *range)
 {
     flxi_sa_writer *w = &r->w;
     for (uint32_t k = 0; k < s->num_slots; k++)
@@ -67,17 +69,28 @@ static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, b
     }
     if (has_scratch)
         flxi_addf(w->out, "%sarena + %zu", s->num_slots ? ", " : "", s->scratch_offset);
+    if (range)
+        flxi_addf(w->out, "%s%s", s->num_slots || has_scratch ? ", " : "", range);
     flxi_sa_end_call(r, can_fail);
 }
 
+/* Fewer elements are computed sooner than other threads have begun. */
+enum { MIN_SHARED = 16384 };
+
 static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
 {
-    const char *name;
-    bool has_scratch;
+    flxi_sa_kernel_function k;
     if (!s->grid[0] || !s->grid[1] || !s->grid[2])
         return FLX_OK; /* there is nothing to compute */
-    FLXI_TRY(flxi_sa_kernel(r->w.f, r->m, r->l, s, &name, &has_scratch, r->err));
-    add_call(r, s, name, has_scratch, false);
+    FLXI_TRY(flxi_sa_kernel(r->w.f, r->m, r->l, s, &k, r->err));
+    const char *range = NULL;
+    if (r->w.f->threads && k.can_be_shared && s->work >= MIN_SHARED) {
+        flxi_sa_share_call(r, s, &(flxi_sa_cut){.function = k.name, .units = (int64_t)k.units});
+        return FLX_OK;
+    }
+    if (r->w.f->threads)
+        range = flxi_sa_text(r->w.f, "0, %llu", (unsigned long long)k.units);
+    add_call(r, s, k.name, k.has_scratch, false, range);
     return FLX_OK;
 }
 
@@ -88,7 +101,8 @@ static bool has_scratch(const flxi_step *s)
 }
 
 /* static void NAME_(const float *x0, float *y0, unsigned char *scratch) { … } */
-static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body, flxi_strbuf *out)
+static void add_head(const flxi_step *s, bool can_fail, const flxi_sa_cuts *c, const flxi_strbuf *body,
+                     flxi_strbuf *out)
 {
     const flxi_device_node *n = s->described;
     flxi_addf(out, "static %s NAME_(", can_fail ? "int" : "void");
@@ -96,7 +110,8 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body,
         flxi_addf(out, "%sconst %s *x%u", k ? ", " : "", flxi_sa_type(n->in_types[k]->dtype), k);
     for (uint32_t k = 0; k < n->nout; k++)
         flxi_addf(out, "%s%s *y%u", n->nin + k ? ", " : "", flxi_sa_type(n->out_types[k]->dtype), k);
-    flxi_add_text(out, has_scratch(s) ? ", unsigned char *scratch)\n{\n" : ")\n{\n");
+    flxi_add_text(out, has_scratch(s) ? ", unsigned char *scratch" : "");
+    flxi_add_text(out, c->units > 1 ? ", int thread, int64_t from, int64_t to)\n{\n" : ")\n{\n");
     for (uint32_t k = 0; k < n->nin + n->nout; k++) {
         const char *form = k < n->nin ? "x" : "y";
         flxi_strbuf text;
@@ -106,8 +121,12 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_strbuf *body,
             flxi_addf(out, "    (void)%s;\n", text.at);
         flxi_strbuf_free(&text);
     }
-    if (has_scratch(s) && !flxi_sa_mentions(body, "scratch"))
+    if (has_scratch(s) && !flxi_sa_mentions(body, "scratch") && !flxi_sa_mentions(body, "own"))
         flxi_add_text(out, "    (void)scratch;\n");
+    if (c->units > 1 && flxi_sa_mentions(body, "own"))
+        flxi_addf(out, "    unsigned char *const own = scratch + (size_t)thread * %zu;\n", c->bytes - c->common);
+    else if (c->units > 1)
+        flxi_add_text(out, "    (void)thread;\n");
 }
 
 static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
@@ -115,17 +134,27 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     const flxi_sa_part *part = s->way->code;
     flxi_strbuf body, text;
     flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1, .routine = r, .step = s};
+    const flxi_sa_cuts cuts = r->w.f->threads && part->cuts ? part->cuts(s->described) : (flxi_sa_cuts){0};
     w.body_at = flxi_sa_padded(r->w.f, part->scratch ? part->scratch(s->described) : 0);
+    w.units = cuts.units > 1 ? cuts.units : 0;
     flxi_strbuf_init(&body, r->w.f->mem);
     flxi_strbuf_init(&text, r->w.f->mem);
     part->write(&w);
-    add_head(s, part->can_fail, &body, &text);
+    add_head(s, part->can_fail, &cuts, &body, &text);
     if (body.at)
         flxi_add_bytes(&text, body.at, body.n);
     flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
     r->w.f->failed |= body.failed;
     const char *name = flxi_sa_static_of(r->w.f, &text, &text, flxi_ops[s->described->op].name, s->computes);
-    add_call(r, s, name, has_scratch(s), part->can_fail);
+    if (w.units)
+        flxi_sa_share_call(r, s,
+                           &(flxi_sa_cut){.function = name,
+                                          .has_scratch = has_scratch(s),
+                                          .takes_thread = true,
+                                          .has_end = cuts.has_end,
+                                          .units = cuts.units});
+    else
+        add_call(r, s, name, has_scratch(s), part->can_fail, NULL);
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);
     return w.code;
@@ -181,7 +210,11 @@ flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to)
 static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, const flxi_strbuf *body)
 {
     const flx_graph *g = r->l->g;
-    flxi_addf(out, "static %s NAME_(unsigned char *arena", r->can_fail ? "int" : "void");
+    bool has_model = r->w.f->threads;
+    flxi_addf(out, "static %s NAME_(", r->can_fail ? "int" : "void");
+    if (has_model)
+        flxi_addf(out, "const %s *m, ", r->w.f->prefix);
+    flxi_add_text(out, "unsigned char *arena");
     for (size_t k = 0; k < g->leaves.n; k++)
         flxi_addf(out, ", const %s *in%zu", flxi_sa_type(flxi_type_at(g, g->leaves.at[k])->dtype), k);
     for (size_t k = 0; k < g->outputs.n; k++)
@@ -189,6 +222,8 @@ static void add_body_head(const flxi_sa_routine *r, flxi_strbuf *out, const flxi
     flxi_add_text(out, ")\n{\n");
     if (!flxi_sa_mentions(body, "arena"))
         flxi_add_text(out, "    (void)arena;\n");
+    if (has_model && !flxi_sa_mentions(body, "m"))
+        flxi_add_text(out, "    (void)m;\n");
     if (flxi_sa_mentions(body, "code"))
         flxi_add_text(out, "    int code;\n");
 }

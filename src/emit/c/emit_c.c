@@ -246,12 +246,36 @@ const char *flxi_kw_grid(flxi_kwriter *w, unsigned axis)
     return w->file->plain ? flxi_kw_text(w, "%uu", w->file->plain->grid[axis]) : numbers[axis];
 }
 
+/* Whether the loop along this axis, which is that many units long, runs from `begin` to `end`: it is the outermost. */
+static bool is_cut(flxi_kwriter *w, unsigned axis, uint64_t units)
+{
+    const flxi_kplain *plain = w->file->plain;
+    unsigned outermost = plain->grid[2] > 1 ? 2 : plain->grid[1] > 1 ? 1 : 0;
+    if (!plain->is_cut || axis != outermost)
+        return false;
+    w->entry->units = units;
+    return true;
+}
+
+/* The head of a loop over workgroups or invocations, without its brace. */
+static void add_plain_loop(flxi_kwriter *w, char letter, unsigned axis, uint64_t count)
+{
+    if (is_cut(w, axis, count))
+        flxi_kw_addf(w, "for (k_u32 %c%u = (k_u32)begin; %c%u < (k_u32)end; %c%u++)", letter, axis, letter, axis,
+                     letter, axis);
+    else
+        flxi_kw_addf(w, "for (k_u32 %c%u = 0; %c%u < %lluu; %c%u++)", letter, axis, letter, axis,
+                     (unsigned long long)count, letter, axis);
+}
+
 /* Loops over rows of workgroups, where there are several. */
 static void open_plain_row(flxi_kwriter *w)
 {
     for (unsigned a = 3; a-- > 1;)
         if (w->file->plain->grid[a] > 1) {
-            flxi_kw_line(w, "for (k_u32 w%u = 0; w%u < %uu; w%u++) {", a, a, w->file->plain->grid[a], a);
+            flxi_kw_begin(w);
+            add_plain_loop(w, 'w', a, w->file->plain->grid[a]);
+            flxi_kw_add(w, " {\n");
             w->depth++;
         } else if ((w->ids[FLX_KERNEL_WORKGROUP_ID] | w->ids[FLX_KERNEL_INVOCATION_ID]) >> a & 1) {
             flxi_kw_line(w, "const k_u32 w%u = 0;", a);
@@ -349,7 +373,7 @@ static void open_plain_line(flxi_kwriter *w, uint32_t end)
     else
         w->decided = NULL; /* the condition stays in the text */
     flxi_kw_begin(w);
-    flxi_kw_addf(w, "for (k_u32 i0 = 0; i0 < %lluu; i0++)", (unsigned long long)count);
+    add_plain_loop(w, 'i', 0, count);
     flxi_kw_open(w);
 }
 
@@ -385,10 +409,12 @@ static void write_line(flxi_kwriter *w)
 /* One workgroup after the other. */
 static void write_groups(flxi_kwriter *w)
 {
+    flxi_kw_begin(w);
     if (w->file->plain)
-        flxi_kw_line(w, "for (k_u32 w0 = 0; w0 < %uu; w0++) {", w->file->plain->grid[0]);
+        add_plain_loop(w, 'w', 0, w->file->plain->grid[0]);
     else
-        flxi_kw_line(w, "for (k_u32 w0 = g0, e0 = g0 + (k_u32)run; w0 < e0; w0++) {");
+        flxi_kw_add(w, "for (k_u32 w0 = g0, e0 = g0 + (k_u32)run; w0 < e0; w0++)");
+    flxi_kw_add(w, " {\n");
     w->depth++;
     clear(w, KADDRESS_WORKGROUP);
     if (!w->has_sync) {
@@ -455,7 +481,9 @@ static void write_inside(flxi_kwriter *w, bool in_vectors)
     flxi_kw_declare_ticks(w, w->k->body);
     if (in_vectors && w->file->plain) {
         const uint32_t *grid = w->file->plain->grid;
-        flxi_kw_line(w, "const k_u64 begin = 0, end = %lluu;", (unsigned long long)grid[0] * grid[1] * grid[2]);
+        w->entry->units = (uint64_t)grid[0] * grid[1] * grid[2];
+        if (!w->file->plain->is_cut)
+            flxi_kw_line(w, "const k_u64 begin = 0, end = %lluu;", (unsigned long long)w->entry->units);
     }
     if (in_vectors) {
         flxi_vw_write(w);
@@ -484,6 +512,10 @@ static void write_plain_head(flxi_kwriter *w)
     }
     if (w->entry->scratch) {
         flxi_kw_addf(w, "%sk_u8 *scratch", comma);
+        comma = ", ";
+    }
+    if (w->file->plain->is_cut) {
+        flxi_kw_addf(w, "%sk_u64 begin, k_u64 end", comma);
         comma = ", ";
     }
     flxi_kw_add(w, *comma ? ")\n{\n" : "void)\n{\n");

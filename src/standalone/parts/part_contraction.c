@@ -196,6 +196,41 @@ static bool is_open(const product *p, int64_t extent)
     return p->w->f->num_symbols && extent > 128;
 }
 
+/* Matrices of the result: those of the batch, and those that outer axes of lines and columns make. */
+static int64_t matrices_of(const contraction *c)
+{
+    int64_t count = 1;
+    for (int k = 0; k < c->batch.n; k++)
+        count *= c->batch.at[k].count;
+    for (int k = 0; k < c->lines.n - 1; k++)
+        count *= c->lines.at[k].count;
+    for (int k = 0; k < c->columns.n - 1; k++)
+        count *= c->columns.at[k].count;
+    return count;
+}
+
+/* Threads share the matrices; of one matrix its lines, some at a time, which every number of rows of a tile divides. */
+enum { LINES = 24, MIN_TERMS = 32768 /* that threads are worth */ };
+
+static bool cuts_lines(const product *p)
+{
+    return p->w->units > 1 && matrices_of(&p->c) == 1;
+}
+
+flxi_sa_cuts flxi_sa_contraction_cuts(const flxi_device_node *n)
+{
+    contraction c = contraction_of(n);
+    double terms = (double)flxi_sa_count(n->out_types[0]);
+    for (int k = 0; k < c.depth.n; k++)
+        terms *= (double)c.depth.at[k].count;
+    int64_t matrices = matrices_of(&c), lines = inner(&c.lines).count;
+    bool is_complex = flxi_is_complex(n->out_types[0]->dtype);
+    if (terms < MIN_TERMS || (is_complex && matrices < 2))
+        return (flxi_sa_cuts){0};
+    return (flxi_sa_cuts){.units = matrices > 1 ? matrices : (lines + LINES - 1) / LINES,
+                          .bytes = (flxi_sa_contraction_scratch(n) + 63) / 64 * 64};
+}
+
 /* The part of the result with `lines` rows from `i` and that many columns from `j`, in tiles of rows x columns. */
 static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t j, int64_t width, int columns)
 {
@@ -203,7 +238,11 @@ static void write_tiles(product *p, int64_t i, int64_t lines, int rows, int64_t 
     axis line = inner(&p->c.lines), column = inner(&p->c.columns);
     if ((!lines && !is_open(p, line.count)) || (!width && !is_open(p, column.count)))
         return;
-    flxi_sa_line(w, "for (int64_t i = %lld; i < %lld; i += %d)", (long long)i, (long long)(i + lines), rows);
+    if (cuts_lines(p) && rows > 1 && i == 0 && lines)
+        flxi_sa_line(w, "for (int64_t i = from * %d; i < to * %d && i < %lld; i += %d)", LINES, LINES, (long long)lines,
+                     rows);
+    else
+        flxi_sa_line(w, "for (int64_t i = %lld; i < %lld; i += %d)", (long long)i, (long long)(i + lines), rows);
     w->depth++;
     flxi_sa_open(w, "for (int64_t j = %lld; j < %lld; j += %d)", (long long)j, (long long)(j + width), columns);
     flxi_sa_line(w, "%s sum[%d][%d] = {{0}};", p->sum, rows, columns);
@@ -230,10 +269,14 @@ static void write_real(product *p)
     write_tiles(p, 0, whole_lines, rows, 0, whole_width, columns);
     if (rest_width)
         write_tiles(p, 0, whole_lines, rows, whole_width, more_width, rest_width);
+    if (rest_lines && cuts_lines(p))
+        flxi_sa_open(p->w, "if (to == %lld)", (long long)p->w->units);
     if (rest_lines)
         write_tiles(p, whole_lines, more_lines, rest_lines, 0, whole_width, columns);
     if (rest_lines && rest_width)
         write_tiles(p, whole_lines, more_lines, rest_lines, whole_width, more_width, rest_width);
+    if (rest_lines && cuts_lines(p))
+        flxi_sa_close(p->w);
 }
 
 /* Complex numbers: real and imaginary parts follow each other. */
@@ -312,7 +355,7 @@ static void write_packing(product *p)
     flxi_sa_writer *w = p->w;
     axis *column = &p->c.columns.at[0], *depth = &p->c.depth.at[0];
     long long width = (long long)column->count;
-    flxi_sa_line(w, "%s *const packed = (%s *)scratch;", p->sum, p->sum);
+    flxi_sa_line(w, "%s *const packed = (%s *)%s;", p->sum, p->sum, flxi_sa_own(w));
     flxi_sa_line(w, "for (int64_t k = 0; k < %lld; k++)", (long long)depth->count);
     flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", width);
     flxi_sa_line(
@@ -322,6 +365,18 @@ static void write_packing(product *p)
     depth->b = width;
     p->b = sum_size(w->n) == sizeof(double) ? FLX_F64 : FLX_F32;
     p->packed = "packed";
+}
+
+/* One loop over the matrices of some threads, with their indices along all axes. */
+static void open_matrices(product *p)
+{
+    const axes *const lists[] = {&p->c.columns, &p->c.lines, &p->c.batch};
+    flxi_sa_open(p->w, "for (int64_t matrix = from; matrix < to; matrix++)");
+    int64_t inside = 1;
+    for (int l = 0; l < 3; l++)
+        for (int k = lists[l]->n - (l < 2 ? 2 : 1); k >= 0; inside *= lists[l]->at[k--].count)
+            flxi_sa_line(p->w, "const int64_t %c%d = matrix / %lld %% %lld;", "qpn"[l], k, (long long)inside,
+                         (long long)lists[l] -> at[k].count);
 }
 
 void flxi_sa_contraction(flxi_sa_writer *w)
@@ -338,9 +393,14 @@ void flxi_sa_contraction(flxi_sa_writer *w)
         return;
     p.is_complex = flxi_is_complex(p.y);
     p.sum = flxi_sa_arithmetic(p.y);
-    open_axes(&p, 'n', &c->batch, 0, c->batch.n);
-    open_axes(&p, 'p', &c->lines, 0, c->lines.n - 1);
-    open_axes(&p, 'q', &c->columns, 0, c->columns.n - 1);
+    bool is_cut = w->units > 1 && !cuts_lines(&p);
+    if (is_cut) {
+        open_matrices(&p);
+    } else {
+        open_axes(&p, 'n', &c->batch, 0, c->batch.n);
+        open_axes(&p, 'p', &c->lines, 0, c->lines.n - 1);
+        open_axes(&p, 'q', &c->columns, 0, c->columns.n - 1);
+    }
     flxi_sa_line(w, "const %s *a = %s;", flxi_sa_type(p.a), pointer(&p, "x0", 'a'));
     flxi_sa_line(w, "const %s *b = %s;", flxi_sa_type(p.b), pointer(&p, "x1", 'b'));
     flxi_sa_line(w, "%s *y = %s;", flxi_sa_type(p.y), pointer(&p, "y0", 'y'));
@@ -350,5 +410,5 @@ void flxi_sa_contraction(flxi_sa_writer *w)
         write_complex(&p);
     else
         write_real(&p);
-    close_axes(&p, c->batch.n + (c->lines.n ? c->lines.n - 1 : 0) + (c->columns.n ? c->columns.n - 1 : 0));
+    close_axes(&p, is_cut ? 1 : c->batch.n + (c->lines.n ? c->lines.n - 1 : 0) + (c->columns.n ? c->columns.n - 1 : 0));
 }

@@ -4,7 +4,7 @@
    that would make a difference, is computed term by term (part_conv.c). */
 #include "standalone/parts/part_direct.h"
 
-enum { MOST_PHASES = 16 };
+enum { MOST_PHASES = 16, MIN_SHARED = 4096 /* elements that threads are worth */ };
 
 static flxi_sa_direct_form form_of(const flxi_device_node *n)
 {
@@ -32,6 +32,15 @@ size_t flxi_sa_direct_scratch(const flxi_device_node *n)
     return f.d.to_weight ? flxi_sa_weight_bytes(&f) : flxi_sa_gather_bytes(&f);
 }
 
+flxi_sa_cuts flxi_sa_direct_cuts(const flxi_device_node *n)
+{
+    flxi_sa_direct_form f = form_of(n);
+    if (flxi_sa_count(n->out_types[0]) + flxi_sa_count(n->in_types[0]) < MIN_SHARED)
+        return (flxi_sa_cuts){0};
+    return f.d.to_weight ? flxi_sa_weight_cuts(&f) : flxi_sa_gather_cuts(&f);
+}
+
+/* By the thread that has the first unit. */
 static void write_terms_apart(const flxi_sa_direct_form *f)
 {
     flxi_sa_writer *w = f->w;
@@ -47,7 +56,11 @@ static void write_terms_apart(const flxi_sa_direct_form *f)
         flxi_sa_line(w, "    is_finite &= (x%d[i] & %s) != %s;", operand, exponent, exponent);
         flxi_sa_open(w, "if (!is_finite)");
     }
+    if (w->units > 1)
+        flxi_sa_open(w, "if (from == 0)");
     flxi_sa_conv(w);
+    if (w->units > 1)
+        flxi_sa_close(w);
     flxi_sa_line(w, "return;");
     flxi_sa_close(w);
 }

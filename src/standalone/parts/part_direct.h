@@ -28,10 +28,12 @@ static inline size_t flxi_sa_elements(int64_t elements, size_t size)
 
 /* z from x and w (part_gather.c). */
 size_t flxi_sa_gather_bytes(const flxi_sa_direct_form *f);
+flxi_sa_cuts flxi_sa_gather_cuts(const flxi_sa_direct_form *f);
 void flxi_sa_gather_tiles(flxi_sa_direct_form *f);
 
 /* w from x and z (part_weight.c). */
 size_t flxi_sa_weight_bytes(const flxi_sa_direct_form *f);
+flxi_sa_cuts flxi_sa_weight_cuts(const flxi_sa_direct_form *f);
 void flxi_sa_weight_tiles(flxi_sa_direct_form *f);
 
 #endif

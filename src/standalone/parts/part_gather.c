@@ -62,6 +62,16 @@ size_t flxi_sa_gather_bytes(const flxi_sa_direct_form *f)
     return bytes;
 }
 
+/* Threads share the images, or the blocks of rows of one. */
+flxi_sa_cuts flxi_sa_gather_cuts(const flxi_sa_direct_form *f)
+{
+    flxi_sa_direct_form own = *f;
+    int64_t images = f->d.p.images;
+    phase x = phase_of(&own, 0, 0);
+    return (flxi_sa_cuts){.units = images > 1 ? images : (x.at[0].count + x.rows - 1) / x.rows,
+                          .bytes = flxi_sa_gather_bytes(f)};
+}
+
 /* ---- Weights ---- */
 
 /* weights[tap][channel][row] of `count` features from `feature` on, for each chunk of channels. */
@@ -265,6 +275,28 @@ static void write_features(const phase *x)
         store_panel(x, last, rest);
 }
 
+/* Loops over images, then blocks of rows. */
+static void open_blocks(const phase *x)
+{
+    flxi_sa_writer *w = x->f->w;
+    bool is_cut = w->units > 1, cuts_images = is_cut && x->p->images > 1;
+    long long count = flxi_sa_long(x->at[0].count), rows = flxi_sa_long(x->rows);
+    if (cuts_images)
+        flxi_sa_line(w, "for (int64_t i = from; i < to; i++)");
+    else
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", flxi_sa_long(x->p->images));
+    w->depth++;
+    if (!is_cut || cuts_images) {
+        flxi_sa_open(w, "for (int64_t first = 0; first < %lld; first += %lld)", count, rows);
+        return;
+    }
+    long long blocks = (count + rows - 1) / rows, units = flxi_sa_long(w->units); /* of this phase, and of the first */
+    flxi_sa_open(w,
+                 "for (int64_t first = from * %lld / %lld * %lld; first < to * %lld / %lld * %lld && first < %lld; "
+                 "first += %lld)",
+                 blocks, units, rows, blocks, units, rows, count, rows);
+}
+
 static void write_phase(const phase *x)
 {
     flxi_sa_writer *w = x->f->w;
@@ -273,15 +305,13 @@ static void write_phase(const phase *x)
     flxi_sa_open(w, "/* positions */");
     if (x->taps) {
         declare_taps(x);
-        flxi_sa_line(w, "%s *const weights = (%s *)scratch;", real, real);
-        flxi_sa_line(w, "%s *const strip = (%s *)(scratch + %zu);", real, real, x->strip_at);
-        flxi_sa_line(w, "%s *const sums = (%s *)(scratch + %zu);", real, real, x->sums_at);
+        const char *own = flxi_sa_own(w);
+        flxi_sa_line(w, "%s *const weights = (%s *)%s;", real, real, own);
+        flxi_sa_line(w, "%s *const strip = (%s *)(%s + %zu);", real, real, own, x->strip_at);
+        flxi_sa_line(w, "%s *const sums = (%s *)(%s + %zu);", real, real, own, x->sums_at);
         pack_weights(x);
     }
-    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", flxi_sa_long(p->images));
-    w->depth++;
-    flxi_sa_open(w, "for (int64_t first = 0; first < %lld; first += %lld)", flxi_sa_long(x->at[0].count),
-                 flxi_sa_long(x->rows));
+    open_blocks(x);
     if (x->taps)
         flxi_sa_line(w, "const %s *image = x0 + %lld + group * %lld + i * %lld;", flxi_sa_type(p->dtype),
                      flxi_sa_long(p->x_first), flxi_sa_long(p->x.group), flxi_sa_long(p->x.outer));

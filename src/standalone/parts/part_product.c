@@ -11,6 +11,10 @@
 #include "backend/cpu/order.h"
 #include "standalone/parts/tiles.h"
 
+/* What threads share: nothing, matrices of the batch, pieces of the depth, dot products, strips of columns, or blocks of
+   rows. */
+typedef enum { CUT_NOTHING, CUT_BATCH, CUT_PIECES, CUT_DOTS, CUT_COLUMNS, CUT_ROWS } cut_kind;
+
 typedef struct {
     flxi_sa_writer *w;
     flxi_gemm_form form;
@@ -25,6 +29,8 @@ typedef struct {
     const char *c; /* the result's address … */
     int64_t c_row; /* … and the step of its rows */
     bool is_piece; /* the sums of a piece are computed */
+    cut_kind cut;
+    int64_t units;
 } product;
 
 enum {
@@ -34,7 +40,9 @@ enum {
     DIRECT_ROWS = 1152,
     SUM_COLUMNS = 256,
     FEW_ROWS = 12, /* too few for packing columns to pay */
-    SMALL_BYTES = 24576
+    SMALL_BYTES = 24576,
+    UNITS = 16,       /* for threads, about */
+    MIN_TERMS = 32768 /* that threads are worth */
 };
 
 const char *flxi_sa_product_applies(const flxi_device_node *n)
@@ -92,7 +100,43 @@ static bool reads_in_place(const product *p)
            (p->m <= 6 || p->m * p->k * (int64_t)p->size <= SMALL_BYTES || a->depth.rank == 0 || a->depth.steps[0] == 1);
 }
 
-static product plan_of(const flxi_device_node *n)
+static int64_t batch_of(const flxi_gemm *g)
+{
+    int64_t count = 1;
+    for (int k = 0; k < g->batch_rank; k++)
+        count *= g->batch_dims[k];
+    return count;
+}
+
+/* Each thread packs what it reads: rows that are packed are cut themselves, so that they are packed once. */
+static void cut(product *p)
+{
+    const flxi_gemm *g = &p->form.p;
+    int64_t batch = batch_of(g), panel = p->m == 1 ? WIDE_COLUMNS : MOST_COLUMNS;
+    if ((double)batch * (double)p->m * (double)p->n * (double)g->k < MIN_TERMS)
+        return;
+    if (batch > 1) {
+        p->cut = CUT_BATCH;
+        p->units = batch;
+    } else if (p->is_piece) {
+        p->cut = CUT_PIECES;
+        p->units = (g->k + p->form.piece - 1) / p->form.piece;
+    } else if (p->form.is_dots) {
+        p->cut = CUT_DOTS;
+        p->strip = (p->n + UNITS - 1) / UNITS;
+        p->units = (p->n + p->strip - 1) / p->strip;
+    } else if (p->n >= 2 * panel && (!p->packs_a || p->n >= p->m)) {
+        p->cut = CUT_COLUMNS;
+        p->strip = least(p->strip, round_up((p->n + UNITS - 1) / UNITS, panel));
+        p->units = (p->n + p->strip - 1) / p->strip;
+    } else if (p->m >= 4 * FEW_ROWS) {
+        p->cut = CUT_ROWS;
+        p->block = least(p->block, round_up((p->m + UNITS - 1) / UNITS, 2 * FEW_ROWS));
+        p->units = (p->m + p->block - 1) / p->block;
+    }
+}
+
+static product plan_of(const flxi_device_node *n, bool has_threads)
 {
     product p = {.form = flxi_order_of_product(n)};
     const flxi_gemm *g = &p.form.p;
@@ -109,12 +153,14 @@ static product plan_of(const flxi_device_node *n)
     p.packs_b = p.m >= FEW_ROWS || !has_neighbours(&g->b, g->dtype);
     p.block = least(p.m, p.packs_a ? PACKED_ROWS : DIRECT_ROWS);
     p.strip = p.is_in_place ? p.n : least(p.n, SUM_COLUMNS);
+    if (has_threads)
+        cut(&p);
     size_t sums = p.is_piece ? padded((g->k + p.k - 1) / p.k * p.m * p.n, p.size) : 0;
+    p.b_at = p.pieces_at + sums;
     if (p.form.is_dots) {
         p.bytes = sums;
         return p;
     }
-    p.b_at = p.pieces_at + sums;
     p.a_at = p.b_at + padded(p.chunk * (p.m == 1 ? WIDE_COLUMNS : MOST_COLUMNS), p.size);
     p.sums_at = p.a_at + (p.packs_a ? padded(round_up(p.block, 6) * p.chunk, p.size) : 0);
     p.bytes = p.sums_at + (p.is_in_place ? 0 : padded(p.block * round_up(p.strip, WIDE_COLUMNS), p.size));
@@ -123,7 +169,14 @@ static product plan_of(const flxi_device_node *n)
 
 size_t flxi_sa_product_scratch(const flxi_device_node *n)
 {
-    return plan_of(n).bytes;
+    return plan_of(n, false).bytes;
+}
+
+flxi_sa_cuts flxi_sa_product_cuts(const flxi_device_node *n)
+{
+    product p = plan_of(n, true);
+    return (flxi_sa_cuts){
+        .units = p.units, .common = p.cut == CUT_PIECES ? p.b_at : 0, .bytes = p.bytes, .has_end = p.cut == CUT_PIECES};
 }
 
 /* ---- Text ---- */
@@ -364,11 +417,18 @@ static void write_strips(product *p)
         write_strip(p, "0", p->n);
         return;
     }
-    flxi_sa_open(w, "for (int64_t left = 0; left < %lld; left += %lld)", (long long)whole, (long long)p->strip);
+    if (p->cut == CUT_COLUMNS)
+        flxi_sa_open(w, "for (int64_t left = from * %lld; left < to * %lld && left < %lld; left += %lld)",
+                     (long long)p->strip, (long long)p->strip, (long long)whole, (long long)p->strip);
+    else
+        flxi_sa_open(w, "for (int64_t left = 0; left < %lld; left += %lld)", (long long)whole, (long long)p->strip);
     write_strip(p, "left", p->strip);
     flxi_sa_close(w);
     if (rest) {
-        flxi_sa_open(w, "/* the last columns */");
+        if (p->cut == CUT_COLUMNS)
+            flxi_sa_open(w, "if (to == %lld)", (long long)p->units);
+        else
+            flxi_sa_open(w, "/* the last columns */");
         flxi_sa_line(w, "const int64_t left = %lld;", (long long)whole);
         write_strip(p, "left", rest);
         flxi_sa_close(w);
@@ -380,7 +440,11 @@ static void write_dots(product *p)
     flxi_sa_writer *w = p->w;
     const flxi_gemm *g = &p->form.p;
     const char *name = flxi_sa_dot(w, p->sum);
-    flxi_sa_line(w, "for (int64_t j = 0; j < %lld; j++)", (long long)p->n);
+    if (p->cut == CUT_DOTS)
+        flxi_sa_line(w, "for (int64_t j = from * %lld; j < to * %lld && j < %lld; j++)", (long long)p->strip,
+                     (long long)p->strip, (long long)p->n);
+    else
+        flxi_sa_line(w, "for (int64_t j = 0; j < %lld; j++)", (long long)p->n);
     flxi_sa_line(w, "    %s[j * %lld] = %s(a, b + j * %lld, %lld);", p->c, (long long)(p->is_piece ? 1 : g->c_col),
                  name, (long long)step_of(&g->b.line), (long long)p->k);
 }
@@ -394,14 +458,20 @@ static void write_matrix(product *p)
         return;
     }
     bool packs_columns = p->packs_b || p->n % p->shape.lanes;
+    const char *own = flxi_sa_own(w);
     if (packs_columns)
-        flxi_sa_line(w, "%s *const columns = (%s *)(scratch + %zu);", p->real, p->real, p->b_at);
+        flxi_sa_line(w, "%s *const columns = (%s *)(%s + %zu);", p->real, p->real, own, p->b_at);
     if (p->packs_a)
-        flxi_sa_line(w, "%s *const rows = (%s *)(scratch + %zu);", p->real, p->real, p->a_at);
+        flxi_sa_line(w, "%s *const rows = (%s *)(%s + %zu);", p->real, p->real, own, p->a_at);
     if (!p->is_in_place)
-        flxi_sa_line(w, "%s *const sums = (%s *)(scratch + %zu);", p->real, p->real, p->sums_at);
+        flxi_sa_line(w, "%s *const sums = (%s *)(%s + %zu);", p->real, p->real, own, p->sums_at);
     if (p->block < p->m) {
-        flxi_sa_open(w, "for (int64_t first = 0; first < %lld; first += %lld)", (long long)p->m, (long long)p->block);
+        if (p->cut == CUT_ROWS)
+            flxi_sa_open(w, "for (int64_t first = from * %lld; first < to * %lld && first < %lld; first += %lld)",
+                         (long long)p->block, (long long)p->block, (long long)p->m, (long long)p->block);
+        else
+            flxi_sa_open(w, "for (int64_t first = 0; first < %lld; first += %lld)", (long long)p->m,
+                         (long long)p->block);
         flxi_sa_line(w, "const int64_t end = first + %lld < %lld ? first + %lld : %lld;", (long long)p->block,
                      (long long)p->m, (long long)p->block, (long long)p->m);
         if (p->m % p->block == 0 && !p->packs_a && p->is_in_place)
@@ -418,20 +488,37 @@ static void write_pieces(product *p)
     flxi_sa_writer *w = p->w;
     const flxi_gemm *g = &p->form.p;
     int64_t whole = g->k / p->form.piece, rest = g->k % p->form.piece, count = p->m * p->n;
-    flxi_sa_line(w, "%s *const pieces = (%s *)(scratch + %zu);", p->real, p->real, p->pieces_at);
-    flxi_sa_open(w, "for (int64_t piece = 0; piece < %lld; piece++, a += %lld, b += %lld)", (long long)whole,
-                 (long long)(p->form.piece * step_of(&g->a.depth)), (long long)(p->form.piece * step_of(&g->b.depth)));
+    int64_t a_step = p->form.piece * step_of(&g->a.depth), b_step = p->form.piece * step_of(&g->b.depth);
+    /* Pieces of a product that is one of a batch are in the memory of their thread. */
+    flxi_sa_line(w, "%s *const pieces = (%s *)(%s + %zu);", p->real, p->real,
+                 p->cut == CUT_PIECES ? "scratch" : flxi_sa_own(w), p->pieces_at);
+    if (p->cut == CUT_PIECES) {
+        flxi_sa_line(w, "a += from * %lld;", (long long)a_step);
+        flxi_sa_line(w, "b += from * %lld;", (long long)b_step);
+        flxi_sa_open(w, "for (int64_t piece = from; piece < to && piece < %lld; piece++, a += %lld, b += %lld)",
+                     (long long)whole, (long long)a_step, (long long)b_step);
+    } else {
+        flxi_sa_open(w, "for (int64_t piece = 0; piece < %lld; piece++, a += %lld, b += %lld)", (long long)whole,
+                     (long long)a_step, (long long)b_step);
+    }
     p->c = flxi_sa_print(w, "(pieces + piece * %lld)", (long long)count);
     p->c_row = p->n;
     write_matrix(p);
     flxi_sa_close(w);
     if (rest) {
-        flxi_sa_open(w, "/* the last piece */");
+        if (p->cut == CUT_PIECES)
+            flxi_sa_open(w, "if (from < to && to == %lld)", (long long)p->units);
+        else
+            flxi_sa_open(w, "/* the last piece */");
         p->k = rest;
         p->chunk = flxi_gemm_chunk(g->dtype, rest);
         p->c = flxi_sa_print(w, "(pieces + %lld)", (long long)(whole * count));
         write_matrix(p);
         flxi_sa_close(w);
+    }
+    if (p->cut == CUT_PIECES) {
+        flxi_sa_line(w, "if (from < %lld)", (long long)p->units);
+        flxi_sa_line(w, "    return;");
     }
     flxi_sa_line(w, "for (int64_t piece = 1; piece < %lld; piece++)", (long long)(whole + (rest > 0)));
     flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", (long long)count);
@@ -451,16 +538,33 @@ static const char *batch_at(product *p, const char *base, const int64_t *steps)
     return base;
 }
 
+/* Loops over the axes of the batch; one loop where threads share it. */
+static void open_batch(product *p)
+{
+    flxi_sa_writer *w = p->w;
+    const flxi_gemm *g = &p->form.p;
+    if (p->cut != CUT_BATCH) {
+        for (int k = 0; k < g->batch_rank; k++)
+            flxi_sa_open(w, "for (int64_t n%d = 0; n%d < %lld; n%d++)", k, k, (long long)g->batch_dims[k], k);
+        return;
+    }
+    flxi_sa_open(w, "for (int64_t matrix = from; matrix < to; matrix++)");
+    int64_t inner = 1;
+    for (int k = g->batch_rank - 1; k >= 0; inner *= g->batch_dims[k--])
+        if (g->a.batch[k] || g->b.batch[k] || g->c_batch[k])
+            flxi_sa_line(w, "const int64_t n%d = matrix / %lld %% %lld;", k, (long long)inner,
+                         (long long)g->batch_dims[k]);
+}
+
 void flxi_sa_product(flxi_sa_writer *w)
 {
-    product p = plan_of(w->n);
+    product p = plan_of(w->n, w->units > 1);
     const flxi_gemm *g = &p.form.p;
     p.w = w;
     p.shape = flxi_sa_shape_of(w->f, p.sum);
     p.c = "c";
     p.c_row = g->c_row;
-    for (int k = 0; k < g->batch_rank; k++)
-        flxi_sa_open(w, "for (int64_t n%d = 0; n%d < %lld; n%d++)", k, k, (long long)g->batch_dims[k], k);
+    open_batch(&p);
     const char *type = flxi_sa_type(g->dtype);
     flxi_sa_line(w, "const %s *a = %s;", type, batch_at(&p, p.form.is_turned ? "x1" : "x0", g->a.batch));
     flxi_sa_line(w, "const %s *b = %s;", type, batch_at(&p, p.form.is_turned ? "x0" : "x1", g->b.batch));
@@ -469,6 +573,6 @@ void flxi_sa_product(flxi_sa_writer *w)
         write_pieces(&p);
     else
         write_matrix(&p);
-    for (int k = 0; k < g->batch_rank; k++)
+    for (int k = 0; k < (p.cut == CUT_BATCH ? 1 : g->batch_rank); k++)
         flxi_sa_close(w);
 }

@@ -59,6 +59,18 @@ size_t flxi_sa_weight_bytes(const flxi_sa_direct_form *f)
     return plan_of(&own).bytes;
 }
 
+/* Threads share the parts of the sum, which are added in order when all are there. */
+flxi_sa_cuts flxi_sa_weight_cuts(const flxi_sa_direct_form *f)
+{
+    flxi_sa_direct_form own = *f;
+    plan g = plan_of(&own);
+    size_t sums = g.total_at, parts = (size_t)g.cuts.parts;
+    if (g.cuts.parts < 2 || g.p->groups > 1)
+        return (flxi_sa_cuts){0};
+    return (flxi_sa_cuts){
+        .units = g.cuts.parts, .common = parts * sums, .bytes = parts * sums + g.bytes - g.x_at, .has_end = true};
+}
+
 /* ---- Copies ---- */
 
 /* Declares the index of x at position `u` of the copy along axis k, and gives whether it is inside. */
@@ -215,8 +227,8 @@ static void write_visits(const plan *g)
 static void declare_shifts(const plan *g)
 {
     flxi_sa_writer *w = g->f->w;
-    flxi_sa_line(w, "int64_t *const shifts = (int64_t *)(scratch + %zu); /* of a tap and channel in the copy of x */",
-                 g->rows_at);
+    flxi_sa_line(w, "int64_t *const shifts = (int64_t *)(%s + %zu); /* of a tap and channel in the copy of x */",
+                 flxi_sa_own(w), g->rows_at);
     flxi_sa_line(w, "for (int64_t t = 0; t < %lld; t++)", flxi_sa_long(g->taps));
     flxi_sa_line(w, "    for (int64_t c = 0; c < %lld; c++)", flxi_sa_long(g->p->channels));
     flxi_sa_line(w, "        shifts[t * %lld + c] = c * %lld + t / %lld * %lld + t %% %lld * %lld;",
@@ -275,12 +287,46 @@ static void store_weights(const plan *g, const char *from)
                                              flxi_sa_long(g->features))));
 }
 
+/* Parts by threads: each has sums of its own; in the end they are added, as one thread adds them. */
+static void write_shared(plan *g)
+{
+    flxi_sa_writer *w = g->f->w;
+    const char *real = g->f->real;
+    long long count = flxi_sa_long(g->pairs * g->features), each = flxi_sa_long((int64_t)(g->total_at / g->f->size));
+    size_t moved = (size_t)g->cuts.parts * g->total_at - g->x_at;
+    g->x_at += moved;
+    g->z_at += moved;
+    g->rows_at += moved;
+    flxi_sa_line(w, "%s *const all = (%s *)scratch;", real, real);
+    flxi_sa_line(w, "const int64_t group = 0;");
+    flxi_sa_open(w, "if (from < %lld)", flxi_sa_long(w->units));
+    flxi_sa_line(w, "%s *const x = (%s *)(own + %zu);", real, real, g->x_at);
+    flxi_sa_line(w, "%s *const z = (%s *)(own + %zu);", real, real, g->z_at);
+    declare_shifts(g);
+    if (g->features != g->p->features)
+        flxi_sa_line(w, "memset(z, 0, %zu); /* features that fill the last vector */", g->rows_at - g->z_at);
+    flxi_sa_open(w, "for (int64_t part = from; part < to; part++)");
+    flxi_sa_line(w, "%s *const sums = all + part * %lld;", real, each);
+    write_units(g);
+    flxi_sa_close(w);
+    flxi_sa_line(w, "return;");
+    flxi_sa_close(w);
+    flxi_sa_line(w, "for (int64_t part = 1; part < %lld; part++)", flxi_sa_long(w->units));
+    flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", count);
+    flxi_sa_line(w, "        all[i] += all[part * %lld + i];", each);
+    store_weights(g, "all");
+}
+
 void flxi_sa_weight_tiles(flxi_sa_direct_form *f)
 {
     flxi_sa_writer *w = f->w;
     plan g = plan_of(f);
     const char *real = f->real;
     bool has_parts = g.cuts.parts > 1;
+    if (w->units > 1) {
+        write_shared(&g);
+        return;
+    }
     flxi_sa_line(w, "%s *const sums = (%s *)scratch;", real, real);
     if (has_parts)
         flxi_sa_line(w, "%s *const total = (%s *)(scratch + %zu);", real, real, g.total_at);

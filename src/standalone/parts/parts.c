@@ -15,12 +15,19 @@ static const flxi_sa_part parts[] = {
 #undef PLAIN_PART
 #undef FAILING_PART
 #undef CALLING_PART
+#undef SHARED_PART
 #undef VECTOR_PART
-#define PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false, false},
-#define PLAIN_PART(op, name, applies, write) {OP_##op, #name, applies, NULL, write, false, false, false},
-#define FAILING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, false, false},
-#define CALLING_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, true, true, false},
-#define VECTOR_PART(op, name, applies, scratch, write) {OP_##op, #name, applies, scratch, write, false, false, true},
+#define ROW(op, name, applies, scratch, write) OP_##op, #name, applies, scratch, write
+#define PART(op, name, applies, scratch, write) {ROW(op, name, applies, scratch, write), false, false, false, NULL},
+#define PLAIN_PART(op, name, applies, write) {ROW(op, name, applies, NULL, write), false, false, false, NULL},
+#define FAILING_PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), true, false, false, NULL},
+#define CALLING_PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), true, true, false, NULL},
+#define SHARED_PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), false, false, false, write##_cuts},
+#define VECTOR_PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), false, false, true, write##_cuts},
 #include "standalone/parts/parts.def"
 };
 
@@ -34,6 +41,11 @@ const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vector
             return &parts[i];
     }
     return NULL;
+}
+
+size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c)
+{
+    return c->common + FLXI_SA_MAX_THREADS * (c->bytes - c->common);
 }
 
 size_t flxi_sa_no_scratch(const flxi_device_node *n)
@@ -136,16 +148,16 @@ const char *flxi_sa_real(flxi_sa_writer *w, double x)
 void flxi_sa_call_body(flxi_sa_writer *w, uint32_t k, const char *arguments)
 {
     const flxi_routine *body = w->step->bodies[k];
-    const char *name = "";
+    const char *name = "", *model = w->f->threads ? "NULL, " : ""; /* one thread computes it */
     w->code = flxi_sa_body(w->routine, body, &name);
     if (w->code != FLX_OK)
         return;
     if (!w->routine->body_fails[body->number]) {
-        flxi_sa_line(w, "%s(%s);", name, arguments);
+        flxi_sa_line(w, "%s(%s%s);", name, model, arguments);
         return;
     }
     flxi_sa_open(w, "/* a graph that can fail */");
-    flxi_sa_line(w, "const int failure = %s(%s);", name, arguments);
+    flxi_sa_line(w, "const int failure = %s(%s%s);", name, model, arguments);
     flxi_sa_line(w, "if (failure != 0)");
     flxi_sa_line(w, "    return failure;");
     flxi_sa_close(w);

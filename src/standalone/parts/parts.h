@@ -13,8 +13,11 @@ const char *flxi_sa_always(const flxi_device_node *n);
     size_t scratch(const flxi_device_node *n);      \
     void write(flxi_sa_writer *w);
 #define FAILING_PART PART
-#define VECTOR_PART PART
 #define CALLING_PART PART
+#define SHARED_PART(op, name, applies, scratch, write) \
+    PART(op, name, applies, scratch, write)            \
+    flxi_sa_cuts write##_cuts(const flxi_device_node *n);
+#define VECTOR_PART SHARED_PART
 #define PLAIN_PART(op, name, applies, write)        \
     const char *applies(const flxi_device_node *n); \
     void write(flxi_sa_writer *w);
@@ -38,6 +41,12 @@ const char *flxi_sa_rounded(flxi_sa_writer *w, int32_t dtype, const char *value)
 const char *flxi_sa_real(flxi_sa_writer *w, double x);
 
 const char *flxi_sa_print(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);
+
+/* The memory that offsets of scratch memory are in: that of the thread, where several compute the node. */
+static inline const char *flxi_sa_own(const flxi_sa_writer *w)
+{
+    return w->units > 1 ? "own" : "scratch";
+}
 
 /* A call of the node's k-th graph with these arguments, of which the first is its memory; a failure is returned. */
 void flxi_sa_call_body(flxi_sa_writer *w, uint32_t k, const char *arguments);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_build.c: `flx build`: a graph as a C file that needs nothing but a C compiler. */
+#include "command/build_compile.h"
 #include "commands.h"
 #include "compiling.h"
 #include "io/inputs.h"
@@ -8,21 +9,15 @@
 #include "io/output.h"
 #include "report.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fluxion/build.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* What -o names, by its ending. */
-typedef enum { OUT_TEXT, OUT_OBJECT, OUT_SHARED, OUT_ARCHIVE } out_kind;
 
 typedef struct {
     const char *out, *header;
-    out_kind kind;
+    build_kind kind;
+    bool measures;
     const char *const *machine; /* flags of the C compiler for the target, ended by NULL */
     flx_build_options o;
     flx_train_options train;
@@ -42,7 +37,7 @@ static int read_out(request *q, const args *a)
     q->out = args_value(a, "-o");
     if (!q->out)
         return fail(FLX_E_USAGE, "-o is missing: where does the C file go?");
-    for (out_kind kind = OUT_TEXT; kind <= OUT_ARCHIVE; kind++)
+    for (build_kind kind = OUT_TEXT; kind <= OUT_ARCHIVE; kind++)
         if (ends_with(q->out, endings[kind])) {
             q->kind = kind;
             return STATUS_OK;
@@ -118,6 +113,22 @@ static int read_target(request *q, const args *a)
     return status;
 }
 
+static int read_threads(request *q, const args *a)
+{
+    static const char *const kinds[] = {"0", "pthreads", "openmp"};
+    const char *given = args_value(a, "--threads");
+    for (int i = 0; given && i < 3; i++)
+        if (strcmp(kinds[i], given) == 0) {
+            q->o.threads = i;
+            return STATUS_OK;
+        }
+    if (!given)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "--threads %s: there is no such kind of threads", given);
+    hint("0 (one thread computes a run), pthreads or openmp");
+    return status;
+}
+
 /* One word of --with: `grad`, or `train:OPTIMISER`. */
 static int read_addition(request *q, const char *word, size_t n)
 {
@@ -166,6 +177,8 @@ static int check_uses(const request *q, const args *a)
             return fail(FLX_E_USAGE, "%s has no effect without --params embed", of_values[i]);
     if (args_has(a, "--init") && args_has(a, "--values"))
         return fail(FLX_E_USAGE, "both --init and --values say what the parameters are");
+    if (q->measures && strcmp(q->out, "-") == 0)
+        return fail(FLX_E_USAGE, "--measure has no effect with -o -: only the text is printed");
     if (args_has(a, "--rate") && !q->o.train)
         return fail(FLX_E_USAGE, "--rate has no effect without --with train:OPTIMISER");
     return STATUS_OK;
@@ -186,6 +199,7 @@ static int read_request(request *q, const args *a)
     q->o.struct_size = sizeof q->o;
     q->o.name = args_value(a, "--name");
     q->header = args_value(a, "--header");
+    q->measures = args_has(a, "--measure");
     int status = read_out(q, a);
     if (!status)
         status = check_files(q, a);
@@ -199,6 +213,8 @@ static int read_request(request *q, const args *a)
     status = read_params(q, a);
     if (!status)
         status = read_target(q, a);
+    if (!status)
+        status = read_threads(q, a);
     if (!status)
         status = read_additions(q, a);
     if (!status)
@@ -258,7 +274,15 @@ static int read_values(request *q, const flx_graph *g, const model *m, const arg
 
 /* ---- Results ---- */
 
-static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json)
+static void json_measure(json *j, const char *key, int64_t value)
+{
+    if (value >= 0)
+        json_integer(j, key, value);
+    else
+        json_text(j, key, NULL);
+}
+
+static void print_sizes(const request *q, const flx_build_sizes *s, const build_measures *m, bool as_json)
 {
     if (as_json) {
         json j = {0};
@@ -270,6 +294,8 @@ static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json
         json_integer(&j, "arena_bytes", s->arena_bytes);
         json_integer(&j, "memory_bytes", s->memory_bytes);
         json_integer(&j, "flops", s->flops);
+        json_measure(&j, "code_bytes", m->code_bytes);
+        json_measure(&j, "stack_bytes", m->stack_bytes);
         json_object_end(&j);
         return;
     }
@@ -278,118 +304,26 @@ static void print_sizes(const request *q, const flx_build_sizes *s, bool as_json
     printf("%s: %lld bytes of text, %u functions\n", q->out, (long long)s->text_bytes, s->num_functions);
     printf("constants %lld bytes, arena %lld bytes, memory %lld bytes, %lld flops\n", (long long)s->constant_bytes,
            (long long)s->arena_bytes, (long long)s->memory_bytes, (long long)s->flops);
+    if (m->code_bytes >= 0)
+        printf("code %lld bytes", (long long)m->code_bytes);
+    if (m->stack_bytes >= 0)
+        printf("%sdeepest stack %lld bytes, without that of functions of <math.h>", m->code_bytes >= 0 ? ", " : "",
+               (long long)m->stack_bytes);
+    if (m->code_bytes >= 0 || m->stack_bytes >= 0)
+        putchar('\n');
 }
 
-/* Runs a program and waits for it. A child that could not become the program says why through the pipe. */
-static int run_program(const char *const *words)
+static int write_files(const request *q, const flx_buffer *source, const flx_buffer *header, build_measures *m)
 {
-    int status = 0, cause = 0, ends[2];
-    if (pipe(ends))
-        return fail(FLX_E_DEVICE, "cannot run '%s': %s", words[0], strerror(errno));
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    pid_t child = fork();
-    if (child == 0) {
-        execvp(words[0], (char *const *)(uintptr_t)words);
-        cause = errno;
-        _exit(write(ends[1], &cause, sizeof cause) == sizeof cause ? 127 : 126);
-    }
-    cause = child < 0 ? errno : 0;
-    close(ends[1]);
-    if (child > 0 && read(ends[0], &cause, sizeof cause) != sizeof cause)
-        cause = 0;
-    close(ends[0]);
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (!cause && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return STATUS_OK;
-    int failed = cause ? fail(FLX_E_DEVICE, "cannot run '%s': %s", words[0], strerror(cause))
-                       : fail(FLX_E_DEVICE, "'%s' failed", words[0]);
-    hint("$CC names the C compiler; -o OUT.c writes the text alone");
-    return failed;
-}
-
-enum { MOST_WORDS = 64 }; /* of a command */
-
-/* The words of $CC, which may have a launcher and flags: `text` is cut at blanks. */
-static size_t split_words(char *text, const char **words)
-{
-    size_t n = 0;
-    for (char *rest = NULL, *word = strtok_r(text, " \t", &rest); word && n < MOST_WORDS / 2;
-         word = strtok_r(NULL, " \t", &rest))
-        words[n++] = word;
-    return n;
-}
-
-/* The C compiler makes an object or a shared object of the text. */
-static int compile_text(const request *q, const char *text, const char *out)
-{
-    static const char *const usual[] = {"-std=c99", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC"};
-    const char *words[MOST_WORDS], *own[MOST_WORDS], *given = getenv("CC");
-    char *cc = strdup(given ? given : "");
-    if (!cc)
-        return fail_memory();
-    size_t num_own = split_words(cc, own), n = 0, at = 0;
-    while (at < num_own && own[at][0] != '-')
-        words[n++] = own[at++];
-    if (n == 0)
-        words[n++] = "cc";
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        words[n++] = usual[i];
-    for (const char *const *flag = q->machine; *flag; flag++)
-        words[n++] = *flag;
-    while (at < num_own) /* the user's flags have the last word */
-        words[n++] = own[at++];
-    words[n++] = q->kind == OUT_SHARED ? "-shared" : "-c";
-    words[n++] = "-o";
-    words[n++] = out;
-    words[n++] = text;
-    if (q->kind == OUT_SHARED)
-        words[n++] = "-lm";
-    words[n] = NULL;
-    int status = run_program(words);
-    free(cc);
-    return status;
-}
-
-/* A file beside the result, with another ending. */
-static char *beside(const char *out, const char *ending)
-{
-    char *path = malloc(strlen(out) + strlen(ending) + 1);
-    if (path)
-        sprintf(path, "%s%s", out, ending);
-    return path;
-}
-
-static int write_compiled(const request *q, const flx_buffer *source)
-{
-    char *text = beside(q->out, ".tmp.c"), *object = beside(q->out, ".tmp.o");
-    bool is_archive = q->kind == OUT_ARCHIVE;
-    int status = text && object ? output_write(text, source) : fail_memory();
-    if (!status)
-        status = compile_text(q, text, is_archive ? object : q->out);
-    if (!status && is_archive)
-        status = run_program((const char *const[]){"ar", "rcs", q->out, object, NULL});
-    if (text)
-        remove(text);
-    if (object)
-        remove(object);
-    free(text);
-    free(object);
-    return status;
-}
-
-static int write_files(const request *q, const flx_buffer *source, const flx_buffer *header)
-{
-    if (q->kind != OUT_TEXT) {
-        int compiled = write_compiled(q, source);
-        return compiled || !q->header ? compiled : output_write(q->header, header);
-    }
+    const build_compilation c = {q->out, q->kind == OUT_TEXT ? q->header : NULL, q->kind, q->machine, q->o.threads};
     if (strcmp(q->out, "-") == 0) {
         fwrite(source->data, 1, source->size, stdout);
         return STATUS_OK;
     }
-    int status = output_write(q->out, source);
-    return status || !q->header ? status : output_write(q->header, header);
+    int status = q->kind == OUT_TEXT ? output_write(q->out, source) : STATUS_OK;
+    if (!status && q->header)
+        status = output_write(q->header, header);
+    return status || (q->kind == OUT_TEXT && !q->measures) ? status : build_compile(&c, source, m);
 }
 
 /* The header of a compiled file, which itself includes none. */
@@ -409,6 +343,7 @@ static int build_graph(request *q, const flx_graph *g, const model *m, const arg
     flx_error err = {0};
     flx_buffer source = {0}, header = {0};
     flx_build_sizes sizes = {.struct_size = sizeof sizes};
+    build_measures measures = {-1, -1};
     flx_params *set = NULL;
     int status = q->o.params == FLX_BUILD_EMBED ? read_values(q, g, m, a, &set) : STATUS_OK;
     if (!status && flx_build_c(g, &q->o, &source, &header, &sizes, &err))
@@ -416,9 +351,9 @@ static int build_graph(request *q, const flx_graph *g, const model *m, const arg
     if (!status && q->header && q->kind != OUT_TEXT)
         status = make_header(q, g, &header, m);
     if (!status)
-        status = write_files(q, &source, &header);
+        status = write_files(q, &source, &header, &measures);
     if (!status)
-        print_sizes(q, &sizes, args_has(a, "--json"));
+        print_sizes(q, &sizes, &measures, args_has(a, "--json"));
     tell_slow();
     flx_buffer_free(&source);
     flx_buffer_free(&header);
@@ -466,7 +401,9 @@ static const option options[] = {
      "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512, or host: the widest of "
      "this machine",
      MAY_BE_GIVEN},
+    {"--threads", "KIND", "0 (the default: one thread computes a run), pthreads or openmp", MAY_BE_GIVEN},
     {"--memory", "BYTES", "an arena of at most that many bytes, such as 64K: compute values again", MAY_BE_GIVEN},
+    {"--measure", NULL, "compile the text, and print the bytes of code and of the deepest stack", MAY_BE_GIVEN},
     OPTION_SET,
     OPTION_JSON,
     {0},

@@ -24,7 +24,7 @@ def split(text: str) -> list[str]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="script/bench", description="script/bench --help explains everything")
-    parser.add_argument("what", nargs="?", choices=["suite", "ops"], default="suite")
+    parser.add_argument("what", nargs="?", choices=["suite", "ops", "standalone"], default="suite")
     parser.add_argument("--flx", default="build/flx", help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", type=split)
     parser.add_argument("--peers", default=None, type=split)
@@ -42,6 +42,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--worst", default=40, type=int)
     arguments = parser.parse_args()
     kinds = ["numpy", "jax", "torch"] if arguments.what == "ops" else ["jax", "torch", "torch-compile"]
+    if arguments.what == "standalone":
+        arguments.peers = []
     if arguments.peers is None:
         arguments.peers = [k for k in kinds if peers.available(k)]
     elif arguments.peers == ["none"]:
@@ -112,6 +114,10 @@ def main() -> int:
                     a.json,
                     a.worst,
                 )
+            if a.what == "standalone":
+                from standalone import run_standalone
+
+                return run_standalone(a, flx, work)
             from suite import run_suite
 
             if "jax" not in a.peers and not a.no_stablehlo and peers.available("jax"):

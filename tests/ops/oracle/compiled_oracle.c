@@ -75,7 +75,7 @@ void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find 
 
 /* ---- Constants as inputs ---- */
 
-static const flx_tensor *constant_by_name(const void *user, const char *name)
+const flx_tensor *oracle_constant(const void *user, const char *name)
 {
     return flxi_const_data(flxi_node_at(user, (uint32_t)atoi(name + 1)));
 }
@@ -98,25 +98,37 @@ static flx_code lift(const flx_graph *g, flx_graph **out, flx_error *err)
     return flxi_copy_end(&c, code, out, NULL);
 }
 
-void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs)
+enum { MOST = 64 /* outputs, and inputs */ };
+
+flx_graph *oracle_open(const flx_graph *g, flx_graph **constants)
 {
-    enum { MOST = 64 };
     flx_error err = {0};
     flx_val computed[MOST];
-    flx_tensor *answers[MOST];
-    size_t n = 0;
-    for (size_t i = 0; i + 1 < flx_graph_output_count(g) && n < MOST; i += 2, n++) {
-        computed[n] = flx_graph_output(g, i);
-        answers[n] = outputs[i + 1];
-    }
-    flx_graph *part = flx_extract(g, computed, n, &err);
-    CHECK_MSG(part, "%s: %s", flx_graph_name(g), err.message);
     flx_graph *open = NULL;
-    CHECK_OK(lift(part, &open, &err), &err);
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < flx_graph_output_count(g) && n < MOST; i += 2, n++)
+        computed[n] = flx_graph_output(g, i);
+    *constants = flx_extract(g, computed, n, &err);
+    CHECK_MSG(*constants, "%s: %s", flx_graph_name(g), err.message);
+    CHECK_OK(lift(*constants, &open, &err), &err);
     if (flx_graph_input_count(open) <= MOST)
-        compiled_oracle_add(flx_graph_name(g), open, constant_by_name, part, answers, NULL);
+        return open;
     flx_graph_release(open);
-    flx_graph_release(part);
+    flx_graph_release(*constants);
+    return NULL;
+}
+
+void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs)
+{
+    flx_tensor *answers[MOST];
+    flx_graph *constants, *open = oracle_open(g, &constants);
+    if (!open)
+        return;
+    for (size_t i = 0; i < flx_graph_output_count(open); i++)
+        answers[i] = outputs[2 * i + 1];
+    compiled_oracle_add(flx_graph_name(g), open, oracle_constant, constants, answers, NULL);
+    flx_graph_release(open);
+    flx_graph_release(constants);
 }
 
 /* ---- Comparing ---- */

@@ -12,8 +12,13 @@
 void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find find, const void *user,
                          flx_tensor *const *answers, const flx_graph *scales);
 
-/* The same for outputs 0, 2, 4 … of a graph without inputs, whose answers are the others: its constants become inputs,
-   so that nothing is computed before it runs. */
+/* Outputs 0, 2, 4 … of a graph without inputs, as a graph whose constants are inputs, so that nothing is computed before
+   it runs. oracle_constant() finds their values by name in `constants`. NULL, and nothing to release: they are too
+   many. */
+flx_graph *oracle_open(const flx_graph *g, flx_graph **constants);
+const flx_tensor *oracle_constant(const void *constants, const char *name);
+
+/* The same for outputs 0, 2, 4 … of such a graph, whose answers are the others. */
 void compiled_oracle_add_pairs(const flx_graph *g, flx_tensor *const *outputs);
 
 /* Compiles and compares what was added since the last time. */

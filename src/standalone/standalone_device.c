@@ -4,6 +4,7 @@
 #include "standalone/standalone.h"
 
 #include "emit/kernel_emit.h"
+#include "ops/opcode.h"
 
 static size_t scratch_of(const flxi_sa_part *p, const flxi_device_node *n, bool has_threads)
 {
@@ -19,6 +20,7 @@ static void accept_part(const flxi_device_node *n, bool has_vectors, bool has_th
     if (p) {
         way->name = p->name;
         way->calls_bodies = p->calls_bodies;
+        way->is_in_place = n->op == OP_scatter_nd; /* updates go into the operand where nothing else reads it */
         way->scratch = (scratch_of(p, n, has_threads) + 63) / 64 * 64;
     } else if (why) {
         way->refused[0].name = "part";

@@ -103,7 +103,9 @@ static flx_code write_text(flxi_kfile *f, const flx_kernel *k, const flxi_kplain
     f->plain = dispatch;
     f->may_alias = true; /* a result may take the place of an operand that is read for the last time */
     f->kernels.n = 0;
-    const flxi_vector_options vectors = {.bytes = vector_bytes};
+    uint32_t streams[FLXI_MAX_STREAMS];
+    const flxi_vector_options vectors = {
+        .bytes = vector_bytes, .stream = streams, .num_streams = flxi_vector_streams(k, streams)};
     flx_code code =
         vector_bytes ? flxi_vector_write(f, k, &vectors, entry, NULL, err) : flxi_kernel_write(f, k, entry, err);
     return code;

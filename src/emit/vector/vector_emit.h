@@ -21,6 +21,10 @@ struct flxi_vector_options {
    with subgroup ops must have workgroups of [lanes, 1, 1]. */
 unsigned flxi_vector_lanes(const flx_kernel *k);
 
+/* The buffers of a kernel that should be written past the cache. */
+enum { FLXI_MAX_STREAMS = 8 };
+size_t flxi_vector_streams(const flx_kernel *k, uint32_t streams[FLXI_MAX_STREAMS]);
+
 /* Bytes of a vector of this processor. */
 unsigned flxi_vector_host_bytes(void);
 

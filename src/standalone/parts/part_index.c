@@ -183,7 +183,8 @@ static void begin_scatter(flxi_sa_writer *w)
     } else if (n->op == OP_scatter_add) {
         flxi_sa_line(w, "memset(y0, 0, %zu);", result_bytes(n));
     } else {
-        flxi_sa_line(w, "memcpy(y0, x0, %zu);", result_bytes(n));
+        flxi_sa_line(w, "if (y0 != x0)");
+        flxi_sa_line(w, "    memcpy(y0, x0, %zu);", result_bytes(n));
     }
 }
 

@@ -23,37 +23,6 @@ struct flxi_native_code {
 
 /* ---- Compiling ---- */
 
-enum { MAX_STREAMS = 8 };
-
-static bool reads(const flx_kernel *k, uint32_t buffer)
-{
-    for (uint32_t i = 1; i <= k->num_exprs; i++)
-        if ((k->exprs[i].kind == KX_LOAD || k->exprs[i].kind == KX_ATOMIC) && k->exprs[i].ref == buffer)
-            return true;
-    return false;
-}
-
-static uint64_t buffer_bytes(const flx_kernel *k, uint32_t buffer)
-{
-    return flxi_ktype_bytes(k->buffers[buffer].element, k->buffers[buffer].count);
-}
-
-/* Results too large for a cache to hold until they are read: a plain store would read each line first. Not where an
-   operand is as large: the result may take its place, whose lines are there. Returns how many. */
-static size_t find_streams(const flx_kernel *k, uint32_t streams[MAX_STREAMS])
-{
-    const uint64_t least = UINT64_C(1) << 25;
-    uint64_t largest = 0;
-    size_t n = 0;
-    for (uint32_t i = 1; i <= k->num_buffers; i++)
-        if (reads(k, i) && buffer_bytes(k, i) > largest)
-            largest = buffer_bytes(k, i);
-    for (uint32_t i = 1; i <= k->num_buffers && n < MAX_STREAMS; i++)
-        if (!reads(k, i) && buffer_bytes(k, i) >= least && buffer_bytes(k, i) > largest)
-            streams[n++] = i;
-    return n;
-}
-
 /* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand that is read for
    the last time. Vectors have functions of their own, which are not those of the interpreter. */
 flx_code flxi_native_write(flxi_kfile *file, const flxi_native_program *p, size_t i, const flxi_native_options *o,
@@ -65,8 +34,8 @@ flx_code flxi_native_write(flxi_kfile *file, const flxi_native_program *p, size_
     file->may_alias = !is_call;
     if (o->is_scalar || is_call)
         return flxi_kernel_write(file, p->kernels[i], entry, err);
-    uint32_t streams[MAX_STREAMS];
-    flxi_vector_options vectors = {.stream = streams, .num_streams = find_streams(p->kernels[i], streams)};
+    uint32_t streams[FLXI_MAX_STREAMS];
+    flxi_vector_options vectors = {.stream = streams, .num_streams = flxi_vector_streams(p->kernels[i], streams)};
     return flxi_vector_write(file, p->kernels[i], &vectors, entry, scalar, err);
 }
 

@@ -296,15 +296,6 @@ static bool is_thin(const flxi_cuda_product_plan *plan)
            p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
 }
 
-/* One step of the tiled kernel, for few tiles: the library takes longer to begin. */
-static bool is_shallow(const flxi_cuda_product_plan *plan)
-{
-    enum { MOST_DEPTH = 32, MOST_TILES = 512 };
-    const flxi_cuda_product *p = &plan->product;
-    uint64_t tiles = (uint64_t)((p->m + 31) / 32) * ((p->n + 31) / 32) * p->batches;
-    return plan->dtype == FLX_F32 && p->k <= MOST_DEPTH && p->m >= 32 && p->n >= 32 && tiles <= MOST_TILES;
-}
-
 static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,
                         const void *const in[2], void *out, flx_error *err)
 {
@@ -333,7 +324,7 @@ flx_code flxi_cuda_run_product(flxi_card *card, flxi_cu_stream stream, const flx
     }
     if (flxi_cuda_is_few(p, in[1]))
         return flxi_cuda_run_few(card, stream, p, in, out, err);
-    if (!is_thin(p) && !is_shallow(p))
+    if (!is_thin(p))
         FLXI_TRY(flxi_cuda_run_lt(card, stream, p, in, out, scratch, &done, err));
     return done ? FLX_OK : run_own(card, stream, p, in, out, err);
 }

@@ -43,6 +43,55 @@ static int64_t padding_after(const flxi_cuda_conv_axis *a)
     return reach > a->extent ? reach - a->extent : 0;
 }
 
+/* A factor as [outer, inner, extents of the axes]. */
+typedef struct {
+    int64_t id, outer, inner, outer_step, inner_step;
+} conv_factor;
+
+static conv_factor factor_of(const flxi_cuda_conv_plan *p, int64_t id)
+{
+    const flxi_cuda_conv_form *f = &p->form;
+    int64_t features = (int64_t)f->features * p->groups, channels = (int64_t)f->channels * p->groups;
+    switch (id) {
+    case ID_X: return (conv_factor){id, f->images, channels, f->x_image, f->x_channel};
+    case ID_W: return (conv_factor){id, features, f->channels, f->w_feature, f->w_channel};
+    default: return (conv_factor){id, f->images, features, f->z_image, f->z_feature};
+    }
+}
+
+static int64_t extent_of(const flxi_cuda_conv_axis *a, int64_t id)
+{
+    return id == ID_X ? a->extent : id == ID_W ? a->taps : a->out;
+}
+
+static int64_t step_of(const flxi_cuda_conv_axis *a, int64_t id)
+{
+    return id == ID_X ? a->x : id == ID_W ? a->w : a->z;
+}
+
+/* Dense, in the order of the axes, or with the inner one last. cuDNN does not look at other strides of weights. */
+static bool is_dense(const flxi_cuda_conv_plan *p, int64_t id, bool is_inner_last)
+{
+    conv_factor c = factor_of(p, id);
+    int64_t step = 1;
+    if (is_inner_last && c.inner_step != step)
+        return false;
+    step *= is_inner_last ? c.inner : 1;
+    for (int k = p->spatial; k-- > 0;) {
+        if (step_of(&p->form.axis[k], id) != step)
+            return false;
+        step *= extent_of(&p->form.axis[k], id);
+    }
+    if (!is_inner_last && c.inner_step != step)
+        return false;
+    return c.outer_step == step * (is_inner_last ? 1 : c.inner);
+}
+
+static bool is_laid_out(const flxi_cuda_conv_plan *p, bool is_inner_last)
+{
+    return is_dense(p, ID_X, is_inner_last) && is_dense(p, ID_W, is_inner_last) && is_dense(p, ID_Z, is_inner_last);
+}
+
 static bool is_taken(const flxi_cuda_conv_plan *p)
 {
     const flxi_cuda_conv_form *f = &p->form;
@@ -52,7 +101,7 @@ static bool is_taken(const flxi_cuda_conv_plan *p)
     for (int k = 0; k < FLXI_CUDA_CONV_AXES; k++)
         if (f->axis[k].low < 0 || f->axis[k].spread != 1 || f->axis[k].reverse)
             return false;
-    return true;
+    return is_laid_out(p, false) || is_laid_out(p, true);
 }
 
 /* ---- Descriptors ---- */
@@ -68,22 +117,19 @@ static int spatial_of(const flxi_cuda_conv_plan *p)
     return p->spatial == 1 ? 2 : p->spatial;
 }
 
-typedef struct {
-    int64_t id, outer, inner, outer_step, inner_step;
-} conv_factor;
-
-static flxi_dnn_desc add_factor(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p, const conv_factor *c)
+static flxi_dnn_desc add_factor(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p, int64_t id)
 {
-    int64_t dims[MOST_RANK] = {c->outer, c->inner}, steps[MOST_RANK] = {c->outer_step, c->inner_step};
+    conv_factor c = factor_of(p, id);
+    int64_t dims[MOST_RANK] = {c.outer, c.inner}, steps[MOST_RANK] = {c.outer_step, c.inner_step};
     int rank = spatial_of(p) + 2;
     for (int k = 2; k < rank; k++) {
         const flxi_cuda_conv_axis *a = &p->form.axis[axis_at(p, k - 2)];
-        dims[k] = c->id == ID_X ? a->extent : c->id == ID_W ? a->taps : a->out;
-        steps[k] = c->id == ID_X ? a->x : c->id == ID_W ? a->w : a->z;
+        dims[k] = extent_of(a, id);
+        steps[k] = step_of(a, id);
     }
     if (p->spatial == 1)
         steps[2] = dims[3] * steps[3];
-    const flxi_dnn_tensor t = {.id = c->id, .type = type_of(p->dtype), .rank = rank, .dims = dims, .strides = steps};
+    const flxi_dnn_tensor t = {.id = id, .type = type_of(p->dtype), .rank = rank, .dims = dims, .strides = steps};
     return flxi_dnn_add_tensor(b, &t);
 }
 
@@ -113,12 +159,7 @@ static void describe(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p)
 {
     static const int kinds[] = {FLXI_DNN_CONV_FORWARD, FLXI_DNN_CONV_TO_INPUT, FLXI_DNN_CONV_TO_WEIGHT};
     static const int firsts[] = {FLXI_DNN_FORWARD_ALPHA, FLXI_DNN_TO_INPUT_ALPHA, FLXI_DNN_TO_WEIGHT_ALPHA};
-    const flxi_cuda_conv_form *f = &p->form;
-    const conv_factor factors[] = {
-        {ID_W, (int64_t)f->features * p->groups, f->channels, f->w_feature, f->w_channel},
-        {ID_X, f->images, (int64_t)f->channels * p->groups, f->x_image, f->x_channel},
-        {ID_Z, f->images, (int64_t)f->features * p->groups, f->z_image, f->z_feature},
-    };
+    static const int64_t ids[] = {ID_W, ID_X, ID_Z};
     const double scales[] = {1, 0};
     const float narrow_scales[] = {1, 0};
     bool is_wide = p->dtype == FLX_F64;
@@ -129,7 +170,7 @@ static void describe(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p)
                      is_wide ? (const void *)&scales[i] : &narrow_scales[i]);
     flxi_dnn_set_desc(b, d, first + 2, add_geometry(b, p));
     for (int i = 0; i < 3; i++)
-        flxi_dnn_set_desc(b, d, first + 3 + i, add_factor(b, p, &factors[i]));
+        flxi_dnn_set_desc(b, d, first + 3 + i, add_factor(b, p, ids[i]));
     flxi_dnn_add_operation(b, d);
 }
 

@@ -157,16 +157,11 @@ static const char triangle[] =
     "        const N e = t[(begin + q / w) * s.row + (begin + q % w) * s.col];\n"
     "        own[q / w][q % w] = s.conjugated ? conjugate(e) : e;\n    }\n    __syncthreads();\n"
     "    if (col >= cols)\n        return;\n"
-    "    #pragma unroll\n    for (int i = 0; i < 32; i++)\n        x[i] = i < w ? b[i * pitch] : of(0);\n"
-    "    #pragma unroll\n    for (int i = 0; i < 32; i++) {\n        if (!s.lower || i >= w)\n            continue;\n"
-    "        #pragma unroll\n        for (int j = 0; j < 32; j++)\n            if (j < i)\n"
-    "                x[i] = x[i] - own[i][j] * x[j];\n"
-    "        if (!s.unit)\n            x[i] = x[i] / own[i][i];\n    }\n"
-    "    #pragma unroll\n    for (int i = 31; i >= 0; i--) {\n        if (s.lower || i >= w)\n            continue;\n"
-    "        #pragma unroll\n        for (int j = 31; j >= 0; j--)\n            if (j > i && j < w)\n"
-    "                x[i] = x[i] - own[i][j] * x[j];\n"
-    "        if (!s.unit)\n            x[i] = x[i] / own[i][i];\n    }\n"
-    "    #pragma unroll\n    for (int i = 0; i < 32; i++)\n        if (i < w)\n            b[i * pitch] = x[i];\n}\n";
+    "    #pragma unroll 1\n    for (unsigned q = 0; q < w; q++) {\n"
+    "        const unsigned i = s.lower ? q : w - 1 - q;\n        N sum = b[i * pitch];\n"
+    "        #pragma unroll 4\n        for (unsigned p = 0; p < q; p++) {\n"
+    "            const unsigned j = s.lower ? p : w - 1 - p;\n            sum = sum - own[i][j] * x[j];\n        }\n"
+    "        x[i] = s.unit ? sum : sum / own[i][i];\n        b[i * pitch] = x[i];\n    }\n}\n";
 
 static const char cholesky[] =
     "extern \"C\" __global__ void __launch_bounds__(256) cholesky_block(N *a, int *bad, u64 n, u64 begin, unsigned w, "
@@ -197,11 +192,10 @@ static const char cholesky[] =
     "    for (unsigned q = threadIdx.x; q < w * w; q += 256u)\n"
     "        own[q / w][q % w] = a[(begin + q / w) * n + begin + q % w];\n    __syncthreads();\n"
     "    if (row >= n)\n        return;\n    a += row * n + begin;\n"
-    "    #pragma unroll\n    for (int i = 0; i < 32; i++) {\n        if (i >= w)\n            continue;\n        x[i] "
-    "= a[i];\n"
-    "        #pragma unroll\n        for (int j = 0; j < 32; j++)\n            if (j < i)\n"
-    "                x[i] = x[i] - x[j] * conjugate(own[i][j]);\n"
-    "        x[i] = x[i] / real(own[i][i]);\n        a[i] = x[i];\n    }\n}\n";
+    "    #pragma unroll 1\n    for (unsigned i = 0; i < w; i++) {\n        N sum = a[i];\n"
+    "        #pragma unroll 4\n        for (unsigned j = 0; j < i; j++)\n"
+    "            sum = sum - x[j] * conjugate(own[i][j]);\n"
+    "        x[i] = sum / real(own[i][i]);\n        a[i] = x[i];\n    }\n}\n";
 
 int32_t flxi_cuda_dense_variant(int32_t dtype)
 {

@@ -126,8 +126,34 @@ TEST(compiled_small_products_join_their_surroundings)
          "  z = sub(sub(v, matmul(matmul(v, t), p)), matmul(matmul(p, t), p))\n"
          "  return matmul(add(z, sub(w, matmul(p, matmul(t, w)))), unsqueeze(x, axes=[1]))\n}",
          15},
+        /* A batch of tiny ones, whatever its number; sums of more than eight terms stay products. */
+        {"graph f(x: f32[700, 5, 3], w: f32[700, 3]) {\n"
+         "  return exp(dot_general(x, w, lc=[2], rc=[1], lb=[0], rb=[0]))\n}",
+         1},
+        {"graph f(x: f32[700, 5, 9], w: f32[700, 9]) {\n"
+         "  return exp(dot_general(x, w, lc=[2], rc=[1], lb=[0], rb=[0]))\n}",
+         2},
         /* A large one is left to the products of the backend. */
         {"graph f(x: f32[32, 32], w: f32[32, 32]) { return exp(matmul(x, w)) }", 2},
+    };
+    check_cases(cases, sizeof cases / sizeof *cases);
+}
+
+/* Rows long enough for several elements at a time, with a rest or none; NaN anywhere, and zeros of both signs, which
+   the sign of an infinity tells apart. */
+TEST(compiled_maxima_of_long_rows_are_exact)
+{
+    static const shape_case cases[] = {
+        {"graph f(x: f32[40, 300]) {\n"
+         "  y = cast(x, to=f64)\n  return reduce_max(x, axes=[1]), reduce_min(sin(x), axes=[1]), reduce_max(y, "
+         "axes=[1])"
+         "\n}",
+         1},
+        {"graph f(x: f32[64, 256]) {\n"
+         "  z = where(gt(x, 0.999), log(sub(0, x)), x)\n  o = mul(x, 0)\n"
+         "  return reduce_max(z, axes=[1]), reduce_min(z, axes=[1]), div(1, reduce_max(o, axes=[1])),\n"
+         "    div(1, reduce_min(o, axes=[1]))\n}",
+         1},
     };
     check_cases(cases, sizeof cases / sizeof *cases);
 }

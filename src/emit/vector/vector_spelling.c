@@ -148,8 +148,8 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define CHOICE(first, zeros) \
     "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
 
-/* The same with NaN, which `range` would drop, of either side: the first one. `way` is 4 for the smaller, 5 for the larger
-   of two numbers, of which -0 is smaller than +0. */
+/* The same with NaN, which `range` would drop, of either side: the first one. `way` is 4 for the smaller, 5 for the
+   larger of two numbers, of which -0 is smaller than +0. */
 #define RANGE(name, mask, way)                                                               \
     "const $v x = __builtin_ia32_range" name "512_mask(a, b, " way ", a, (" mask ")-1, 4), " \
     "r = @pick(($i)(b != b), b, x); return @pick(($i)(a != a), a, r);\n"

@@ -193,8 +193,8 @@ static words load_repeated(flxi_kwriter *w, const flxi_kx *e, const repeated *r,
     return (words){flxi_vw_text(w, flxi_kw_text(w, "@repeat_%u($a, $b, $c)", r->times), &s), 2};
 }
 
-/* An index `rest + ramp / divisor * factor` with a divisor of at least the number of lanes, as of an element that belongs
-   to a row: the lanes read two elements at most. */
+/* An index `rest + ramp / divisor * factor` with a divisor of at least the number of lanes, as of an element that
+   belongs to a row: the lanes read two elements at most. */
 typedef struct {
     uint32_t ramp;
     uint32_t divisor, factor;

@@ -242,6 +242,32 @@ PART_LOOPS(i64, int64_t, uint64_t)
 PART_LOOPS(u32, uint32_t, uint64_t)
 PART_LOOPS(u8, uint8_t, uint32_t)
 
+/* The same for n neighbours, of which every other one has a limit of its own: the components of points. */
+#define DENSE_LOOP(suffix, T, U)                                                          \
+    static bool dense_##suffix(const void *indices, int64_t n, int64_t even, int64_t odd) \
+    {                                                                                     \
+        typedef U vector __attribute__((vector_size(64), aligned(sizeof(U)), may_alias)); \
+        enum { LANES = 64 / sizeof(U) };                                                  \
+        const T *idx = indices;                                                           \
+        const U limit[] = {(U)even, (U)odd};                                              \
+        vector most, many = {0};                                                          \
+        U signs = 0;                                                                      \
+        int64_t i = 0;                                                                    \
+        for (int k = 0; k < LANES; k++)                                                   \
+            most[k] = limit[k % 2];                                                       \
+        for (; i + LANES <= n; i += LANES) {                                              \
+            const vector v = *(const vector *)(const void *)(idx + i);                    \
+            many |= v | (most - v);                                                       \
+        }                                                                                 \
+        for (; i < n; i++)                                                                \
+            signs |= (U)idx[i] | (limit[i % 2] - (U)idx[i]);                              \
+        for (int k = 0; k < LANES; k++)                                                   \
+            signs |= many[k];                                                             \
+        return signs >> (sizeof(U) * 8 - 1) == 0;                                         \
+    }
+DENSE_LOOP(i32, int32_t, uint32_t)
+DENSE_LOOP(i64, int64_t, uint64_t)
+
 /* The value at element i of indices, of any dtype; false where no window can be: it is not an integer, or too large. */
 static bool read_start(const flxi_index_windows *w, int64_t i, int64_t *k)
 {
@@ -358,6 +384,24 @@ typedef struct {
     atomic_bool leaves;
 } start_check;
 
+static bool line_is_inside(const flxi_index_windows *w, const line_start *l)
+{
+    const flxi_start_part *p = w->part;
+    int64_t parts = w->num_parts, even = p[0].extent - p[0].window;
+    int64_t odd = parts == 2 ? p[1].extent - p[1].window : even;
+    bool is_dense = (parts == 1 || (parts == 2 && w->part_step == 1)) && l->step.index == parts;
+    if (is_dense && even < INT32_MAX && odd < INT32_MAX && w->indices->dtype == FLX_I32)
+        return dense_i32((const int32_t *)w->n->in[1] + l->index, l->n * parts, even, odd);
+    if (is_dense && w->indices->dtype == FLX_I64)
+        return dense_i64((const int64_t *)w->n->in[1] + l->index, l->n * parts, even, odd);
+    for (int j = 0; j < w->num_parts; j++) {
+        const start_line s = {w->n->in[1], l->index + j * w->part_step, l->step.index, l->n};
+        if (!are_inside(w, &s, p[j].extent - p[j].window))
+            return false;
+    }
+    return true;
+}
+
 static void check_part(void *user, int64_t begin, int64_t end)
 {
     start_check *c = user;
@@ -366,11 +410,8 @@ static void check_part(void *user, int64_t begin, int64_t end)
         line_start l = line_at(w, begin);
         l.n = l.n < end - begin ? l.n : end - begin;
         l.n = l.n < CHECKED ? l.n : CHECKED;
-        for (int j = 0; j < w->num_parts; j++) {
-            const start_line s = {w->n->in[1], l.index + j * w->part_step, l.step.index, l.n};
-            if (!are_inside(w, &s, w->part[j].extent - w->part[j].window))
-                atomic_store_explicit(&c->leaves, true, memory_order_relaxed);
-        }
+        if (!line_is_inside(w, &l))
+            atomic_store_explicit(&c->leaves, true, memory_order_relaxed);
         begin += l.n;
     }
 }

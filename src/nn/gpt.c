@@ -117,8 +117,8 @@ flx_val flx_nn_gpt(flx_graph *g, const char *name, flx_val tokens, const flx_nn_
     FLXI_NN_READ(g, flx_nn_gpt_options, &d.o, options);
     if (!check(&d, tokens))
         return FLX_NONE;
-    flx_val x = flx_nn_embedding(g, part_name(&d, full, "tokens"), tokens, d.o.vocabulary, d.o.width,
-                                 (flx_dtype)d.o.dtype);
+    flx_val x =
+        flx_nn_embedding(g, part_name(&d, full, "tokens"), tokens, d.o.vocabulary, d.o.width, (flx_dtype)d.o.dtype);
     if (d.o.is_decoding)
         position = state(&d, "position", FLX_I64, NULL, 0);
     for (int64_t i = 0; i < d.o.layers; i++)

@@ -58,8 +58,10 @@ static flx_code check_set(const flx_params *s, const flx_checkpoint *c, flx_erro
 {
     for (size_t i = 0; i < s->entries.n; i++) {
         const flx_tensor *value = flx_checkpoint_tensor(c, s->entries.at[i]->name, err);
-        if (!value)
+        if (!value) {
+            flxi_hint(err, "it was written with other options of the training, or by another version");
             return FLX_E_NAME;
+        }
         FLXI_TRY(flxi_param_fits(s, s->entries.at[i], flx_tensor_type(value), err));
     }
     return FLX_OK;

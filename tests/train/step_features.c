@@ -496,6 +496,77 @@ TEST(training_accumulates_batches_by_their_examples)
     check_accumulation(two, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3, .example_dim = "N"}, joined);
 }
 
+/* The sum of the new parameters, differentiated with respect to p and x: a step is a graph like any other. */
+static flx_graph *sum_of_new(flx_context *ctx, const flx_graph *step)
+{
+    flx_error err = {0};
+    flx_val in[8], out[8];
+    flx_graph *g = flx_graph_new(ctx, "after");
+    size_t n = flx_graph_input_count(step), m = flx_graph_output_count(step), at = m;
+    CHECK(n <= 8 && m <= 8);
+    for (size_t i = 0; i < n; i++) {
+        flx_val v = flx_graph_input(step, i);
+        in[i] = flx_input(g, flx_val_name(step, v), flx_val_type(step, v));
+    }
+    flx_inline(g, step, in, n, out, m);
+    while (at-- > 0 && strcmp(flx_graph_output_name(step, at), "new_p") != 0)
+        continue;
+    CHECK(at < m);
+    flx_output(g, flx_reduce_sum(g, out[at], FLX_ALL, 0), "sum");
+    flx_graph *d = flx_grad(g, (const char *[]){"p", "x"}, 2, NULL, &err);
+    CHECK_MADE(d, &err);
+    flx_graph_release(g);
+    return d;
+}
+
+/* Three examples are summed; the step of two more updates by the mean over five, or waits for another one. */
+static void check_derivative(flx_context *ctx, const flx_graph *d, bool is_last, const char *device)
+{
+    flx_error err = {0};
+    const flx_type counter = flx_type_make(FLX_I64, 0, NULL);
+    const int64_t steps = is_last, examples = 3, updates = 0;
+    flx_tensor *of[] = {numbers(ctx, FLX_F64, 2, (double[]){1, 4}),     numbers(ctx, FLX_F64, 2, (double[]){3, -7}),
+                        numbers(ctx, FLX_F64, 2, (double[]){0.5, 2}),   flx_tensor_new(ctx, &counter, &steps, &err),
+                        flx_tensor_new(ctx, &counter, &examples, &err), flx_tensor_new(ctx, &counter, &updates, &err)};
+    static const char *const names[] = {"x", "p", "state_p_sum", "state_micro_step", "state_examples", "state_step"};
+    flx_feed feeds[6];
+    size_t n = 0;
+    for (size_t i = 0; i < 6; i++)
+        if (flx_graph_find(d, names[i]).id)
+            feeds[n++] = (flx_feed){names[i], of[i]};
+    const flx_run_options o = {.struct_size = sizeof o, .device = device};
+    flx_tensor *out[2] = {0};
+    CHECK_OK(flx_run(d, &o, feeds, n, out, &err), &err);
+    for (int i = 0; i < 2; i++) { /* new_p = p - 0.1 (sum + 2 · 2 mean(x) p) / 5 */
+        CHECK_NEAR(flx_tensor_get(out[0], i), is_last ? 1 - 0.1 * 4 * 2.5 / 5 : 1, 1e-12);
+        CHECK_NEAR(flx_tensor_get(out[1], i), is_last ? -0.1 * 4 * 0.5 * (3 - 7) / 5 : 0, 1e-12);
+    }
+    for (int i = 0; i < 2; i++)
+        flx_tensor_release(out[i]);
+    for (int i = 0; i < 6; i++)
+        flx_tensor_release(of[i]);
+}
+
+TEST(training_steps_that_accumulate_have_derivatives)
+{
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_graph *g = trainee_graph(ctx,
+                                 "graph f(x: f64[N], param p: f64[2]) {\n"
+                                 "  return mul(reduce_mean(x), reduce_sum(square(p)))\n}\n",
+                                 FLX_F64);
+    const flx_train_options o = {SIZED, .rate = 0.1, .accumulate = 2};
+    flx_graph *step = flx_training_graph(g, &o, &err);
+    CHECK_MADE(step, &err);
+    flx_graph *d = sum_of_new(ctx, step);
+    for (int i = 0; i < 4; i++)
+        check_derivative(ctx, d, i % 2, i < 2 ? "ref" : "cpu");
+    flx_graph_release(d);
+    flx_graph_release(step);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
 TEST(training_accumulation_by_an_unknown_dimension_is_an_error)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -676,12 +747,9 @@ TEST(training_refuses_examples_that_are_mixed)
         flx_graph_release(g);
     }
     flx_graph *g = trainee_graph(ctx, LINEAR, FLX_F64);
-    static const flx_train_options wrong[] = {{SIZED, .noise = 1},
-                                              {SIZED, .clip_example = -1},
-                                              {SIZED, .accumulate = -1},
-                                              {SIZED, .ema = 1},
-                                              {SIZED, .recompute = -1},
-                                              {SIZED, .clip_value = -1}};
+    static const flx_train_options wrong[] = {{SIZED, .noise = 1},       {SIZED, .clip_example = -1},
+                                              {SIZED, .accumulate = -1}, {SIZED, .ema = 1},
+                                              {SIZED, .recompute = -1},  {SIZED, .clip_value = -1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK(!flx_training_graph(g, &wrong[i], &err) && err.code == FLX_E_USAGE);
     flx_graph_release(g);

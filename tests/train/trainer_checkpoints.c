@@ -139,3 +139,31 @@ TEST(trainer_checkpoint_of_another_model_changes_nothing)
     end(&c);
     end(&same);
 }
+
+/* Of a version whose accumulation did not count examples: the checkpoint says too little, and nothing is changed. */
+TEST(trainer_checkpoint_without_counted_examples_changes_nothing)
+{
+    flx_error err = {0};
+    session a = begin(model, 1), b = begin(model, 2), same = begin(model, 2);
+    step(&a);
+    flx_checkpoint *whole = flx_checkpoint_new(a.ctx, &err), *old = flx_checkpoint_new(a.ctx, &err);
+    CHECK_OK(flx_trainer_store(a.trainer, NULL, whole, &err), &err);
+    for (size_t i = 0; i < flx_checkpoint_tensors(whole); i++) {
+        const char *name = flx_checkpoint_name(whole, i);
+        if (strcmp(name, "state_examples") != 0)
+            CHECK_OK(flx_checkpoint_add(old, name, flx_checkpoint_tensor(whole, name, &err), &err), &err);
+    }
+    CHECK(flx_checkpoint_tensors(old) + 1 == flx_checkpoint_tensors(whole));
+    CHECK_CODE(flx_trainer_restore(b.trainer, NULL, old, &err), FLX_E_NAME, &err);
+    CHECK_EQ_STR(err.message, "the checkpoint has no tensor named 'state_examples'");
+    CHECK_EQ_STR(err.hint, "it was written with other options of the training, or by another version");
+    check_equal_sets(flx_trainer_params(b.trainer), flx_trainer_params(same.trainer));
+    check_equal_sets(flx_trainer_state(b.trainer), flx_trainer_state(same.trainer));
+    CHECK_OK(flx_trainer_restore(b.trainer, NULL, whole, &err), &err);
+    check_equal_sets(flx_trainer_state(b.trainer), flx_trainer_state(a.trainer));
+    flx_checkpoint_free(whole);
+    flx_checkpoint_free(old);
+    end(&a);
+    end(&b);
+    end(&same);
+}

@@ -545,9 +545,9 @@ static int read_sample(train_plan *p)
 
 int plan_read(train_plan *p, const char *path)
 {
-    static int (*const parts[])(train_plan *) = {read_model,    read_start,  read_data,      read_loss,
-                                                 read_inputs,   read_length, read_optimiser, read_groups,
-                                                 read_limits,   read_schedule, read_sample,    read_precision};
+    static int (*const parts[])(train_plan *) = {read_model,  read_start,    read_data,      read_loss,
+                                                 read_inputs, read_length,   read_optimiser, read_groups,
+                                                 read_limits, read_schedule, read_sample,    read_precision};
     *p = (train_plan){.options = {.struct_size = sizeof p->options}};
     int status = read_names(p, path);
     if (!status)

@@ -39,9 +39,10 @@ enum {
     PACKED_ROWS = 576, /* at a time, so that columns are not packed too often */
     DIRECT_ROWS = 1152,
     SUM_COLUMNS = 256,
-    FEW_ROWS = 12, /* too few for packing columns to pay */
+    FEW_ROWS = 48, /* too few for packing columns to pay */
     SMALL_BYTES = 24576,
-    UNITS = 16,       /* for threads, about */
+    UNITS = 16,       /* for threads, about … */
+    UNIT_ROWS = 24,   /* … with at least that many rows */
     MIN_TERMS = 32768 /* that threads are worth */
 };
 
@@ -129,9 +130,9 @@ static void cut(product *p)
         p->cut = CUT_COLUMNS;
         p->strip = least(p->strip, round_up((p->n + UNITS - 1) / UNITS, panel));
         p->units = (p->n + p->strip - 1) / p->strip;
-    } else if (p->m >= 4 * FEW_ROWS) {
+    } else if (p->m >= 2 * UNIT_ROWS) {
         p->cut = CUT_ROWS;
-        p->block = least(p->block, round_up((p->m + UNITS - 1) / UNITS, 2 * FEW_ROWS));
+        p->block = least(p->block, round_up((p->m + UNITS - 1) / UNITS, UNIT_ROWS));
         p->units = (p->m + p->block - 1) / p->block;
     }
 }

@@ -176,6 +176,9 @@ const char *flxi_sa_code_name(size_t i);
 
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vectors, const char **why);
 
+/* Whether the result may be in the memory of the first operand. */
+bool flxi_sa_part_is_in_place(const flxi_sa_part *p);
+
 /* Lines of the function. `open` ends its line with a brace, and what follows is deeper until `close`. */
 void flxi_sa_line(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);
 void flxi_sa_open(flxi_sa_writer *w, const char *fmt, ...) FLX_PRINTF(2, 3);

@@ -4,7 +4,6 @@
 #include "standalone/standalone.h"
 
 #include "emit/kernel_emit.h"
-#include "ops/opcode.h"
 
 static size_t scratch_of(const flxi_sa_part *p, const flxi_device_node *n, bool has_threads)
 {
@@ -20,7 +19,7 @@ static void accept_part(const flxi_device_node *n, bool has_vectors, bool has_th
     if (p) {
         way->name = p->name;
         way->calls_bodies = p->calls_bodies;
-        way->is_in_place = n->op == OP_scatter_nd; /* updates go into the operand where nothing else reads it */
+        way->is_in_place = flxi_sa_part_is_in_place(p);
         way->scratch = (scratch_of(p, n, has_threads) + 63) / 64 * 64;
     } else if (why) {
         way->refused[0].name = "part";

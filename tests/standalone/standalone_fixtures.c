@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* standalone_fixtures.c: the graphs of tests/oracle/fixtures as C files. Their answers are from JAX, PyTorch, NumPy and
-   SciPy; the reference agrees with these (ops/oracle/oracle.c), and the C files must agree with the reference within the
-   bounds that are derived for each graph. One in many is compiled; effort standalone_share=1: all. */
+   SciPy; the reference agrees with these (ops/oracle/oracle.c), and the C files must agree with the reference within
+   the bounds that are derived for each graph. One in many is compiled; effort standalone_share=1: all. */
 #include "effort.h"
 #include "graph/graph.h"
 #include "ops/oracle/compiled_oracle.h"

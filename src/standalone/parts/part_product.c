@@ -11,8 +11,8 @@
 #include "backend/cpu/order.h"
 #include "standalone/parts/tiles.h"
 
-/* What threads share: nothing, matrices of the batch, pieces of the depth, dot products, strips of columns, or blocks of
-   rows. */
+/* What threads share: nothing, matrices of the batch, pieces of the depth, dot products, strips of columns, or blocks
+   of rows. */
 typedef enum { CUT_NOTHING, CUT_BATCH, CUT_PIECES, CUT_DOTS, CUT_COLUMNS, CUT_ROWS } cut_kind;
 
 typedef struct {

@@ -43,6 +43,12 @@ const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vector
     return NULL;
 }
 
+/* Updates go into the operand where nothing else reads it. */
+bool flxi_sa_part_is_in_place(const flxi_sa_part *p)
+{
+    return p->op == OP_scatter_nd;
+}
+
 size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c)
 {
     return c->common + FLXI_SA_MAX_THREADS * (c->bytes - c->common);

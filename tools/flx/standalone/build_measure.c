@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_measure.c: bytes of code and stack. Which function calls which is read from the text of the file: all calls that
    a compiler may keep, those of inlined functions too, so that the chain found is never shorter than a real one. */
-#include "command/build_measure.h"
+#include "standalone/build_measure.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_build.c: `flx build`: a graph as a C file that needs nothing but a C compiler. */
-#include "command/build_compile.h"
+#include "standalone/build_compile.h"
 #include "commands.h"
 #include "compiling.h"
 #include "io/inputs.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build_compile.c: see build_compile.h. An object is made first, whatever the result is: compilers say then what its
    functions need of the stack (-fstack-usage). */
-#include "command/build_compile.h"
+#include "standalone/build_compile.h"
 
-#include "command/build_measure.h"
+#include "standalone/build_measure.h"
 #include "io/load.h"
 #include "io/output.h"
 #include "report.h"

@@ -229,7 +229,7 @@ static flx_val repeat_blocks(flxi_site *s, flx_val c, flx_dim *dims, const flx_t
         memcpy(wide + p + 2, dims + p + 1, (size_t)(value->rank - p - 1) * sizeof *wide);
         wide[p + 1] = 1;
         c = flxi_reshape_to(s, c, value->rank + 1, wide);
-        wide[p + 1] = value->dims[p] / dims[p];
+        wide[p + 1] = flx_dim_div(s->ctx, value->dims[p], dims[p]);
         c = flxi_expand_to(s, c, value->rank + 1, wide);
         dims[p] = value->dims[p];
         c = flxi_reshape_to(s, c, value->rank, dims);

@@ -23,34 +23,16 @@ static const struct {
     flxi_opcode op;
     const char *why;
 } lost[] = {
-    {OP_attention, "rope or its rows"},
-    {OP_attention_backward, "rope or its rows"},
     {OP_call, "a gather in the body of a sample: any element, by the indices"},
     {OP_custom_fn, "its rule is its own"},
-    {OP_decoder_block, "rope"},
     {OP_fake_quantize, "examples become channels"},
-    {OP_fake_quantize_backward, "examples become channels"},
-    {OP_fake_quantize_lsq, "examples become channels"},
-    {OP_fake_quantize_lsq_backward_scale, "examples become channels"},
-    {OP_fft_conv1d, "examples become rows"},
-    {OP_fused_attention_block, "rope"},
-    {OP_fused_transformer_layer, "rope"},
     {OP_grouped_matmul, "examples become groups"},
     {OP_grouped_matmul_input_backward, "examples become groups"},
     {OP_grouped_matmul_weight_backward, "examples become groups"},
     {OP_kernel_call, "its rule is its own"},
-    {OP_lu_solve, "right-hand sides with more axes than the matrix"},
-    {OP_rope, "any element, by the layout"},
-    {OP_rope_backward, "any element, by the layout"},
-    {OP_scatter_nd, "any element, by the indices"},
-    {OP_select_and_scatter, "any element, by the indices"},
-    {OP_softmax_cross_entropy_backward, "examples become rows"},
-    {OP_softmax_cross_entropy_with_logits, "examples become rows"},
+    {OP_scatter_nd, "elements that are multiplied, by the indices"},
+    {OP_select_and_scatter, "elements that are multiplied, by the indices"},
     {OP_solve, "right-hand sides with more axes than the matrix"},
-    {OP_solve_triangular, "right-hand sides with more axes than the matrix"},
-    {OP_spmv, "examples become blocks of one matrix"},
-    {OP_stft, "examples become rows"},
-    {OP_welch_peaks, "examples become rows"},
 };
 
 enum { LOST_OPS = sizeof lost / sizeof *lost };

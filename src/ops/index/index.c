@@ -356,6 +356,13 @@ static void work_scatter_add(const flx_graph *g, const flxi_node *n, flxi_work *
     w->flops = flxi_work_count(flxi_type_at(g, n->in[0]));
 }
 
+/* Axes beyond those of the indices belong to rows that are added whole. */
+static bool link_scatter_add(const flxi_use *u, flxi_link *l)
+{
+    int indices = flxi_type_at(u->g, u->n->in[1])->rank;
+    return u->operand == 0 && l->axis >= indices && flxi_link_move(u, l, l->axis - indices + 1);
+}
+
 const flxi_rules flxi_rules_scatter_add = {
     .infer = infer_scatter_add,
     .eval = eval_scatter_add,
@@ -364,7 +371,7 @@ const flxi_rules flxi_rules_scatter_add = {
     .schema = scatter_add_schema,
     .attrs_size = sizeof(scatter_add_attrs),
     .samples = samples_scatter_add,
-    .link = flxi_link_dense,
+    .link = link_scatter_add,
     .work = work_scatter_add,
 };
 
@@ -513,6 +520,11 @@ static flxi_kval pull_take_along(flxi_express *e, uint32_t result, const flxi_ki
     return pull_indexed(e, at, &in);
 }
 
+static bool link_take_along(const flxi_use *u, flxi_link *l)
+{
+    return u->operand == 0 && flxi_link_except(u, l, ((const axis_attrs *)u->n->attrs)->axis);
+}
+
 const flxi_rules flxi_rules_take_along = {
     .infer = infer_take_along,
     .eval = eval_take_along,
@@ -523,7 +535,7 @@ const flxi_rules flxi_rules_take_along = {
     .schema = take_along_schema,
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_take_along,
-    .link = flxi_link_dense,
+    .link = link_take_along,
     .work = flxi_work_picked,
 };
 

@@ -360,6 +360,11 @@ static bool bodies_sort(const flx_graph *g, const flxi_node *n, uint32_t i, flxi
     return i == 0 && a->compare;
 }
 
+static bool link_sort(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except(u, l, ((const sort_attrs *)u->n->attrs)->axis);
+}
+
 const flxi_rules flxi_rules_sort = {
     .infer = infer_sort,
     .eval = eval_sort,
@@ -371,7 +376,7 @@ const flxi_rules flxi_rules_sort = {
     .jvp = jvp_sort,
     .batch = batch_sort,
     .samples = samples_sort,
-    .link = flxi_link_dense,
+    .link = link_sort,
     .bodies = bodies_sort,
 };
 
@@ -587,6 +592,11 @@ const flxi_rules flxi_rules_topk = {
     .samples = samples_topk,
 };
 
+static bool link_top_k(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except(u, l, ((const top_attrs *)u->n->attrs)->axis);
+}
+
 const flxi_rules flxi_rules_top_k = {
     .infer = infer_top_k,
     .eval = eval_top_k,
@@ -596,5 +606,5 @@ const flxi_rules flxi_rules_top_k = {
     .jvp = jvp_top_k,
     .batch = batch_top_k,
     .samples = samples_top_k,
-    .link = flxi_link_dense,
+    .link = link_top_k,
 };

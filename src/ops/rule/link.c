@@ -24,11 +24,18 @@ bool flxi_link_move(const flxi_use *u, flxi_link *l, int64_t to)
     return is_kept;
 }
 
+/* Whether an extent, which may be symbolic, is that many equal parts for all values of its symbols. */
+static bool has_parts(flx_context *ctx, flx_dim extent, int64_t parts)
+{
+    flx_dim part = flx_dim_div(ctx, extent, parts);
+    return part != FLX_DIM_INVALID && flx_dim_mul(ctx, part, parts) == extent;
+}
+
 bool flxi_link_move_blocks(const flxi_use *u, flxi_link *l, int64_t to)
 {
     flx_dim x = flxi_link_operand(u)->dims[l->axis], y = flxi_link_result(u)->dims[to];
-    l->by_blocks = l->blocks > 0 && flxi_dim_is_number(x) && flxi_dim_is_number(y) && x % l->blocks == 0 &&
-                   y % l->blocks == 0 && l->lo == 0 && l->hi == 0;
+    l->by_blocks = l->blocks > 0 && l->lo == 0 && l->hi == 0 && has_parts(u->g->ctx, x, l->blocks) &&
+                   has_parts(u->g->ctx, y, l->blocks);
     l->axis = (int)to;
     return l->by_blocks;
 }
@@ -45,6 +52,11 @@ bool flxi_link_shift(flxi_link *l, flx_dim by)
 bool flxi_link_except(const flxi_use *u, flxi_link *l, int64_t axis)
 {
     return l->axis != axis && flxi_link_move(u, l, l->axis);
+}
+
+bool flxi_link_rows(const flxi_use *u, flxi_link *l)
+{
+    return flxi_link_except(u, l, flxi_link_operand(u)->rank - 1);
 }
 
 bool flxi_link_except_all(const flxi_use *u, flxi_link *l, const flx_ints *axes)
@@ -74,7 +86,11 @@ bool flxi_link_matrices(const flxi_use *u, flxi_link *l)
     bool is_kept = (x->rank == first->rank || is_vectors) && y->rank >= count && l->axis < count;
     for (uint32_t i = 1; is_kept && i < u->n->nin; i++) /* others would shift the axes of the result */
         is_kept = flxi_type_at(u->g, u->n->in[i])->rank <= first->rank;
-    for (int k = 0; is_kept && k < count; k++)
+    bool is_aligned = y->rank == first->rank;
+    for (uint32_t i = 0; i < u->n->nin; i++) /* integers, such as a permutation, have no derivative */
+        is_aligned &=
+            flxi_is_int(flxi_type_at(u->g, u->n->in[i])->dtype) || flxi_type_at(u->g, u->n->in[i])->rank == first->rank;
+    for (int k = 0; is_kept && !is_aligned && k < count; k++)
         is_kept = x->dims[k] == first->dims[k] && y->dims[k] == first->dims[k];
     return is_kept && flxi_link_move(u, l, l->axis);
 }

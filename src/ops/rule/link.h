@@ -40,6 +40,8 @@ bool flxi_link_move_blocks(const flxi_use *u, flxi_link *l, int64_t to);
 bool flxi_link_shift(flxi_link *l, flx_dim by);
 /* The op mixes what is along `axis` and leaves the others alone. */
 bool flxi_link_except(const flxi_use *u, flxi_link *l, int64_t axis);
+/* The op treats the rows along the last axis one by one. */
+bool flxi_link_rows(const flxi_use *u, flxi_link *l);
 bool flxi_link_except_all(const flxi_use *u, flxi_link *l, const flx_ints *axes);
 
 /* The position of x in the list; -1: none. */

@@ -174,7 +174,7 @@ const flxi_rules flxi_rules_fft = {
     .batch = batch_fft,
     .samples = samples_fft,
     .work = work_fft,
-    .link = flxi_link_dense,
+    .link = flxi_link_rows,
 };
 
 /* ---- Pieces ---- */
@@ -514,7 +514,7 @@ const flxi_rules flxi_rules_rfft = {
     .batch = batch_rows,
     .samples = samples_rfft,
     .work = work_real,
-    .link = flxi_link_dense,
+    .link = flxi_link_rows,
 };
 
 static const flxi_attr irfft_schema[] = {
@@ -614,7 +614,7 @@ const flxi_rules flxi_rules_irfft = {
     .batch = batch_rows,
     .samples = samples_irfft,
     .work = work_real,
-    .link = flxi_link_dense,
+    .link = flxi_link_rows,
 };
 
 /* ---- rfft_complex, irfft_complex ---- */
@@ -676,7 +676,7 @@ const flxi_rules flxi_rules_rfft_complex = {
     .batch = batch_rows,
     .samples = samples_rfft_complex,
     .work = work_real,
-    .link = flxi_link_dense,
+    .link = flxi_link_rows,
 };
 
 static flx_code infer_irfft_complex(flxi_infer *f)
@@ -738,5 +738,5 @@ const flxi_rules flxi_rules_irfft_complex = {
     .batch = batch_rows,
     .samples = samples_irfft_complex,
     .work = work_real,
-    .link = flxi_link_dense,
+    .link = flxi_link_rows,
 };

@@ -3,6 +3,7 @@
    the others differently; a model knows the numbers of the data that it was trained on. */
 #include "data/dataset.h"
 
+#include "base/distinct.h"
 #include "graph/type/tensor.h"
 
 static flx_code check(const flx_dataset *d, const char *label, const flxi_column **out, flx_error *err)
@@ -55,6 +56,7 @@ static flx_code use_classes(flx_dataset *d, const char *label, const char *const
 {
     const flxi_column *c = NULL;
     FLXI_TRY(check(d, label, &c, err));
+    FLXI_TRY(flxi_check_distinct(d->mem, "the list of classes has twice", classes, count, sizeof *classes, err));
     int32_t *numbers = flxi_new(scratch, int32_t, d->classes.n + 1);
     if (!numbers)
         return flxi_oom(err, "the classes of a dataset");

@@ -4,6 +4,7 @@
    one byte of the file, its separator, so what is allocated is a small multiple of the file. */
 #include "data/dataset.h"
 
+#include "base/distinct.h"
 #include "base/host/stop.h"
 #include "base/number.h"
 #include "base/options.h"
@@ -221,8 +222,8 @@ static flx_code check_order(const table *t, flx_error *err)
             found += is_feature(t, i) && place_in_order(t, i) == k;
         flxi_printable(shown, sizeof shown, t->o.order[k], strlen(t->o.order[k]));
         if (found != 1)
-            return flxi_fail(err, FLX_E_SHAPE,
-                             found ? "the table has two columns '%s'" : "the table lacks the column '%s'", shown);
+            return found ? flxi_fail(err, FLX_E_DUP_NAME, "the table has two columns '%s'", shown)
+                         : flxi_fail(err, FLX_E_NAME, "the table lacks the column '%s'", shown);
     }
     for (size_t i = 0; i < t->kinds.n; i++) {
         flxi_printable(shown, sizeof shown, t->kinds.at[i].name, strlen(t->kinds.at[i].name));
@@ -248,6 +249,8 @@ static flx_code read_header(table *t, reader *r, flx_error *err)
     }
     if (has_names)
         *r = first;
+    FLXI_TRY(flxi_check_distinct(&t->ctx->mem, "flx_csv_options: the order has twice the column", t->o.order,
+                                 t->o.num_order, sizeof *t->o.order, err));
     FLXI_TRY(find_column(t, t->o.label, &t->label, err));
     FLXI_TRY(find_column(t, t->o.target, &t->target, err));
     return t->o.order ? check_order(t, err) : FLX_OK;

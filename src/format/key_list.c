@@ -2,8 +2,8 @@
 /* key_list.c: see key_list.h. Names are shown completely or not at all. */
 #include "format/key_list.h"
 
+#include "base/distinct.h"
 #include "base/error.h"
-#include "base/hash.h"
 
 #include <stdio.h>
 
@@ -44,19 +44,8 @@ flx_code flxi_keyed_check(const char *function, const char *path, const char *co
 
 flx_code flxi_keys_check(const flxi_allocator *mem, const char *const *keys, size_t count, flx_error *err)
 {
-    flxi_index index = {0};
-    flx_code code = count < UINT32_MAX ? FLX_OK : flxi_fail(err, FLX_E_SIZE, "too many arrays for one archive");
-    for (size_t i = 0; code == FLX_OK && i < count; i++) {
-        uint64_t h = flxi_hash_text(FLXI_HASH_SEED, keys[i]);
-        uint32_t other;
-        for (flxi_probe p = flxi_index_first(&index, h); flxi_index_next(&index, &p, &other);)
-            if (strcmp(keys[other], keys[i]) == 0)
-                code = flxi_fail(err, FLX_E_DUP_NAME, "two arrays have the key '%.100s'", keys[i]);
+    for (size_t i = 0; i < count; i++)
         if (keys[i][0] == 0)
-            code = flxi_fail(err, FLX_E_NAME, "array %zu has an empty key", i);
-        if (code == FLX_OK && !flxi_index_add(mem, &index, h, (uint32_t)i))
-            code = flxi_oom(err, "the keys of an archive");
-    }
-    flxi_index_free(mem, &index);
-    return code;
+            return flxi_fail(err, FLX_E_NAME, "array %zu has an empty key", i);
+    return flxi_check_distinct(mem, "two arrays have the key", keys, count, sizeof *keys, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_write.c: writes GGUF files of version 3. The descriptions are made in memory first, since the offsets of tensors
    follow from their sizes; then the bytes of the tensors are written as they are. */
+#include "base/distinct.h"
 #include "format/array.h"
 #include "format/endian.h"
 #include "format/file.h"
@@ -211,7 +212,12 @@ flx_code flx_gguf_write(const char *path, const flx_gguf_pair *pairs, size_t num
     if (flxi_host_is_big_endian())
         return flxi_fail(err, FLX_E_UNSUPPORTED, "flx_gguf_write: not supported on big-endian machines");
     flxi_strbuf_init(&w.head, &mem);
-    flx_code code = make_head(&w, pairs, num_pairs, tensors, num_tensors);
+    flx_code code = flxi_check_distinct(&mem, "GGUF: two values have the key", pairs, num_pairs, sizeof *pairs, w.err);
+    if (code == FLX_OK)
+        code =
+            flxi_check_distinct(&mem, "GGUF: two tensors have the name", tensors, num_tensors, sizeof *tensors, w.err);
+    if (code == FLX_OK)
+        code = make_head(&w, pairs, num_pairs, tensors, num_tensors);
     if (code == FLX_OK)
         code = save_file(&w, path, tensors, num_tensors);
     flxi_strbuf_free(&w.head);

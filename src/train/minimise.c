@@ -5,6 +5,7 @@
 #include "train/minimise.h"
 
 #include "autodiff/autodiff.h"
+#include "base/distinct.h"
 #include "base/options.h"
 #include "passes/pass.h"
 
@@ -128,7 +129,15 @@ static flx_code check_names(const flxi_minimising *m, const flx_graph *g)
             return flxi_fail(m->err, FLX_E_NAME, "flx_minimise: no parameter of '%.60s' matches '%.60s'", g->name,
                              m->o.params[k]);
     }
-    return FLX_OK;
+    for (size_t i = 0; i < m->num_given; i++) {
+        size_t leaf;
+        if (m->given[i].name && !flxi_find_leaf(g, m->given[i].name, &leaf))
+            return flxi_no_input(m->err, g, m->given[i].name);
+    }
+    FLXI_TRY(flxi_check_distinct(&g->ctx->mem, "flx_minimise: two values for", m->given, m->num_given, sizeof *m->given,
+                                 m->err));
+    return flxi_check_distinct(&g->ctx->mem, "flx_minimise: the list has twice", m->o.params, m->o.num_params,
+                               sizeof *m->o.params, m->err);
 }
 
 static flx_code list_params(flxi_minimising *m, const flx_graph *g)

@@ -520,7 +520,11 @@ static flx_code make_results(flx_trainer *t, flx_error *err)
 /* Prepares for the extents of this step, unless they are those of the last one. */
 static flx_code prepare(flx_trainer *t, flx_run_options *o, flx_error *err)
 {
-    size_t n = t->training.g->symbols.n;
+    const flx_graph *g = t->training.g;
+    size_t n = g->symbols.n;
+    if (o->num_dims && !o->dims)
+        return flxi_fail(err, FLX_E_USAGE, "flx_run_options: num_dims is %zu, but dims is NULL", o->num_dims);
+    FLXI_TRY(flxi_check_symbols(g->symbols.at, n, g->name, o->dims, o->num_dims, err));
     if (n == 0)
         return FLX_OK;
     flx_code code = find_extents(t, o, err);

@@ -4,6 +4,7 @@
 #include "onnx/export/onnx_writer.h"
 
 #include "base/context.h"
+#include "base/distinct.h"
 #include "format/endian.h"
 #include "graph/op/eval.h"
 #include "graph/type/type.h"
@@ -487,6 +488,22 @@ static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_pa
     return (flx_code)local.code;
 }
 
+/* A value of nothing would be left out in silence. */
+static flx_code check_params(const flx_graph *g, const flx_feed *params, size_t num_params, flx_error *err)
+{
+    size_t leaf;
+    char shown[64];
+    for (size_t i = 0; i < num_params; i++) {
+        if (!params[i].name || !params[i].value)
+            return flxi_fail(err, FLX_E_USAGE, "flx_onnx_encode: parameter %zu has no name or value", i);
+        if (!flxi_find_leaf(g, params[i].name, &leaf))
+            return flxi_fail(err, FLX_E_NAME, "flx_onnx_encode: '%.60s' has no input or parameter '%s'", g->name,
+                             flxi_printable(shown, sizeof shown, params[i].name, strlen(params[i].name)));
+    }
+    return flxi_check_distinct(&g->ctx->mem, "flx_onnx_encode: two values for", params, num_params, sizeof *params,
+                               err);
+}
+
 flx_code flx_onnx_encode(const flx_graph *g, const flx_feed *params, size_t num_params, flx_buffer *out, flx_error *err)
 {
     if (!g || !out || (num_params && !params))
@@ -494,6 +511,7 @@ flx_code flx_onnx_encode(const flx_graph *g, const flx_feed *params, size_t num_
     FLXI_TRY(flxi_graph_check(g, err));
     if (!flx_graph_output_count(g))
         return flxi_fail(err, FLX_E_UNSUPPORTED, "'%.60s' has no outputs; an ONNX model has at least one", g->name);
+    FLXI_TRY(check_params(g, params, num_params, err));
     *out = (flx_buffer){0};
     flx_code code = encode(g, params, num_params, out, err);
     if (code != FLX_E_UNSUPPORTED)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_import.c: flx_onnx_read and its relatives: parse, then import the graph of the model. */
 #include "base/context.h"
+#include "base/distinct.h"
 #include "base/options.h"
 #include "format/file.h"
 #include "graph/module.h"
@@ -55,8 +56,14 @@ static bool check_fixed(onnx_scope *sc, const onnx_type *t, const char *name, co
 }
 
 /* A name that the model lacks is a mistake: its value would be left out in silence. */
-static void check_fixed_names(const onnx_import *im, flx_graph *g)
+static void check_given_names(const onnx_import *im, flx_graph *g)
 {
+    for (size_t i = 0; i < im->options.num_dims; i++)
+        if (!im->is_bound[i]) {
+            flxi_graph_failf(g, FLX_E_NAME, NULL, "no input of the model has a dimension '%.60s'",
+                             im->options.dims[i].name);
+            return;
+        }
     for (size_t i = 0; i < im->options.num_inputs; i++)
         if (!im->is_used[i]) {
             const char *name = im->options.inputs[i].name;
@@ -187,7 +194,8 @@ static bool import_main(onnx_import *im, flx_graph *g)
     sc.num_opsets = im->model->num_opsets;
     onnx_value *out = flxi_new(&im->arena, onnx_value, main_graph->num_outputs + 1);
     im->is_used = flxi_new(&im->arena, bool, im->options.num_inputs + 1);
-    bool ok = out && im->is_used && declare_inputs(&sc, main_graph) &&
+    im->is_bound = flxi_new(&im->arena, bool, im->options.num_dims + 1);
+    bool ok = out && im->is_used && im->is_bound && declare_inputs(&sc, main_graph) &&
               flxi_onnx_declare_initialisers(&sc, main_graph, true) &&
               flxi_onnx_import_nodes(&sc, main_graph->nodes, main_graph->num_nodes) &&
               flxi_onnx_take_outputs(&sc, main_graph, out);
@@ -196,7 +204,7 @@ static bool import_main(onnx_import *im, flx_graph *g)
     if (ok && main_graph->num_outputs == 0)
         flxi_graph_failf(g, FLX_E_SYNTAX, NULL, "the model has no outputs");
     if (ok)
-        check_fixed_names(im, g);
+        check_given_names(im, g);
     flxi_onnx_note_error(&sc, 0);
     flxi_onnx_scope_free(&sc);
     return ok && im->error.code == FLX_OK;
@@ -264,7 +272,8 @@ static flx_onnx *decode_at(flx_context *ctx, const void *bytes, size_t size, con
     return NULL;
 }
 
-static flx_code read_options(const flx_onnx_options *given, flx_onnx_options *out, flx_error *err)
+static flx_code read_options(const flx_context *ctx, const flx_onnx_options *given, flx_onnx_options *out,
+                             flx_error *err)
 {
     FLXI_TRY(FLXI_READ_OPTIONS(flx_onnx_options, out, given, err));
     if (out->flags & ~(uint32_t)FLX_ONNX_CONSTANTS)
@@ -277,7 +286,10 @@ static flx_code read_options(const flx_onnx_options *given, flx_onnx_options *ou
     for (size_t i = 0; i < out->num_dims; i++)
         if (!out->dims[i].name || out->dims[i].extent < 0)
             return flxi_fail(err, FLX_E_USAGE, "flx_onnx_options: dimension %zu has no name or a negative extent", i);
-    return FLX_OK;
+    FLXI_TRY(flxi_check_distinct(&ctx->mem, "flx_onnx_options: two values for the input", out->inputs, out->num_inputs,
+                                 sizeof *out->inputs, err));
+    return flxi_check_distinct(&ctx->mem, "flx_onnx_options: two extents of", out->dims, out->num_dims,
+                               sizeof *out->dims, err);
 }
 
 flx_onnx *flx_onnx_decode(flx_context *ctx, const void *bytes, size_t size, const char *file,
@@ -288,7 +300,7 @@ flx_onnx *flx_onnx_decode(flx_context *ctx, const void *bytes, size_t size, cons
         flxi_fail(err, FLX_E_USAGE, "flx_onnx_decode: context and bytes must be given");
         return NULL;
     }
-    if (read_options(options, &o, err) != FLX_OK)
+    if (read_options(ctx, options, &o, err) != FLX_OK)
         return NULL;
     return decode_at(ctx, bytes, size, &(onnx_origin){o.folder, file ? file : "model"}, &o, err);
 }
@@ -302,7 +314,7 @@ flx_onnx *flx_onnx_read(flx_context *ctx, const char *path, const flx_onnx_optio
         flxi_fail(err, FLX_E_USAGE, "flx_onnx_read: context and path must be given");
         return NULL;
     }
-    if (read_options(options, &o, err) != FLX_OK ||
+    if (read_options(ctx, options, &o, err) != FLX_OK ||
         flxi_file_read(&f, &ctx->mem, path, ctx->memory_limit, err) != FLX_OK)
         return NULL;
     const char *slash = strrchr(path, '/');

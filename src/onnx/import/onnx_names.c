@@ -100,8 +100,10 @@ static flx_dim extent_of(onnx_import *im, const onnx_dim *d, const char *name, s
     if (d->value >= 0)
         return d->value;
     for (size_t i = 0; i < im->options.num_dims && d->param; i++)
-        if (strcmp(im->options.dims[i].name, d->param) == 0)
+        if (strcmp(im->options.dims[i].name, d->param) == 0) {
+            im->is_bound[i] = true;
             return im->options.dims[i].extent;
+        }
     if (d->param && d->param[0])
         flxi_onnx_plain_name(d->param, symbol, sizeof symbol);
     else if (name)

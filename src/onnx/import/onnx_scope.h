@@ -41,7 +41,8 @@ struct onnx_import {
     const onnx_model *model;
     onnx_origin origin;
     flx_onnx_options options;
-    bool *is_used; /* by fixed input of the options: the model has it */
+    bool *is_used;  /* by fixed input of the options: the model has it */
+    bool *is_bound; /* by extent of the options: the same */
     flxi_arena arena;
     flxi_names leaves; /* names in use */
     FLXI_VEC(flx_graph *) kept;

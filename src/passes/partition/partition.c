@@ -4,6 +4,7 @@
    several operands that contradict each other are decided by the first. */
 #include "passes/partition/partition.h"
 
+#include "base/distinct.h"
 #include "base/options.h"
 #include "graph/op/attr_access.h"
 #include "ops/rule/link.h"
@@ -207,7 +208,7 @@ static flx_code check_names(const flx_graph *g, const flx_sharding *list, size_t
             return flxi_fail(err, FLX_E_NAME, "'%.60s' has no input, parameter or output '%.60s'", g->name,
                              list[i].name ? list[i].name : "");
     }
-    return FLX_OK;
+    return flxi_check_distinct(&g->ctx->mem, "the list says twice how to cut", list, count, sizeof *list, err);
 }
 
 static flx_code sweep(flxi_partition *p, const flx_sharding *list, size_t count)

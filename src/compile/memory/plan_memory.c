@@ -140,8 +140,12 @@ static void take_over_operand(const flxi_program *m, flxi_routine *l, uint32_t s
 
 /* ---- Placing ---- */
 
-static uint32_t first_owner(const flxi_routine *l, uint32_t slot)
+/* A slot below this one whose memory it has, or the slot itself. A chain of steps in place is long, and the slots before
+   this one are placed already: only where the one before comes later must all of them be followed. */
+static uint32_t placed_owner(const flxi_routine *l, uint32_t slot)
 {
+    if (l->slots[slot].taken_over && l->slots[slot].taken_over - 1 < slot)
+        return l->slots[slot].taken_over - 1;
     while (l->slots[slot].taken_over)
         slot = l->slots[slot].taken_over - 1;
     return slot;
@@ -154,12 +158,12 @@ static flx_code place(flxi_routine *l, flxi_interval *v, uint32_t *owner_of, con
         const flxi_slot *s = &l->slots[i];
         if (s->segment != SEGMENT_ARENA)
             continue;
-        uint32_t first = first_owner(l, i);
-        if (first == i) {
+        uint32_t owner = placed_owner(l, i);
+        if (owner == i) {
             owner_of[i] = (uint32_t)n;
             v[n++] = (flxi_interval){.nbytes = s->nbytes, .from = s->from, .to = s->to};
         } else {
-            owner_of[i] = owner_of[first];
+            owner_of[i] = owner_of[owner];
             v[owner_of[i]].to = s->to > v[owner_of[i]].to ? s->to : v[owner_of[i]].to;
         }
     }

@@ -2,11 +2,15 @@
 /* error.c: errors as values. Messages are truncated to fit, never allocated. */
 #include "base/error.h"
 
+#include "base/host/stop.h"
+
 #include <stdio.h>
 #include <string.h>
 
 flx_code flxi_fail_va(flx_error *err, flx_code code, const char *hint, const char *fmt, va_list args)
 {
+    if (code == FLX_E_OOM && flxi_stopped()) /* arenas and texts do not grow for work that is to end */
+        return flxi_stop_check(err);
     if (!err)
         return code;
     memset(err, 0, sizeof *err);
@@ -21,18 +25,18 @@ flx_code flxi_fail(flx_error *err, flx_code code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    flxi_fail_va(err, code, NULL, fmt, args);
+    flx_code failed = flxi_fail_va(err, code, NULL, fmt, args);
     va_end(args);
-    return code;
+    return failed;
 }
 
 flx_code flxi_fail_hint(flx_error *err, flx_code code, const char *hint, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    flxi_fail_va(err, code, hint, fmt, args);
+    flx_code failed = flxi_fail_va(err, code, hint, fmt, args);
     va_end(args);
-    return code;
+    return failed;
 }
 
 flx_code flxi_at(flx_error *err, const char *fmt, ...)

@@ -3,6 +3,8 @@
    and a large one wastes at most one block. Rewinding keeps the oldest block's memory for reuse and frees the rest. */
 #include "base/memory.h"
 
+#include "base/host/stop.h"
+
 #include <stdlib.h>
 
 struct flxi_block {
@@ -89,8 +91,13 @@ void flxi_arena_free(flxi_arena *a)
         free_block(a);
 }
 
+/* All that takes long and is no loop over elements fills arenas: syntax trees, nodes, kernels, plans. So it can be
+   stopped here: what then fails for want of memory says why it was stopped (flxi_fail()). The first block is given: what
+   has no way to report an error, as a new graph, is small. */
 static bool add_block(flxi_arena *a, size_t need)
 {
+    if (a->head && flxi_stopped())
+        return false;
     size_t size = a->head ? a->head->size * 2 : first_block;
     if (size > largest_block)
         size = largest_block;

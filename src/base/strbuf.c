@@ -2,6 +2,8 @@
 /* strbuf.c: see strbuf.h. */
 #include "base/strbuf.h"
 
+#include "base/host/stop.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,7 +22,8 @@ void flxi_strbuf_free(flxi_strbuf *b)
 static bool make_room(flxi_strbuf *b, size_t n)
 {
     size_t need;
-    if (b->failed || !flxi_add_size(b->n, n, &need) || !flxi_add_size(need, 1, &need) || need > PTRDIFF_MAX / 2) {
+    if (b->failed || flxi_stopped_by_now() || !flxi_add_size(b->n, n, &need) || !flxi_add_size(need, 1, &need) ||
+        need > PTRDIFF_MAX / 2) {
         b->failed = true;
         return false;
     }

@@ -7,6 +7,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/host/stop.h"
 #include "format/crc32.h"
 #include "format/inflate.h"
 #include "graph/type/tensor.h"
@@ -318,6 +319,7 @@ static flx_code put_pass(const png *g, const pass *s, unsigned char **rows, flx_
     size_t step = (size_t)(g->samples * g->depth + 7) / 8;
     const unsigned char *above = NULL;
     for (uint32_t i = 0; columns && i < count; i++) {
+        FLXI_TRY(flxi_stop_check(err));
         unsigned char *row = *rows + 1;
         if (!unfilter((*rows)[0], row, above, n, step))
             return broken(err, "a row has a filter that is not defined");

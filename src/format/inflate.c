@@ -9,6 +9,7 @@
    loop checks once per symbol and never reads outside the input. */
 #include "format/inflate.h"
 
+#include "base/host/stop.h"
 #include "format/endian.h"
 
 #include <stdbool.h>
@@ -190,6 +191,8 @@ static bool inflate_codes(stream *s, const prefix_code *literals, const prefix_c
 {
     for (;;) {
         refill(s);
+        if (flxi_stopped_by_now())
+            return fail(s, "reading it was stopped");
         int symbol = take_symbol(s, literals);
         if (symbol < 0 || !is_within_input(s))
             return false;
@@ -348,5 +351,5 @@ flx_code flxi_inflate(const void *in, size_t in_size, void *out, size_t out_size
     s.out_end = s.out + out_size;
     if (inflate_blocks(&s))
         return FLX_OK;
-    return flxi_fail(err, FLX_E_SYNTAX, "the compressed data is damaged: %s", s.broken);
+    return flxi_stop_or(flxi_fail(err, FLX_E_SYNTAX, "the compressed data is damaged: %s", s.broken), err);
 }

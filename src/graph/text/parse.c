@@ -61,10 +61,10 @@ flx_code flxi_fail_at(flxi_reader *r, const char *at, flx_code code, const char 
 {
     va_list args;
     va_start(args, fmt);
-    flxi_fail_va(r->p->err, code, hint, fmt, args);
+    flx_code failed = flxi_fail_va(r->p->err, code, hint, fmt, args);
     va_end(args);
     set_position(r->p, at);
-    return code;
+    return failed;
 }
 
 flx_code flxi_pass_at(flxi_reader *r, const char *at, const flx_error *err)

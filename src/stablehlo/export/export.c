@@ -486,7 +486,7 @@ flx_code flx_export_stablehlo_bytecode(const flx_graph *g, flx_buffer *out, flx_
     if (code == FLX_OK)
         return flxi_buffer_finish(&bytes, g->ctx, out, err);
     flxi_strbuf_free(&bytes);
-    return code;
+    return code == FLX_E_OOM ? flxi_oom(err, "exporting") : code;
 }
 
 flx_code flx_export_stablehlo(const flx_graph *g, flx_buffer *out, flx_error *err)

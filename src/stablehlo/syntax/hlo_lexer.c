@@ -25,13 +25,13 @@ flx_code flxi_hlop_fail_at(hlo_parser *p, hlo_location at, flx_code code, const 
 {
     va_list args;
     va_start(args, fmt);
-    flxi_fail_va(p->err, code, hint, fmt, args);
+    flx_code failed = flxi_fail_va(p->err, code, hint, fmt, args);
     va_end(args);
     for (char *s = p->err ? p->err->message : NULL; s && *s; s++) /* names may hold anything when they are quoted */
         if ((unsigned char)*s < 32 || *s == 127)
             *s = '?';
     flxi_hlo_locate(p->err, p->file, at);
-    return code;
+    return failed;
 }
 
 flx_code flxi_hlop_oom(hlo_parser *p)

@@ -19,7 +19,7 @@
     X(random_kernels, 100, 600, 100000, 150, "random kernels that must obey all laws")                          \
     X(optimised_kernels, 50, 150, 1500, 60, "random kernels that go through each optimisation")                 \
     X(emitted_kernels, 20, 60, 400, 20, "random kernels compiled as scalar C and as vectors")                   \
-    X(compiled_graphs, 12, 16, 60, 16, "random graphs that are compiled")                                       \
+    X(compiled_graphs, 8, 12, 60, 12, "random graphs that are compiled")                                        \
     X(compiled_share, 8, 5, 1, 5, "of samples and oracle cases that are compiled, times the share of the test") \
     X(standalone_share, 199, 67, 1, 401, "of samples that are compiled as C files, for each compiler")          \
     X(standalone_graphs, 3, 9, 500, 2, "random graphs that are compiled as C files")                            \

@@ -179,7 +179,7 @@ TEST(conv_direct_gradients_agree_with_the_definition)
 {
     static const char *const dtypes[] = {"f32", "f32", "f64", "bf16", "f16"};
     state = test_seed() + 1;
-    for (int64_t i = 0; i < effort(EFFORT_random_graphs) / 8; i++) {
+    for (int64_t i = 0; i < effort(EFFORT_random_graphs) / 16; i++) {
         conv_case c = random_case();
         for (int k = 0; k < c.spatial; k++) {
             c.spread[k] = 1;

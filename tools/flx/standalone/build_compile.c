@@ -3,10 +3,10 @@
    functions need of the stack (-fstack-usage). */
 #include "standalone/build_compile.h"
 
-#include "standalone/build_measure.h"
 #include "io/load.h"
 #include "io/output.h"
 #include "report.h"
+#include "standalone/build_measure.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_build.c: `flx build`: a graph as a C file that needs nothing but a C compiler. */
-#include "standalone/build_compile.h"
 #include "commands.h"
 #include "compiling.h"
 #include "io/inputs.h"
@@ -8,6 +7,7 @@
 #include "io/load.h"
 #include "io/output.h"
 #include "report.h"
+#include "standalone/build_compile.h"
 
 #include <fluxion/build.h>
 #include <stdio.h>

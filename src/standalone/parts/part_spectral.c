@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_spectral.c: Fourier transforms of the last axis, for any length, in the precision of the operand: passes of
    radix 4 while that divides what is left, then one for each prime factor, each from one array to another so that
-   results come out in order (Stockham). Real and imaginary parts are apart, so that compilers vectorise the passes. Roots of unity
-   are a constant; of long transforms, whose text would be too long, they are a table that each call makes from products
-   of few sines, in double. */
+   results come out in order (Stockham). Real and imaginary parts are apart, so that compilers vectorise the passes.
+   Roots of unity are a constant; of long transforms, whose text would be too long, they are a table that each call
+   makes from products of few sines, in double. */
 #include "numeric/fourier.h"
 #include "standalone/parts/parts.h"
 

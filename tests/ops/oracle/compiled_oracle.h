@@ -13,8 +13,8 @@ void compiled_oracle_add(const char *case_name, const flx_graph *g, bundle_find 
                          flx_tensor *const *answers, const flx_graph *scales);
 
 /* Outputs 0, 2, 4 … of a graph without inputs, as a graph whose constants are inputs, so that nothing is computed
-   before it runs. oracle_constant() finds their values by name in `constants`. NULL, and nothing to release: they are too
-   many. */
+   before it runs. oracle_constant() finds their values by name in `constants`. NULL, and nothing to release: they are
+   too many. */
 flx_graph *oracle_open(const flx_graph *g, flx_graph **constants);
 const flx_tensor *oracle_constant(const void *constants, const char *name);
 

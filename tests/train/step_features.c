@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* step_features.c: parts of a step that the options choose: states of the graph, groups, averages, schedules, loss
-   scaling, accumulation over batches of any size, clipping of each example, and noise. */
+   scaling, recomputation. */
 #include "trainee.h"
 
 #include <fluxion/nn.h>
@@ -12,41 +12,6 @@
 
 static const flx_compile_options interpreted = {.flags = FLX_COMPILE_INTERPRET, .threads = 1},
                                  compiled = {.optimisation = 1};
-
-static flx_trainer *trainer_of(const flx_graph *g, const flx_train_options *o, const flx_compile_options *c)
-{
-    flx_error err = {0};
-    flx_trainer *t = flx_compile_training(g, o, c, &err);
-    CHECK_MADE(t, &err);
-    return t;
-}
-
-static double element(const flx_trainer *t, const char *name, int64_t i)
-{
-    flx_error err = {0};
-    flx_tensor *x = flx_trainer_param(t, name, &err);
-    CHECK_MADE(x, &err);
-    double value = flx_tensor_get(x, i);
-    flx_tensor_release(x);
-    return value;
-}
-
-static flx_tensor *numbers(flx_context *ctx, flx_dtype dtype, int64_t n, const double *x)
-{
-    const flx_type wide = flx_type_make(FLX_F64, n ? 1 : 0, (flx_dim[]){n});
-    flx_tensor *t = flx_tensor_new(ctx, &wide, x, NULL), *narrow = flx_tensor_cast(t, dtype, NULL);
-    CHECK(narrow);
-    flx_tensor_release(t);
-    return narrow;
-}
-
-static void set(flx_trainer *t, flx_context *ctx, const char *name, double a, double b)
-{
-    flx_error err = {0};
-    flx_tensor *x = numbers(ctx, FLX_F32, 2, (double[]){a, b});
-    CHECK_OK(flx_trainer_set_param(t, name, x, &err), &err);
-    flx_tensor_release(x);
-}
 
 /* ---- States of the graph ---- */
 
@@ -71,29 +36,31 @@ TEST(training_sets_states_and_trains_the_rest)
     CHECK_EQ_U64(flx_graph_output_count(step), 6);
     for (size_t i = 0; i < 6; i++)
         CHECK_EQ_STR(flx_graph_output_name(step, i), outputs[i]);
-    flx_tensor *x = numbers(ctx, FLX_F32, 2, (double[]){1, 2}), *bad = numbers(ctx, FLX_F32, 2, (double[]){NAN, 2});
+    flx_tensor *x = trainee_numbers(ctx, FLX_F32, 2, (double[]){1, 2}),
+               *bad = trainee_numbers(ctx, FLX_F32, 2, (double[]){NAN, 2});
     for (int way = 0; way < 2; way++) {
-        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : &compiled);
-        set(t, ctx, "p", 1, 1);
-        set(t, ctx, "mean", 0, 0);
-        double key = element(t, "key", 0), mean[2] = {0, 0}, p[2] = {1, 1};
+        flx_trainer *t = trainee_trainer(g, &o, way ? &interpreted : &compiled);
+        trainee_set(t, ctx, "p", 1, 1);
+        trainee_set(t, ctx, "mean", 0, 0);
+        double key = trainee_element(t, "key", 0), mean[2] = {0, 0}, p[2] = {1, 1};
         for (int k = 0; k < 4; k++) {
             CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
             for (int i = 0; i < 2; i++) {
                 double v = 1 + i;
                 p[i] -= 0.1 * 2 * (p[i] * v - mean[i]) * v;
                 mean[i] = 0.9 * mean[i] + 0.1 * v;
-                CHECK_NEAR(element(t, "p", i), p[i], 1e-5);
-                CHECK_NEAR(element(t, "mean", i), mean[i], 1e-6);
+                CHECK_NEAR(trainee_element(t, "p", i), p[i], 1e-5);
+                CHECK_NEAR(trainee_element(t, "mean", i), mean[i], 1e-6);
             }
-            CHECK_NEAR(element(t, "count", 0), k + 1, 0);
-            CHECK(element(t, "key", 0) != key);
-            key = element(t, "key", 0);
+            CHECK_NEAR(trainee_element(t, "count", 0), k + 1, 0);
+            CHECK(trainee_element(t, "key", 0) != key);
+            key = trainee_element(t, "key", 0);
             CHECK(!flx_trainer_output(t, "new_mean") && flx_trainer_output(t, "z"));
             CHECK_CODE(flx_trainer_step(t, &(flx_feed){"x", bad}, 1, NULL, &err), FLX_E_NUMERIC, &err);
-            CHECK(element(t, "mean", 0) == (double)(float)element(t, "mean", 0) && element(t, "key", 0) == key);
-            CHECK_NEAR(element(t, "count", 0), k + 1, 0);
-            CHECK_NEAR(element(t, "mean", 1), mean[1], 1e-6);
+            CHECK(trainee_element(t, "mean", 0) == (double)(float)trainee_element(t, "mean", 0) &&
+                  trainee_element(t, "key", 0) == key);
+            CHECK_NEAR(trainee_element(t, "count", 0), k + 1, 0);
+            CHECK_NEAR(trainee_element(t, "mean", 1), mean[1], 1e-6);
         }
         flx_trainer_free(t);
     }
@@ -152,12 +119,12 @@ TEST(training_updates_the_states_of_layers)
     flx_graph *g = normed(ctx, 1), *use = normed(ctx, 0);
     CHECK_OK(flx_graph_error(g, &err), &err);
     flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.01, .seed = 3};
-    flx_trainer *t = trainer_of(g, &o, &compiled);
+    flx_trainer *t = trainee_trainer(g, &o, &compiled);
     flx_exec *e = flx_compile(use, NULL, &err);
     CHECK_OK(flx_params_bind(flx_trainer_params(t), e, &err), &err);
     CHECK(!flx_params_find(flx_trainer_state(t), "state_norm.mean_m"));
     uint64_t seed = 9;
-    double key = element(t, "key", 0), loss = 0, last = 0;
+    double key = trainee_element(t, "key", 0), loss = 0, last = 0;
     for (int k = 0; k < 120; k++) {
         int64_t n = k % 5 == 4 ? 20 : 32;
         const flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 3}),
@@ -170,16 +137,16 @@ TEST(training_updates_the_states_of_layers)
         }
         const flx_feed feeds[] = {{"x", x}, {"y", y}};
         CHECK_OK(flx_trainer_step(t, feeds, 2, &loss, &err), &err);
-        CHECK(element(t, "key", 0) != key);
-        key = element(t, "key", 0);
+        CHECK(trainee_element(t, "key", 0) != key);
+        key = trainee_element(t, "key", 0);
         CHECK_OK(flx_exec_run(e, NULL, feeds, 2, &out, &err), &err);
         last = flx_tensor_get(out, 0);
         flx_tensor_release(out);
         flx_tensor_release(x);
         flx_tensor_release(y);
     }
-    CHECK_NEAR(element(t, "norm.mean", 0), 5, 0.4);
-    CHECK_NEAR(element(t, "norm.var", 0), 4.0 / 3, 0.5);
+    CHECK_NEAR(trainee_element(t, "norm.mean", 0), 5, 0.4);
+    CHECK_NEAR(trainee_element(t, "norm.var", 0), 4.0 / 3, 0.5);
     CHECK_MSG(last < 0.3, "%g, in training %g", last, loss);
     flx_exec_free(e);
     flx_trainer_free(t);
@@ -203,14 +170,14 @@ TEST(training_groups_freeze_and_scale_by_pattern)
                                       {.pattern = "*.b", .flags = FLX_GROUP_NO_DECAY, .rate_factor = 2},
                                       {.pattern = "c.*", .flags = FLX_GROUP_FROZEN}};
     flx_train_options o = {SIZED, .rate = 0.01, .weight_decay = 0.1, .groups = groups, .num_groups = 4};
-    flx_trainer *t = trainer_of(g, &o, &interpreted);
-    set(t, ctx, "a.w", 1, 2);
-    set(t, ctx, "a.b", 1, 2);
-    set(t, ctx, "c.w", 1, 2);
+    flx_trainer *t = trainee_trainer(g, &o, &interpreted);
+    trainee_set(t, ctx, "a.w", 1, 2);
+    trainee_set(t, ctx, "a.b", 1, 2);
+    trainee_set(t, ctx, "c.w", 1, 2);
     CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
-    CHECK_NEAR(element(t, "a.w", 1), 2 - 0.1 * (1 + 0.1 * 2), 1e-6); /* the later group prevails */
-    CHECK_NEAR(element(t, "a.b", 1), 2 - 0.02, 1e-6);
-    CHECK_NEAR(element(t, "c.w", 1), 2, 0);
+    CHECK_NEAR(trainee_element(t, "a.w", 1), 2 - 0.1 * (1 + 0.1 * 2), 1e-6); /* the later group prevails */
+    CHECK_NEAR(trainee_element(t, "a.b", 1), 2 - 0.02, 1e-6);
+    CHECK_NEAR(trainee_element(t, "c.w", 1), 2, 0);
     flx_trainer_free(t);
     static const struct {
         flx_train_group group;
@@ -238,17 +205,18 @@ TEST(training_averages_parameters)
     flx_error err = {0};
     flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(square(p)) }\n", FLX_F32);
     flx_train_options o = {SIZED, .rate = 0.1, .ema = 0.75};
-    flx_trainer *t = trainer_of(g, &o, &compiled), *plain = trainer_of(g, &(flx_train_options){SIZED}, &interpreted);
+    flx_trainer *t = trainee_trainer(g, &o, &compiled),
+                *plain = trainee_trainer(g, &(flx_train_options){SIZED}, &interpreted);
     CHECK(!flx_trainer_averages(plain));
-    set(t, ctx, "p", 1, 2);
+    trainee_set(t, ctx, "p", 1, 2);
     double mean = 0;
     for (int k = 0; k < 6; k++) {
         CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
-        double p = element(t, "p", 1);
+        double p = trainee_element(t, "p", 1);
         mean = k ? 0.75 * mean + 0.25 * p : p;
         const flx_tensor *average = flx_params_find(flx_trainer_averages(t), "p");
         CHECK_NEAR(flx_tensor_get(average, 1), mean, 1e-6);
-        CHECK_NEAR(element(t, "state_p_ema", 1), flx_tensor_get(average, 1), 0);
+        CHECK_NEAR(trainee_element(t, "state_p_ema", 1), flx_tensor_get(average, 1), 0);
     }
     flx_trainer_free(plain);
     flx_trainer_free(t);
@@ -326,20 +294,20 @@ TEST(training_takes_any_graph_as_a_schedule)
     flx_graph *g = trainee_graph(ctx, "graph f(param p: f32[2]) { return reduce_sum(p) }\n", FLX_F32);
     flx_graph *s = trainee_graph(ctx, "graph s(i: f32[]) { return div(1.0, add(i, 1.0)) }\n", FLX_F32);
     flx_train_options o = {SIZED, .rate = 0.5, .schedule = s};
-    flx_trainer *t = trainer_of(g, &o, &compiled);
+    flx_trainer *t = trainee_trainer(g, &o, &compiled);
     CHECK(isnan(flx_trainer_rate(t)) && isnan(flx_trainer_norm(t)));
-    set(t, ctx, "p", 1, 2);
+    trainee_set(t, ctx, "p", 1, 2);
     double p = 2;
     for (int k = 0; k < 4; k++) {
         CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
         p -= 0.5 / (k + 1);
-        CHECK_NEAR(element(t, "p", 1), p, 1e-6);
+        CHECK_NEAR(trainee_element(t, "p", 1), p, 1e-6);
         CHECK_NEAR(flx_trainer_rate(t), 0.5 / (k + 1), 1e-7);
         CHECK_NEAR(flx_trainer_norm(t), sqrt(2), 1e-6);
     }
     flx_trainer_free(t);
     o = (flx_train_options){SIZED, .rate = 0.25};
-    t = trainer_of(g, &o, &interpreted);
+    t = trainee_trainer(g, &o, &interpreted);
     CHECK_OK(flx_trainer_step(t, NULL, 0, NULL, &err), &err);
     CHECK_NEAR(flx_trainer_rate(t), 0.25, 0);
     flx_trainer_free(t);
@@ -374,34 +342,34 @@ TEST(training_finds_a_scale_of_the_loss)
                                  FLX_F32);
     flx_train_options o = {
         SIZED, .rate = 1e-5, .flags = FLX_TRAIN_LOSS_SCALE, .scale_interval = 3, .loss_scale = 0x1p20, .accumulate = 2};
-    flx_tensor *big = numbers(ctx, FLX_F32, 0, (double[]){4});
+    flx_tensor *big = trainee_numbers(ctx, FLX_F32, 0, (double[]){4});
     const flx_feed feed = {"big", big};
     for (int way = 0; way < 2; way++) {
-        flx_trainer *t = trainer_of(g, &o, way ? &interpreted : &compiled);
-        set(t, ctx, "p", 1, 2);
-        set(t, ctx, "s", 0, 0);
+        flx_trainer *t = trainee_trainer(g, &o, way ? &interpreted : &compiled);
+        trainee_set(t, ctx, "p", 1, 2);
+        trainee_set(t, ctx, "s", 0, 0);
         int skipped = 0;
         double scale = 0x1p20;
         while (scale * 4 * 4 > 65504 || scale * 4 > 65504) { /* 2 big p scale, and the cotangent of h h */
             CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
             CHECK(flx_trainer_skipped(t) && isnan(flx_trainer_norm(t)));
-            CHECK_NEAR(element(t, "p", 1), 2, 0);
-            CHECK_NEAR(element(t, "s", 1), 0, 0);
-            CHECK_NEAR(element(t, "state_micro_step", 0), 0, 0);
+            CHECK_NEAR(trainee_element(t, "p", 1), 2, 0);
+            CHECK_NEAR(trainee_element(t, "s", 1), 0, 0);
+            CHECK_NEAR(trainee_element(t, "state_micro_step", 0), 0, 0);
             scale /= 2;
-            CHECK_NEAR(element(t, "state_loss_scale", 0), scale, 0);
+            CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), scale, 0);
             skipped++;
         }
         CHECK(skipped > 4);
         CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
         CHECK(!flx_trainer_skipped(t));
-        CHECK_NEAR(element(t, "p", 1), 2, 0); /* accumulated */
-        CHECK_NEAR(element(t, "s", 1), 1, 0);
+        CHECK_NEAR(trainee_element(t, "p", 1), 2, 0); /* accumulated */
+        CHECK_NEAR(trainee_element(t, "s", 1), 1, 0);
         CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK_NEAR(element(t, "p", 1), 2 - 1e-5 * 16, 1e-6);
+        CHECK_NEAR(trainee_element(t, "p", 1), 2 - 1e-5 * 16, 1e-6);
         CHECK_NEAR(flx_trainer_norm(t), 8 * sqrt(5), 1e-3);
         CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK_NEAR(element(t, "state_loss_scale", 0), 2 * scale, 0); /* three good steps */
+        CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 2 * scale, 0); /* three good steps */
         CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
         CHECK(flx_trainer_skipped(t));
         /* A loss that no scale makes finite fails the step, once the scale is 1. */
@@ -411,7 +379,7 @@ TEST(training_finds_a_scale_of_the_loss)
         while (code == FLX_OK && steps++ < 100)
             code = flx_trainer_step(t, &feed, 1, NULL, &err);
         CHECK_CODE(code, FLX_E_NUMERIC, &err);
-        CHECK_NEAR(element(t, "state_loss_scale", 0), 1, 0);
+        CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 1, 0);
         *(float *)flx_tensor_data(big) = 4;
         flx_trainer_free(t);
     }
@@ -443,7 +411,7 @@ TEST(training_in_mixed_precision_lowers_the_loss)
     for (int k = 0; k < 2; k++) {
         flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.05, .epsilon = 1e-15, .seed = 4};
         o.flags = k ? FLX_TRAIN_LOSS_SCALE : 0;
-        flx_trainer *t = trainer_of(k ? mixed : wide, &o, &compiled);
+        flx_trainer *t = trainee_trainer(k ? mixed : wide, &o, &compiled);
         for (int i = 0; i < 40; i++)
             CHECK_OK(flx_trainer_step(t, feeds, 2, i ? &last[k] : &first[k], &err), &err);
         CHECK_MSG(last[k] < 0.5 * first[k], "%g to %g", first[k], last[k]);
@@ -454,305 +422,6 @@ TEST(training_in_mixed_precision_lowers_the_loss)
     flx_tensor_release(y);
     flx_graph_release(mixed);
     flx_graph_release(wide);
-    flx_context_free(ctx);
-}
-
-/* ---- Batches of any size ---- */
-
-/* The mean of x, step by step, of batches of 1 + k % 4 numbers k; parameters are minus its sum over updates. */
-static void check_accumulation(const char *text, const flx_train_options *o, const double want[6])
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    flx_graph *g = trainee_graph(ctx, text, FLX_F32);
-    flx_trainer *t = trainer_of(g, o, &compiled);
-    set(t, ctx, "p", 0, 0);
-    for (int k = 0; k < 6; k++) {
-        double values[5] = {k, k, k, k, k};
-        flx_tensor *x = numbers(ctx, FLX_F32, 1 + k % 4, values), *y = numbers(ctx, FLX_F32, 5, values);
-        const flx_feed feeds[] = {{"x", x}, {"y", y}};
-        CHECK_OK(flx_trainer_step(t, feeds, flx_graph_input_count(g) - 1, NULL, &err), &err);
-        CHECK_NEAR(element(t, "p", 0), want[k], 1e-5);
-        flx_tensor_release(x);
-        flx_tensor_release(y);
-    }
-    flx_trainer_free(t);
-    flx_graph_release(g);
-    flx_context_free(ctx);
-}
-
-/* Several batches, accumulated, are the batch of all their examples, whatever their sizes. Where the number of examples
-   is not known, because two dimensions are symbolic, all steps weigh the same. */
-TEST(training_accumulates_batches_by_their_examples)
-{
-    static const double joined[] = {0, 0, -(0 + 2 + 6) / 6.0, -8 / 6.0, -8 / 6.0, -8 / 6.0 - (12 + 4 + 10) / 7.0};
-    static const double single[] = {0, 0, -1, -1, -1, -5};
-    static const char one[] = "graph f(x: f32[N], param p: f32[2]) {\n"
-                              "  return mul(reduce_mean(x), reduce_sum(p))\n}\n";
-    static const char two[] = "graph f(x: f32[N], y: f32[M], param p: f32[2]) {\n"
-                              "  return mul(add(reduce_mean(x), mul(0.0, reduce_mean(y))), reduce_sum(p))\n}\n";
-    check_accumulation(one, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3}, joined);
-    check_accumulation(two, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3}, single);
-    check_accumulation(two, &(flx_train_options){SIZED, .rate = 1, .accumulate = 3, .example_dim = "N"}, joined);
-}
-
-/* The sum of the new parameters, differentiated with respect to p and x: a step is a graph like any other. */
-static flx_graph *sum_of_new(flx_context *ctx, const flx_graph *step)
-{
-    flx_error err = {0};
-    flx_val in[8], out[8];
-    flx_graph *g = flx_graph_new(ctx, "after");
-    size_t n = flx_graph_input_count(step), m = flx_graph_output_count(step), at = m;
-    CHECK(n <= 8 && m <= 8);
-    for (size_t i = 0; i < n; i++) {
-        flx_val v = flx_graph_input(step, i);
-        in[i] = flx_input(g, flx_val_name(step, v), flx_val_type(step, v));
-    }
-    flx_inline(g, step, in, n, out, m);
-    while (at-- > 0 && strcmp(flx_graph_output_name(step, at), "new_p") != 0)
-        continue;
-    CHECK(at < m);
-    flx_output(g, flx_reduce_sum(g, out[at], FLX_ALL, 0), "sum");
-    flx_graph *d = flx_grad(g, (const char *[]){"p", "x"}, 2, NULL, &err);
-    CHECK_MADE(d, &err);
-    flx_graph_release(g);
-    return d;
-}
-
-/* Three examples are summed; the step of two more updates by the mean over five, or waits for another one. */
-static void check_derivative(flx_context *ctx, const flx_graph *d, bool is_last, const char *device)
-{
-    flx_error err = {0};
-    const flx_type counter = flx_type_make(FLX_I64, 0, NULL);
-    const int64_t steps = is_last, examples = 3, updates = 0;
-    flx_tensor *of[] = {numbers(ctx, FLX_F64, 2, (double[]){1, 4}),     numbers(ctx, FLX_F64, 2, (double[]){3, -7}),
-                        numbers(ctx, FLX_F64, 2, (double[]){0.5, 2}),   flx_tensor_new(ctx, &counter, &steps, &err),
-                        flx_tensor_new(ctx, &counter, &examples, &err), flx_tensor_new(ctx, &counter, &updates, &err)};
-    static const char *const names[] = {"x", "p", "state_p_sum", "state_micro_step", "state_examples", "state_step"};
-    flx_feed feeds[6];
-    size_t n = 0;
-    for (size_t i = 0; i < 6; i++)
-        if (flx_graph_find(d, names[i]).id)
-            feeds[n++] = (flx_feed){names[i], of[i]};
-    const flx_run_options o = {.struct_size = sizeof o, .device = device};
-    flx_tensor *out[2] = {0};
-    CHECK_OK(flx_run(d, &o, feeds, n, out, &err), &err);
-    for (int i = 0; i < 2; i++) { /* new_p = p - 0.1 (sum + 2 · 2 mean(x) p) / 5 */
-        CHECK_NEAR(flx_tensor_get(out[0], i), is_last ? 1 - 0.1 * 4 * 2.5 / 5 : 1, 1e-12);
-        CHECK_NEAR(flx_tensor_get(out[1], i), is_last ? -0.1 * 4 * 0.5 * (3 - 7) / 5 : 0, 1e-12);
-    }
-    for (int i = 0; i < 2; i++)
-        flx_tensor_release(out[i]);
-    for (int i = 0; i < 6; i++)
-        flx_tensor_release(of[i]);
-}
-
-TEST(training_steps_that_accumulate_have_derivatives)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    flx_graph *g = trainee_graph(ctx,
-                                 "graph f(x: f64[N], param p: f64[2]) {\n"
-                                 "  return mul(reduce_mean(x), reduce_sum(square(p)))\n}\n",
-                                 FLX_F64);
-    const flx_train_options o = {SIZED, .rate = 0.1, .accumulate = 2};
-    flx_graph *step = flx_training_graph(g, &o, &err);
-    CHECK_MADE(step, &err);
-    flx_graph *d = sum_of_new(ctx, step);
-    for (int i = 0; i < 4; i++)
-        check_derivative(ctx, d, i % 2, i < 2 ? "ref" : "cpu");
-    flx_graph_release(d);
-    flx_graph_release(step);
-    flx_graph_release(g);
-    flx_context_free(ctx);
-}
-
-TEST(training_accumulation_by_an_unknown_dimension_is_an_error)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    flx_graph *g =
-        trainee_graph(ctx, "graph f(x: f32[N], param p: f32[]) { return mul(reduce_mean(x), p) }\n", FLX_F32);
-    const flx_train_options o = {SIZED, .accumulate = 2, .example_dim = "M"};
-    CHECK(flx_compile_training(g, &o, NULL, &err) == NULL);
-    CHECK(err.code == FLX_E_NAME && strstr(err.message, "no dimension called 'M'"));
-    flx_graph_release(g);
-    flx_context_free(ctx);
-}
-
-/* ---- Each example ---- */
-
-#define LINEAR                                                   \
-    "graph f(x: f64[N, 2], param p: f64[2], param q: f64[]) {\n" \
-    "  y = add(reduce_sum(mul(x, p), axes=[1]), q)\n"            \
-    "  return reduce_mean(y), y\n}\n"
-
-/* A state that counts steps, as a random key does, belongs to no example. */
-#define COUNTED                                                                  \
-    "graph f(x: f64[N, 2], param p: f64[2], param q: f64[], param s: f64[]) {\n" \
-    "  y = add(reduce_sum(mul(x, p), axes=[1]), q)\n"                            \
-    "  new_s = add(s, 1.0)\n"                                                    \
-    "  return reduce_mean(y), y, new_s\n}\n"
-
-/* The gradient of an example is (x, 1): its norm is known. Steps of `o` on the first n examples, until an update. */
-static void check_clipped(flx_context *ctx, const flx_graph *g, int64_t n, const flx_train_options *o)
-{
-    static const double xs[] = {3, 4, 0.1, 0.2, -6, 8};
-    const flx_type type = flx_type_make(FLX_F64, 2, (flx_dim[]){n, 2});
-    flx_error err = {0};
-    flx_tensor *x = flx_tensor_new(ctx, &type, xs, &err);
-    flx_trainer *t = trainer_of(g, o, n == 3 ? &compiled : &interpreted);
-    bool counts = flx_params_find(flx_trainer_params(t), "s") != NULL;
-    double p0 = element(t, "p", 0), q0 = element(t, "q", 0), s0 = counts ? element(t, "s", 0) : 0;
-    double d = 0, dq = 0, loss, sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double norm = sqrt(xs[2 * i] * xs[2 * i] + xs[2 * i + 1] * xs[2 * i + 1] + 1), f = fmin(1, 2 / norm);
-        d += f * xs[2 * i] / (double)n;
-        dq += f / (double)n;
-    }
-    for (int i = 0; i < o->accumulate; i++)
-        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss, &err), &err);
-    CHECK_NEAR(element(t, "p", 0), p0 - d, 1e-12);
-    CHECK_NEAR(element(t, "q", 0), q0 - dq, 1e-12);
-    if (counts)
-        CHECK_NEAR(element(t, "s", 0) - s0, (double)o->accumulate, 1e-12);
-    const flx_tensor *y = flx_trainer_output(t, "y");
-    CHECK(y && flx_tensor_count(y) == n && flx_tensor_type(y)->rank == 1);
-    for (int64_t i = 0; i < n; i++)
-        sum += flx_tensor_get(y, i) / (double)n;
-    CHECK_NEAR(loss, sum, 1e-12);
-    flx_trainer_free(t);
-    flx_tensor_release(x);
-}
-
-TEST(training_clips_each_example)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_graph *plain = trainee_graph(ctx, LINEAR, FLX_F64), *counted = trainee_graph(ctx, COUNTED, FLX_F64);
-    for (int64_t n = 1; n <= 3; n++)
-        for (int k = 0; k < 4; k++) {
-            flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .accumulate = 1 + k % 2};
-            o.flags = k >= 2 ? FLX_TRAIN_LOSS_SCALE : 0;
-            check_clipped(ctx, k == 1 || k == 2 ? counted : plain, n, &o);
-        }
-    flx_graph_release(counted);
-    flx_graph_release(plain);
-    flx_context_free(ctx);
-}
-
-/* Products in f16 with a scaled loss, and dropout, whose random key is a state: the loss falls nevertheless. */
-TEST(training_clips_examples_of_narrow_layers_with_dropout)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    flx_graph *g = flx_graph_new(ctx, "narrow");
-    flx_dim n = flx_dim_symbol(ctx, "N");
-    flx_type wide = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 3}), slim = flx_type_make(FLX_F32, 2, (flx_dim[]){n, 1});
-    flx_val x = flx_input(g, "x", &wide), y = flx_input(g, "y", &slim);
-    flx_val h = flx_nn_dropout(g, flx_nn_linear(g, "in", x, 16, "tanh"), flx_nn_key(g, "key"), 0.1);
-    flx_output(g, flx_nn_mse(g, flx_nn_linear(g, "out", h, 1, NULL), y), "loss");
-    flx_graph *mixed = flx_mixed_precision(g, FLX_F16, &err);
-    CHECK_MADE(mixed, &err);
-    flx_train_options o = {SIZED, .optimiser = FLX_ADAM, .rate = 0.02, .flags = FLX_TRAIN_LOSS_SCALE, .seed = 3};
-    o.clip_example = 1;
-    flx_trainer *t = trainer_of(mixed, &o, &compiled);
-    uint64_t seed = 9;
-    flx_type xt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 3}), yt = flx_type_make(FLX_F32, 2, (flx_dim[]){32, 1});
-    flx_tensor *xs = trainee_random(ctx, &xt, &seed), *ys = flx_tensor_new(ctx, &yt, NULL, &err);
-    for (int i = 0; i < 32; i++)
-        ((float *)flx_tensor_data(ys))[i] = (float)(flx_tensor_get(xs, 3 * i) - flx_tensor_get(xs, 3 * i + 1));
-    const flx_feed feeds[] = {{"x", xs}, {"y", ys}};
-    double first = 0, loss = 0, key = element(t, "key", 0);
-    for (int k = 0; k < 60; k++)
-        CHECK_OK(flx_trainer_step(t, feeds, 2, k ? &loss : &first, &err), &err);
-    CHECK_MSG(loss < 0.4 * first, "%g to %g", first, loss);
-    CHECK(element(t, "key", 0) != key);
-    flx_trainer_free(t);
-    flx_tensor_release(xs);
-    flx_tensor_release(ys);
-    flx_graph_release(mixed);
-    flx_graph_release(g);
-    flx_context_free(ctx);
-}
-
-/* Noise has the deviation noise · clip_example / N, differs between steps, and depends on the seed alone. */
-TEST(training_adds_noise_to_the_sum_of_examples)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    enum { MANY = 4000 };
-    flx_graph *g = trainee_graph(ctx,
-                                 "graph f(x: f32[N], param p: f32[4000]) {\n"
-                                 "  return mul(reduce_mean(x), reduce_sum(p))\n}\n",
-                                 FLX_F32);
-    flx_tensor *x = numbers(ctx, FLX_F32, 4, (double[]){0, 0, 0, 0});
-    double first[2];
-    for (int k = 0; k < 2; k++) {
-        flx_train_options o = {SIZED, .rate = 1, .clip_example = 2, .noise = 3, .seed = 5};
-        flx_trainer *t = trainer_of(g, &o, k ? &interpreted : &compiled);
-        flx_tensor *before = flx_trainer_param(t, "p", &err);
-        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
-        double sum = 0, squares = 0;
-        for (int64_t i = 0; i < MANY; i++) {
-            double d = flx_tensor_get(flx_params_find(flx_trainer_params(t), "p"), i) - flx_tensor_get(before, i);
-            sum += d;
-            squares += d * d;
-        }
-        CHECK_NEAR(sum / MANY, 0, 4 * 1.5 / sqrt(MANY));
-        CHECK_NEAR(sqrt(squares / MANY), 2 * 3 / 4.0, 0.1);
-        first[k] = element(t, "p", 7) - flx_tensor_get(before, 7);
-        CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, NULL, &err), &err);
-        CHECK(fabs(element(t, "p", 7) - flx_tensor_get(before, 7) - 2 * first[k]) > 1e-6);
-        flx_tensor_release(before);
-        flx_trainer_free(t);
-    }
-    CHECK_NEAR(first[0], first[1], 1e-6);
-    flx_tensor_release(x);
-    flx_graph_release(g);
-    flx_context_free(ctx);
-}
-
-TEST(training_refuses_examples_that_are_mixed)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_error err = {0};
-    static const struct {
-        const char *text, *dim, *says;
-        flx_code code;
-    } rows[] = {
-        {"graph f(x: f32[3], param p: f32[3]) { return reduce_sum(mul(x, p)) }\n", NULL, "0 symbolic", FLX_E_USAGE},
-        {"graph f(x: f32[N], y: f32[M], param p: f32[]) { return mul(p, add(reduce_sum(x), reduce_sum(y))) }\n", NULL,
-         "2 symbolic", FLX_E_USAGE},
-        {"graph f(x: f32[N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", "M", "'M'", FLX_E_NAME},
-        {"graph f(x: f32[N, N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", NULL, "input 'x'",
-         FLX_E_UNSUPPORTED},
-        {"graph f(x: f32[2*N], param p: f32[]) { return mul(p, reduce_sum(x)) }\n", NULL, "input 'x'",
-         FLX_E_UNSUPPORTED},
-        {"graph f(x: f32[N], param p: f32[N]) { return reduce_sum(mul(p, x)) }\n", NULL, "parameter 'p'",
-         FLX_E_UNSUPPORTED},
-        {"graph f(x: f32[N], param p: f32[], param s: f32[]) {\n"
-         "  new_s = add(s, reduce_mean(x))\n"
-         "  return mul(p, reduce_sum(x)), new_s\n}\n",
-         NULL, "states", FLX_E_UNSUPPORTED},
-        {"graph f(x: f32[N], param p: f32[]) { i = argmax(x) return mul(p, reduce_sum(x)), i }\n", NULL, "output 'i'",
-         FLX_E_UNSUPPORTED},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        flx_graph *g = trainee_graph(ctx, rows[i].text, FLX_F32);
-        flx_train_options o = {SIZED, .clip_example = 1, .example_dim = rows[i].dim};
-        test_fail_context("row %zu", i);
-        CHECK(!flx_training_graph(g, &o, &err));
-        CHECK_CODE((flx_code)err.code, rows[i].code, &err);
-        CHECK_MSG(strstr(err.message, rows[i].says), "%s", err.message);
-        flx_graph_release(g);
-    }
-    flx_graph *g = trainee_graph(ctx, LINEAR, FLX_F64);
-    static const flx_train_options wrong[] = {{SIZED, .noise = 1},       {SIZED, .clip_example = -1},
-                                              {SIZED, .accumulate = -1}, {SIZED, .ema = 1},
-                                              {SIZED, .recompute = -1},  {SIZED, .clip_value = -1}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(!flx_training_graph(g, &wrong[i], &err) && err.code == FLX_E_USAGE);
-    flx_graph_release(g);
     flx_context_free(ctx);
 }
 
@@ -788,11 +457,11 @@ TEST(training_recomputes_regions_in_less_memory)
     double loss[2], w[2];
     for (int k = 0; k < 2; k++) {
         flx_train_options o = {SIZED, .rate = 0.1, .recompute = k ? 5 : 0};
-        flx_trainer *t = trainer_of(g, &o, &(flx_compile_options){.threads = 1, .optimisation = 1});
+        flx_trainer *t = trainee_trainer(g, &o, &(flx_compile_options){.threads = 1, .optimisation = 1});
         for (int i = 0; i < 3; i++)
             CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss[k], &err), &err);
         memory[k] = flx_exec_memory(flx_trainer_exec(t));
-        w[k] = element(t, "w3", 5);
+        w[k] = trainee_element(t, "w3", 5);
         flx_trainer_free(t);
     }
     CHECK_MSG((double)memory[1] < 0.6 * (double)memory[0], "%zu and %zu bytes", memory[0], memory[1]);
@@ -823,11 +492,11 @@ TEST(training_within_a_budget_has_the_same_bits)
         flx_train_options o = {SIZED, .rate = 0.1, .optimiser = FLX_ADAM};
         flx_compile_options c = {
             .struct_size = sizeof c, .threads = 1, .optimisation = 1, .memory_budget = k ? (int64_t)memory[0] / 2 : 0};
-        flx_trainer *t = trainer_of(g, &o, &c);
+        flx_trainer *t = trainee_trainer(g, &o, &c);
         for (int i = 0; i < 3; i++)
             CHECK_OK(flx_trainer_step(t, &(flx_feed){"x", x}, 1, &loss[k], &err), &err);
         memory[k] = flx_exec_memory(flx_trainer_exec(t));
-        last[k] = element(t, "w", 5);
+        last[k] = trainee_element(t, "w", 5);
         flx_trainer_free(t);
     }
     CHECK_MSG(2 * memory[1] <= memory[0], "%zu and %zu bytes", memory[0], memory[1]);

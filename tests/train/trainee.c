@@ -98,3 +98,40 @@ size_t trainee_begin(flx_trainer *t, const flx_graph *step, const trainee_values
     }
     return n;
 }
+
+/* ---- Trainers ---- */
+
+flx_trainer *trainee_trainer(const flx_graph *g, const flx_train_options *o, const flx_compile_options *c)
+{
+    flx_error err = {0};
+    flx_trainer *t = flx_compile_training(g, o, c, &err);
+    CHECK_MADE(t, &err);
+    return t;
+}
+
+double trainee_element(const flx_trainer *t, const char *name, int64_t i)
+{
+    flx_error err = {0};
+    flx_tensor *x = flx_trainer_param(t, name, &err);
+    CHECK_MADE(x, &err);
+    double value = flx_tensor_get(x, i);
+    flx_tensor_release(x);
+    return value;
+}
+
+flx_tensor *trainee_numbers(flx_context *ctx, flx_dtype dtype, int64_t n, const double *x)
+{
+    const flx_type wide = flx_type_make(FLX_F64, n ? 1 : 0, (flx_dim[]){n});
+    flx_tensor *t = flx_tensor_new(ctx, &wide, x, NULL), *narrow = flx_tensor_cast(t, dtype, NULL);
+    CHECK(narrow);
+    flx_tensor_release(t);
+    return narrow;
+}
+
+void trainee_set(flx_trainer *t, flx_context *ctx, const char *name, double a, double b)
+{
+    flx_error err = {0};
+    flx_tensor *x = trainee_numbers(ctx, FLX_F32, 2, (double[]){a, b});
+    CHECK_OK(flx_trainer_set_param(t, name, x, &err), &err);
+    flx_tensor_release(x);
+}

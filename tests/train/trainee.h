@@ -38,4 +38,12 @@ const flx_tensor *trainee_find(const trainee_values *v, const char *name);
 /* Gives a trainer its parameters; afterwards `inputs` holds those of the values that are fed in each step. */
 size_t trainee_begin(flx_trainer *t, const flx_graph *step, const trainee_values *v, flx_feed *inputs);
 
+/* A trainer, which must be made; element i of a parameter or state; both elements of an f32[2]. */
+flx_trainer *trainee_trainer(const flx_graph *g, const flx_train_options *o, const flx_compile_options *c);
+double trainee_element(const flx_trainer *t, const char *name, int64_t i);
+void trainee_set(flx_trainer *t, flx_context *ctx, const char *name, double a, double b);
+
+/* n numbers of that dtype; n = 0: a scalar. */
+flx_tensor *trainee_numbers(flx_context *ctx, flx_dtype dtype, int64_t n, const double *x);
+
 #endif

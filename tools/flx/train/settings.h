@@ -54,8 +54,8 @@ void settings_free(settings *s);
 /* `FILE:LINE:COL: error: MESSAGE [CODE]`; returns the exit status. */
 int settings_fail(const settings *s, const setting *at, const char *fmt, ...) FLX_PRINTF(3, 4);
 
-/* Limits of numbers that must be above 0, or below 1: the library takes 0 for the default; who writes it means something
-   else. */
+/* Limits of numbers that must be above 0, or below 1: the library takes 0 for the default; who writes it means
+   something else. */
 #define SETTINGS_ABOVE_0 1e-300
 #define SETTINGS_BELOW_1 (1 - 0x1p-53)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* example_steps.c: steps that count or tell apart their examples: accumulation over batches of any size, its derivative,
-   clipping of each example, and noise. */
+/* example_steps.c: steps that count or tell apart their examples: accumulation over batches of any size, its
+   derivative, clipping of each example, and noise. */
 #include "trainee.h"
 
 #include <fluxion/nn.h>

@@ -91,9 +91,9 @@ void flxi_arena_free(flxi_arena *a)
         free_block(a);
 }
 
-/* All that takes long and is no loop over elements fills arenas: syntax trees, nodes, kernels, plans. So it can be
-   stopped here: what then fails for want of memory says why it was stopped (flxi_fail()). The first block is given: what
-   has no way to report an error, as a new graph, is small. */
+/* All long work but loops over elements fills arenas: syntax trees, nodes, kernels, plans. So it can be stopped here:
+   what then fails because it got no memory says why it was stopped (flxi_fail()). The first block is given: what has no
+   way to report an error, as a new graph, is small. */
 static bool add_block(flxi_arena *a, size_t need)
 {
     if (a->head && flxi_stopped())

@@ -140,8 +140,8 @@ static void take_over_operand(const flxi_program *m, flxi_routine *l, uint32_t s
 
 /* ---- Placing ---- */
 
-/* A slot below this one whose memory it has, or the slot itself. A chain of steps in place is long, and the slots before
-   this one are placed already: only where the one before comes later must all of them be followed. */
+/* A slot below this one whose memory it has, or the slot itself. A chain of steps in place is long, and the slots
+   before this one are placed already: only where the one before comes later must all of them be followed. */
 static uint32_t placed_owner(const flxi_routine *l, uint32_t slot)
 {
     if (l->slots[slot].taken_over && l->slots[slot].taken_over - 1 < slot)

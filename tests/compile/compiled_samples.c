@@ -113,8 +113,8 @@ static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, samp
 }
 
 /* A fast transform of real numbers adds up pairs of them on the way, so one that is not finite reaches results in which
-   it is multiplied by 0 or cancels in the definition. */
-static bool transforms_reals(const flx_graph *g)
+   it is multiplied by 0 or cancels in the definition. A card adds up other parts of any transform. */
+static bool adds_other_parts(const flx_graph *g)
 {
     bool found = false;
     flx_error err = {0};
@@ -123,6 +123,7 @@ static bool transforms_reals(const flx_graph *g)
     for (uint32_t i = 0; i < low->node_count; i++) {
         flxi_opcode op = flxi_node_at(low, i)->op;
         found |= op == OP_rfft || op == OP_irfft || op == OP_rfft_complex || op == OP_irfft_complex;
+        found |= now_way == WAY_cuda && (op == OP_fft || op == OP_fft_axis || op == OP_fftn || op == OP_ifftn);
     }
     flx_graph_release(low);
     return found;
@@ -141,7 +142,7 @@ static bool decomposes_finite_only(flxi_opcode op)
 static bool takes_special_values(const sample_case *c, const flx_graph *g)
 {
     return flxi_ops[c->op].op_class != CLASS_CONTROL && c->op != OP_einsum && !decomposes_finite_only(c->op) &&
-           !transforms_reals(g);
+           !adds_other_parts(g);
 }
 
 static void add_case(const sample_case *c)

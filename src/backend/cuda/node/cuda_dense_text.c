@@ -16,26 +16,31 @@ static const struct {
     "static __device__ double real(N x) { return x; }\nstatic __device__ double size(N x) { return fabs(x); }\n" \
     "static __device__ double modulus(N x) { return fabs(x); }\n"                                                \
     "static __device__ bool is_zero(N x) { return x == 0; }\n"
-#define COMPLEX_NUMBERS(pair, real)                                                                         \
-    "typedef " pair " T;\ntypedef " real " R;\nstruct N {\n    double x, y;\n};\n"                          \
-    "static __device__ N load(T a) { return N{(double)a.x, (double)a.y}; }\n"                               \
-    "static __device__ T save(N a) { return T{(" real ")a.x, (" real ")a.y}; }\n"                           \
-    "static __device__ N of(double x) { return N{x, 0}; }\n"                                                \
-    "static __device__ N conjugate(N a) { return N{a.x, -a.y}; }\n"                                         \
-    "static __device__ double real(N a) { return a.x; }\n"                                                  \
-    "static __device__ double size(N a) { return fabs(a.x) + fabs(a.y); }\n"                                \
-    "static __device__ double modulus(N a) { return hypot(a.x, a.y); }\n"                                   \
-    "static __device__ bool is_zero(N a) { return a.x == 0 && a.y == 0; }\n"                                \
-    "static __device__ N operator+(N a, N b) { return N{a.x + b.x, a.y + b.y}; }\n"                         \
-    "static __device__ N operator-(N a, N b) { return N{a.x - b.x, a.y - b.y}; }\n"                         \
-    "static __device__ N operator*(N a, N b) { return N{a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }\n" \
-    "static __device__ N operator*(N a, double b) { return N{a.x * b, a.y * b}; }\n"                        \
-    "static __device__ N operator/(N a, double b) { return N{a.x / b, a.y / b}; }\n"                        \
-    "static __device__ N operator/(N a, N b)\n{\n"                                                          \
-    "    if (fabs(b.x) >= fabs(b.y)) {\n        const double q = b.y / b.x, d = b.x + b.y * q;\n"           \
-    "        return N{(a.x + a.y * q) / d, (a.y - a.x * q) / d};\n    }\n"                                  \
-    "    const double q = b.x / b.y, d = b.x * q + b.y;\n"                                                  \
-    "    return N{(a.x * q + a.y) / d, (a.y * q - a.x) / d};\n}\n"
+#define COMPLEX_NUMBERS(pair, real)                                                                                   \
+    "typedef " pair " T;\ntypedef " real " R;\nstruct N {\n    double x, y;\n};\n"                                    \
+    "static __device__ N load(T a) { return N{(double)a.x, (double)a.y}; }\n"                                         \
+    "static __device__ T save(N a) { return T{(" real ")a.x, (" real ")a.y}; }\n"                                     \
+    "static __device__ N of(double x) { return N{x, 0}; }\n"                                                          \
+    "static __device__ N conjugate(N a) { return N{a.x, -a.y}; }\n"                                                   \
+    "static __device__ double real(N a) { return a.x; }\n"                                                            \
+    "static __device__ double size(N a) { return fabs(a.x) + fabs(a.y); }\n"                                          \
+    "static __device__ double modulus(N a) { return hypot(a.x, a.y); }\n"                                             \
+    "static __device__ bool is_zero(N a) { return a.x == 0 && a.y == 0; }\n"                                          \
+    "static __device__ N operator+(N a, N b) { return N{a.x + b.x, a.y + b.y}; }\n"                                   \
+    "static __device__ N operator-(N a, N b) { return N{a.x - b.x, a.y - b.y}; }\n"                                   \
+    "static __device__ N operator*(N a, N b) { return N{a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }\n"           \
+    "static __device__ N operator*(N a, double b) { return N{a.x * b, a.y * b}; }\n"                                  \
+    "static __device__ N operator/(N a, double b) { return N{a.x / b, a.y / b}; }\n"                                  \
+    "static __device__ N over_real(double x, double y, double re, double im)\n{\n"                                    \
+    "    const double ratio = im / re, scale = re + im * ratio;\n"                                                    \
+    "    return ratio == 0 ? N{(x + im * (y / re)) / scale, (y - im * (x / re)) / scale}\n"                           \
+    "                      : N{(x + y * ratio) / scale, (y - x * ratio) / scale};\n}\n"                               \
+    "static __device__ N scaled(N z, int *k)\n{\n    const double most = fmax(fabs(z.x), fabs(z.y));\n"               \
+    "    *k = most >= 0x1p1021 ? -3 : most < 0x1p-400 ? 600 : 0;\n    return N{ldexp(z.x, *k), ldexp(z.y, *k)};\n}\n" \
+    "static __device__ N operator/(N a, N b)\n{\n    if (is_zero(b))\n        return N{a.x / b.x, a.y / b.x};\n"      \
+    "    int up, down;\n    a = scaled(a, &up);\n    b = scaled(b, &down);\n"                                         \
+    "    const N y = fabs(b.x) < fabs(b.y) ? over_real(a.y, -a.x, b.y, -b.x) : over_real(a.x, a.y, b.x, b.y);\n"      \
+    "    return N{ldexp(y.x, down - up), ldexp(y.y, down - up)};\n}\n"
     {FLX_F32, REAL_NUMBERS("float")},
     {FLX_F64, REAL_NUMBERS("double")},
     {FLX_C64, COMPLEX_NUMBERS("float2", "float")},

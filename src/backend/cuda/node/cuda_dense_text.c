@@ -37,7 +37,7 @@ static const struct {
     "                      : N{(x + y * ratio) / scale, (y - x * ratio) / scale};\n}\n"                               \
     "static __device__ N scaled(N z, int *k)\n{\n    const double most = fmax(fabs(z.x), fabs(z.y));\n"               \
     "    *k = most >= 0x1p1021 ? -3 : most < 0x1p-400 ? 600 : 0;\n    return N{ldexp(z.x, *k), ldexp(z.y, *k)};\n}\n" \
-    "static __device__ N operator/(N a, N b)\n{\n    if (is_zero(b))\n        return N{a.x / b.x, a.y / b.x};\n"      \
+    "static __device__ N operator/(N a, N b)\n{\n    if (is_zero(b))\n        return N{a.x / 0.0, a.y / 0.0};\n"      \
     "    int up, down;\n    a = scaled(a, &up);\n    b = scaled(b, &down);\n"                                         \
     "    const N y = fabs(b.x) < fabs(b.y) ? over_real(a.y, -a.x, b.y, -b.x) : over_real(a.x, a.y, b.x, b.y);\n"      \
     "    return N{ldexp(y.x, down - up), ldexp(y.y, down - up)};\n}\n"

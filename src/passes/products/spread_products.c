@@ -227,8 +227,12 @@ static bool is_only_transposed(const spreading *s, const flxi_node *n, const sid
     return extent_of(l, &l->summed) == 1 && s->uses[n->first] == 1 && s->is_transposed[n->first];
 }
 
+/* A product starts from +0, which a sum and a single term do not: -0 becomes +0. */
 static flx_code replace(spreading *s, const flxi_node *n, flx_val y)
 {
+    int32_t dtype = flxi_type_at(s->c.from, n->first)->dtype;
+    if (flxi_is_float(dtype) || flxi_is_complex(dtype))
+        y = flx_add(s->c.to, y, flx_scalar(s->c.to, dtype, 0));
     FLXI_TRY(flx_graph_error(s->c.to, s->c.err));
     flxi_copy_replace(&s->c, n->first, y.id);
     return FLX_OK;

@@ -37,7 +37,10 @@ typedef struct {
     FLXI_VEC(uint32_t) schedule; /* nodes of t, expressions before their node */
     bool *scheduled;             /* by node of t */
     uint32_t *map;               /* ids of src to ids of t */
-    uint32_t orders;             /* K */
+    uint32_t *self;              /* ids of t to themselves … */
+    uint32_t *copied;            /* … and to those of out, of the operands of one node */
+    size_t self_room, copied_room;
+    uint32_t orders; /* K */
     flxi_arena arena;
     flx_error *err;
 } taylor;
@@ -45,6 +48,27 @@ typedef struct {
 static const flxi_allocator *memory(const taylor *w)
 {
     return &w->out->ctx->mem;
+}
+
+/* Room for the ids of t, which grow: twice as many, so that all rooms together take linear memory. */
+static bool reserve_ids(taylor *w, uint32_t **ids, size_t *room)
+{
+    size_t need = w->t->value_count + 1;
+    if (need <= *room)
+        return true;
+    *ids = flxi_new(&w->arena, uint32_t, 2 * need);
+    *room = *ids ? 2 * need : 0;
+    return *ids;
+}
+
+static const uint32_t *same_ids(taylor *w)
+{
+    size_t room = w->self_room;
+    if (!reserve_ids(w, &w->self, &w->self_room))
+        return NULL;
+    for (uint32_t id = 0; w->self_room > room && id < w->self_room; id++)
+        w->self[id] = id;
+    return w->self;
 }
 
 /* ---- The graph of expressions ---- */
@@ -176,11 +200,9 @@ static flx_code write_rate(taylor *w, uint32_t i)
     flx_val *tx = flxi_new(&w->arena, flx_val, n->nin);
     flx_val *ty = flxi_new(&w->arena, flx_val, n->nout);
     flx_val *new_y = flxi_new(&w->arena, flx_val, n->nout);
-    uint32_t *self = flxi_new(&w->arena, uint32_t, w->t->value_count + 1);
+    const uint32_t *self = same_ids(w);
     if (!tx || !ty || !new_y || !self)
         return flxi_oom(w->err, "Taylor mode");
-    for (uint32_t id = 0; id <= w->t->value_count; id++)
-        self[id] = id;
     for (uint32_t k = 0; k < n->nin; k++)
         if (moves(w, n, k))
             FLXI_TRY(derivative_leaf(w, own(w, n->in[k]), depth + 1, &tx[k]));
@@ -212,11 +234,9 @@ static flx_code write_parts(taylor *w, uint32_t i)
     const flxi_node *n = flxi_node_at(w->t, i);
     uint32_t begin = w->t->node_count;
     flx_val *y = flxi_new(&w->arena, flx_val, n->nout);
-    uint32_t *self = flxi_new(&w->arena, uint32_t, w->t->value_count + 1);
+    const uint32_t *self = same_ids(w);
     if (!y || !self)
         return flxi_oom(w->err, "Taylor mode");
-    for (uint32_t id = 0; id <= w->t->value_count; id++)
-        self[id] = id;
     flxi_site s = flxi_site_of(w->t, w->t, i, self);
     FLXI_TRY(flxi_built(w->t, w->err));
     flxi_origin_scope scope;
@@ -379,9 +399,9 @@ static flx_val order_of(step *p, uint32_t result)
 static flx_code copy_value(taylor *w, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(w->t, i);
-    uint32_t *map = flxi_new(&w->arena, uint32_t, w->t->value_count + 1);
-    if (!map)
+    if (!reserve_ids(w, &w->copied, &w->copied_room))
         return flxi_oom(w->err, "Taylor mode");
+    uint32_t *map = w->copied;
     for (uint32_t k = 0; k < n->nin; k++)
         map[n->in[k]] = w->curves.at[own(w, n->in[k])].order[0].id;
     FLXI_TRY(flxi_graft(w->out, w->t, i, map, w->err));

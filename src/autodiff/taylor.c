@@ -181,7 +181,9 @@ static flx_code derivative_leaf(taylor *w, uint32_t id, uint32_t depth, flx_val 
     uint32_t known = w->curves.at[id].derivative;
     if (!known || w->curves.at[known].depth > depth) {
         flx_type type = flxi_tangent_type(flxi_type_at(w->t, id));
-        flx_val leaf = flxi_new_leaf(w->t, "rate", "", &type);
+        char number[16]; /* names of their own: searching for a free one would take quadratic time */
+        snprintf(number, sizeof number, "%u", (unsigned)id);
+        flx_val leaf = flxi_new_leaf(w->t, "rate", number, &type);
         FLXI_TRY(note_new(w, depth));
         w->curves.at[id].derivative = leaf.id;
         w->curves.at[leaf.id].derivative_of = id;

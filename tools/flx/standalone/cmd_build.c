@@ -134,6 +134,8 @@ static int read_addition(request *q, const char *word, size_t n)
 {
     char name[32];
     if (n == 4 && memcmp(word, "grad", 4) == 0) {
+        if (q->o.flags & FLX_BUILD_GRAD)
+            return fail(FLX_E_DUP_NAME, "--with names grad twice");
         q->o.flags |= FLX_BUILD_GRAD;
         return STATUS_OK;
     }

@@ -99,6 +99,8 @@ const char *flxi_sa_capitals(flxi_sa_file *f); /* the prefix in capitals */
 const char *flxi_sa_type(int32_t dtype);
 /* A C identifier close to the name. */
 const char *flxi_sa_identifier(flxi_sa_file *f, const char *name);
+/* Whether the name is a word of C or C++, or is that of a function, type or macro of the C library. */
+bool flxi_sa_is_reserved(const char *name);
 /* Rewrites identifiers: `rename` gives the new one, or NULL to keep it. Numbers and comments are left alone. */
 typedef const char *(*flxi_sa_rename)(const void *user, const char *name, size_t n);
 void flxi_sa_rewrite(flxi_strbuf *out, const char *text, size_t n, flxi_sa_rename rename, const void *user);

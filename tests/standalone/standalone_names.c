@@ -3,6 +3,7 @@
    integer products count, and running folds of numbers near the ends of their range. */
 #include "graph/op/eval.h"
 #include "standalone/c_file.h"
+#include "standalone/standalone.h"
 #include "test.h"
 
 #include <math.h>
@@ -51,6 +52,43 @@ TEST(standalone_names_like_macros_are_changed)
             flx_graph_release(g);
             flx_context_free(ctx);
         }
+}
+
+/* Reads the names of the macros without parameters that the compiler has after all headers of C. */
+static void check_macros(const char *command, size_t *count)
+{
+    static const char headers[] =
+        "for h in assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "
+        "stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string threads time uchar wchar wctype; do "
+        "echo \"#include <$h.h>\"; done";
+    char line[400], name[100];
+    snprintf(line, sizeof line, "(%s) | %s -dM -E -x c - 2>&1", headers, command);
+    FILE *f = popen(line, "r");
+    CHECK(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "#define %99[A-Za-z0-9_]%*[ \n]", name) == 1 && line[8 + strlen(name)] != '(' &&
+            *name != '_') {
+            CHECK_MSG(flxi_sa_is_reserved(name), "%s: %s", command, name);
+            ++*count;
+        }
+    CHECK(pclose(f) == 0);
+}
+
+/* Which words C++ has is known to its compilers alone; those that C does not share and C++11 lacks are the traps. */
+TEST(standalone_names_of_the_c_library_are_changed)
+{
+    static const char *const reserved[] = {"typeof",  "not_eq", "compl",  "char8_t", "co_await", "constinit", "printf",
+                                           "FLT_MAX", "EACCES", "PRId64", "FP_NAN",  "int",      "isalpha",   "m"};
+    static const char *const usable[] = {"x",         "W1",      "E",     "EX",      "SIGMA",
+                                         "INTERCEPT", "weights", "types", "printer", "PRICE"};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        CHECK_MSG(flxi_sa_is_reserved(reserved[i]), "%s", reserved[i]);
+    for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
+        CHECK_MSG(!flxi_sa_is_reserved(usable[i]), "%s", usable[i]);
+    check_macros("gcc -std=c99", &count);
+    check_macros("gcc -std=c11", &count);
+    CHECK(count > 800);
 }
 
 typedef struct {

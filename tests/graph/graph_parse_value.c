@@ -199,8 +199,8 @@ TEST(parse_dimension_that_is_no_extent_is_refused)
     check_refused("graph f(x: f32[-1]) { return }", FLX_E_SHAPE, "1:12", "negative");
     check_refused("graph f(x: f32[2 - 3]) { return }", FLX_E_SHAPE, "1:12", "negative");
     check_refused("graph f(x: f32[7/2]) { return }", FLX_E_SHAPE, "1:17", "no whole result");
-    check_refused("graph f(x: f32[1/0]) { return }", FLX_E_SHAPE, "1:17", "no whole result");
-    check_refused("graph f(x: f32[N//0]) { return }", FLX_E_SHAPE, "1:17", "no whole result");
+    check_refused("graph f(x: f32[1/0]) { return }", FLX_E_SHAPE, "1:17", "by zero");
+    check_refused("graph f(x: f32[N//0]) { return }", FLX_E_SHAPE, "1:17", "by zero");
     check_refused("graph f(x: f32[1.5]) { return }", FLX_E_SYNTAX, "1:16", "a dimension");
     check_refused("graph f(x: f32[inf]) { return }", FLX_E_SYNTAX, "1:16", "a dimension");
     check_refused("graph f(x: f32[()]) { return }", FLX_E_SYNTAX, "1:17", "a dimension");

@@ -121,7 +121,7 @@ TEST(specialise_fails_where_a_dimension_is_no_extent)
     check_special_fails("graph f(x: f32[N]) { return iota(f32[N/2]) }", &odd, 1, FLX_E_SHAPE, "N/2");
     check_special_fails("graph f(x: f32[N - 3]) { return x }", &small, 1, FLX_E_SHAPE, "negative");
     check_special_fails("graph f(x: f32[N, N]) { return x }", &huge, 1, FLX_E_SIZE, "too many elements");
-    check_special_fails("graph f(x: f32[N*N]) { return x }", &huge, 1, FLX_E_SHAPE, "too large");
+    check_special_fails("graph f(x: f32[N*N]) { return x }", &huge, 1, FLX_E_SIZE, "too large");
 }
 
 TEST(specialise_refuses_bindings_that_make_no_sense)

@@ -101,10 +101,10 @@ flx_code flxi_temp_dir_make(flxi_temp_dir *d, flx_error *err)
     int n = snprintf(path, sizeof path, "%s/%s%ld-XXXXXX", parent, prefix, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof path) {
         errno = ENAMETOOLONG;
-        return flxi_temp_dir_fail(err, "make a directory", path);
+        return flxi_temp_dir_fail(err, "make a directory", parent);
     }
     if (!flxi_system.mkdtemp(path))
-        return flxi_temp_dir_fail(err, "make a directory", path);
+        return flxi_temp_dir_fail(err, "make a directory", parent);
     memcpy(d->path, path, (size_t)n + 1);
     d->lock = open_directory(AT_FDCWD, d->path);
     if (d->lock >= 0)

@@ -74,9 +74,10 @@ static flx_code parse_product(flxi_reader *r, int depth, flx_dim *out)
                : t.n == 2 ? flxi_dim_floor_div(ctx, *out, b)
                           : flx_dim_div(ctx, *out, b);
         if (*out == FLX_DIM_INVALID)
-            return times ? bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large)
-                         : bad_dim(r, t.s, FLX_E_SHAPE, "division must be exact; a // b rounds down",
-                                   "this division has no whole result");
+            return times    ? bad_dim(r, t.s, FLX_E_SIZE, NULL, too_large)
+                   : b == 0 ? bad_dim(r, t.s, FLX_E_SHAPE, NULL, "this division is by zero")
+                            : bad_dim(r, t.s, FLX_E_SHAPE, "division must be exact; a // b rounds down",
+                                      "this division has no whole result");
     }
 }
 

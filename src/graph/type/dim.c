@@ -42,6 +42,11 @@ typedef struct {
     const term *t;
 } entry;
 
+/* Why there is no result: lack of memory, a division of numbers that is not exact or is by zero. None: it is too large. */
+typedef struct {
+    bool starved, is_inexact, divides_by_zero;
+} dim_causes;
+
 struct flxi_dim_table {
     flxi_allocator mem;
     flxi_arena arena;
@@ -51,7 +56,7 @@ struct flxi_dim_table {
     flxi_index index;        /* of entries by content */
     flxi_index atom_index;   /* of atoms by content */
     atomic_uint starvations; /* how often memory ran out */
-    bool starved;            /* the last invalid result was caused by lack of memory */
+    dim_causes causes;       /* of invalid results */
 };
 
 static const flx_dim first_handle = FLX_DIM_INVALID + 1;
@@ -266,7 +271,7 @@ static bool poly_is(const poly *p, const entry *e)
 
 static flx_dim out_of_memory(flxi_dim_table *t)
 {
-    t->starved = true;
+    t->causes.starved = true;
     atomic_fetch_add(&t->starvations, 1);
     return FLX_DIM_INVALID;
 }
@@ -402,12 +407,15 @@ static flx_dim div_locked(flxi_dim_table *t, flx_dim a, flx_dim b)
     poly quotient;
     poly_load(t, a, &p);
     poly_load(t, b, &q);
+    t->causes.divides_by_zero |= !q.bad && q.n == 0;
     if (p.bad || q.bad || q.n == 0)
         return FLX_DIM_INVALID;
     if (poly_div(t, &p, &q, &quotient))
         return poly_store(t, &quotient);
-    if (flxi_dim_is_number(a) && flxi_dim_is_number(b))
+    if (flxi_dim_is_number(a) && flxi_dim_is_number(b)) {
+        t->causes.is_inexact = true;
         return FLX_DIM_INVALID;
+    }
     return make_quotient(t, a, b, false);
 }
 
@@ -426,6 +434,7 @@ static flx_dim floor_locked(flxi_dim_table *t, flx_dim a, flx_dim b)
     poly rest = {0};
     poly_load(t, a, &p);
     poly_load(t, b, &q);
+    t->causes.divides_by_zero |= !q.bad && q.n == 0;
     if (p.bad || q.bad || q.n == 0)
         return FLX_DIM_INVALID;
     if (!flxi_dim_is_number(b)) {
@@ -500,7 +509,7 @@ static flx_dim dim_op_run(flx_context *ctx, dim_op op, flx_dim a, flx_dim b)
         return d;
     pthread_mutex_lock(&ctx->lock);
     if (known(ctx->dims, a) && known(ctx->dims, b)) { /* otherwise the reason for a or b is kept */
-        ctx->dims->starved = false;
+        ctx->dims->causes.starved = false;
         d = plain ? d : table_op(ctx->dims, op, a, b);
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -525,7 +534,7 @@ unsigned flxi_dim_starvations(flx_context *ctx)
 bool flxi_dim_starved(flx_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
-    bool starved = ctx->dims->starved;
+    bool starved = ctx->dims->causes.starved;
     pthread_mutex_unlock(&ctx->lock);
     return starved;
 }
@@ -570,7 +579,7 @@ flx_dim flx_dim_symbol(flx_context *ctx, const char *name)
     if (!ctx || !name || !flxi_is_name(name, strlen(name)))
         return FLX_DIM_INVALID;
     pthread_mutex_lock(&ctx->lock);
-    ctx->dims->starved = false;
+    ctx->dims->causes.starved = false;
     const char *kept = flxi_intern(&ctx->dims->names, name, strlen(name));
     flx_dim d = kept ? find_atom(ctx->dims, &(atom){.name = kept, .weight = 1}) : out_of_memory(ctx->dims);
     pthread_mutex_unlock(&ctx->lock);
@@ -737,23 +746,35 @@ static flx_dim bind_locked(flxi_dim_table *t, flx_dim d, const flx_dim_binding *
     return sum;
 }
 
+/* Why a dimension has no value for the given extents. */
+static void explain_unbound(dim_causes why, flx_context *ctx, flx_dim d, flx_error *err)
+{
+    char text[100];
+    flx_dim_print(ctx, d, text, sizeof text);
+    if (why.starved)
+        flxi_oom(err, "dimensions");
+    else if (why.divides_by_zero)
+        flxi_fail_hint(err, FLX_E_SHAPE, "choose other extents", "the dimension %s divides by zero for these extents",
+                       text);
+    else if (why.is_inexact)
+        flxi_fail_hint(err, FLX_E_SHAPE, "choose extents for which every division in it is exact",
+                       "the dimension %s is not an integer for these extents", text);
+    else
+        flxi_fail_hint(err, FLX_E_SIZE, "choose smaller extents", "the dimension %s is too large for these extents",
+                       text);
+}
+
 flx_dim flxi_dim_bind(flx_context *ctx, flx_dim d, const flx_dim_binding *b, size_t n, flx_error *err)
 {
     if (flxi_dim_is_number(d))
         return d;
     pthread_mutex_lock(&ctx->lock);
-    ctx->dims->starved = false;
+    ctx->dims->causes = (dim_causes){0};
     flx_dim bound = known(ctx->dims, d) ? bind_locked(ctx->dims, d, b, n) : FLX_DIM_INVALID;
-    bool starved = ctx->dims->starved;
+    const dim_causes causes = ctx->dims->causes;
     pthread_mutex_unlock(&ctx->lock);
-    if (bound == FLX_DIM_INVALID && starved) {
-        flxi_oom(err, "dimensions");
-    } else if (bound == FLX_DIM_INVALID) {
-        char text[100];
-        flx_dim_print(ctx, d, text, sizeof text);
-        flxi_fail_hint(err, FLX_E_SHAPE, "choose extents for which every division in it is exact",
-                       "the dimension %s is not an integer, or too large, for these extents", text);
-    }
+    if (bound == FLX_DIM_INVALID)
+        explain_unbound(causes, ctx, d, err);
     return bound;
 }
 

@@ -247,8 +247,13 @@ static flx_code parse_element(flxi_kparser *p, declaration *d)
         FLXI_TRY(flxi_kneed_mark(p, ')'));
     }
     FLXI_TRY(flxi_kneed_mark(p, '['));
-    if (!flxi_kis_mark(p, ']'))
-        FLXI_TRY(flxi_kread_u64(p, "a count of elements", UINT64_MAX, &d->b.count));
+    if (flxi_kis_mark(p, ']'))
+        return flxi_kneed_mark(p, ']');
+    t = p->x.token;
+    FLXI_TRY(flxi_kread_u64(p, "a count of elements", UINT64_MAX, &d->b.count));
+    if (d->b.count == 0)
+        return flxi_kfail_at(p, t.s, "[] leaves the count open until the kernel runs",
+                             "a buffer has at least one element");
     return flxi_kneed_mark(p, ']');
 }
 

@@ -469,6 +469,8 @@ static int read_length(train_plan *p)
     if (batches < 1)
         return settings_fail(s, &s->root, "the data has %lld rows, fewer than one batch of %lld",
                              (long long)flx_dataset_rows(p->data.data), (long long)p->batch);
+    if (p->validation.data && flx_dataset_rows(p->validation.data) == 0)
+        return settings_fail(s, &s->root, "the data of the validation has no rows");
     if (!p->epochs && !p->steps)
         p->epochs = 1;
     if (!p->epochs)

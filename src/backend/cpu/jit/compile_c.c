@@ -292,6 +292,8 @@ static flx_code report(job *j, flxi_process *p)
         return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to gcc or clang; device ref needs no compiler",
                               "the compiler '%.60s' was ended by signal %d: %s", j->cc.path, WTERMSIG(p->status),
                               shown);
+    if (!shown[0])
+        snprintf(shown, sizeof shown, "status %d, and no message", WEXITSTATUS(p->status));
     return flxi_fail_hint(j->err, FLX_E_DEVICE, "set FLX_CC to gcc or clang; device ref needs no compiler",
                           "the compiler '%.60s' failed: %s", j->cc.path, shown);
 }

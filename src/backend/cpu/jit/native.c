@@ -5,6 +5,7 @@
 #include "base/host/stop.h"
 #include "emit/vector/vector_emit.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -95,14 +96,19 @@ static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *tex
 {
     char path[4096], shown[120];
     int n = snprintf(path, sizeof path, "%s/kernels_%zu.c", dir, number);
+    errno = ENAMETOOLONG;
     FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
     bool ok = f && fwrite(text->at, 1, text->n, f) == text->n;
-    if (f)
-        ok = fclose(f) == 0 && ok;
+    int why = errno;
+    if (f && fclose(f) != 0 && ok) {
+        why = errno;
+        ok = false;
+    }
     if (ok)
         return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_IO, "the folder must exist and be writable", "cannot write kernels_%zu.c to '%s'",
-                          number, flxi_printable(shown, sizeof shown, dir, strlen(dir)));
+    return flxi_fail_hint(err, FLX_E_IO, "the folder must exist, be writable and have room",
+                          "cannot write kernels_%zu.c to '%s': %s", number,
+                          flxi_printable(shown, sizeof shown, dir, strlen(dir)), strerror(why));
 }
 
 static flx_code find_functions(const flxi_native_code *code, const flxi_native_program *p, const flxi_kentry *entries,

@@ -45,7 +45,8 @@ typedef struct flx_vmap_axis {
 } flx_vmap_axis;
 
 /** Batching over an axis of extent `size` (a number or a symbol). Inputs that are not listed are shared. `out_axes`
-    says where each output has the axis (FLX_NO_AXIS: the output must not depend on the batch); NULL means 0 for all, and `num_outputs` is not read. */
+    says where each output has the axis (FLX_NO_AXIS: the output must not depend on the batch); NULL means 0 for
+    all, and `num_outputs` is not read. */
 FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs, flx_dim size, flx_error *err);
 

@@ -42,7 +42,8 @@ typedef struct {
     const term *t;
 } entry;
 
-/* Why there is no result: lack of memory, a division of numbers that is not exact or is by zero. None: it is too large. */
+/* Why there is no result: lack of memory, a division of numbers that is not exact or is by zero. None of these: it is
+   too large. */
 typedef struct {
     bool starved, is_inexact, divides_by_zero;
 } dim_causes;

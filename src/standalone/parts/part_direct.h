@@ -3,7 +3,7 @@
 #ifndef FLXI_PART_DIRECT_H
 #define FLXI_PART_DIRECT_H
 
-#include "backend/cpu/order.h"
+#include "backend/order.h"
 #include "standalone/parts/tiles.h"
 
 typedef struct {

@@ -8,7 +8,7 @@
    them or where they are not neighbours, then tiles go down the rows. Rows are packed too where they are far apart in
    memory along the depth. Where results are not neighbours, or are rounded to a narrower dtype, sums have memory of
    their own until the last chunk is added. */
-#include "backend/cpu/order.h"
+#include "backend/order.h"
 #include "standalone/parts/tiles.h"
 
 /* What threads share: nothing, matrices of the batch, pieces of the depth, dot products, strips of columns, or blocks
@@ -17,7 +17,7 @@ typedef enum { CUT_NOTHING, CUT_BATCH, CUT_PIECES, CUT_DOTS, CUT_COLUMNS, CUT_RO
 
 typedef struct {
     flxi_sa_writer *w;
-    flxi_gemm_form form;
+    flxi_product_order form;
     int64_t m, n, k, chunk;
     int32_t sum; /* the dtype of sums */
     const char *real;
@@ -84,24 +84,24 @@ static int64_t step_of(const flxi_walk *w)
     return w->rank ? w->steps[w->rank - 1] : 0;
 }
 
-static bool is_plain(const flxi_gemm_operand *x, int32_t dtype)
+static bool is_plain(const flxi_order_side *x, int32_t dtype)
 {
     return is_native(dtype) && x->line.rank <= 1 && x->depth.rank <= 1;
 }
 
-static bool has_neighbours(const flxi_gemm_operand *b, int32_t dtype)
+static bool has_neighbours(const flxi_order_side *b, int32_t dtype)
 {
     return is_plain(b, dtype) && (b->line.rank == 0 || b->line.steps[0] == 1);
 }
 
 static bool reads_in_place(const product *p)
 {
-    const flxi_gemm_operand *a = &p->form.p.a;
-    return is_plain(a, p->form.p.dtype) &&
+    const flxi_order_side *a = &p->form.a;
+    return is_plain(a, p->form.dtype) &&
            (p->m <= 6 || p->m * p->k * (int64_t)p->size <= SMALL_BYTES || a->depth.rank == 0 || a->depth.steps[0] == 1);
 }
 
-static int64_t batch_of(const flxi_gemm *g)
+static int64_t batch_of(const flxi_product_order *g)
 {
     int64_t count = 1;
     for (int k = 0; k < g->batch_rank; k++)
@@ -112,7 +112,7 @@ static int64_t batch_of(const flxi_gemm *g)
 /* Each thread packs what it reads: rows that are packed are cut themselves, so that they are packed once. */
 static void cut(product *p)
 {
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     int64_t batch = batch_of(g), panel = p->m == 1 ? WIDE_COLUMNS : MOST_COLUMNS;
     if ((double)batch * (double)p->m * (double)p->n * (double)g->k < MIN_TERMS)
         return;
@@ -140,7 +140,7 @@ static void cut(product *p)
 static product plan_of(const flxi_device_node *n, bool has_threads)
 {
     product p = {.form = flxi_order_of_product(n)};
-    const flxi_gemm *g = &p.form.p;
+    const flxi_product_order *g = &p.form;
     p.m = g->m;
     p.n = g->n;
     p.k = p.form.piece ? p.form.piece : g->k;
@@ -198,11 +198,11 @@ static const char *walk_at(product *p, const flxi_walk *x, const char *i)
 
 /* Elements of a panel side by side: to[d * width + i] = x(line + i, k + d). Along lines that are neighbours row by row,
    else some of the depth at a time, so that what is written stays in the nearest cache. */
-static void write_packing(product *p, const char *from, const flxi_gemm_operand *x, const char *to, const char *line,
+static void write_packing(product *p, const char *from, const flxi_order_side *x, const char *to, const char *line,
                           const char *lines, int64_t width)
 {
     flxi_sa_writer *w = p->w;
-    int32_t dtype = p->form.p.dtype;
+    int32_t dtype = p->form.dtype;
     if (has_neighbours(x, dtype)) {
         flxi_sa_line(w, "for (int64_t d = 0; d < depth; d++)");
         flxi_sa_line(w, "    memcpy(%s + d * %lld, %s + %s + %s, (size_t)(%s) * sizeof(%s));", to, (long long)width,
@@ -227,7 +227,7 @@ static void write_packed_rows(product *p)
     const char *count = flxi_sa_print(w, "(%s - i < 6 ? %s - i : 6)", end, end);
     if (p->block == p->m && p->m % 6 == 0)
         count = "6";
-    write_packing(p, "a", &p->form.p.a, to, "i", count, 6);
+    write_packing(p, "a", &p->form.a, to, "i", count, 6);
     flxi_sa_close(w);
 }
 
@@ -257,7 +257,7 @@ static int64_t result_step(const product *p)
 static void write_tile(product *p, const panel *q, const char *i, int rows)
 {
     flxi_sa_writer *w = p->w;
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     const char *name = flxi_sa_tile(w, p->sum, rows, q->vectors);
     int64_t width = (int64_t)q->vectors * p->shape.lanes;
     const char *a =
@@ -324,7 +324,7 @@ static void write_panel(product *p, const panel *q)
         int64_t width = (int64_t)q->vectors * p->shape.lanes;
         if (q->columns < width)
             flxi_sa_line(w, "memset(columns, 0, (size_t)depth * %lld * sizeof(%s));", (long long)width, p->real);
-        write_packing(p, "b", &p->form.p.b, "columns", q->j, flxi_sa_print(w, "%lld", (long long)q->columns), width);
+        write_packing(p, "b", &p->form.b, "columns", q->j, flxi_sa_print(w, "%lld", (long long)q->columns), width);
     }
     if (q->columns % p->shape.lanes && p->is_in_place)
         flxi_sa_line(w, "%s part[%d * %d];", p->real, p->m < 6 ? (int)p->m : 6, q->vectors * p->shape.lanes);
@@ -370,7 +370,7 @@ static void write_columns(product *p, const char *from, int64_t count)
 static void write_sums(product *p, const char *left, int64_t columns)
 {
     flxi_sa_writer *w = p->w;
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     bool has_blocks = p->block < p->m, has_strips = p->strip < p->n;
     const char *sum = flxi_sa_print(w, "sums[(i%s) * %lld + j%s]", has_blocks ? " - first" : "",
                                     (long long)round_up(p->strip, WIDE_COLUMNS), has_strips ? " - left" : "");
@@ -439,7 +439,7 @@ static void write_strips(product *p)
 static void write_dots(product *p)
 {
     flxi_sa_writer *w = p->w;
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     const char *name = flxi_sa_dot(w, p->sum);
     if (p->cut == CUT_DOTS)
         flxi_sa_line(w, "for (int64_t j = from * %lld; j < to * %lld && j < %lld; j++)", (long long)p->strip,
@@ -487,7 +487,7 @@ static void write_matrix(product *p)
 static void write_pieces(product *p)
 {
     flxi_sa_writer *w = p->w;
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     int64_t whole = g->k / p->form.piece, rest = g->k % p->form.piece, count = p->m * p->n;
     int64_t a_step = p->form.piece * step_of(&g->a.depth), b_step = p->form.piece * step_of(&g->b.depth);
     /* Pieces of a product that is one of a batch are in the memory of their thread. */
@@ -533,7 +533,7 @@ static void write_pieces(product *p)
 /* " + n0 * 64", for the axes of the batch. */
 static const char *batch_at(product *p, const char *base, const int64_t *steps)
 {
-    for (int k = 0; k < p->form.p.batch_rank; k++)
+    for (int k = 0; k < p->form.batch_rank; k++)
         if (steps[k])
             base = flxi_sa_print(p->w, "%s + n%d * %lld", base, k, (long long)steps[k]);
     return base;
@@ -543,7 +543,7 @@ static const char *batch_at(product *p, const char *base, const int64_t *steps)
 static void open_batch(product *p)
 {
     flxi_sa_writer *w = p->w;
-    const flxi_gemm *g = &p->form.p;
+    const flxi_product_order *g = &p->form;
     if (p->cut != CUT_BATCH) {
         for (int k = 0; k < g->batch_rank; k++)
             flxi_sa_open(w, "for (int64_t n%d = 0; n%d < %lld; n%d++)", k, k, (long long)g->batch_dims[k], k);
@@ -560,7 +560,7 @@ static void open_batch(product *p)
 void flxi_sa_product(flxi_sa_writer *w)
 {
     product p = plan_of(w->n, w->units > 1);
-    const flxi_gemm *g = &p.form.p;
+    const flxi_product_order *g = &p.form;
     p.w = w;
     p.shape = flxi_sa_shape_of(w->f, p.sum);
     p.c = "c";

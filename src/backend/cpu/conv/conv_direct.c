@@ -6,7 +6,6 @@
 #include "backend/cpu/conv/conv_direct.h"
 
 #include "backend/cpu/conv/conv_form.h"
-#include "backend/cpu/order.h"
 #include "ops/opcode.h"
 
 static void *moved(const void *data, int64_t elements, int32_t dtype)

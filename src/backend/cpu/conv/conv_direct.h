@@ -11,29 +11,8 @@
 #ifndef FLXI_CONV_DIRECT_H
 #define FLXI_CONV_DIRECT_H
 
-#include "backend/backend.h"
 #include "backend/cpu/gemm/gemm_engine.h"
-
-typedef struct {
-    int64_t out, taps, in;
-    int64_t stride, dilation, low, spread; /* dilation and the others are positive, low has any sign */
-} flxi_conv_axis;
-
-/* Steps of a factor in elements: outer is the image of x and z, or the feature of w; inner the channel of x and w, or
-   the feature of z. */
-typedef struct {
-    int64_t outer, inner, at[2], group;
-} flxi_conv_view;
-
-typedef struct {
-    int32_t dtype;
-    flxi_isa isa;
-    int64_t images, channels, features, groups; /* channels and features of one group */
-    flxi_conv_axis axis[2];
-    flxi_conv_view x, w, z;
-    const void *x_data, *w_data, *z_data; /* the result is written; NULL when asking for scratch */
-    int64_t x_first, w_first, z_first;    /* where these begin in their tensors, in elements */
-} flxi_conv_problem;
+#include "backend/order.h"
 
 size_t flxi_conv_gather_scratch(const flxi_conv_problem *p, int threads);
 void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch);
@@ -41,41 +20,9 @@ void flxi_conv_gather(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
 size_t flxi_conv_weight_scratch(const flxi_conv_problem *p, int threads);
 void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch);
 
-/* ---- The order of sums, for code that computes the same bits in another way ---- */
-
-/* A node that tiles compute. */
-typedef struct {
-    flxi_conv_problem p;
-    bool to_weight; /* z and x are the operands; otherwise x and w are */
-    bool is_turned; /* then: operand 0 is z, not x. Zeros for padding meet operand 0, not operand 1 */
-    bool has_zeros; /* terms that the definition leaves out are computed with zeros */
-} flxi_direct_conv;
-
-/* Gathering: along one axis of x that is spread, positions with one remainder meet the same taps, and those alone.
-   Outputs first + q every and taps tap + j tap_every meet index (q stride + j dilation) sample + at of x. */
-typedef struct {
-    int64_t first, every, count;
-    int64_t tap, tap_every, taps;
-    int64_t stride, dilation, sample, at;
-} flxi_conv_phase;
-int64_t flxi_conv_phases(const flxi_conv_axis *x); /* how many there are */
-flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first);
-/* Gathering: channels of one chain. */
-int64_t flxi_conv_chunk(const flxi_conv_problem *p);
-
-/* Towards the weights: units are blocks of images, rows and columns; those of a part follow each other, and each is
-   summed in visits of some rows of all its images. */
-typedef struct {
-    int64_t images, rows, columns; /* of a unit */
-    int64_t visit;                 /* rows */
-    int64_t units, part, parts;    /* all units; units of a part; parts */
-} flxi_conv_cuts;
-flxi_conv_cuts flxi_conv_cuts_of(const flxi_conv_problem *p);
-
 /* ---- For the two ---- */
 
 const flxi_gemm_kernels *flxi_conv_kernels(const flxi_conv_problem *p);
-int32_t flxi_conv_sum_dtype(int32_t dtype); /* in which it is computed */
 
 /* Whether groups are the lanes of vectors: each has one channel and one feature. */
 bool flxi_conv_is_by_lane(const flxi_conv_problem *p);
@@ -133,11 +80,6 @@ static inline int64_t flxi_conv_round(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
-static inline int64_t flxi_conv_parts(int64_t x, int64_t part)
-{
-    return (x + part - 1) / part;
-}
-
 static inline int64_t flxi_conv_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -146,13 +88,6 @@ static inline int64_t flxi_conv_least(int64_t a, int64_t b)
 static inline int64_t flxi_conv_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
-}
-
-/* The length of equal parts, none longer than `most`. */
-static inline int64_t flxi_conv_even(int64_t x, int64_t most)
-{
-    int64_t parts = flxi_conv_parts(x, flxi_conv_most(most, 1));
-    return parts > 1 ? flxi_conv_parts(x, parts) : x;
 }
 
 static inline size_t flxi_conv_aligned(int64_t elements, size_t size)

@@ -883,19 +883,38 @@ static void run_pieces(const flxi_gemm *p, flxi_pool *pool, char *scratch)
 
 /* ---- Entry ---- */
 
+static flxi_order_side side_of(const flxi_gemm_operand *x)
+{
+    flxi_order_side s = {.line = x->line, .depth = x->depth};
+    memcpy(s.batch, x->batch, sizeof s.batch);
+    return s;
+}
+
 /* What sides change places for speed alone depends on the width of vectors, which is the least one here. */
-flxi_gemm_form flxi_gemm_form_of(const flxi_gemm *given)
+flxi_product_order flxi_gemm_order_of(const flxi_gemm *given)
 {
     flxi_gemm p = *given;
     p.isa = FLXI_ISA_GENERIC;
     p.a.data = &p.a;
     p.b.data = &p.b;
     const flxi_gemm_kernels *kernels = choose_kernels(&p);
-    flxi_gemm_form f = {.p = simplified(&p, kernels), .piece = has_pieces(given) ? PIECE : 0};
-    f.is_turned = f.p.a.data == &p.b;
-    f.is_dots = is_dots(&f.p, kernels) && f.p.m == 1;
-    f.p.a.data = f.p.b.data = NULL;
-    return f;
+    flxi_gemm q = simplified(&p, kernels);
+    flxi_product_order o = {.dtype = q.dtype,
+                            .result = q.result,
+                            .m = q.m,
+                            .n = q.n,
+                            .k = q.k,
+                            .a = side_of(&q.a),
+                            .b = side_of(&q.b),
+                            .c_row = q.c_row,
+                            .c_col = q.c_col,
+                            .batch_rank = q.batch_rank,
+                            .is_turned = q.a.data == &p.b,
+                            .is_dots = is_dots(&q, kernels) && q.m == 1,
+                            .piece = has_pieces(given) ? PIECE : 0};
+    memcpy(o.batch_dims, q.batch_dims, sizeof o.batch_dims);
+    memcpy(o.c_batch, q.c_batch, sizeof o.c_batch);
+    return o;
 }
 
 /* With any number of threads up to this one: blocks, and with them what each needs, depend on the number. */

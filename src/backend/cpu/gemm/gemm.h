@@ -19,14 +19,8 @@
 #ifndef FLXI_GEMM_H
 #define FLXI_GEMM_H
 
+#include "backend/order.h"
 #include "base/host/thread_pool.h"
-#include "graph/type/type.h"
-
-/* One index that walks several axes, the last one fastest. */
-typedef struct {
-    int rank;
-    int64_t dims[FLX_MAX_RANK], steps[FLX_MAX_RANK]; /* steps in elements */
-} flxi_walk;
 
 /* Makes elements while packing: to[d * pitch + i] = element (line + i, depth + d) of the matrix whose data begin at
    `base`, for i < lines and d < depths, in the type the products are computed in (f32 or f64). */
@@ -83,19 +77,8 @@ void flxi_gemm_run(const flxi_gemm *p, flxi_pool *pool, void *scratch);
 /* Whether this machine can run those kernels. */
 bool flxi_isa_available(flxi_isa isa);
 
-/* How far one chain of additions goes. */
-int64_t flxi_gemm_chunk(int32_t dtype, int64_t depth);
-
-/* What decides the order of sums, for code that computes the same bits in another way. */
-typedef struct {
-    flxi_gemm p;    /* batch axes are joined to the rows where that is possible, and sides may have changed places */
-    bool is_turned; /* they have: A is the second operand */
-    bool is_dots;   /* one row against lines along the depth */
-    int64_t piece;  /* the depth is cut into pieces of this length, whose sums are added at the end; 0: it is not */
-} flxi_gemm_form;
-
-/* The form of a product; it does not depend on the machine. */
-flxi_gemm_form flxi_gemm_form_of(const flxi_gemm *p);
+/* The order of the product's sums (backend/order.h). */
+flxi_product_order flxi_gemm_order_of(const flxi_gemm *p);
 
 /* Appends an axis inside those the walk has; extents of 1 vanish and neighbours that form one stride join. */
 void flxi_walk_push(flxi_walk *w, int64_t dim, int64_t step);

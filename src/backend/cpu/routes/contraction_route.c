@@ -3,7 +3,6 @@
    batch, lines or depth of the two sides as stored; nothing is transposed in memory. */
 #include "backend/cpu/routes/contraction_route.h"
 
-#include "backend/cpu/order.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
@@ -136,9 +135,9 @@ flx_code flxi_gemm_route(const flxi_route_node *n)
     return FLX_OK;
 }
 
-flxi_gemm_form flxi_order_of_product(const flxi_device_node *given)
+flxi_product_order flxi_order_of_product(const flxi_device_node *given)
 {
     flxi_route_node n = flxi_route_node_of(given);
     flxi_gemm p = flxi_contraction_product(&n);
-    return flxi_gemm_form_of(&p);
+    return flxi_gemm_order_of(&p);
 }

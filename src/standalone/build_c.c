@@ -361,6 +361,7 @@ void flxi_sa_model_measure(flxi_sa_model *s)
         size_t own = fn->program.main->arena_bytes;
         fn->updates_at = s->f.num_symbols ? own : (own + 63) / 64 * 64; /* a multiple of 16 */
         fn->arena_bytes = fn->updates_at + flxi_sa_hidden_bytes(fn);
+        flxi_sa_find_tables(&s->f, fn->program.main);
     }
 }
 
@@ -372,6 +373,7 @@ void flxi_sa_model_sizes(flxi_sa_model *s, size_t arena_bytes, flx_build_sizes *
         s->fields.at[i].offset = s->fields_bytes;
         s->fields_bytes += (s->fields.at[i].nbytes + 63) / 64 * 64;
     }
+    s->fields_bytes += s->f.table_bytes;
     s->memory_bytes = s->fields_bytes + s->arena_bytes;
     s->needs_memory = s->memory_bytes > 0;
     s->memory_bytes = s->needs_memory ? s->memory_bytes : 16; /* an array of it must have elements */

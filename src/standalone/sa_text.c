@@ -31,6 +31,7 @@ void flxi_sa_file_free(flxi_sa_file *f)
     flxi_vec_free(f->mem, &f->statics);
     flxi_vec_free(f->mem, &f->constants);
     flxi_vec_free(f->mem, &f->pads);
+    flxi_vec_free(f->mem, &f->tables);
     flxi_arena_free(&f->arena);
 }
 

@@ -51,6 +51,15 @@ typedef struct {
     bool is_body; /* the arenas of a step's bodies, by the largest of them for this sample */
 } flxi_sa_pad;
 
+/* A table that init makes, before the arena: equal keys of a part are the same table. */
+typedef struct {
+    int64_t key[3];
+    size_t bytes; /* 0: the node needs none */
+    size_t at;    /* from the beginning of all tables */
+    const struct flxi_sa_part *part;
+    const flxi_device_node *n; /* a node that reads it */
+} flxi_sa_table;
+
 struct flxi_sa_file {
     flx_context *ctx;
     const flxi_allocator *mem;
@@ -71,6 +80,8 @@ struct flxi_sa_file {
     const char *const *symbols;      /* names of extents that are arguments */
     size_t num_symbols;
     FLXI_VEC(flxi_sa_pad) pads;
+    FLXI_VEC(flxi_sa_table) tables; /* that init makes */
+    size_t table_bytes;             /* of the memory, before the arena */
     size_t constant_bytes;
     bool failed; /* memory is exhausted */
 };
@@ -134,6 +145,7 @@ typedef struct {
     struct flxi_sa_routine *routine; /* that the part is for, … */
     const flxi_step *step;           /* … and its step */
     flx_code code;                   /* of graphs that could not be written */
+    const char *table; /* the address of the node's table, which the function gets as `prepared`; NULL: it has none */
 } flxi_sa_writer;
 
 /* How several threads compute a node: each some of its units, with memory of its own. Parts write `own` for the
@@ -146,16 +158,18 @@ typedef struct {
 } flxi_sa_cuts;
 
 /* One way to compute a node. Operands are x0, x1 … in the text, results y0, y1 …, and memory of its own `scratch`. */
-typedef struct {
+typedef struct flxi_sa_part {
     flxi_opcode op;
     const char *name;
     const char *(*applies)(const flxi_device_node *n); /* NULL: it does; else why not */
     size_t (*scratch)(const flxi_device_node *n);
-    void (*write)(flxi_sa_writer *w);                /* the statements of the function */
-    bool can_fail;                                   /* the function returns a code: 0, or a flxi_sa_code */
-    bool calls_bodies;                               /* the graphs of the node are functions that it calls */
-    bool needs_vectors;                              /* it is for targets with vectors */
-    flxi_sa_cuts (*cuts)(const flxi_device_node *n); /* NULL: one thread computes it */
+    void (*write)(flxi_sa_writer *w);                           /* the statements of the function */
+    bool can_fail;                                              /* the function returns a code: 0, or a flxi_sa_code */
+    bool calls_bodies;                                          /* the graphs of the node are functions that it calls */
+    bool needs_vectors;                                         /* it is for targets with vectors */
+    flxi_sa_cuts (*cuts)(const flxi_device_node *n);            /* NULL: one thread computes it */
+    void (*table)(const flxi_device_node *n, flxi_sa_table *t); /* sets its key and bytes; NULL: no table */
+    void (*fill)(flxi_sa_writer *w);                            /* statements of init, with w->table */
 } flxi_sa_part;
 
 enum { FLXI_SA_MAX_THREADS = 8 };
@@ -228,6 +242,10 @@ flx_code flxi_sa_steps(flxi_sa_routine *r, uint32_t from, uint32_t to);
 flx_code flxi_sa_dispatch(flxi_sa_routine *r, const flxi_step *s);
 /* A step that runs bodies. */
 flx_code flxi_sa_control(flxi_sa_routine *r, const flxi_step *s);
+/* The address of the table of a step of the main routine; NULL: it has none. Tables are found before anything is
+   written. */
+const char *flxi_sa_table_of(const flxi_sa_routine *r, const flxi_step *s);
+void flxi_sa_find_tables(flxi_sa_file *f, const flxi_routine *l);
 /* How many steps a scan has. */
 int64_t flxi_sa_scan_length(const flx_graph *g, const flxi_node *n);
 /* The function of a body of the step. */
@@ -286,7 +304,7 @@ typedef struct {
     size_t num_functions;
     FLXI_VEC(flxi_sa_field) fields;
     bool trains;
-    size_t fields_bytes;              /* of the memory, before the arena: what training changes */
+    size_t fields_bytes;              /* of the memory, before the arena: what training changes, then tables */
     size_t arena_bytes, memory_bytes; /* the latter at least 16 */
     bool needs_memory;
     flx_error *err;

@@ -153,6 +153,13 @@ static void add_field_init(interface *x, const flxi_sa_field *p)
         flxi_addf(x->out, "    memset(m->%s, 0, %zu);\n", p->field, p->nbytes);
 }
 
+static void write_table(interface *x, const flxi_sa_table *t)
+{
+    flxi_sa_writer w = {.f = &x->s->f, .n = t->n, .out = x->out, .depth = 1};
+    w.table = flxi_sa_text(w.f, "m->arena - %zu", w.f->table_bytes - t->at);
+    t->part->fill(&w);
+}
+
 static void write_init(interface *x)
 {
     const char *name = x->s->f.prefix;
@@ -168,6 +175,8 @@ static void write_init(interface *x)
         add_field_init(x, &x->s->fields.at[i]);
     if (x->s->f.threads == FLX_BUILD_PTHREADS)
         flxi_add_text(x->out, "    m->team = NULL;\n");
+    for (size_t i = 0; i < x->s->f.tables.n; i++)
+        write_table(x, &x->s->f.tables.at[i]);
     flxi_add_text(x->out, "    return 0;\n}\n");
 }
 

@@ -55,9 +55,9 @@ void flxi_sa_end_call(flxi_sa_routine *r, bool can_fail)
         flxi_sa_line(&r->w, "    return code;");
 }
 
-/* `range`: the last arguments, or NULL. */
+/* `last`: the last arguments, or NULL. */
 static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, bool has_scratch, bool can_fail,
-                     const char *range)
+                     const char *last)
 {
     flxi_sa_writer *w = &r->w;
     for (uint32_t k = 0; k < s->num_slots; k++)
@@ -69,8 +69,8 @@ static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, b
     }
     if (has_scratch)
         flxi_addf(w->out, "%sarena + %zu", s->num_slots ? ", " : "", s->scratch_offset);
-    if (range)
-        flxi_addf(w->out, "%s%s", s->num_slots || has_scratch ? ", " : "", range);
+    if (last)
+        flxi_addf(w->out, "%s%s", s->num_slots || has_scratch ? ", " : "", last);
     flxi_sa_end_call(r, can_fail);
 }
 
@@ -101,7 +101,7 @@ static bool has_scratch(const flxi_step *s)
 }
 
 /* static void NAME_(const float *x0, float *y0, unsigned char *scratch) { … } */
-static void add_head(const flxi_step *s, bool can_fail, const flxi_sa_cuts *c, const flxi_strbuf *body,
+static void add_head(const flxi_step *s, bool can_fail, const flxi_sa_cuts *c, bool has_table, const flxi_strbuf *body,
                      flxi_strbuf *out)
 {
     const flxi_device_node *n = s->described;
@@ -111,6 +111,7 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_sa_cuts *c, c
     for (uint32_t k = 0; k < n->nout; k++)
         flxi_addf(out, "%s%s *y%u", n->nin + k ? ", " : "", flxi_sa_type(n->out_types[k]->dtype), k);
     flxi_add_text(out, has_scratch(s) ? ", unsigned char *scratch" : "");
+    flxi_add_text(out, has_table ? ", const unsigned char *prepared" : "");
     flxi_add_text(out, c->units > 1 ? ", int thread, int64_t from, int64_t to)\n{\n" : ")\n{\n");
     for (uint32_t k = 0; k < n->nin + n->nout; k++) {
         const char *form = k < n->nin ? "x" : "y";
@@ -129,6 +130,42 @@ static void add_head(const flxi_step *s, bool can_fail, const flxi_sa_cuts *c, c
         flxi_add_text(out, "    (void)thread;\n");
 }
 
+/* ---- Tables ---- */
+
+static flxi_sa_table *find_table(const flxi_sa_file *f, const flxi_step *s, flxi_sa_table *own)
+{
+    const flxi_sa_part *part = s->kind == STEP_ROUTE ? s->way->code : NULL;
+    *own = (flxi_sa_table){0};
+    if (part && part->table)
+        part->table(s->described, own);
+    own->part = part;
+    for (size_t i = 0; own->bytes && i < f->tables.n; i++) {
+        flxi_sa_table *t = &f->tables.at[i];
+        if (t->part->table == part->table && memcmp(t->key, own->key, sizeof t->key) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+void flxi_sa_find_tables(flxi_sa_file *f, const flxi_routine *l)
+{
+    for (uint32_t i = 0; i < l->num_steps; i++) {
+        flxi_sa_table own;
+        if (find_table(f, &l->steps[i], &own) || !own.bytes)
+            continue;
+        own.at = f->table_bytes;
+        f->table_bytes += (own.bytes + 63) / 64 * 64;
+        f->failed |= !flxi_push(f->mem, &f->tables, own);
+    }
+}
+
+const char *flxi_sa_table_of(const flxi_sa_routine *r, const flxi_step *s)
+{
+    flxi_sa_table own;
+    const flxi_sa_table *t = r->l == r->m->main ? find_table(r->w.f, s, &own) : NULL;
+    return t ? flxi_sa_text(r->w.f, "arena - %zu", r->w.f->table_bytes - t->at) : NULL;
+}
+
 static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
 {
     const flxi_sa_part *part = s->way->code;
@@ -137,10 +174,11 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     const flxi_sa_cuts cuts = r->w.f->threads && part->cuts ? part->cuts(s->described) : (flxi_sa_cuts){0};
     w.body_at = flxi_sa_padded(r->w.f, part->scratch ? part->scratch(s->described) : 0);
     w.units = cuts.units > 1 ? cuts.units : 0;
+    w.table = flxi_sa_table_of(r, s);
     flxi_strbuf_init(&body, r->w.f->mem);
     flxi_strbuf_init(&text, r->w.f->mem);
     part->write(&w);
-    add_head(s, part->can_fail, &cuts, &body, &text);
+    add_head(s, part->can_fail, &cuts, w.table != NULL, &body, &text);
     if (body.at)
         flxi_add_bytes(&text, body.at, body.n);
     flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
@@ -154,7 +192,7 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
                                           .has_end = cuts.has_end,
                                           .units = cuts.units});
     else
-        add_call(r, s, name, has_scratch(s), part->can_fail, NULL);
+        add_call(r, s, name, has_scratch(s), part->can_fail, w.table);
     flxi_strbuf_free(&body);
     flxi_strbuf_free(&text);
     return w.code;

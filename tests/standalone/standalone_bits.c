@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standalone_bits.c: products and convolutions of C files with vectors have the bits of the device `cpu`. */
+/* standalone_bits.c: products and convolutions of C files with vectors have the bits of the device `cpu`, and so do
+   Fourier transforms of all C files. */
 #include "standalone/c_file.h"
 #include "test.h"
 
@@ -28,7 +29,7 @@ static flx_tensor *random_value(flx_context *ctx, const flx_type *type, uint32_t
 }
 
 /* A graph of two inputs and one output, all f32. */
-static void check_bits(const char *body)
+static void check_bits_of(const char *body, int32_t vector_bytes, const char *flags)
 {
     char text[600];
     flx_error err = {0};
@@ -50,9 +51,9 @@ static void check_bits(const char *body)
     flx_buffer source;
     flx_build_sizes sizes = {.struct_size = sizeof sizes};
     const flx_build_options o = {
-        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = 32};
+        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
     CHECK_OK(flx_build_c(g, &o, &source, NULL, &sizes, &err), &err);
-    c_file *f = c_file_compile(&source, "gcc", "-O1 -mavx2 -mfma");
+    c_file *f = c_file_compile(&source, "gcc", flags);
     void *memory = aligned_alloc(64, ((size_t)sizes.memory_bytes + 63) / 64 * 64);
     flx_tensor *got = flx_tensor_new(ctx, flx_val_type(g, flx_graph_output(g, 0)), NULL, &err);
     CHECK(memory && got);
@@ -80,6 +81,16 @@ static void check_bits(const char *body)
     flx_context_free(ctx);
 }
 
+static void check_bits(const char *body)
+{
+    check_bits_of(body, 32, "-O1 -mavx2 -mfma");
+}
+
+static void check_plain_bits(const char *body)
+{
+    check_bits_of(body, 0, "-O1");
+}
+
 TEST(standalone_products_have_bits_of_cpu)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
@@ -95,4 +106,15 @@ TEST(standalone_convolutions_have_bits_of_cpu)
         return;
     check_bits("x: f32[2, 90, 13, 11], w: f32[7, 90, 3, 3]) {\n  return conv(x, w, padding=[1, 1], stride=[2, 2])");
     check_bits("x: f32[2, 5, 12, 12], w: f32[8, 5, 3, 3]) {\n  return conv(x, w, dilation=[2, 2])");
+}
+
+/* A table that init makes, constants, a length with a large prime factor, and odd lengths; with and without vectors. */
+TEST(standalone_transforms_have_bits_of_cpu)
+{
+    const char *const body = "a: f32[2, 5000], b: f32[2, 74]) {\n  xr, xi = rfft(a, n=8192)\n  br, bi = rfft(b, n=74)\n"
+                             "  y = concat(irfft(xr, xi, n=8192), irfft(br, bi, n=75), fft(b, norm=ortho), axis=1)\n"
+                             "  return concat(y, fft(a, inverse=true), irfft(xr, xi, n=900), axis=1)";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check_bits(body);
+    check_plain_bits(body);
 }

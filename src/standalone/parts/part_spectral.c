@@ -1,248 +1,310 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part_spectral.c: Fourier transforms of the last axis, for any length, in the precision of the operand: passes of
-   radix 4 while that divides what is left, then one for each prime factor, each from one array to another so that
-   results come out in order (Stockham). Real and imaginary parts are apart, so that compilers vectorise the passes.
-   Roots of unity are a constant; of long transforms, whose text would be too long, they are a table that each call
-   makes from products of few sines, in double. */
-#include "numeric/fourier.h"
-#include "standalone/parts/parts.h"
+/* part_spectral.c: Fourier transforms of the last axis, row by row, in the precision of the operand and with the bits
+   of the device `cpu` (transforms of 65536 numbers or more, of 32768 in f64, excepted: there it works in two halves). A
+   real signal of even length is half as many complex numbers. Short tables are constants; long ones are made by init,
+   before the arena, and in bodies of control flow, which do not see that memory, constants too. */
+#include "ops/opcode.h"
+#include "standalone/parts/fourier_text.h"
 
-#include <math.h>
+typedef struct {
+    flxi_sa_writer *w;
+    const char *type;
+    bool is_wide, is_real, has_pairs, inverse;
+    int64_t n, given, rows; /* of a signal; numbers or bins of a row of the operand */
+    double scale;
+    const char *scale_text; /* or NULL */
+    flxi_sa_fourier_table t;
+    const char *table;
+    int64_t chirp_at, d_at, e_at, numbers; /* in the scratch memory, after the buffers x and y */
+} transform;
 
-static int64_t length_of(const flx_type *t)
+enum { MOST_CONSTANT = 4096, MOST_CHIRP = 1 << 20 };
+
+static bool is_forward_op(flxi_opcode op)
 {
-    int64_t last = t->dims[t->rank - 1];
-    return flxi_is_complex(t->dtype) ? last : last / 2;
+    return op == OP_rfft || op == OP_rfft_complex;
 }
 
-static bool is_wide(const flx_type *t)
+static bool make_plan(const flxi_device_node *n, transform *s)
 {
-    return t->dtype == FLX_F64 || t->dtype == FLX_C128;
+    const flx_type *x = n->in_types[0], *y = n->out_types[0];
+    bool is_complex = flxi_is_complex(x->dtype);
+    *s = (transform){.is_real = n->op != OP_fft, .has_pairs = is_complex || n->op == OP_rfft_complex};
+    s->is_wide = x->dtype == FLX_F64 || x->dtype == FLX_C128;
+    s->type = s->is_wide ? "double" : "float";
+    s->given = x->dims[x->rank - 1];
+    s->n = s->is_real ? flxi_sa_int(n, "n") : is_complex ? s->given : s->given / 2;
+    s->inverse = s->is_real ? !is_forward_op(n->op) : flxi_sa_int(n, "inverse");
+    s->rows = y->dims[y->rank - 1] ? flxi_sa_count(y) / y->dims[y->rank - 1] : 0;
+    if (s->n < 1)
+        return s->rows == 0;
+    s->scale = flxi_fourier_scale(flxi_sa_int(n, "norm"), s->inverse, s->n);
+    bool is_half = s->is_real && s->n % 2 == 0;
+    if (is_half)
+        s->t = (flxi_sa_fourier_table){.roots_of = s->n, .roots = s->n / 4 + 1};
+    return flxi_fourier_plan(is_half ? s->n / 2 : s->n, &s->t.plan);
 }
 
-static const int64_t longest_constant = 2048;
+static transform plan_of(const flxi_device_node *n)
+{
+    transform s;
+    make_plan(n, &s);
+    int64_t inner = s.t.plan.inner;
+    s.chirp_at = 4 * (inner + FLXI_SA_APART);
+    s.d_at = s.chirp_at + (s.t.plan.is_chirp ? 2 * inner : 0);
+    s.e_at = s.d_at + (s.is_real ? 2 * s.n + FLXI_SA_APART : 0);
+    s.numbers = s.e_at + (s.is_real ? 2 * s.n + 2 : 0);
+    return s;
+}
 
-/* Two arrays of numbers, and perhaps the table. */
+const char *flxi_sa_fft_applies(const flxi_device_node *n)
+{
+    transform s;
+    if (!make_plan(n, &s))
+        return "the transform is too long";
+    return s.t.plan.is_chirp && flxi_sa_fourier_numbers(&s.t) > MOST_CHIRP
+               ? "its length has a prime factor above 31, and its table would be too long a text"
+               : NULL;
+}
+
 size_t flxi_sa_fft_scratch(const flxi_device_node *n)
 {
-    const flx_type *t = n->in_types[0];
-    int64_t length = length_of(t);
-    size_t arrays = length > longest_constant ? 3 : 2, size = is_wide(t) ? sizeof(double) : sizeof(float);
-    return flxi_sa_count(t) ? 2 * arrays * size * (size_t)length : 0;
+    transform s = plan_of(n);
+    return s.rows ? (size_t)s.numbers * (s.is_wide ? sizeof(double) : sizeof(float)) : 0;
 }
 
-/* exp(2πi k / n), or its conjugate, from an angle of at most π/4. */
-static void find_root(int64_t k, int64_t n, bool is_conjugate, double *re, double *im)
+/* ---- Tables ---- */
+
+void flxi_sa_fft_table(const flxi_device_node *n, flxi_sa_table *t)
 {
-    int64_t eighth = 8 * k / n, odd = eighth % 2, quarter = (eighth + 1) / 2 % 4;
-    double turn = (double)(4 * k - (eighth + odd) / 2 * n) / (double)n * 1.5707963267948966;
-    double c = cos(turn), s = sin(turn);
-    const double all_re[4] = {c, -s, -c, s}, all_im[4] = {s, c, -s, -c};
-    *re = all_re[quarter];
-    *im = is_conjugate ? -all_im[quarter] : all_im[quarter];
+    transform s = plan_of(n);
+    int64_t numbers = flxi_sa_fourier_numbers(&s.t);
+    bool has_none = s.rows == 0 || s.t.plan.is_chirp || numbers <= MOST_CONSTANT;
+    *t = (flxi_sa_table){.key = {s.t.plan.n, s.t.roots_of, s.is_wide}, .n = n};
+    t->bytes = has_none ? 0 : (size_t)numbers * (s.is_wide ? sizeof(double) : sizeof(float));
 }
 
-static const char *constant_roots(flxi_sa_writer *w, int64_t n, bool inverse, bool wide)
+void flxi_sa_fft_fill(flxi_sa_writer *w)
 {
-    flx_dim count = 2 * n;
-    flx_type type = flx_type_make(wide ? FLX_F64 : FLX_F32, 1, &count);
-    double *roots = flxi_new(&w->f->arena, double, 2 * n);
-    float *narrow = flxi_new(&w->f->arena, float, 2 * n);
-    if (!roots || !narrow) {
-        w->f->failed = true;
-        return "";
+    transform s = plan_of(w->n);
+    flxi_sa_open(w, "/* factors of Fourier transforms */");
+    flxi_sa_line(w, "%s *const table = (%s *)(%s);", s.type, s.type, w->table);
+    flxi_sa_fourier_fill(w, &s.t, s.type);
+    flxi_sa_close(w);
+}
+
+/* ---- Text ---- */
+
+static const char *number(transform *s, int64_t x)
+{
+    return flxi_sa_print(s->w, "%lld", (long long)x);
+}
+
+/* Number i of a signal. */
+static const char *element(transform *s, const flxi_sa_signal *x, int part)
+{
+    if (x->form == FLXI_FORM_PARTS)
+        return flxi_sa_print(s->w, "(%s)[i]", part ? x->im : x->re);
+    return flxi_sa_print(s->w, "%s[2 * i + %d]", x->re, x->form == FLXI_FORM_PAIRS ? part : 1 - part);
+}
+
+static void write_passes(transform *s, flxi_sa_signal from, flxi_sa_signal to, const char *scale)
+{
+    flxi_sa_transform(s->w, &s->t.plan, s->type, s->table, from, to, scale);
+}
+
+/* A length with a large prime factor: a convolution with a chirp. */
+static void write_chirp(transform *s, flxi_sa_signal from, flxi_sa_signal to, const char *scale)
+{
+    flxi_sa_writer *w = s->w;
+    const long long n = (long long)s->t.plan.n, inner = (long long)s->t.plan.inner;
+    const long long filter = (long long)flxi_sa_fourier_passes_end(&s->t.plan);
+    const char *multiply = flxi_sa_fourier(w, SA_MULTIPLY, s->type);
+    const flxi_sa_signal c = {FLXI_FORM_PARTS, "c", "ci"}, back = {FLXI_FORM_PARTS, "ci", "c"};
+    flxi_sa_open(w, "/* a convolution with a chirp */");
+    flxi_sa_line(w, "%s *const c = x + %lld, *const ci = c + %lld;", s->type, (long long)s->chirp_at, inner);
+    flxi_sa_line(w, "memset(c, 0, %lld * sizeof *c);", 2 * inner);
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", n);
+    flxi_sa_line(w, "c[i] = %s;", element(s, &from, 0));
+    flxi_sa_line(w, "ci[i] = %s;", element(s, &from, 1));
+    flxi_sa_close(w);
+    flxi_sa_line(w, "%s(c, ci, %s + %lld, %lld);", multiply, s->table, filter + 2 * inner, n);
+    write_passes(s, c, c, NULL);
+    flxi_sa_line(w, "%s(c, ci, %s + %lld, %lld);", multiply, s->table, filter, inner);
+    write_passes(s, back, back, NULL);
+    flxi_sa_line(w, "%s(c, ci, %s + %lld, %lld);", multiply, s->table, filter + 2 * inner, n);
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", n);
+    for (int part = 0; part < 2; part++)
+        flxi_sa_line(w, "%s = %s[i]%s%s;", element(s, &to, part), part ? "ci" : "c", scale ? " * " : "",
+                     scale ? scale : "");
+    flxi_sa_close(w);
+    flxi_sa_close(w);
+}
+
+static void write_transform(transform *s, flxi_sa_signal from, flxi_sa_signal to, const char *scale)
+{
+    (s->t.plan.is_chirp ? write_chirp : write_passes)(s, from, to, scale);
+}
+
+/* ---- Complex signals ---- */
+
+static void write_complex(transform *s)
+{
+    flxi_sa_writer *w = s->w;
+    const char *n = number(s, s->n);
+    flxi_fourier_form form = !s->has_pairs ? FLXI_FORM_PARTS : s->inverse ? FLXI_FORM_SWAPPED : FLXI_FORM_PAIRS;
+    flxi_sa_signal from = {form, "from", flxi_sa_print(w, "from + %s", n)};
+    flxi_sa_signal to = {form, "to", flxi_sa_print(w, "to + %s", n)};
+    flxi_sa_line(w, "const %s *from = x0 + row * %lld;", s->type, 2 * (long long)s->n);
+    flxi_sa_line(w, "%s *to = y0 + row * %lld;", s->type, 2 * (long long)s->n);
+    if (form == FLXI_FORM_PARTS && s->inverse) {
+        from = (flxi_sa_signal){form, from.im, from.re};
+        to = (flxi_sa_signal){form, to.im, to.re};
     }
-    for (int64_t k = 0; k < n; k++)
-        find_root(k, n, !inverse, &roots[k], &roots[n + k]);
-    for (int64_t k = 0; k < 2 * n; k++)
-        narrow[k] = (float)roots[k];
-    return flxi_sa_constant_of(w->f, wide ? (const void *)roots : narrow, &type, "roots");
+    write_transform(s, from, to, s->scale_text);
 }
 
-/* $ is the type of numbers. */
-static const char table[] = "static void NAME_($ *re, $ *im, int64_t n, double turn)\n"
-                            "{\n"
-                            "    double fine_re[64], fine_im[64];\n"
-                            "    for (int j = 0; j < 64; j++) {\n"
-                            "        fine_re[j] = cos(turn * j);\n"
-                            "        fine_im[j] = sin(turn * j);\n"
-                            "    }\n"
-                            "    for (int64_t k = 0; k < n; k += 64) {\n"
-                            "        const double c = cos(turn * (double)k), s = sin(turn * (double)k);\n"
-                            "        for (int64_t j = 0; j < 64 && k + j < n; j++) {\n"
-                            "            re[k + j] = ($)(c * fine_re[j] - s * fine_im[j]);\n"
-                            "            im[k + j] = ($)(c * fine_im[j] + s * fine_re[j]);\n"
-                            "        }\n"
-                            "    }\n"
-                            "}\n";
+/* ---- Real signals ---- */
 
-/* The first pass runs along groups, where numbers are neighbours; its other factors are powers of the first. */
-static const char first_pass[] =
-    "static void NAME_(const $ *x, $ *restrict y, const $ *root, int64_t length)\n"
-    "{\n"
-    "    const int64_t m = length / 4;\n"
-    "    const $ *xi = x + length, turn = root[length + m];\n"
-    "    $ *restrict yi = y + length;\n"
-    "    for (int64_t k = 0; k < m; k++) {\n"
-    "        const $ w = root[k], v = root[length + k];\n"
-    "        const $ w2 = w * w - v * v, v2 = 2 * w * v, w3 = w * w2 - v * v2, v3 = w * v2 + v * w2;\n"
-    "        const $ sum = x[k] + x[k + 2 * m], sumi = xi[k] + xi[k + 2 * m];\n"
-    "        const $ gap = x[k] - x[k + 2 * m], gapi = xi[k] - xi[k + 2 * m];\n"
-    "        const $ odd = x[k + m] + x[k + 3 * m], oddi = xi[k + m] + xi[k + 3 * m];\n"
-    "        const $ side = -turn * (xi[k + m] - xi[k + 3 * m]), sidei = turn * (x[k + m] - x[k + 3 * m]);\n"
-    "        y[4 * k] = sum + odd;\n"
-    "        yi[4 * k] = sumi + oddi;\n"
-    "        y[4 * k + 1] = (gap + side) * w - (gapi + sidei) * v;\n"
-    "        yi[4 * k + 1] = (gap + side) * v + (gapi + sidei) * w;\n"
-    "        y[4 * k + 2] = (sum - odd) * w2 - (sumi - oddi) * v2;\n"
-    "        yi[4 * k + 2] = (sum - odd) * v2 + (sumi - oddi) * w2;\n"
-    "        y[4 * k + 3] = (gap - side) * w3 - (gapi - sidei) * v3;\n"
-    "        yi[4 * k + 3] = (gap - side) * v3 + (gapi - sidei) * w3;\n"
-    "    }\n"
-    "}\n";
-
-/* Later passes run along the numbers of a group, which are `step` many. */
-static const char pass_of_four[] =
-    "static void NAME_(const $ *x, $ *restrict y, const $ *root, int64_t length, int64_t step)\n"
-    "{\n"
-    "    const int64_t m = length / step / 4, far = length / 4;\n"
-    "    const $ turn = root[length + far];\n"
-    "    for (int64_t k = 0; k < m; k++) {\n"
-    "        const $ *a = x + k * step, *ai = a + length, *w = root + k * step, *v = w + length;\n"
-    "        const $ w1 = w[0], v1 = v[0], w2 = root[2 * k * step], v2 = root[length + 2 * k * step];\n"
-    "        const $ w3 = root[3 * k * step], v3 = root[length + 3 * k * step];\n"
-    "        $ *restrict b = y + 4 * k * step, *restrict bi = b + length;\n"
-    "        for (int64_t q = 0; q < step; q++) {\n"
-    "            const $ sum = a[q] + a[q + 2 * far], sumi = ai[q] + ai[q + 2 * far];\n"
-    "            const $ gap = a[q] - a[q + 2 * far], gapi = ai[q] - ai[q + 2 * far];\n"
-    "            const $ odd = a[q + far] + a[q + 3 * far], oddi = ai[q + far] + ai[q + 3 * far];\n"
-    "            const $ side = -turn * (ai[q + far] - ai[q + 3 * far]);\n"
-    "            const $ sidei = turn * (a[q + far] - a[q + 3 * far]);\n"
-    "            b[q] = sum + odd;\n"
-    "            bi[q] = sumi + oddi;\n"
-    "            b[q + step] = (gap + side) * w1 - (gapi + sidei) * v1;\n"
-    "            bi[q + step] = (gap + side) * v1 + (gapi + sidei) * w1;\n"
-    "            b[q + 2 * step] = (sum - odd) * w2 - (sumi - oddi) * v2;\n"
-    "            bi[q + 2 * step] = (sum - odd) * v2 + (sumi - oddi) * w2;\n"
-    "            b[q + 3 * step] = (gap - side) * w3 - (gapi - sidei) * v3;\n"
-    "            bi[q + 3 * step] = (gap - side) * v3 + (gapi - sidei) * w3;\n"
-    "        }\n"
-    "    }\n"
-    "}\n";
-
-static const char pass_of_prime[] =
-    "static void NAME_(const $ *x, $ *restrict y, const $ *root, int64_t length, int64_t step, int64_t p)\n"
-    "{\n"
-    "    const int64_t m = length / step / p, far = length / p;\n"
-    "    for (int64_t k = 0; k < m; k++)\n"
-    "        for (int64_t c = 0; c < p; c++) {\n"
-    "            $ *restrict b = y + (p * k + c) * step, *restrict bi = b + length;\n"
-    "            for (int64_t q = 0; q < step; q++)\n"
-    "                b[q] = bi[q] = 0;\n"
-    "            for (int64_t r = 0; r < p; r++) {\n"
-    "                const $ *a = x + k * step + r * far, *ai = a + length;\n"
-    "                const int64_t at = (r * c % p * far + k * c * step) % length;\n"
-    "                const $ w = root[at], v = root[length + at];\n"
-    "                for (int64_t q = 0; q < step; q++) {\n"
-    "                    b[q] += a[q] * w - ai[q] * v;\n"
-    "                    bi[q] += a[q] * v + ai[q] * w;\n"
-    "                }\n"
-    "            }\n"
-    "        }\n"
-    "}\n";
-
-/* A static function of a text with the type for $. */
-static const char *function_of(flxi_sa_writer *w, const char *from, const char *type, const char *wanted,
-                               const char *comment)
+/* Numbers of a row that exist, then zeros, at e: where they are from now on. */
+static const char *padded(transform *s, const char *from, int64_t given, int64_t wanted, const char *to)
 {
-    flxi_strbuf text;
-    flxi_strbuf_init(&text, w->f->mem);
-    for (; *from; from++)
-        if (*from == '$')
-            flxi_add_text(&text, type);
-        else
-            flxi_add_char(&text, *from);
-    const char *name = flxi_sa_static_of(w->f, &text, &text, wanted, comment);
-    flxi_strbuf_free(&text);
-    return name;
+    if (given >= wanted)
+        return from;
+    if (given)
+        flxi_sa_line(s->w, "memcpy(%s, %s, %lld * sizeof(%s));", to, from, (long long)given, s->type);
+    flxi_sa_line(s->w, "memset(%s + %lld, 0, %lld * sizeof(%s));", to, (long long)given, (long long)(wanted - given),
+                 s->type);
+    return to;
 }
 
-static void write_roots(flxi_sa_writer *w, long long n, bool inverse, const char *type)
+static const char *times_scale(const transform *s)
 {
-    if (n <= longest_constant) {
-        flxi_sa_line(w, "const %s *const root = %s;", type, constant_roots(w, n, inverse, type[0] == 'd'));
+    return s->scale_text ? flxi_sa_print(s->w, " * %s", s->scale_text) : "";
+}
+
+/* Bins of an odd length: the first half of a complex transform. */
+static void write_odd_bins(transform *s, const char *im)
+{
+    flxi_sa_writer *w = s->w;
+    const char *n = number(s, s->n), *step = s->has_pairs ? "2 * " : "";
+    int64_t count = s->given < s->n ? s->given : s->n;
+    flxi_sa_line(w, "memset(d, 0, %lld * sizeof *d);", 2 * (long long)s->n);
+    if (count)
+        flxi_sa_line(w, "memcpy(d, from, %lld * sizeof *d);", (long long)count);
+    write_transform(s, (flxi_sa_signal){FLXI_FORM_PARTS, "d", flxi_sa_print(w, "d + %s", n)},
+                    (flxi_sa_signal){FLXI_FORM_PARTS, "e", flxi_sa_print(w, "e + %s", n)}, NULL);
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)s->n / 2 + 1);
+    flxi_sa_line(w, "to[%si] = e[i]%s;", step, times_scale(s));
+    flxi_sa_line(w, "(%s)[%si] = e[%s + i]%s;", im, step, n, times_scale(s));
+    flxi_sa_close(w);
+    flxi_sa_line(w, "(%s)[0] = 0;", im);
+}
+
+static void write_bins(transform *s)
+{
+    flxi_sa_writer *w = s->w;
+    const long long h = (long long)s->n / 2, bins = h + 1, step = s->has_pairs ? 2 : 1;
+    const char *im = s->has_pairs ? "to + 1" : "toi";
+    if (s->given)
+        flxi_sa_line(w, "const %s *from = x0 + row * %lld;", s->type, (long long)s->given);
+    flxi_sa_line(w, "%s *to = y0 + row * %lld;", s->type, step * bins);
+    if (!s->has_pairs)
+        flxi_sa_line(w, "%s *toi = y1 + row * %lld;", s->type, bins);
+    if (s->n % 2) {
+        write_odd_bins(s, im);
         return;
     }
-    flxi_sa_line(w, "%s *const root = (%s *)scratch + %lld;", type, type, 4 * n);
-    flxi_sa_line(w, "%s(root, root + %lld, %lld, %s6.283185307179586 / %lld.0);",
-                 function_of(w, table, type, "roots_of_unity", "Powers of a root of unity, exp(i k turn)."), n, n,
-                 inverse ? "" : "-", n);
+    const char *from = padded(s, "from", s->given, s->n, "e");
+    const char *half = flxi_sa_print(w, "d + %lld", h + FLXI_SA_APART);
+    write_transform(s, (flxi_sa_signal){.form = FLXI_FORM_PAIRS, .re = from},
+                    (flxi_sa_signal){FLXI_FORM_PARTS, "d", half}, NULL);
+    const char *one = s->scale_text ? s->scale_text : flxi_sa_print(w, "(%s)1", s->type);
+    flxi_sa_line(w, "%s(d, %s, %s + %lld, to, %s, to + %lld, %s + %lld, %lld, %s / 2);",
+                 flxi_sa_fourier(w, s->has_pairs ? SA_BINS_AS_PAIRS : SA_BINS, s->type), half, s->table,
+                 (long long)flxi_sa_fourier_roots_at(&s->t), im, step * h, im, step * h, h, one);
+    flxi_sa_line(w, "to[0] = (d[0] + (%s)[0])%s;", half, times_scale(s));
+    flxi_sa_line(w, "to[%lld] = (d[0] - (%s)[0])%s;", step * h, half, times_scale(s));
+    flxi_sa_line(w, "(%s)[0] = (%s)[%lld] = 0;", im, im, step * h);
 }
 
-/* The passes, as calls: each from one of the two arrays to the other. The result is in the array that is returned. */
-static const char *write_passes(flxi_sa_writer *w, int64_t length, const char *type)
+/* A signal of odd length: bins above n / 2 are the conjugates of those below. */
+static void write_odd_signal(transform *s, const char *im)
 {
-    const char *from = "x", *to = "y";
-    int64_t step = 1, rest = length;
-    while (rest > 1) {
-        int64_t p = rest % 4 == 0 ? 4 : 2;
-        while (rest % p)
-            p += p * p > rest ? rest - p : 1;
-        if (p == 4 && step == 1)
-            flxi_sa_line(w, "%s(%s, %s, root, %lld);",
-                         function_of(w, first_pass, type, "first_pass", "The first pass of a transform, of radix 4."),
-                         from, to, (long long)length);
-        else if (p == 4)
-            flxi_sa_line(w, "%s(%s, %s, root, %lld, %lld);",
-                         function_of(w, pass_of_four, type, "pass_of_four", "A pass of a transform, of radix 4."), from,
-                         to, (long long)length, (long long)step);
-        else
-            flxi_sa_line(w, "%s(%s, %s, root, %lld, %lld, %lld);",
-                         function_of(w, pass_of_prime, type, "pass_of_prime", "A pass of a transform, of radix p."),
-                         from, to, (long long)length, (long long)step, (long long)p);
-        const char *other = from;
-        from = to;
-        to = other;
-        step *= p;
-        rest /= p;
+    flxi_sa_writer *w = s->w;
+    const long long n = (long long)s->n, half = n / 2 + 1;
+    const char *step = s->has_pairs ? "2 * " : "";
+    flxi_sa_line(w, "memset(d, 0, %lld * sizeof *d);", 2 * n);
+    if (s->given)
+        flxi_sa_line(w, "d[0] = from[0];");
+    flxi_sa_open(w, "for (int64_t i = 1; i < %lld; i++)", s->given < half ? (long long)s->given : half);
+    flxi_sa_line(w, "d[i] = d[%lld - i] = from[%si];", n, step);
+    flxi_sa_line(w, "d[%lld + i] = (%s)[%si];", n, im, step);
+    flxi_sa_line(w, "d[%lld - i] = -d[%lld + i];", 2 * n, n);
+    flxi_sa_close(w);
+    write_transform(s, (flxi_sa_signal){FLXI_FORM_PARTS, flxi_sa_print(w, "d + %lld", n), "d"},
+                    (flxi_sa_signal){FLXI_FORM_PARTS, flxi_sa_print(w, "e + %lld", n), "e"}, s->scale_text);
+    flxi_sa_line(w, "memcpy(to, e, %lld * sizeof *to);", n);
+}
+
+static void write_signal(transform *s)
+{
+    flxi_sa_writer *w = s->w;
+    const long long h = (long long)s->n / 2, step = s->has_pairs ? 2 : 1, given = (long long)s->given;
+    const char *from = "from", *im = s->has_pairs ? "from + 1" : "fromi";
+    if (given) {
+        flxi_sa_line(w, "const %s *from = x0 + row * %lld;", s->type, step * given);
+        if (!s->has_pairs)
+            flxi_sa_line(w, "const %s *fromi = x1 + row * %lld;", s->type, given);
     }
-    return from;
+    flxi_sa_line(w, "%s *to = y0 + row * %lld;", s->type, (long long)s->n);
+    if (s->n % 2) {
+        write_odd_signal(s, im);
+        return;
+    }
+    from = padded(s, from, step * given, step * (h + 1), "e");
+    if (s->has_pairs)
+        im = flxi_sa_print(w, "%s + 1", from);
+    else
+        im = padded(s, im, given, h + 1, flxi_sa_print(w, "(e + %lld)", h + 1));
+    const char *half = flxi_sa_print(w, "d + %lld", h + FLXI_SA_APART);
+    flxi_sa_line(w, "%s(%s, %s, %s + %lld, d, %s, d + %lld, %s + %lld, %lld);",
+                 flxi_sa_fourier(w, s->has_pairs ? SA_SIGNAL_OF_PAIRS : SA_SIGNAL, s->type), from, im, s->table,
+                 (long long)flxi_sa_fourier_roots_at(&s->t), half, h, half, h, h);
+    flxi_sa_line(w, "d[0] = %s[0] + %s[%lld];", from, from, step * h);
+    flxi_sa_line(w, "(%s)[0] = %s[0] - %s[%lld];", half, from, from, step * h);
+    write_transform(s, (flxi_sa_signal){FLXI_FORM_PARTS, half, "d"},
+                    (flxi_sa_signal){.form = FLXI_FORM_SWAPPED, .re = "to"}, s->scale_text);
 }
 
-/* The position of a part of number i of a row: the parts of real dtypes are apart. */
-static const char *element_at(flxi_sa_writer *w, int64_t n, bool is_complex, int part)
+/* ---- The node ---- */
+
+static void declare_memory(transform *s)
 {
-    return is_complex ? flxi_sa_print(w, "2 * (row * %lld + i) + %d", (long long)n, part)
-                      : flxi_sa_print(w, "row * %lld + i + %lld", (long long)(2 * n), (long long)(part * n));
+    flxi_sa_writer *w = s->w;
+    flxi_sa_line(w, "%s *const x = (%s *)scratch, *const y = x + %lld;", s->type, s->type,
+                 2 * (long long)(s->t.plan.inner + FLXI_SA_APART));
+    if (s->is_real)
+        flxi_sa_line(w, "%s *const d = x + %lld, *const e = x + %lld;", s->type, (long long)s->d_at,
+                     (long long)s->e_at);
+    flxi_sa_line(w, "(void)x, (void)y%s;", s->is_real ? ", (void)e" : "");
 }
 
 void flxi_sa_fft(flxi_sa_writer *w)
 {
-    const flx_type *t = w->n->in_types[0];
-    if (flxi_sa_count(t) == 0)
+    transform s = plan_of(w->n);
+    if (s.rows == 0)
         return;
-    bool is_complex = flxi_is_complex(t->dtype), inverse = flxi_sa_int(w->n, "inverse");
-    long long n = (long long)length_of(t), rows = (long long)(flxi_sa_count(t) / t->dims[t->rank - 1]);
-    const char *type = is_wide(t) ? "double" : "float";
-    int64_t norm = flxi_sa_int(w->n, "norm");
-    flxi_sa_line(w, "%s *const x = (%s *)scratch, *const y = x + %lld;", type, type, 2 * n);
-    if (n > 1)
-        write_roots(w, n, inverse, type);
-    flxi_sa_open(w, "for (int64_t row = 0; row < %lld; row++)", rows);
-    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", n);
-    flxi_sa_line(w, "x[i] = x0[%s];", element_at(w, n, is_complex, 0));
-    flxi_sa_line(w, "x[i + %lld] = x0[%s];", n, element_at(w, n, is_complex, 1));
+    s.w = w;
+    if (s.scale != 1)
+        s.scale_text = flxi_sa_print(w, "(%s)%s", s.type, flxi_sa_real(w, s.scale));
+    s.table = "table";
+    if (w->table)
+        flxi_sa_line(w, "const %s *const table = (const %s *)prepared;", s.type, s.type);
+    else
+        s.table = flxi_sa_fourier_numbers(&s.t) ? flxi_sa_fourier_constant(w, &s.t, s.is_wide) : "x";
+    declare_memory(&s);
+    flxi_sa_open(w, "for (int64_t row = 0; row < %lld; row++)", (long long)s.rows);
+    (!s.is_real ? write_complex : s.inverse ? write_signal : write_bins)(&s);
     flxi_sa_close(w);
-    const char *z = write_passes(w, n, type);
-    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", n);
-    double scale = flxi_fourier_scale(norm, inverse, n);
-    const char *factor = scale == 1                ? ""
-                         : norm == FLXI_NORM_ORTHO ? flxi_sa_print(w, " * (%s)%s", type, flxi_sa_real(w, scale))
-                                                   : flxi_sa_print(w, " / %lld", n);
-    flxi_sa_line(w, "y0[%s] = %s[i]%s;", element_at(w, n, is_complex, 0), z, factor);
-    flxi_sa_line(w, "y0[%s] = %s[i + %lld]%s;", element_at(w, n, is_complex, 1), z, n, factor);
-    flxi_sa_close(w);
-    flxi_sa_close(w);
-    if (n == 1)
-        flxi_sa_line(w, "(void)y;");
 }

@@ -17,17 +17,22 @@ static const flxi_sa_part parts[] = {
 #undef CALLING_PART
 #undef SHARED_PART
 #undef VECTOR_PART
+#undef TABLE_PART
 #define ROW(op, name, applies, scratch, write) OP_##op, #name, applies, scratch, write
-#define PART(op, name, applies, scratch, write) {ROW(op, name, applies, scratch, write), false, false, false, NULL},
-#define PLAIN_PART(op, name, applies, write) {ROW(op, name, applies, NULL, write), false, false, false, NULL},
+#define PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), false, false, false, NULL, NULL, NULL},
+#define PLAIN_PART(op, name, applies, write) \
+    {ROW(op, name, applies, NULL, write), false, false, false, NULL, NULL, NULL},
 #define FAILING_PART(op, name, applies, scratch, write) \
-    {ROW(op, name, applies, scratch, write), true, false, false, NULL},
+    {ROW(op, name, applies, scratch, write), true, false, false, NULL, NULL, NULL},
 #define CALLING_PART(op, name, applies, scratch, write) \
-    {ROW(op, name, applies, scratch, write), true, true, false, NULL},
+    {ROW(op, name, applies, scratch, write), true, true, false, NULL, NULL, NULL},
 #define SHARED_PART(op, name, applies, scratch, write) \
-    {ROW(op, name, applies, scratch, write), false, false, false, write##_cuts},
+    {ROW(op, name, applies, scratch, write), false, false, false, write##_cuts, NULL, NULL},
 #define VECTOR_PART(op, name, applies, scratch, write) \
-    {ROW(op, name, applies, scratch, write), false, false, true, write##_cuts},
+    {ROW(op, name, applies, scratch, write), false, false, true, write##_cuts, NULL, NULL},
+#define TABLE_PART(op, name, applies, scratch, write) \
+    {ROW(op, name, applies, scratch, write), false, false, false, NULL, write##_table, write##_fill},
 #include "standalone/parts/parts.def"
 };
 

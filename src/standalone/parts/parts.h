@@ -18,6 +18,10 @@ const char *flxi_sa_always(const flxi_device_node *n);
     PART(op, name, applies, scratch, write)            \
     flxi_sa_cuts write##_cuts(const flxi_device_node *n);
 #define VECTOR_PART SHARED_PART
+#define TABLE_PART(op, name, applies, scratch, write)                \
+    PART(op, name, applies, scratch, write)                          \
+    void write##_table(const flxi_device_node *n, flxi_sa_table *t); \
+    void write##_fill(flxi_sa_writer *w);
 #define PLAIN_PART(op, name, applies, write)        \
     const char *applies(const flxi_device_node *n); \
     void write(flxi_sa_writer *w);

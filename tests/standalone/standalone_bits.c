@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* standalone_bits.c: products and convolutions of C files with vectors have the bits of the device `cpu`, and so do
-   Fourier transforms of all C files. */
+/* standalone_bits.c: products and convolutions of C files with vectors have the bits of the device `cpu`, factors of
+   large matrices too, and so do Fourier transforms of all C files. */
 #include "standalone/c_file.h"
 #include "test.h"
 
@@ -117,4 +117,17 @@ TEST(standalone_transforms_have_bits_of_cpu)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         check_bits(body);
     check_plain_bits(body);
+}
+
+/* Two matrices that blocks factor, one with a leaf that is not full; one right-hand side is solved by dot products. */
+TEST(standalone_factors_have_bits_of_cpu)
+{
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    check_bits(
+        "a: f32[44, 44], b: f32[44, 19]) {\n  l, p, o = lu(a)\n  c = transpose(b, perm=[1, 0])\n"
+        "  one = solve(a, narrow(b, axis=1, start=0, len=1))\n  u = cholesky(matmul(a, transpose(a, perm=[1, 0])))\n"
+        "  x = solve_triangular(l, b, lower=true, unit_diagonal=true)\n"
+        "  t = transpose(solve_triangular(l, c, lower=false, left_side=false), perm=[1, 0])\n"
+        "  return concat(l, one, u, x, t, solve(a, b), inv(a), axis=1)");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* part_linalg.c: linear systems and factorisations of dense matrices, in double or double _Complex whatever the dtype,
    by the functions of the reference evaluator (numeric/linalg/dense_body.h). Matrices are copied to scratch memory. A
-   singular matrix gives infinities and NaNs. */
+   singular matrix gives infinities and NaNs. With vectors, large real ones are computed by blocks (factor_text.h). */
 #include "numeric/linalg/dense.h"
 #include "ops/linalg/solve/linear_system.h"
 #include "ops/opcode.h"
-#include "standalone/parts/parts.h"
+#include "standalone/parts/factor_text.h"
 
 typedef struct {
     flxi_sa_writer *w;
@@ -226,6 +226,20 @@ static void write_pivots(const algebra *g, int64_t m, int64_t n, int64_t after)
     flxi_sa_line(g->w, "%s(a, %lld, %lld, pivots);", function_of(g, "lu"), (long long)m, (long long)n);
 }
 
+/* Pivots as i32, and the order of rows that they make. */
+static void write_order(flxi_sa_writer *w, long long m, long long steps)
+{
+    flxi_sa_line(w, "int32_t *const order = y2 + n * %lld;", m);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", m);
+    flxi_sa_line(w, "    order[i] = (int32_t)i;");
+    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", steps);
+    flxi_sa_line(w, "const int32_t row = order[i];");
+    flxi_sa_line(w, "y1[n * %lld + i] = (int32_t)pivots[i];", steps);
+    flxi_sa_line(w, "order[i] = order[pivots[i]];");
+    flxi_sa_line(w, "order[pivots[i]] = row;");
+    flxi_sa_close(w);
+}
+
 void flxi_sa_lu(flxi_sa_writer *w)
 {
     const flx_type *t = w->n->in_types[0];
@@ -241,15 +255,7 @@ void flxi_sa_lu(flxi_sa_writer *w)
     open_matrices(&g, t, m * n);
     write_pivots(&g, m, n, m * n);
     write_store(&g, "to", "a", m, n, n, 1);
-    flxi_sa_line(w, "int32_t *const order = y2 + n * %lld;", (long long)m);
-    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)m);
-    flxi_sa_line(w, "    order[i] = (int32_t)i;");
-    flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)steps);
-    flxi_sa_line(w, "const int32_t row = order[i];");
-    flxi_sa_line(w, "y1[n * %lld + i] = (int32_t)pivots[i];", (long long)steps);
-    flxi_sa_line(w, "order[i] = order[pivots[i]];");
-    flxi_sa_line(w, "order[pivots[i]] = row;");
-    flxi_sa_close(w);
+    write_order(w, (long long)m, (long long)steps);
     flxi_sa_close(w);
 }
 
@@ -357,6 +363,192 @@ void flxi_sa_qr(flxi_sa_writer *w)
     flxi_sa_line(w, "%s(a, %lld, %lld, q);", function_of(&g, "qr"), (long long)m, (long long)n);
     write_store(&g, "to", "q", m, steps, steps, 1);
     write_store(&g, "r", "a", steps, n, n, 1);
+    flxi_sa_close(w);
+}
+
+/* ---- Blocks: large real matrices with vectors, in their own precision ---- */
+
+enum { LEAST_FOR_BLOCKS = 32, LEAST_IN_BATCH = 4, MANY = 64, MOST_FOR_BLOCKS = 16384 };
+
+/* Those that the device `cpu` computes by blocks too. */
+const char *flxi_sa_blocks_applies(const flxi_device_node *n)
+{
+    const flx_type *a = n->in_types[0], *y = n->out_types[0];
+    int64_t rows = a->dims[a->rank - 2], columns = a->dims[a->rank - 1], count = matrices(a);
+    if (y->dtype != FLX_F32 && y->dtype != FLX_F64)
+        return "only f32 and f64";
+    if (flxi_sa_count(y) == 0 || flxi_sa_count(a) == 0)
+        return "nothing to compute";
+    if (n->nin == 2) {
+        systems s = systems_of(n);
+        count = 1;
+        for (int k = 0; k < s.lead; k++)
+            count *= y->dims[k];
+    }
+    int64_t least = count < MANY ? LEAST_FOR_BLOCKS : LEAST_IN_BATCH;
+    if (rows < least || columns < least)
+        return "too small for blocks";
+    return rows < columns || rows >= MOST_FOR_BLOCKS ? "blocks have at least as many rows as columns" : NULL;
+}
+
+/* A matrix, its right-hand sides, 8 of its columns, pivots, and columns of products. */
+size_t flxi_sa_blocks_scratch(const flxi_device_node *n)
+{
+    const flx_type *a = n->in_types[0];
+    size_t size = flx_dtype_size(a->dtype), rows = (size_t)a->dims[a->rank - 2], columns = (size_t)a->dims[a->rank - 1],
+           sides = 0;
+    if (n->nin == 2) {
+        systems s = systems_of(n);
+        sides = (size_t)columns_of(&s);
+    }
+    return size * (rows * (columns + sides + 8) + (size_t)flxi_sa_factor_columns((int64_t)rows, a->dtype)) + 8 * rows +
+           128;
+}
+
+typedef struct {
+    flxi_sa_writer *w;
+    int32_t dtype;
+    const char *type;
+    long long n, k; /* rows of a matrix, right-hand sides */
+} blocks;
+
+/* `matrix`, `sides`, `turned`, `columns` and `pivots` in scratch memory. */
+static blocks open_blocks(flxi_sa_writer *w, int64_t sides, bool has_lu)
+{
+    const flx_type *a = w->n->in_types[0];
+    long long n = (long long)a->dims[a->rank - 2], m = (long long)a->dims[a->rank - 1], k = (long long)sides;
+    blocks b = {.w = w, .dtype = a->dtype, .type = flxi_sa_type(a->dtype), .n = n, .k = k};
+    flxi_sa_line(w, "%s *const matrix = (%s *)scratch, *const sides = matrix + %lld;", b.type, b.type, n * m);
+    flxi_sa_line(w, "%s *const turned = sides + %lld, *const columns = turned + %lld;", b.type, n * k, 8 * n);
+    if (has_lu) {
+        size_t size = flx_dtype_size(a->dtype), numbers = (size_t)(n * (m + k + 8));
+        numbers += (size_t)flxi_sa_factor_columns(n, a->dtype);
+        flxi_sa_line(w, "int64_t *const pivots = (int64_t *)(scratch + %zu);", (numbers * size + 63) / 64 * 64);
+    }
+    flxi_sa_line(w, "(void)matrix, (void)sides, (void)turned;");
+    return b;
+}
+
+static void write_lu_blocks(const blocks *b, const char *matrix, long long columns)
+{
+    flxi_sa_line(b->w, "%s(%s, %lld, %lld, pivots, turned, columns);", flxi_sa_factor(b->w, SA_BLOCKS_LU, b->dtype),
+                 matrix, b->n, columns);
+}
+
+static void write_triangle_blocks(const blocks *b, const char *t, const flxi_triangle *how, const char *sides)
+{
+    flxi_sa_line(b->w, "%s(%s, %lld, %lld, %lld, %d, %d, %s, %lld, columns);",
+                 flxi_sa_factor(b->w, SA_BLOCKS_TRIANGLE, b->dtype), t, b->n, (long long)how->row, (long long)how->col,
+                 how->lower, how->unit, sides, b->k);
+}
+
+/* `to`, exchanged right-hand sides, becomes the solution. */
+static void write_factors_blocks(const blocks *b)
+{
+    write_triangle_blocks(b, "matrix", &(flxi_triangle){.n = b->n, .row = b->n, .col = 1, .lower = true, .unit = true},
+                          "to");
+    write_triangle_blocks(b, "matrix", &(flxi_triangle){.n = b->n, .row = b->n, .col = 1}, "to");
+}
+
+/* Rows of `to` in the order of the pivots. */
+static void write_exchanges(const blocks *b)
+{
+    flxi_sa_open(b->w, "for (int64_t i = 0; i < %lld; i++)", b->n);
+    flxi_sa_line(b->w, "for (int64_t j = 0; j < %lld && pivots[i] != i; j++) {", b->k);
+    flxi_sa_line(b->w, "    const %s x = to[i * %lld + j];", b->type, b->k);
+    flxi_sa_line(b->w, "    to[i * %lld + j] = to[pivots[i] * %lld + j];", b->k, b->k);
+    flxi_sa_line(b->w, "    to[pivots[i] * %lld + j] = x;", b->k);
+    flxi_sa_line(b->w, "}");
+    flxi_sa_close(b->w);
+}
+
+void flxi_sa_solve_blocks(flxi_sa_writer *w)
+{
+    systems s = systems_of(w->n);
+    blocks b = open_blocks(w, columns_of(&s), true);
+    open_systems(w, &s);
+    flxi_sa_line(w, "memcpy(matrix, from, %lld * sizeof *matrix);", b.n * b.n);
+    write_lu_blocks(&b, "matrix", b.n);
+    flxi_sa_line(w, "memcpy(to, side, %lld * sizeof *to);", b.n * b.k);
+    write_exchanges(&b);
+    write_factors_blocks(&b);
+    for (int k = 0; k < s.lead; k++)
+        flxi_sa_close(w);
+}
+
+void flxi_sa_inverse_blocks(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    blocks b = open_blocks(w, t->dims[t->rank - 1], true);
+    flxi_sa_open(w, "for (int64_t n = 0; n < %lld; n++)", (long long)matrices(t));
+    flxi_sa_line(w, "%s *const to = y0 + n * %lld;", b.type, b.n * b.n);
+    flxi_sa_line(w, "memcpy(matrix, x0 + n * %lld, %lld * sizeof *matrix);", b.n * b.n, b.n * b.n);
+    write_lu_blocks(&b, "matrix", b.n);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n * b.n);
+    flxi_sa_line(w, "    to[i] = i %% %lld == 0;", b.n + 1);
+    write_exchanges(&b);
+    write_factors_blocks(&b);
+    flxi_sa_close(w);
+}
+
+/* Systems in rows are turned on the way in and out. */
+void flxi_sa_triangular_blocks(flxi_sa_writer *w)
+{
+    systems s = systems_of(w->n);
+    blocks b = open_blocks(w, columns_of(&s), false);
+    flxi_triangle t = flxi_system_triangle(flxi_sa_int(w->n, "lower"), (flxi_trans)flxi_sa_int(w->n, "trans"),
+                                           flxi_sa_int(w->n, "unit_diagonal"), s.is_left, b.n);
+    bool is_turned = !s.is_left;
+    open_systems(w, &s);
+    if (is_turned) {
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n * b.k);
+        flxi_sa_line(w, "    sides[i] = side[i %% %lld * %lld + i / %lld];", b.k, b.n, b.k);
+    } else {
+        flxi_sa_line(w, "memcpy(to, side, %lld * sizeof *to);", b.n * b.k);
+    }
+    write_triangle_blocks(&b, "from", &t, is_turned ? "sides" : "to");
+    if (is_turned) {
+        flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n * b.k);
+        flxi_sa_line(w, "    to[i %% %lld * %lld + i / %lld] = sides[i];", b.k, b.n, b.k);
+    }
+    for (int k = 0; k < s.lead; k++)
+        flxi_sa_close(w);
+}
+
+void flxi_sa_lu_blocks(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    long long columns = (long long)t->dims[t->rank - 1];
+    blocks b = open_blocks(w, 0, true);
+    flxi_sa_open(w, "for (int64_t n = 0; n < %lld; n++)", (long long)matrices(t));
+    flxi_sa_line(w, "%s *const to = y0 + n * %lld;", b.type, b.n * columns);
+    flxi_sa_line(w, "memcpy(to, x0 + n * %lld, %lld * sizeof *to);", b.n * columns, b.n * columns);
+    write_lu_blocks(&b, "to", columns);
+    write_order(w, b.n, columns);
+    flxi_sa_close(w);
+}
+
+void flxi_sa_cholesky_blocks(flxi_sa_writer *w)
+{
+    const flx_type *t = w->n->in_types[0];
+    bool lower = flxi_sa_int(w->n, "lower");
+    blocks b = open_blocks(w, 0, false);
+    flxi_sa_open(w, "for (int64_t n = 0; n < %lld; n++)", (long long)matrices(t));
+    flxi_sa_line(w, "const %s *from = x0 + n * %lld;", b.type, b.n * b.n);
+    flxi_sa_line(w, "%s *const to = y0 + n * %lld;", b.type, b.n * b.n);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n);
+    flxi_sa_line(w, "    for (int64_t j = i; j < %lld; j++)", b.n);
+    flxi_sa_line(w, "        to[i * %lld + j] = (from[i * %lld + j] + from[j * %lld + i]) * (%s)0.5;", b.n, b.n, b.n,
+                 b.type);
+    flxi_sa_line(w, "const int is_definite = %s(to, %lld, columns);", flxi_sa_factor(w, SA_BLOCKS_CHOLESKY, b.dtype),
+                 b.n);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n);
+    flxi_sa_open(w, "    for (int64_t j = i + 1; j < %lld; j++)", b.n);
+    flxi_sa_line(w, lower ? "to[j * %lld + i] = to[i * %lld + j];" : "to[j * %lld + i] = 0;", b.n, b.n);
+    flxi_sa_line(w, lower ? "to[i * %lld + j] = 0;" : "(void)0;", b.n);
+    flxi_sa_close(w);
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld && !is_definite; i++)", b.n * b.n);
+    flxi_sa_line(w, "    to[i] = NAN; /* not positive definite */");
     flxi_sa_close(w);
 }
 

@@ -18,6 +18,7 @@ static const flxi_sa_part parts[] = {
 #undef SHARED_PART
 #undef VECTOR_PART
 #undef TABLE_PART
+#undef BLOCK_PART
 #define ROW(op, name, applies, scratch, write) OP_##op, #name, applies, scratch, write
 #define PART(op, name, applies, scratch, write) \
     {ROW(op, name, applies, scratch, write), false, false, false, NULL, NULL, NULL},
@@ -31,6 +32,8 @@ static const flxi_sa_part parts[] = {
     {ROW(op, name, applies, scratch, write), false, false, false, write##_cuts, NULL, NULL},
 #define VECTOR_PART(op, name, applies, scratch, write) \
     {ROW(op, name, applies, scratch, write), false, false, true, write##_cuts, NULL, NULL},
+#define BLOCK_PART(op, write) \
+    {ROW(op, blocks, flxi_sa_blocks_applies, flxi_sa_blocks_scratch, write), false, false, true, NULL, NULL, NULL},
 #define TABLE_PART(op, name, applies, scratch, write) \
     {ROW(op, name, applies, scratch, write), false, false, false, NULL, write##_table, write##_fill},
 #include "standalone/parts/parts.def"

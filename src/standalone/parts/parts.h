@@ -18,6 +18,7 @@ const char *flxi_sa_always(const flxi_device_node *n);
     PART(op, name, applies, scratch, write)            \
     flxi_sa_cuts write##_cuts(const flxi_device_node *n);
 #define VECTOR_PART SHARED_PART
+#define BLOCK_PART(op, write) PART(op, blocks, flxi_sa_blocks_applies, flxi_sa_blocks_scratch, write)
 #define TABLE_PART(op, name, applies, scratch, write)                \
     PART(op, name, applies, scratch, write)                          \
     void write##_table(const flxi_device_node *n, flxi_sa_table *t); \

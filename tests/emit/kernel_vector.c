@@ -309,6 +309,41 @@ TEST(kernel_vector_halves)
     flx_kernel_release(k);
 }
 
+/* All upper halves of numbers, and the neighbours of limits: each is rounded towards zero and saturates. */
+static void fill_wide(const flx_kernel_buffer *b, void *data, uint64_t count, uint64_t seed)
+{
+    static const double near[] = {0.99999, 1, 127, 128, 127.9999, 255, 256, 32767, 32768, 65535, 65536, 0x1p31, 0x1p32};
+    for (uint64_t i = 0; i < count && b->access == FLX_KERNEL_READ; i++) {
+        double limit = (i & 1 ? -1 : 1) * (near[i / 2 % 13] + (double)seed * 0.5);
+        if (i >= count - 64 && b->element == FLX_F32)
+            ((float *)data)[i] = (float)limit;
+        else if (i >= count - 64)
+            ((double *)data)[i] = limit;
+        else
+            device_pair_put(b->element, data, i, b->element == FLX_F32 ? i << 16 | seed : i << 48 | seed);
+    }
+}
+
+TEST(kernel_vector_casts_to_integers_saturate)
+{
+    flx_kernel *k = flk("kernel whole(workgroup = [64, 1, 1]) { buffer x: f32[65600] read; buffer y: f64[65600] read;"
+                        " buffer a: i8[65600] output; buffer b: u8[65600] output; buffer c: i16[65600] output;"
+                        " buffer d: u16[65600] output; buffer e: i32[65600] output; buffer f: i8[65600] output;"
+                        " buffer g: u8[65600] output; buffer h: i16[65600] output; buffer p: u16[65600] output;"
+                        " buffer q: i32[65600] output; let i = invocation_id(0);"
+                        " a[i] = cast<i8>(x[i]); b[i] = cast<u8>(x[i]); c[i] = cast<i16>(x[i]); d[i] = cast<u16>(x[i]);"
+                        " e[i] = cast<i32>(x[i]); f[i] = cast<i8>(y[i]); g[i] = cast<u8>(y[i]); h[i] = cast<i16>(y[i]);"
+                        " p[i] = cast<u16>(y[i]); q[i] = cast<i32>(y[i]); }");
+    for (unsigned bytes = 16; bytes <= 64; bytes *= 2) {
+        CHECK(vector_prepare(&k, 1, &(flxi_vector_options){.bytes = bytes}) == 1);
+        for (uint64_t seed = 0; seed < 2; seed++)
+            device_pair_check(
+                k, &(device_pair){.device = "vector", .grid = {1025, 1, 1}, .fill = fill_wide, .seed = seed});
+        vector_forget();
+    }
+    flx_kernel_release(k);
+}
+
 /* A guarded ramp is one load wherever a vector is wholly inside. */
 TEST(kernel_vector_guarded_ramps_are_not_gathered)
 {

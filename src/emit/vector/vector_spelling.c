@@ -285,6 +285,13 @@ void flxi_vtext_fma(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 
 /* ---- Casts ---- */
 
+/* Whether a float of this type represents all numbers of the integer type, and 32 signed bits hold them. */
+static bool saturates_in_vectors(uint32_t type, uint32_t result)
+{
+    return result == FLX_I8 || result == FLX_U8 || result == FLX_I16 || result == FLX_U16 ||
+           (type == FLX_F64 && result == FLX_I32);
+}
+
 void flxi_vtext_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     bool from_float = flxi_ktype_is_float(s->type), to_float = flxi_ktype_is_float(s->result);
@@ -299,7 +306,9 @@ void flxi_vtext_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
         flxi_kfile_expand(f, out, "@round_half($a)", &own);
     } else if (is_half(s->result) || (from_float && !to_float)) {
         own.type = is_half(s->type) ? FLX_F32 : s->type;
-        flxi_kfile_expand(f, out, own.type == FLX_F32 && s->result == FLX_I32 ? "@saturate($a)" : "@cast($a)", &own);
+        bool fits = saturates_in_vectors(own.type, s->result) && !to_float;
+        bool is_whole = own.type == FLX_F32 && s->result == FLX_I32;
+        flxi_kfile_expand(f, out, fits ? "@clip($a)" : is_whole ? "@saturate($a)" : "@cast($a)", &own);
     } else if (from_f32 && s->result == FLX_F32) {
         flxi_add_text(out, s->x[0]);
     } else {
@@ -612,6 +621,16 @@ static const flxi_vhelper helpers[] = {
       "    const $v low = @pick(($i)(a > @all(-0x1p31f)), a, @all(-0x1p31f));\n"
       "    const $q r = __builtin_convertvector(@pick(($i)(low < @all(0x1p31f)), low, @all(0.0f)), $q);\n"
       "    return (r & ~(a >= @all(0x1p31f)) & (a == a)) | ((a >= @all(0x1p31f)) & 0x7fffffff);\n"
+      "}\n"},
+     0},
+
+    {{"clip", KBY_TYPE | KBY_RESULT,
+      "$F $q $n($v a)\n"
+      "{\n"
+      "    typedef k_i32 whole __attribute__((vector_size($k * 4)));\n"
+      "    const $v low = @pick(($i)(a > @all(($T)$L)), a, @all(($T)$L));\n"
+      "    const $v r = @pick(($i)(low < @all(($T)$M)), low, @all(($T)$M));\n"
+      "    return __builtin_convertvector(__builtin_convertvector(($v)(($i)r & ($i)(a == a)), whole), $q);\n"
       "}\n"},
      0},
 

@@ -39,8 +39,8 @@ static void check_refusal(const char *text, const char *expected)
 
 TEST(route_refusals_have_reasons)
 {
-    check_refusal("graph g(x: i32[1, 2, 5], w: i32[3, 2, 2]) { return conv(x, w) }",
-                  "only real floats are packed as patches");
+    check_refusal("graph g(x: i8[1, 2, 5], w: i8[3, 2, 2]) { return conv(x, w) }",
+                  "only real floats and integers of 32 and 64 bits are packed as patches");
     check_refusal("graph g(x: f32[4, 5, 6, 3, 7], w: f32[7, 7, 2, 2, 2]) { return conv(x, w,"
                   " input_axes=[0, 4, 1, 2, 3], output_axes=[0, 2, 1, 3, 4]) }",
                   "the result's spatial axes are not neighbours");

@@ -154,6 +154,22 @@ TEST(routes_of_convolutions_on_larger_shapes)
     }
 }
 
+TEST(routes_of_convolutions_of_integers_wrap_around)
+{
+    static const char *const dtypes[] = {"i32", "u32", "i64", "u64"};
+    for (int i = 0; i < 4; i++) {
+        char operands[120];
+        double most = 0x1p30, least = i % 2 ? 0 : -most;
+        snprintf(operands, sizeof operands, "%s[2, 5, 13, 11], %s[7, 5, 3, 3]", dtypes[i], dtypes[i]);
+        route_check_text("conv", operands, "padding=[1, [2, 0]]", least, most);
+        snprintf(operands, sizeof operands, "%s[2, 9, 9, 8], %s[3, 3, 4, 10]", dtypes[i], dtypes[i]);
+        route_check_text("conv", operands,
+                         "input_axes=[0, 3, 1, 2], kernel_axes=[3, 2, 0, 1], output_axes=[0, 3, 1, 2], groups=2, "
+                         "stride=[2, 2], input_dilation=[2, 1]",
+                         least, most);
+    }
+}
+
 TEST(routes_that_move_on_larger_shapes)
 {
     static const char *const dtypes[] = {"f64", "f32", "bf16", "i8", "c128"};

@@ -295,6 +295,8 @@ const char *flxi_direct_applies(const flxi_route_node *n)
     const char *why = flxi_conv_form_reason(n);
     if (why)
         return why;
+    if (!flxi_is_float(n->out_types[0]->dtype))
+        return "for real floats";
     if (n->in_types[0]->rank > 4)
         return "more than two spatial axes";
     if (flxi_route_count(n->out_types[0]) == 0 || flxi_route_count(n->in_types[0]) == 0 ||

@@ -20,7 +20,7 @@ typedef struct {
     bool reverse[FLX_MAX_RANK];
 } flxi_conv_form;
 
-/* Of a node that is a convolution of real floats with static types. */
+/* Of a node that is a convolution of real floats or integers with static types. */
 flxi_conv_form flxi_conv_form_of(const flxi_route_node *n);
 
 /* Why the node is not such a convolution, or has extents beyond 2^31; NULL: it is. */

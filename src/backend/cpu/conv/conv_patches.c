@@ -108,6 +108,18 @@ static inline patch_span span_of(const flxi_patch_axis *x, int64_t tap, int64_t 
 #define FN(name) f64_##name
 #include "backend/cpu/conv/conv_patches.inc"
 
+#define S uint32_t
+#define D uint32_t
+#define CONVERT SAME
+#define FN(name) u32_##name
+#include "backend/cpu/conv/conv_patches.inc"
+
+#define S uint64_t
+#define D uint64_t
+#define CONVERT SAME
+#define FN(name) u64_##name
+#include "backend/cpu/conv/conv_patches.inc"
+
 #define S uint16_t
 #define D float
 #define CONVERT flxi_widen_f16
@@ -176,6 +188,10 @@ static void fill(const flxi_patches *x, const void *base, void *to, const patch_
     case FLX_F64: f64_fill(x, base, to, p); return;
     case FLX_F16: f16_fill(x, base, to, p); return;
     case FLX_BF16: bf16_fill(x, base, to, p); return;
+    case FLX_I32:
+    case FLX_U32: u32_fill(x, base, to, p); return;
+    case FLX_I64:
+    case FLX_U64: u64_fill(x, base, to, p); return;
     default: f32_fill(x, base, to, p); return;
     }
 }

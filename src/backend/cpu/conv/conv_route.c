@@ -479,7 +479,8 @@ static bool is_finite(const void *data, const flx_type *t, flxi_pool *pool)
 
 bool flxi_conv_meets_infinity(const flxi_route_node *n, const flxi_conv_form *f, int operand)
 {
-    return flxi_conv_has_padding(n, f) && !is_finite(n->in[operand], n->in_types[operand], n->pool);
+    return flxi_is_float(n->in_types[operand]->dtype) && flxi_conv_has_padding(n, f) &&
+           !is_finite(n->in[operand], n->in_types[operand], n->pool);
 }
 
 /* ---- The route ---- */
@@ -494,8 +495,8 @@ const char *flxi_conv_form_reason(const flxi_route_node *n)
     const flx_type *y = n->out_types[0];
     if (!flxi_conv_common_of(n->op, n->attrs))
         return "not a convolution";
-    if (!flxi_is_float(y->dtype))
-        return "only real floats are packed as patches";
+    if (!flxi_is_float(y->dtype) && flxi_int_bits(y->dtype) < 32)
+        return "only real floats and integers of 32 and 64 bits are packed as patches";
     if (flxi_route_count(y) == 0)
         return NULL;
     flxi_conv_form f = flxi_conv_form_of(n);

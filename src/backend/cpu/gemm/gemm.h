@@ -23,7 +23,7 @@
 #include "base/host/thread_pool.h"
 
 /* Makes elements while packing: to[d * pitch + i] = element (line + i, depth + d) of the matrix whose data begin at
-   `base`, for i < lines and d < depths, in the type the products are computed in (f32 or f64). */
+   `base`, for i < lines and d < depths, in the type the products are computed in. */
 typedef struct {
     void (*pack)(const void *user, const void *base, void *to, int64_t pitch, int64_t line, int64_t lines,
                  int64_t depth, int64_t depths);

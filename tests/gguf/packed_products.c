@@ -145,3 +145,35 @@ TEST(packed_rows_multiply_as_decoded_numbers_do)
     }
     flx_context_free(ctx);
 }
+
+/* Random bytes are blocks with scales of every kind, infinities and NaNs among them. */
+TEST(packed_blocks_decode_to_the_same_bits_in_vectors)
+{
+    static const flxi_isa sets[] = {FLXI_ISA_GENERIC, FLXI_ISA_AVX2, FLXI_ISA_AVX512};
+    uint64_t state = test_seed();
+    int fast = 0;
+    for (int format = 0; format < FLXI_GGUF_COUNT; format++) {
+        const flxi_gguf_format *f = &flxi_gguf_formats[format];
+        uint8_t block[2 * FLXI_GGUF_MOST * sizeof(double)];
+        double expected[FLXI_GGUF_MOST];
+        float y[FLXI_GGUF_MOST];
+        CHECK((size_t)f->nbytes <= sizeof block);
+        for (int s = 0; s < 3 * 200; s++) {
+            flxi_isa isa = sets[s % 3];
+            flxi_unpack_fn decode = has_isa(isa) ? flxi_packed_decoder_for((flxi_gguf)format, isa) : NULL;
+            if (!decode)
+                continue;
+            for (int i = 0; i < f->nbytes; i++)
+                block[i] = (uint8_t)(test_random(&state) >> 30);
+            f->decode(block, expected);
+            decode(block, y);
+            for (int e = 0; e < f->count; e++) {
+                float z = (float)expected[e];
+                EXPECT_MSG(memcmp(&z, &y[e], sizeof z) == 0 || (isnan(z) && isnan(y[e])), "%s, %d: %a, not %a",
+                           names[format], e, (double)y[e], (double)z);
+            }
+            fast++;
+        }
+    }
+    CHECK(fast >= 15 * 200);
+}

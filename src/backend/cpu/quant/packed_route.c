@@ -3,6 +3,7 @@
    each packed row in registers (packed_rows.h); many rows are a matrix product whose right side is decoded while it is
    packed for the product. */
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/gemm_turn.h"
 #include "backend/cpu/quant/packed_rows.h"
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
@@ -48,14 +49,15 @@ static void pack_decoded(const void *user, const void *base, void *to, int64_t p
 {
     const packed *p = user;
     const int64_t count = p->f->count;
-    double numbers[FLXI_GGUF_MOST];
+    const flxi_decoder decoder = flxi_packed_decoder(p->format);
+    float numbers[FLXI_GGUF_MOST];
     for (int64_t i = 0; i < lines; i++) {
         const uint8_t *row = (const uint8_t *)base + (line + i) * p->row_bytes;
         for (int64_t at = depth / count * count; at < depth + depths; at += count) {
-            p->f->decode(row + at / count * p->f->nbytes, numbers);
+            flxi_packed_decode(&decoder, row + at / count * p->f->nbytes, numbers);
             int64_t from = at < depth ? depth - at : 0, end = at + count > depth + depths ? depth + depths - at : count;
             for (int64_t e = from; e < end; e++)
-                ((float *)to)[(at + e - depth) * pitch + i] = (float)numbers[e];
+                ((float *)to)[(at + e - depth) * pitch + i] = numbers[e];
         }
     }
 }
@@ -145,38 +147,53 @@ flx_code flxi_packed_route(const flxi_route_node *n)
 
 /* ---- dequant_moe_weights ---- */
 
+enum { TILE = 16 }; /* rows whose blocks are decoded side by side, and turned together */
+
 typedef struct {
-    const flxi_gguf_format *f;
+    flxi_decoder decoder;
     const uint8_t *w;
     float *y;
     int64_t k, columns; /* of a decoded matrix */
+    int64_t tiles;      /* of a matrix */
 } decoding;
 
-/* Row r of the packed matrices is column r mod `columns` of the decoded matrix r div `columns`. */
-static void decode_rows(void *user, int64_t begin, int64_t end)
+/* Packed row j of a matrix is column j of the decoded one. */
+static void decode_tile(const decoding *d, int64_t tile)
 {
-    const decoding *d = user;
-    double numbers[FLXI_GGUF_MOST];
-    for (int64_t r = begin; r < end && !flxi_stopped(); r++) {
-        const uint8_t *block = d->w + r * (d->k / d->f->count * d->f->nbytes);
-        float *to = d->y + r / d->columns * d->k * d->columns + r % d->columns;
-        for (int64_t p = 0; p < d->k; p += d->f->count, block += d->f->nbytes) {
-            d->f->decode(block, numbers);
-            for (int e = 0; e < d->f->count; e++)
-                to[(p + e) * d->columns] = (float)numbers[e];
-        }
+    const int64_t count = d->decoder.format->count, nbytes = d->decoder.format->nbytes, row = d->k / count * nbytes;
+    const int64_t matrix = tile / d->tiles, j = tile % d->tiles * TILE;
+    const int64_t rows = d->columns - j < TILE ? d->columns - j : TILE;
+    const uint8_t *from = d->w + (matrix * d->columns + j) * row;
+    float *to = d->y + matrix * d->k * d->columns + j;
+    _Alignas(64) float numbers[TILE * FLXI_GGUF_MOST];
+    for (int64_t p = 0; p < d->k; p += count, from += nbytes, to += count * d->columns) {
+        for (int64_t i = 0; i < rows; i++)
+            flxi_packed_decode(&d->decoder, from + i * row, numbers + i * count);
+        if (flxi_turn_words(FLXI_ISA_BEST, numbers, to, d->columns, rows, count, count))
+            continue;
+        for (int64_t e = 0; e < count; e++)
+            for (int64_t i = 0; i < rows; i++)
+                to[e * d->columns + i] = numbers[i * count + e];
     }
+}
+
+static void decode_tiles(void *user, int64_t begin, int64_t end)
+{
+    for (int64_t t = begin; t < end && !flxi_stopped(); t++)
+        decode_tile(user, t);
 }
 
 flx_code flxi_decode_route(const flxi_route_node *n)
 {
     const flx_dim *dims = n->out_types[0]->dims;
-    decoding d = {.f = &flxi_gguf_formats[flxi_route_int(n, "scheme")],
+    decoding d = {.decoder = flxi_packed_decoder((flxi_gguf)flxi_route_int(n, "scheme")),
                   .w = n->in[0],
                   .y = n->out[0],
                   .k = dims[1],
-                  .columns = dims[2]};
+                  .columns = dims[2],
+                  .tiles = (dims[2] + TILE - 1) / TILE};
     if (flxi_route_count(n->out_types[0]) > 0)
-        flxi_pool_run(n->pool, dims[0] * dims[2], flxi_route_chunk(dims[0] * dims[2], 4 * d.k), decode_rows, &d);
+        flxi_pool_run(n->pool, dims[0] * d.tiles, flxi_route_chunk(dims[0] * d.tiles, 4 * TILE * d.k), decode_tiles,
+                      &d);
     return FLX_OK;
 }

@@ -250,16 +250,49 @@ flxi_packed_fn flxi_packed_product_for(flxi_gguf format, flxi_isa isa)
     return plain_products[format];
 }
 
-flxi_packed_fn flxi_packed_product(flxi_gguf format)
+static flxi_isa best_isa(void)
 {
-    flxi_isa isa = FLXI_ISA_GENERIC;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        isa = FLXI_ISA_AVX512;
-    else if (__builtin_cpu_supports("avx2")) /* all of these have f16c */
-        isa = FLXI_ISA_AVX2;
+        return FLXI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2")) /* all of these have f16c */
+        return FLXI_ISA_AVX2;
 #endif
-    return flxi_packed_product_for(format, isa);
+    return FLXI_ISA_GENERIC;
+}
+
+flxi_packed_fn flxi_packed_product(flxi_gguf format)
+{
+    return flxi_packed_product_for(format, best_isa());
+}
+
+flxi_unpack_fn flxi_packed_decoder_for(flxi_gguf format, flxi_isa isa)
+{
+#if defined(__x86_64__)
+    if (isa == FLXI_ISA_AVX512)
+        return avx512_decoders[format];
+    if (isa == FLXI_ISA_AVX2)
+        return avx2_decoders[format];
+#endif
+    (void)isa;
+    return plain_decoders[format];
+}
+
+flxi_decoder flxi_packed_decoder(flxi_gguf format)
+{
+    return (flxi_decoder){&flxi_gguf_formats[format], flxi_packed_decoder_for(format, best_isa())};
+}
+
+void flxi_packed_decode(const flxi_decoder *d, const uint8_t *w, float *y)
+{
+    double numbers[FLXI_GGUF_MOST];
+    if (d->fast) {
+        d->fast(w, y);
+        return;
+    }
+    d->format->decode(w, numbers);
+    for (int e = 0; e < d->format->count; e++)
+        y[e] = (float)numbers[e];
 }
 
 /* ---- Sums of x for the minima ---- */

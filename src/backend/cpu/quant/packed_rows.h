@@ -28,6 +28,20 @@ flxi_packed_fn flxi_packed_product(flxi_gguf format);
 /* The one for an instruction set, which the machine must have; not BEST. */
 flxi_packed_fn flxi_packed_product_for(flxi_gguf format, flxi_isa isa);
 
+/* The numbers of a block as f32. */
+typedef void (*flxi_unpack_fn)(const uint8_t *w, float *y);
+
+typedef struct {
+    const flxi_gguf_format *format;
+    flxi_unpack_fn fast; /* or NULL: the format's own decoder, in f64 */
+} flxi_decoder;
+
+flxi_decoder flxi_packed_decoder(flxi_gguf format);
+void flxi_packed_decode(const flxi_decoder *d, const uint8_t *w, float *y);
+
+/* The fast one for an instruction set, or NULL. */
+flxi_unpack_fn flxi_packed_decoder_for(flxi_gguf format, flxi_isa isa);
+
 /* How many numbers flxi_packed_sum() writes for a row: 0 for formats without minima. */
 int64_t flxi_packed_sums(flxi_gguf format, int64_t k);
 void flxi_packed_sum(flxi_gguf format, const float *x, int64_t k, float *sums);

@@ -127,17 +127,30 @@ double flxi_rng_uniform(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
     return k * step;
 }
 
-double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+double flxi_rng_midpoint(double k, double step)
 {
-    double step;
-    double k = steps(g, bits, i, &step);
     double u = k * step + step / 2;
     return u < 1 ? u : 1 - step; /* the last of the 2^53 midpoints rounds up to 1 */
 }
 
-double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+{
+    double step;
+    double k = steps(g, bits, i, &step);
+    return flxi_rng_midpoint(k, step);
+}
+
+static double box_muller(double k1, double k2, double step, bool is_sine)
 {
     static const double tau = 6.283185307179586476925286766559;
+    double u1 = (k1 + 1) * step; /* in (0, 1]: its logarithm is finite */
+    double u2 = k2 * step;
+    double radius = sqrt(-2 * log(u1));
+    return radius * (is_sine ? sin(tau * u2) : cos(tau * u2));
+}
+
+double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
+{
     double step = 0x1p-53, k1, k2;
     uint64_t first = i - i % 2;
     if (bits == FLXI_RNG_53 && flxi_rng_block_words(g) == 4) { /* both draws are of one block */
@@ -149,10 +162,7 @@ double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i)
         k1 = steps(g, bits, first, &step);
         k2 = steps(g, bits, first + 1, &step);
     }
-    double u1 = (k1 + 1) * step; /* in (0, 1]: its logarithm is finite */
-    double u2 = k2 * step;
-    double radius = sqrt(-2 * log(u1));
-    return radius * (i % 2 == 0 ? cos(tau * u2) : sin(tau * u2));
+    return box_muller(k1, k2, step, i % 2 == 1);
 }
 
 /* Reached with a probability below 0.05^65536: the loop always ends. */
@@ -162,29 +172,49 @@ static const uint64_t most_attempts = 1 << 16;
    cube of 1 + c·(normal), times d, is accepted with a probability that is never below 0.95 for a ≥ 1. A shape
    below 1 draws with a + 1 and multiplies by U^(1/a). Attempt t of element i has the counters (i, 2^63 + 2t),
    whose block is the normal draw, and (i, 2^63 + 2t + 1) for the two uniform ones. */
+flxi_gamma_shape flxi_rng_gamma_shape(double a)
+{
+    double d = (a < 1 ? a + 1 : a) - 1.0 / 3;
+    return (flxi_gamma_shape){.a = a, .d = d, .c = 1 / sqrt(9 * d)};
+}
+
+double flxi_rng_gamma_boost(const flxi_gamma_shape *s, const uint32_t uniform[4])
+{
+    return s->a < 1 ? pow(flxi_rng_midpoint((double)(wide_in(uniform, 2) >> 11), 0x1p-53), 1 / s->a) : 1;
+}
+
+bool flxi_rng_gamma_attempt(const flxi_gamma_shape *s, const uint32_t normal[4], const uint32_t uniform[4], double *x)
+{
+    double z = box_muller((double)(wide_in(normal, 0) >> 11), (double)(wide_in(normal, 2) >> 11), 0x1p-53, false);
+    double u = flxi_rng_midpoint((double)(wide_in(uniform, 0) >> 11), 0x1p-53);
+    double root = 1 + s->c * z;
+    double v = root * root * root;
+    *x = s->d * v;
+    /* The first condition implies the second, and decides nearly always without a logarithm. */
+    return root > 0 && (u < 1 - 0.0331 * (z * z) * (z * z) || log(u) < z * z / 2 + s->d - s->d * v + s->d * log(v));
+}
+
 double flxi_rng_gamma(const flxi_rng *key, uint64_t i, double a)
 {
     if (!(a > 0))
         return NAN;
     if (isinf(a))
         return a;
-    double d = (a < 1 ? a + 1 : a) - 1.0 / 3;
-    double c = 1 / sqrt(9 * d);
+    flxi_gamma_shape s = flxi_rng_gamma_shape(a);
     double boost = 1;
     flxi_rng g = *key;
     g.low = i;
     for (uint64_t t = 0; t < most_attempts; t++) {
-        g.high = (UINT64_C(1) << 63) + 2 * t;
-        double z = flxi_rng_normal(&g, FLXI_RNG_53, 0);
+        uint32_t normal[4], uniform[4];
+        double x;
+        g.high = FLXI_GAMMA_STREAM + 2 * t;
+        block_of(&g, 0, normal);
         g.high++;
-        double u = flxi_rng_open(&g, FLXI_RNG_53, 0);
-        if (t == 0 && a < 1)
-            boost = pow(flxi_rng_open(&g, FLXI_RNG_53, 1), 1 / a);
-        double root = 1 + c * z;
-        double v = root * root * root;
-        /* The first condition implies the second, and decides nearly always without a logarithm. */
-        if (root > 0 && (u < 1 - 0.0331 * (z * z) * (z * z) || log(u) < z * z / 2 + d - d * v + d * log(v)))
-            return d * v * boost;
+        block_of(&g, 0, uniform);
+        if (t == 0)
+            boost = flxi_rng_gamma_boost(&s, uniform);
+        if (flxi_rng_gamma_attempt(&s, normal, uniform, &x))
+            return x * boost;
     }
-    return d * boost;
+    return s.d * boost;
 }

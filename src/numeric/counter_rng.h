@@ -41,9 +41,22 @@ typedef enum { FLXI_RNG_24, FLXI_RNG_53 } flxi_rng_bits;
 double flxi_rng_uniform(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
 /* The midpoint of that step, in (0, 1). */
 double flxi_rng_open(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
+/* Of steps k of 2^-24 or 2^-53. */
+double flxi_rng_midpoint(double k, double step);
 /* Standard normal; elements 2j and 2j + 1 are the cosine and sine halves of one Box–Muller pair. */
 double flxi_rng_normal(const flxi_rng *g, flxi_rng_bits bits, uint64_t i);
 /* Gamma(a, 1), element i of the key; NaN unless a > 0. */
 double flxi_rng_gamma(const flxi_rng *key, uint64_t i, double a);
+
+/* Its parts, for a positive finite shape: what depends on the shape alone; whether an attempt with these blocks, those
+   of the counters (i, FLXI_GAMMA_STREAM + 2t) and (i, FLXI_GAMMA_STREAM + 2t + 1), is accepted, and with which number;
+   and what the number is multiplied by, from the second block of the first attempt. */
+#define FLXI_GAMMA_STREAM (UINT64_C(1) << 63)
+typedef struct {
+    double a, d, c;
+} flxi_gamma_shape;
+flxi_gamma_shape flxi_rng_gamma_shape(double a);
+bool flxi_rng_gamma_attempt(const flxi_gamma_shape *s, const uint32_t normal[4], const uint32_t uniform[4], double *x);
+double flxi_rng_gamma_boost(const flxi_gamma_shape *s, const uint32_t uniform[4]);
 
 #endif

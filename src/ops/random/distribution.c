@@ -39,7 +39,8 @@ static flx_code eval_exponential(flxi_eval *e)
     flx_tensor *y = e->out[0];
     flxi_rng g = flxi_key_rng(e->in[0]);
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
-        flxi_store_draw(y, i, -log1p(-flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i)));
+        flxi_store_draw(y->type.dtype, y->data, i,
+                        -log1p(-flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i)));
     return FLX_OK;
 }
 
@@ -50,7 +51,7 @@ static flx_code eval_truncated_normal(flxi_eval *e)
     double reach = erf(sqrt(2.0));
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++) {
         double u = flxi_rng_open(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
-        flxi_store_draw(y, i, sqrt(2.0) * flxi_erf_inv((2 * u - 1) * reach));
+        flxi_store_draw(y->type.dtype, y->data, i, sqrt(2.0) * flxi_erf_inv((2 * u - 1) * reach));
     }
     return FLX_OK;
 }
@@ -105,7 +106,7 @@ static void draw_spread(flxi_eval *e, double (*draw)(const flxi_rng *g, int32_t 
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {
         int64_t from = flxi_offset(at, strides, y->type.rank);
         double parameter = flxi_load_double(p->type.dtype, p->data, from);
-        flxi_store_draw(y, i, draw(&g, p->type.dtype, (uint64_t)i, parameter));
+        flxi_store_draw(y->type.dtype, y->data, i, draw(&g, p->type.dtype, (uint64_t)i, parameter));
     }
 }
 
@@ -309,13 +310,18 @@ static flx_code infer_tokens(flxi_infer *f, uint32_t i)
     return FLX_OK;
 }
 
+flx_code flxi_random_nan(flxi_eval *e, int64_t i, int64_t row)
+{
+    return flxi_eval_fail(e, FLX_E_NUMERIC, NULL, "logit %lld of row %lld is NaN", (long long)i, (long long)row);
+}
+
 /* Row r as doubles; NaN is an error. */
 static flx_code load_row(flxi_eval *e, const flx_tensor *x, int64_t r, int64_t n, double *row)
 {
     for (int64_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
         row[i] = flxi_load_double(x->type.dtype, x->data, r * n + i);
         if (isnan(row[i]))
-            return flxi_eval_fail(e, FLX_E_NUMERIC, NULL, "logit %lld of row %lld is NaN", (long long)i, (long long)r);
+            return flxi_random_nan(e, i, r);
     }
     return FLX_OK;
 }

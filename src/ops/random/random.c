@@ -34,10 +34,10 @@ flxi_rng flxi_key_rng(const flx_tensor *key)
     return flxi_rng_keyed(key->data, 0);
 }
 
-void flxi_store_draw(flx_tensor *y, int64_t i, double x)
+void flxi_store_draw(int32_t dtype, void *data, int64_t i, double x)
 {
-    bool narrow = y->type.dtype == FLX_F16 || y->type.dtype == FLX_BF16;
-    flxi_store_double(y->type.dtype, y->data, i, narrow ? flxi_round_to(x, 8, 23) : x);
+    bool narrow = dtype == FLX_F16 || dtype == FLX_BF16;
+    flxi_store_double(dtype, data, i, narrow ? flxi_round_to(x, 8, 23) : x);
 }
 
 /* ---- rng_uniform, rng_normal ---- */
@@ -75,7 +75,7 @@ static flx_code eval_uniform(flxi_eval *e)
     flxi_rng g = draw_rng(e);
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++) {
         double u = flxi_rng_uniform(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i);
-        flxi_store_draw(y, i, a->offset + (a->scale - a->offset) * u);
+        flxi_store_draw(y->type.dtype, y->data, i, a->offset + (a->scale - a->offset) * u);
     }
     return FLX_OK;
 }
@@ -86,7 +86,8 @@ static flx_code eval_normal(flxi_eval *e)
     flx_tensor *y = e->out[0];
     flxi_rng g = draw_rng(e);
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++)
-        flxi_store_draw(y, i, a->offset + a->scale * flxi_rng_normal(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i));
+        flxi_store_draw(y->type.dtype, y->data, i,
+                        a->offset + a->scale * flxi_rng_normal(&g, flxi_draw_bits(y->type.dtype), (uint64_t)i));
     return FLX_OK;
 }
 

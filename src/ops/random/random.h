@@ -39,6 +39,9 @@ static inline flxi_rng_bits flxi_draw_bits(int32_t dtype)
 }
 
 /* Element i becomes the draw x, which is rounded to f32 first for f16 and bf16. */
-void flxi_store_draw(flx_tensor *y, int64_t i, double x);
+void flxi_store_draw(int32_t dtype, void *data, int64_t i, double x);
+
+/* The error of a logit that is NaN. */
+flx_code flxi_random_nan(flxi_eval *e, int64_t i, int64_t row);
 
 #endif

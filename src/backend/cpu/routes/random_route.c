@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random_route.c: rng_bit_generator by blocks: each block of words is computed once, several of them side by side. */
+#include "backend/cpu/routes/random_blocks.h"
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/random/random.h"
 
-enum { SIDE = 16, WORDS = 4 }; /* blocks side by side, in loops of fixed length that are compiled to vectors */
+enum { SIDE = FLXI_BLOCKS_SIDE, WORDS = FLXI_BLOCK_WORDS };
 
 typedef struct {
+    flxi_blocks_fn draw;
     flxi_rng g;
     const flx_type *y;
     void *to;
@@ -17,64 +19,7 @@ typedef struct {
     bool is_paired;
 } drawing;
 
-/* ---- Blocks ---- */
-
-static void philox(const flxi_rng *g, uint32_t c[WORDS][SIDE])
-{
-    uint32_t k0 = g->key[0], k1 = g->key[1];
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < SIDE; i++) {
-            uint64_t p0 = UINT64_C(0xD2511F53) * c[0][i], p1 = UINT64_C(0xCD9E8D57) * c[2][i];
-            c[0][i] = (uint32_t)(p1 >> 32) ^ c[1][i] ^ k0;
-            c[2][i] = (uint32_t)(p0 >> 32) ^ c[3][i] ^ k1;
-            c[1][i] = (uint32_t)(p1 & UINT32_MAX);
-            c[3][i] = (uint32_t)(p0 & UINT32_MAX);
-        }
-        k0 += UINT32_C(0x9E3779B9);
-        k1 += UINT32_C(0xBB67AE85);
-    }
-}
-
-static void threefry(const flxi_rng *g, uint32_t c[WORDS][SIDE])
-{
-    static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const uint32_t k[3] = {g->key[0], g->key[1], g->key[0] ^ g->key[1] ^ UINT32_C(0x1BD11BDA)};
-    for (int i = 0; i < SIDE; i++) {
-        c[0][i] += k[0];
-        c[1][i] += k[1];
-    }
-    for (uint32_t group = 0; group < 5; group++) {
-        for (int round = 0; round < 4; round++) {
-            const int by = rotations[group % 2][round];
-            for (int i = 0; i < SIDE; i++) {
-                c[0][i] += c[1][i];
-                c[1][i] = (c[1][i] << by | c[1][i] >> (32 - by)) ^ c[0][i];
-            }
-        }
-        for (int i = 0; i < SIDE; i++) {
-            c[0][i] += k[(group + 1) % 3];
-            c[1][i] += k[(group + 2) % 3] + group + 1;
-        }
-    }
-}
-
-/* Blocks `first` … `first` + SIDE - 1. */
-static void draw_blocks(const flxi_rng *g, uint64_t first, uint32_t c[WORDS][SIDE])
-{
-    for (uint64_t i = 0; i < SIDE; i++) {
-        uint64_t low = g->low + first + i, high = g->high + (low < g->low);
-        c[0][i] = (uint32_t)(low & UINT32_MAX);
-        c[1][i] = (uint32_t)(low >> 32);
-        c[2][i] = (uint32_t)(high & UINT32_MAX);
-        c[3][i] = (uint32_t)(high >> 32);
-    }
-    if (g->algorithm == FLXI_PHILOX)
-        philox(g, c);
-    else
-        threefry(g, c);
-}
-
-/* ---- Elements ---- */
+/* ---- rng_bit_generator ---- */
 
 static void put(const drawing *d, int64_t at, uint64_t bits)
 {
@@ -85,7 +30,7 @@ static void put(const drawing *d, int64_t at, uint64_t bits)
     }
 }
 
-/* The words of one block; `left` elements are not written yet. */
+/* The words of one block. */
 static void put_block(const drawing *d, int64_t block, const uint32_t *w, int64_t count)
 {
     if (d->is_paired) {
@@ -101,14 +46,44 @@ static void put_block(const drawing *d, int64_t block, const uint32_t *w, int64_
         put(d, at + i, d->is_wide ? w[2 * i] | (uint64_t)w[2 * i + 1] << 32 : w[i]);
 }
 
+/* Elements of one word, pairs complete: whether the n blocks from `block` on are written. */
+static bool put_words(const drawing *d, int64_t block, uint32_t c[WORDS][SIDE], int64_t n, int64_t count)
+{
+    uint32_t *to = d->to;
+    if (flx_dtype_size(d->y->dtype) != 4 || (d->is_paired ? d->s.n % 2 != 0 : (block + n) * d->words > count))
+        return false;
+    if (!d->is_paired) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t w = 0; w < d->words; w++)
+                to[(block + i) * d->words + w] = c[w][i];
+        return true;
+    }
+    if (d->s.inner == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            to[2 * (block + i)] = c[0][i];
+            to[2 * (block + i) + 1] = c[1][i];
+        }
+        return true;
+    }
+    for (int64_t i = 0, run; i < n; i += run) {
+        int64_t q = (block + i) % d->s.inner, at = 2 * (block + i) - q;
+        run = d->s.inner - q < n - i ? d->s.inner - q : n - i;
+        memcpy(to + at, c[0] + i, (size_t)run * sizeof *to);
+        memcpy(to + at + d->s.inner, c[1] + i, (size_t)run * sizeof *to);
+    }
+    return true;
+}
+
 static void draw_range(void *user, int64_t begin, int64_t end)
 {
     const drawing *d = user;
     int64_t count = flxi_route_count(d->y);
     for (int64_t b = begin; b < end && !flxi_stopped_by_now(); b += SIDE) {
         uint32_t c[WORDS][SIDE];
-        draw_blocks(&d->g, (uint64_t)b, c);
-        for (int64_t i = 0; i < SIDE && b + i < end; i++)
+        d->draw(&d->g, (uint64_t)b, c);
+        int64_t n = end - b < SIDE ? end - b : SIDE;
+        bool is_done = put_words(d, b, c, n, count);
+        for (int64_t i = 0; i < n && !is_done; i++)
             put_block(d, b + i, (const uint32_t[]){c[0][i], c[1][i], c[2][i], c[3][i]}, count);
     }
 }
@@ -125,7 +100,10 @@ static int64_t block_count(const drawing *d)
 flx_code flxi_bit_generator_route(const flxi_route_node *n)
 {
     flxi_rng_algorithm algorithm = (flxi_rng_algorithm)flxi_route_int(n, "algorithm");
-    drawing d = {.g = flxi_state_rng(n->in_types[0], n->in[0], algorithm), .y = n->out_types[1], .to = n->out[1]};
+    drawing d = {.draw = flxi_random_blocks(),
+                 .g = flxi_state_rng(n->in_types[0], n->in[0], algorithm),
+                 .y = n->out_types[1],
+                 .to = n->out[1]};
     d.words = flxi_rng_block_words(&d.g);
     d.is_wide = flx_dtype_size(d.y->dtype) == 8;
     d.is_paired = algorithm == FLXI_THREEFRY && !d.is_wide;

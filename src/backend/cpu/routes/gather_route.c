@@ -28,6 +28,11 @@ typedef struct {
         const int64_t first = w->part[0].x;                                                             \
         if (w->num_parts == 2) {                                                                        \
             const int64_t second = w->part[1].x, other = w->part_step;                                  \
+            if (step == 2 && other == 1 && second == 1 && y_step == 1 && x_step == 0) {                 \
+                for (int64_t i = 0; i < n; i++)                                                         \
+                    y[i] = x[idx[2 * i] * first + idx[2 * i + 1]];                                      \
+                return;                                                                                 \
+            }                                                                                           \
             for (int64_t i = 0; i < n; i++)                                                             \
                 y[i * y_step] = x[i * x_step + idx[i * step] * first + idx[i * step + other] * second]; \
         } else if (step == 1 && y_step == 1 && x_step == 0 && first == 1) {                             \

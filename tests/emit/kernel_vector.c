@@ -185,25 +185,36 @@ typedef struct {
     " buffer out: f32[] output; buffer ys: f64[] output; buffer os: f32[] output;"                                  \
     " let i = invocation_id(0); let r = workgroup_id(1); if (i < 74) { if (r < 3) {"                                \
     " out[r * 74 + i] = x[r * 5 + i / 16] + x[(i - 3) / 21]; ys[r * 74 + i] = y[(i + r) / 17 * 3 + r + 2];"         \
-    " os[r * 74 + i] = x[30 * (i / 19) + 1] + cast<f32>(h[i / 40 * 7]); } } }"
+    " os[r * 74 + i] = x[30 * (i / 19) + 1] + cast<f32>(h[i / 39 * 7]); } } }"
+
+/* Quotients and remainders by multiples of the lanes, of ramps that begin at one and of others. */
+#define ROWED                                                                                                         \
+    "kernel rowed(workgroup = [64, 1, 1]) { buffer x: f32[222] read; buffer y: f64[] read; buffer out: f32[] output;" \
+    " buffer ys: f64[] output; buffer os: f32[] output; buffer ps: f32[] output;"                                     \
+    " let i = invocation_id(0); let r = workgroup_id(1); if (i < 120) { if (r < 3) { let at = r * 120 + i;"           \
+    " let row = (i + r * 128) / 64; out[at] = x[i / 32 * 7 + i % 32] + x[select(i % 32 > 0, i % 32 - 1, 0)];"         \
+    " ys[at] = y[i % 32 + row] + y[(i + r) / 32 + (i + r * 8) % 32] + y[(i * 2) / 64 + (64 - i) % 64];"               \
+    " os[at] = x[i / 48 * 3 + i % 48] + x[cast<u32>(cast<i32>(i) - 1) % 64]; let s = 0.0;"                            \
+    " for (q in 0..3) { s = s + x[(q * 64 + i) / 32 + ((q * 64 + i) << 1) % 64]; } ps[at] = s; } } }"
 
 static const shape shapes[] = {
-    {STEPPED, {2, 3, 1}, 300, 16, 0},      {STEPPED, {2, 3, 1}, 300, 32, 2},      {STEPPED, {2, 3, 1}, 10, 64, 0},
-    {REPEATED, {2, 3, 1}, 300, 16, 0},     {REPEATED, {2, 3, 1}, 300, 32, 2},     {REPEATED, {2, 3, 1}, 30, 64, 0},
-    {TURNED, {2, 3, 1}, 222, 16, 0},       {TURNED, {2, 3, 1}, 222, 32, 2},       {TURNED, {2, 3, 1}, 30, 64, 0},
-    {GUARDED, {2, 3, 1}, 222, 16, 0},      {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},
-    {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0}, {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},
-    {COMPLEX, {2, 1, 1}, 230, 64, 0},      {COMPLEX, {2, 1, 1}, 239, 16, 2},      {CALLS, {2, 1, 1}, 130, 32, 0},
-    {CALLS, {2, 1, 1}, 120, 64, 0},        {MAP, {4, 1, 1}, 250, 32, 0},          {MAP, {4, 1, 1}, 250, 32, 2},
-    {MAP, {4, 1, 1}, 256, 64, 0},          {MAP, {4, 1, 1}, 250, 16, 4},          {MAP_64, {4, 1, 1}, 250, 32, 0},
-    {MAP_64, {4, 1, 1}, 250, 64, 2},       {PLANE, {2, 3, 2}, 222, 32, 0},        {PLANE, {2, 3, 2}, 220, 64, 0},
-    {COLUMNS, {2, 1, 1}, 700, 32, 4},      {COLUMNS, {2, 1, 1}, 690, 64, 0},      {ROWS, {5, 1, 1}, 265, 32, 0},
-    {ROWS, {5, 1, 1}, 265, 64, 0},         {ROWS, {5, 1, 1}, 260, 16, 0},         {ROWS_64, {5, 1, 1}, 160, 32, 0},
-    {ROWS_64, {5, 1, 1}, 160, 64, 0},      {MASKS, {2, 1, 1}, 300, 32, 0},        {MASKS, {2, 1, 1}, 140, 64, 0},
-    {MASKS, {2, 1, 1}, 140, 16, 2},        {NARROW, {4, 1, 1}, 260, 32, 0},       {NARROW, {4, 1, 1}, 250, 64, 0},
-    {STRIDED, {2, 1, 1}, 260, 32, 0},      {STRIDED, {2, 1, 1}, 128, 64, 0},      {PARTS("f32"), {2, 1, 1}, 130, 16, 0},
-    {PARTS("f32"), {2, 1, 1}, 127, 32, 2}, {PARTS("f32"), {2, 1, 1}, 101, 64, 0}, {PARTS("f64"), {2, 1, 1}, 101, 32, 0},
-    {PARTS("u32"), {2, 1, 1}, 128, 64, 0},
+    {ROWED, {2, 3, 1}, 360, 16, 0},        {ROWED, {2, 3, 1}, 360, 32, 3},        {ROWED, {2, 3, 1}, 360, 64, 2},
+    {ROWED, {2, 3, 1}, 350, 64, 0},        {ROWED, {2, 3, 1}, 40, 32, 2},         {STEPPED, {2, 3, 1}, 300, 16, 0},
+    {STEPPED, {2, 3, 1}, 300, 32, 2},      {STEPPED, {2, 3, 1}, 10, 64, 0},       {REPEATED, {2, 3, 1}, 300, 16, 0},
+    {REPEATED, {2, 3, 1}, 300, 32, 2},     {REPEATED, {2, 3, 1}, 30, 64, 0},      {TURNED, {2, 3, 1}, 222, 16, 0},
+    {TURNED, {2, 3, 1}, 222, 32, 2},       {TURNED, {2, 3, 1}, 30, 64, 0},        {GUARDED, {2, 3, 1}, 222, 16, 0},
+    {GUARDED, {2, 3, 1}, 222, 32, 2},      {GUARDED, {2, 3, 1}, 30, 64, 0},       {ROW_OF_TABLE, {1, 3, 1}, 180, 32, 0},
+    {ROW_OF_TABLE, {1, 3, 1}, 170, 64, 0}, {COMPLEX, {2, 1, 1}, 240, 32, 0},      {COMPLEX, {2, 1, 1}, 230, 64, 0},
+    {COMPLEX, {2, 1, 1}, 239, 16, 2},      {CALLS, {2, 1, 1}, 130, 32, 0},        {CALLS, {2, 1, 1}, 120, 64, 0},
+    {MAP, {4, 1, 1}, 250, 32, 0},          {MAP, {4, 1, 1}, 250, 32, 2},          {MAP, {4, 1, 1}, 256, 64, 0},
+    {MAP, {4, 1, 1}, 250, 16, 4},          {MAP_64, {4, 1, 1}, 250, 32, 0},       {MAP_64, {4, 1, 1}, 250, 64, 2},
+    {PLANE, {2, 3, 2}, 222, 32, 0},        {PLANE, {2, 3, 2}, 220, 64, 0},        {COLUMNS, {2, 1, 1}, 700, 32, 4},
+    {COLUMNS, {2, 1, 1}, 690, 64, 0},      {ROWS, {5, 1, 1}, 265, 32, 0},         {ROWS, {5, 1, 1}, 265, 64, 0},
+    {ROWS, {5, 1, 1}, 260, 16, 0},         {ROWS_64, {5, 1, 1}, 160, 32, 0},      {ROWS_64, {5, 1, 1}, 160, 64, 0},
+    {MASKS, {2, 1, 1}, 300, 32, 0},        {MASKS, {2, 1, 1}, 140, 64, 0},        {MASKS, {2, 1, 1}, 140, 16, 2},
+    {NARROW, {4, 1, 1}, 260, 32, 0},       {NARROW, {4, 1, 1}, 250, 64, 0},       {STRIDED, {2, 1, 1}, 260, 32, 0},
+    {STRIDED, {2, 1, 1}, 128, 64, 0},      {PARTS("f32"), {2, 1, 1}, 130, 16, 0}, {PARTS("f32"), {2, 1, 1}, 127, 32, 2},
+    {PARTS("f32"), {2, 1, 1}, 101, 64, 0}, {PARTS("f64"), {2, 1, 1}, 101, 32, 0}, {PARTS("u32"), {2, 1, 1}, 128, 64, 0},
 };
 
 enum { NUM_SHAPES = sizeof shapes / sizeof *shapes };
@@ -363,6 +374,19 @@ TEST(kernel_vector_turned_rows_are_read_at_once)
     char *text = vector_text(k, NULL, &reason);
     CHECK(!reason && strstr(text, "k_either_f32") && strstr(text, "k_either_f64") &&
           strstr(text, "k_exchange_7_f32x8(k_get_f32x8(") && strstr(text, "k_exchange_7_f16x8(k_get_f16x8("));
+    free(text);
+    flx_kernel_release(k);
+}
+
+TEST(kernel_vector_rows_of_whole_vectors_are_not_gathered)
+{
+    const char *reason;
+    flx_kernel *k = flk("kernel rows(workgroup = [64, 1, 1]) { buffer x: f32[4096] read; buffer out: f32[4096] output;"
+                        " let i = invocation_id(0); let row = i / 64; let column = i % 64;"
+                        " out[i] = x[select(row > 0, row - 1, 0) * 64 + column] +"
+                        " x[row * 64 + select(column - 1 < 64, column - 1, 0)]; }");
+    char *text = vector_text(k, NULL, &reason);
+    CHECK(!reason && strstr(text, "k_load_f32") && strstr(text, "k_guarded_f32") && !strstr(text, "k_gather_f"));
     free(text);
     flx_kernel_release(k);
 }

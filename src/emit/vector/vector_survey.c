@@ -42,6 +42,73 @@ static bool literal(const flxi_kwriter *w, uint32_t expr, int64_t *value)
     return e->kind == KX_LITERAL && *value > -MAX_STEP && *value < MAX_STEP;
 }
 
+static int32_t step_of_id(const flxi_kx *e)
+{
+    bool is_inside = e->op == FLX_KERNEL_INVOCATION_ID || e->op == FLX_KERNEL_LOCAL_ID;
+    return is_inside && e->ref == 0 ? 1 : 0;
+}
+
+/* ---- Divisors of the first lane ---- */
+
+enum { MAX_FACTOR = 1 << 16 };
+
+static uint32_t factor_in(uint32_t x)
+{
+    uint32_t power = x & (~x + 1);
+    return power == 0 || power > MAX_FACTOR ? MAX_FACTOR : power;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t factor_of(const survey *s, uint32_t expr);
+
+static uint32_t factor_of_binary(const survey *s, const flxi_kx *e)
+{
+    uint32_t a = factor_of(s, e->x[0]);
+    int64_t by;
+    switch ((flxi_kbinary)e->op) {
+    case KBIN_add:
+    case KBIN_wrapping_add:
+    case KBIN_sub:
+    case KBIN_wrapping_sub: return smaller(a, factor_of(s, e->x[1]));
+    case KBIN_mul: return smaller(a * factor_of(s, e->x[1]), MAX_FACTOR);
+    case KBIN_mod: return smaller(a, factor_of(s, e->x[1]));
+    case KBIN_shl: return literal(s->w, e->x[1], &by) && by >= 0 && by < 16 ? smaller(a << by, MAX_FACTOR) : 1;
+    default: return 1;
+    }
+}
+
+/* A power of two that divides the value of the first lane, for indices; 2^32 is divided by it too, so values may wrap
+   around. */
+static uint32_t factor_of(const survey *s, uint32_t expr)
+{
+    const flxi_kx *e = &s->w->k->exprs[expr];
+    if (!has_ramps(e->type))
+        return 1;
+    switch ((flxi_kx_kind)e->kind) {
+    case KX_LITERAL: return factor_in((uint32_t)e->bits);
+    case KX_LANE: return MAX_FACTOR;
+    case KX_ID: return step_of_id(e) && s->w->k->size[0] % s->v->span == 0 ? factor_in(s->v->span) : 1;
+    case KX_VAR: return s->v->factors[e->ref] ? s->v->factors[e->ref] : 1;
+    case KX_CAST: return factor_of(s, e->x[0]);
+    case KX_BINARY: return factor_of_binary(s, e);
+    default: return 1;
+    }
+}
+
+/* Quotient and remainder of a ramp by a multiple of the lanes: the lanes are in one row, whose index is uniform, and
+   the position in the row is a ramp. */
+static int32_t step_of_quotient(const survey *s, const flxi_kx *e)
+{
+    int64_t by;
+    bool in_row = s->v->span && e->type == FLX_U32 && literal(s->w, e->x[1], &by) && by > 0 && by % s->v->span == 0 &&
+                  factor_of(s, e->x[0]) % s->v->span == 0;
+    return !in_row ? KSTEP_VARYING : e->op == KBIN_mod ? 1 : 0;
+}
+
 static int32_t step_of_binary(survey *s, const flxi_kx *e)
 {
     int32_t a = step_of(s, e->x[0]), b = step_of(s, e->x[1]);
@@ -62,14 +129,10 @@ static int32_t step_of_binary(survey *s, const flxi_kx *e)
     case KBIN_shl:
         return literal(s->w, e->x[1], &factor) && factor >= 0 && factor < 20 ? checked((int64_t)a * (1 << factor))
                                                                              : KSTEP_VARYING;
+    case KBIN_div:
+    case KBIN_mod: return a == 1 && b == 0 ? step_of_quotient(s, e) : KSTEP_VARYING;
     default: return KSTEP_VARYING;
     }
-}
-
-static int32_t step_of_id(const flxi_kx *e)
-{
-    bool is_inside = e->op == FLX_KERNEL_INVOCATION_ID || e->op == FLX_KERNEL_LOCAL_ID;
-    return is_inside && e->ref == 0 ? 1 : 0;
 }
 
 /* 0 if all operands and arguments are uniform. */
@@ -151,7 +214,11 @@ static void visit(survey *s, flxi_klist list, bool divergent)
         if (divergent && (w->talks[at->a] || w->talks[at->b]))
             refuse(s, "a subgroup op in divergent control flow");
         switch ((flxi_ks_kind)at->kind) {
-        case KS_LET: set_var(s, at->var, a); break;
+        case KS_LET:
+            if (s->v->span && !flxi_kfacts_is_assigned(&w->known, at->var))
+                s->v->factors[at->var] = factor_of(s, at->a);
+            set_var(s, at->var, a);
+            break;
         case KS_ASSIGN: set_var(s, at->var, divergent || a != 0 ? KSTEP_VARYING : 0); break;
         case KS_STORE: break;
         case KS_IF: visit_if(s, at, divergent); break;
@@ -299,15 +366,39 @@ static void choose_parts(survey *s)
         v->parts = 1;
 }
 
+static bool has_quotients(const flx_kernel *k)
+{
+    for (uint32_t i = 1; i <= k->num_exprs; i++)
+        if (k->exprs[i].kind == KX_BINARY && k->exprs[i].type == FLX_U32 &&
+            (k->exprs[i].op == KBIN_div || k->exprs[i].op == KBIN_mod))
+            return true;
+    return false;
+}
+
+static void find_steps(survey *s)
+{
+    const flx_kernel *k = s->w->k;
+    memset(s->v->vars, 0, (k->num_vars + 1) * sizeof *s->v->vars);
+    s->changed = true;
+    for (int round = 0; s->changed && !s->v->reason; round++) {
+        s->changed = false;
+        memset(s->v->is_known, 0, k->num_exprs + 1);
+        visit(s, k->body, false);
+        if (round == MAX_ROUNDS)
+            refuse(s, "variables that depend on each other in a long chain");
+    }
+}
+
 void flxi_vw_survey(flxi_kwriter *w, flxi_kvectors *v)
 {
-    survey s = {.w = w, .v = v, .changed = true};
+    survey s = {.w = w, .v = v};
     const flx_kernel *k = w->k;
     v->exprs = flxi_new(&w->facts, int32_t, k->num_exprs + 1);
     v->vars = flxi_new(&w->facts, int32_t, k->num_vars + 1);
+    v->factors = flxi_new(&w->facts, uint32_t, k->num_vars + 1);
     v->is_known = flxi_new(&w->facts, uint8_t, k->num_exprs + 1);
     v->streams = flxi_new(&w->facts, uint8_t, k->num_buffers + 1);
-    if (!v->exprs || !v->vars || !v->is_known || !v->streams) {
+    if (!v->exprs || !v->vars || !v->factors || !v->is_known || !v->streams) {
         w->code = flxi_oom(w->err, "the text of a kernel");
         return;
     }
@@ -319,13 +410,10 @@ void flxi_vw_survey(flxi_kwriter *w, flxi_kvectors *v)
     check_indices(&s, k->body);
     if (!v->has_subgroups && !v->reason)
         flxi_kw_find_end(w, &v->end);
-    for (int round = 0; s.changed && !v->reason; round++) {
-        s.changed = false;
-        memset(v->is_known, 0, k->num_exprs + 1);
-        visit(&s, k->body, false);
-        if (round == MAX_ROUNDS)
-            refuse(&s, "variables that depend on each other in a long chain");
-    }
+    find_steps(&s);
     choose_parts(&s);
+    v->span = v->lanes * v->parts;
+    if (!v->reason && has_quotients(k))
+        find_steps(&s);
     check_size(&s);
 }

@@ -22,6 +22,8 @@ struct flxi_kvectors {
     unsigned lanes, parts; /* of one vector; vectors */
     int32_t *exprs;        /* by expression: its stride from lane to lane; 0: uniform; KSTEP_VARYING */
     int32_t *vars;         /* by variable */
+    uint32_t *factors;     /* by variable: a power of two that divides its value in the first lane; 0: not known */
+    unsigned span;         /* of the lanes of all parts, once it is chosen; 0: not yet */
     uint8_t *is_known;     /* by expression: `exprs` is valid in this round */
     uint8_t *streams;      /* by buffer */
     const char *reason;    /* why it has no vector form */

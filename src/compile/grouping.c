@@ -17,6 +17,8 @@
 
 /* Larger groups cost compile time more than linearly, and spill registers. */
 static const uint32_t usual_max_nodes = 64;
+/* A node with more operands than this counts as several. */
+enum { FEW_OPERANDS = 8 };
 /* A search for paths gives up, and the groups stay apart. */
 enum { MAX_VISITS = 1000 };
 /* Rules of views call each other: chains longer than this are cut by storing a link. */
@@ -30,9 +32,9 @@ typedef struct {
     flxi_space space; /* without rows: outer holds all */
     bool has_rows;
     int64_t column_rows;
-    uint32_t first, last; /* members, chained by `next` */
-    uint32_t position;    /* in the order */
-    uint32_t size;
+    uint32_t first, last;     /* members, chained by `next` */
+    uint32_t position;        /* in the order */
+    uint32_t size, weight;    /* members; what they count against the limit */
     uint32_t earliest, bound; /* the first position of a member, and the last of a copy */
 } group;
 
@@ -295,11 +297,17 @@ static int64_t elements(const group *c)
     return c->space.outer * c->space.extent * c->space.inner;
 }
 
+/* Long sums; pieces that are put together are chosen from, and cost little. */
+static uint32_t weight_of(const flxi_node *n)
+{
+    return n->nin > FEW_OPERANDS && flxi_ops[n->op].op_class == CLASS_POINTWISE ? n->nin / 2 : 1;
+}
+
 static void start_group(maker *m, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
     group *c = &m->groups[i];
-    *c = (group){.first = i, .last = i, .position = i, .size = 1};
+    *c = (group){.first = i, .last = i, .position = i, .size = 1, .weight = weight_of(n)};
     m->parent[i] = i;
     m->order[i] = i;
     if (m->o->positions) {
@@ -467,6 +475,7 @@ static void join(maker *m, const proposal *p)
     m->next[a->last] = b->first + 1;
     a->last = b->last;
     a->size += b->size;
+    a->weight += b->weight;
     a->earliest = b->earliest < a->earliest ? b->earliest : a->earliest;
     a->bound = b->bound > a->bound ? b->bound : a->bound;
     a->space = p->space;
@@ -489,7 +498,7 @@ static void try_join(maker *m, uint32_t x, uint32_t y)
 {
     proposal p = {.a = root_of(m, x), .b = root_of(m, y)};
     uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
-    if (p.a == p.b || m->groups[p.a].size + m->groups[p.b].size > limit)
+    if (p.a == p.b || m->groups[p.a].weight + m->groups[p.b].weight > limit)
         return;
     for (; p.lowered < 3; p.lowered++)
         if (join_spaces(m, &p) && accesses_fit(m, &p, p.a, p.b) && accesses_fit(m, &p, p.b, p.a) && is_worth_it(&p))
@@ -559,7 +568,7 @@ static void try_columns(maker *m, uint32_t x, uint32_t fold)
 {
     proposal p = {.a = root_of(m, x), .b = root_of(m, fold), .has_rows = true, .by_columns = true};
     uint32_t limit = m->o->max_nodes ? m->o->max_nodes : usual_max_nodes;
-    if (p.a == p.b || m->groups[p.b].size > 1 || m->groups[p.a].size >= limit || !columns_fit(m, &p) ||
+    if (p.a == p.b || m->groups[p.b].size > 1 || m->groups[p.a].weight >= limit || !columns_fit(m, &p) ||
         !accesses_fit(m, &p, p.a, p.b) || !accesses_fit(m, &p, p.b, p.a))
         return;
     int64_t rows = m->groups[p.b].space.extent;

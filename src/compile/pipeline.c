@@ -171,6 +171,7 @@ static const struct {
     {"spread products", {flxi_pass_spread_products, NULL}, true},
     {"widen products", {NULL, pass_widen_products}, false},
     {"split reductions", {flxi_pass_split_reductions, NULL}, false},
+    {"cut sums", {flxi_pass_cut_sums, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"order", {flxi_pass_order, NULL}, false},
 };

@@ -71,6 +71,9 @@ flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, 
 flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
 
+/* Sums of many operands as sums of a few, in the same order. */
+flx_code flxi_pass_cut_sums(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Products read transposed matrices as stored. */
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -4,8 +4,10 @@
 #include "ops/gradient_text.h"
 #include "ops/run_text.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Traps ---- */
 
@@ -72,6 +74,78 @@ TEST(trap_67_log_mel_has_no_gradient_at_the_floor_nor_for_mirrored_bins)
               {0, 2, 0, 5, 0, 0, 0, 7}, {0});
     CHECK_ROW("graph g(x: f64[8]) { return log_mel(x, const(f64[1, 3], [[1, 1, 1]]), floor=4.5) }",
               {0, 2, 0, 5, 0, 0, 0, 7}, {0});
+}
+
+/* ---- Special values ---- */
+
+enum { ROWS = 5, COLUMNS = 24, LAST = 3 };
+
+/* Rows: ordinary, with an infinity, with a NaN, as large as it may be, too large. */
+static flx_tensor *special_rows(flx_context *ctx, bool is_spoilt)
+{
+    flx_error err = {0};
+    flx_type t = {.dtype = FLX_F32, .rank = 2, .dims = {ROWS, COLUMNS}};
+    flx_tensor *x = flx_tensor_new(ctx, &t, NULL, &err);
+    CHECK_MADE(x, &err);
+    float *p = flx_tensor_data(x);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        p[i] = (float)((i * 7919) % 2003) / 1001.0f - 1.0f;
+    for (int k = 0; k < COLUMNS; k++)
+        p[LAST * COLUMNS + k] = (k % 3 ? FLT_MAX : -FLT_MAX) / (4 * COLUMNS);
+    if (is_spoilt) {
+        p[COLUMNS + 7] = INFINITY;
+        p[2 * COLUMNS + 7] = NAN;
+        for (int k = 0; k < COLUMNS; k++)
+            p[4 * COLUMNS + k] = FLT_MAX;
+    }
+    return x;
+}
+
+static void check_special_rows(const char *text, const char *device)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, strlen(text), "test", &err);
+    CHECK_MADE(m, &err);
+    flx_run_options o = {.struct_size = sizeof o, .device = device};
+    flx_tensor *y[2];
+    for (int i = 0; i < 2; i++) {
+        flx_tensor *x = special_rows(ctx, i == 1);
+        CHECK_OK(flx_run(flx_module_main(m), &o, &(flx_feed){"x", x}, 1, &y[i], &err), &err);
+        flx_tensor_release(x);
+    }
+    int64_t bins = flx_tensor_count(y[0]) / ROWS;
+    for (int64_t i = 0; i < flx_tensor_count(y[0]); i++) {
+        int64_t row = i / bins;
+        double clean = flx_tensor_get(y[0], i), spoilt = flx_tensor_get(y[1], i);
+        CHECK_MSG(isfinite(clean), "%s, %s: row %d, bin %d is %g", device, text, (int)row, (int)(i % bins), clean);
+        CHECK_MSG(row == 1 || row == 2 || row == 4 || clean == spoilt,
+                  "%s, %s: other rows changed row %d from %g to %g", device, text, (int)row, clean, spoilt);
+        CHECK_MSG(i % bins || row == 0 || row == LAST || !isfinite(spoilt), "%s, %s: the sum of row %d is %g", device,
+                  text, (int)row, spoilt);
+        test_count_case();
+    }
+    for (int i = 0; i < 2; i++)
+        flx_tensor_release(y[i]);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* What docs/numerics.md promises: a transform that is not finite spoils no other, no transform of numbers up to the
+   largest one divided by four times its length overflows, and the sum of what is not finite or too large is not finite. */
+TEST(fourier_transforms_that_are_not_finite_stay_alone)
+{
+    static const char *const texts[] = {
+        "graph f(x: f32[5, 24]) { return real(fft(complex(x, mul(x, 0)))) }",
+        "graph f(x: f32[5, 24]) { re, im = rfft(x) return re }",
+        "graph f(x: f32[5, 24]) { return reshape(stft(reshape(x, shape=[120]), frame_len=24, hop=24), shape=[5, 26]) }",
+        "graph f(x: f32[5, 24]) { return transpose(real(fft_axis(complex(transpose(x, perm=[1, 0]), 0), axis=0)), "
+        "perm=[1, 0]) }",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        check_special_rows(texts[i], "ref");
+        check_special_rows(texts[i], "cpu");
+    }
 }
 
 /* ---- Messages ---- */

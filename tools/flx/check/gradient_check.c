@@ -160,15 +160,25 @@ static flx_code weigh_loss(checking *c, flx_error *err)
     return code;
 }
 
+/* What rounding may have moved the change of element i by. Of several, those that do not change say nothing. */
+static double noise_of(const checking *c, int64_t i, double after)
+{
+    if (c->weights && after == c->before[i])
+        return 0;
+    double weight = c->weights ? numbers(c->weights)[i] : 1;
+    return rounding_of(weight * fmax(fabs(c->before[i]), fabs(after)));
+}
+
 /* The change of the loss when the number moves from a to b. An output may be an input itself, so what is needed of the
    outputs is taken before that moves on. */
-static flx_code loss_change(checking *c, double a, double b, double *change, flx_error *err)
+static flx_code loss_change(checking *c, double a, double b, double *change, double *noise, flx_error *err)
 {
     double *x = numbers(c->point->at->values[c->point->wrt[c->varied]]) + c->number;
     double kept = *x;
     size_t num_outputs = flx_graph_output_count(c->graph);
     flx_tensor **y = NULL;
     *change = 0;
+    *noise = 0;
     *x = a;
     flx_code code = run_at(c, c->graph, &y, err);
     if (code == FLX_OK)
@@ -178,8 +188,11 @@ static flx_code loss_change(checking *c, double a, double b, double *change, flx
     y = NULL;
     if (code == FLX_OK)
         code = run_at(c, c->graph, &y, err);
-    for (int64_t i = 0; code == FLX_OK && i < number_count(y[0]); i++)
-        *change += (c->weights ? numbers(c->weights)[i] : 1) * (numbers(y[0])[i] - c->before[i]);
+    for (int64_t i = 0; code == FLX_OK && i < number_count(y[0]); i++) {
+        double after = numbers(y[0])[i];
+        *change += (c->weights ? numbers(c->weights)[i] : 1) * (after - c->before[i]);
+        *noise += noise_of(c, i, after);
+    }
     release_all(y, num_outputs);
     *x = kept;
     return code;
@@ -187,36 +200,51 @@ static flx_code loss_change(checking *c, double a, double b, double *change, flx
 
 /* ---- Order 1 ---- */
 
-static flx_code loss_slope(void *user, double h, double *d, flx_error *err)
+static flx_code loss_slope(void *user, double h, double *d, double *noise, flx_error *err)
 {
     checking *c = user;
     double x = numbers(c->point->at->values[c->point->wrt[c->varied]])[c->number];
     double step = h * fmax(1, fabs(x));
     double change;
-    flx_code code = loss_change(c, x - step, x + step, &change, err);
-    if (code == FLX_OK)
-        *d = change / ((x + step) - (x - step));
+    flx_code code = loss_change(c, x - step, x + step, &change, noise, err);
+    double width = (x + step) - (x - step);
+    *d = change / width;
+    *noise /= width;
     return code;
 }
 
-static void note_error(check_result *r, int64_t at, double claimed, double found)
+bool check_fails(const check_result *r, double tolerance)
 {
-    double e = scaled_error(claimed, found);
-    if (e < r->worst || (e == r->worst && r->at >= 0))
-        return;
-    r->worst = e;
-    r->at = at;
-    r->claimed = claimed;
-    r->found = found;
+    return r->worst - r->hidden > tolerance;
+}
+
+bool check_is_worse(const check_result *a, const check_result *b, double tolerance)
+{
+    bool fails = check_fails(a, tolerance);
+    return fails == check_fails(b, tolerance) ? a->worst > b->worst : fails;
+}
+
+static void note_error(const checking *c, check_result *r, int64_t at, double claimed, double found, double noise)
+{
+    check_result now = *r;
+    now.worst = scaled_error(claimed, found);
+    now.at = at;
+    now.claimed = claimed;
+    now.found = found;
+    now.hidden = isfinite(noise) ? noise / fmax(1, fmax(fabs(claimed), fabs(found))) : 0;
+    if (r->at < 0 || check_is_worse(&now, r, c->point->tolerance))
+        *r = now;
 }
 
 static flx_code check_number(checking *c, int64_t at, double claimed, check_result *r, flx_error *err)
 {
     double found;
+    double noise;
     c->number = at;
-    flx_code code = differentiate_numerically(loss_slope, c, 1, &claimed, c->point->close, &found, err);
+    flx_code code =
+        differentiate_numerically(loss_slope, c, 1, &claimed, c->point->tolerance / 100, &found, &noise, err);
     if (code == FLX_OK)
-        note_error(r, at, claimed, found);
+        note_error(c, r, at, claimed, found, noise);
     return code;
 }
 
@@ -259,38 +287,45 @@ static void move_along(const checking *c, double h)
     }
 }
 
-/* Adds `factor` times the gradient at x + h * tangent to sum, all inputs of wrt one after the other. */
-static flx_code add_gradient(const checking *c, double h, double factor, double *sum, flx_error *err)
+/* Adds `factor` times the gradient at x + h * tangent to sum, and what rounding may move it by to noise, all inputs of
+   wrt one after the other. */
+static flx_code add_gradient(const checking *c, double h, double factor, double *sum, double *noise, flx_error *err)
 {
     flx_tensor **gradient = NULL;
     move_along(c, h);
     flx_code code = run_at(c, c->graph, &gradient, err);
     for (size_t k = 0; code == FLX_OK && k < c->point->num_wrt; k++)
-        for (int64_t i = 0; i < number_count(gradient[k]); i++)
-            *sum++ += factor * numbers(gradient[k])[i];
+        for (int64_t i = 0; i < number_count(gradient[k]); i++) {
+            double part = factor * numbers(gradient[k])[i];
+            *sum++ += part;
+            *noise++ += rounding_of(part) / 2;
+        }
     move_along(c, 0);
     release_all(gradient, c->point->num_wrt);
     return code;
 }
 
-static flx_code gradient_slope(void *user, double h, double *d, flx_error *err)
+static flx_code gradient_slope(void *user, double h, double *d, double *noise, flx_error *err)
 {
     const checking *c = user;
     memset(d, 0, c->total * sizeof *d);
-    flx_code code = add_gradient(c, h, 1 / (2 * h), d, err);
-    return code == FLX_OK ? add_gradient(c, -h, -1 / (2 * h), d, err) : code;
+    memset(noise, 0, c->total * sizeof *noise);
+    flx_code code = add_gradient(c, h, 1 / (2 * h), d, noise, err);
+    return code == FLX_OK ? add_gradient(c, -h, -1 / (2 * h), d, noise, err) : code;
 }
 
 /* Compares the products with the numbers found, which are those of all inputs one after the other. */
-static void compare_products(const checking *c, const double *claimed, const double *found, check_result *results)
+static void compare_products(const checking *c, const double *claimed, const double *found, const double *noise,
+                             check_result *results)
 {
     for (size_t k = 0; k < c->point->num_wrt; k++) {
         int64_t n = number_count(c->start[k]);
         results[k] = (check_result){.input = c->point->wrt[k], .elements = flx_tensor_count(c->start[k]), .at = -1};
         for (int64_t i = 0; i < n; i++)
-            note_error(&results[k], i, claimed[i], found[i]);
+            note_error(c, &results[k], i, claimed[i], found[i], noise[i]);
         claimed += n;
         found += n;
+        noise += n;
     }
 }
 
@@ -299,19 +334,22 @@ static flx_code check_products(checking *c, const flx_graph *product, check_resu
 {
     double *claimed = calloc(c->total + 1, sizeof *claimed);
     double *found = calloc(c->total + 1, sizeof *found);
+    double *noise = calloc(c->total + 1, sizeof *noise);
     flx_tensor **outputs = NULL;
-    flx_code code = claimed && found ? run_at(c, product, &outputs, err) : out_of_memory(err);
+    flx_code code = claimed && found && noise ? run_at(c, product, &outputs, err) : out_of_memory(err);
     if (code == FLX_OK) {
         double *to = claimed;
         for (size_t k = 0; k < c->point->num_wrt; to += number_count(outputs[k++]))
             memcpy(to, numbers(outputs[k]), flx_tensor_nbytes(outputs[k]));
-        code = differentiate_numerically(gradient_slope, c, c->total, claimed, c->point->close, found, err);
+        code = differentiate_numerically(gradient_slope, c, c->total, claimed, c->point->tolerance / 100, found, noise,
+                                         err);
     }
     if (code == FLX_OK)
-        compare_products(c, claimed, found, results);
+        compare_products(c, claimed, found, noise, results);
     release_all(outputs, c->point->num_wrt);
     free(claimed);
     free(found);
+    free(noise);
     return code;
 }
 
@@ -391,11 +429,12 @@ flx_code one_sided_slopes(const check_point *p, int64_t at, double *left, double
     checking c = {.point = p, .graph = p->graph, .number = at};
     double x = numbers(p->at->values[p->wrt[0]])[at];
     double step = h * fmax(1, fabs(x));
+    double noise;
     flx_code code = weigh_loss(&c, err);
     if (code == FLX_OK)
-        code = loss_change(&c, x - step, x, left, err);
+        code = loss_change(&c, x - step, x, left, &noise, err);
     if (code == FLX_OK)
-        code = loss_change(&c, x, x + step, right, err);
+        code = loss_change(&c, x, x + step, right, &noise, err);
     *left /= step;
     *right /= step;
     checking_free(&c);

@@ -10,8 +10,8 @@ typedef struct {
     const inputs *at;       /* the point; its tensors are moved and put back */
     const size_t *wrt;      /* positions of inputs: f64 or c128 */
     size_t num_wrt;
-    double close; /* errors up to this need no smaller step */
-    int64_t only; /* -1, or the one number of the one input to look at */
+    double tolerance; /* the largest error allowed; much smaller ones need no smaller step */
+    int64_t only;     /* -1, or the one number of the one input to look at */
 } check_point;
 
 /* What was found about one input. A complex element is two numbers, the real part and the imaginary part. */
@@ -22,7 +22,13 @@ typedef struct {
     int64_t at;       /* the number in which it is, in row-major order */
     double claimed;   /* by the library */
     double found;     /* by finite differences */
+    double hidden;    /* the part of `worst` that rounding of the loss explains: differences do not see it */
 } check_result;
+
+/* Whether the error exceeds what is allowed and what finite differences cannot see. */
+bool check_fails(const check_result *r, double tolerance);
+/* Whether a fails and b does not, or its error is larger. */
+bool check_is_worse(const check_result *a, const check_result *b, double tolerance);
 
 /* Order 1: the gradient, by reverse mode, against finite differences of the loss. Order 2: the Hessian times a fixed
    random vector, by forward over reverse mode, against finite differences of the gradient along that vector. A loss of

@@ -167,7 +167,7 @@ static void print_position(const flx_type *type, int64_t number)
 
 static const char *const claimed_name[] = {"", "gradient", "product"};
 
-/* An error that is allowed only because differences cannot see it. */
+/* An error that is allowed only because rounding explains it. */
 static bool is_hidden(const request *q, const check_result *r)
 {
     return r->worst > q->tolerance && !check_fails(r, q->tolerance);
@@ -229,7 +229,7 @@ static void print_json(const subject *s, const request *q, int order, const chec
 /* ---- Where it went wrong ---- */
 
 /* Whether the check fails when the value is treated as the loss; not when that cannot be differentiated. For order 1
-   only the number that failed is looked at. */
+   only the number that failed is checked. */
 static bool value_fails(const subject *s, const request *q, flx_val v, int order, const check_result *failed)
 {
     flx_error err = {0};
@@ -404,7 +404,7 @@ const command command_gradcheck = {
         "forward over reverse mode, with finite differences of the gradient. All arithmetic is in f64, whatever the\n"
         "dtypes of the graph. Prints for each input the largest error |a - b| / max(1, |a|, |b|), where it is\n"
         "and both values. If one is larger than the tolerance, the exit status is 1 and the first op in which\n"
-        "the error shows is named. An error that the rounding of a large loss explains is no failure; the\n"
+        "the error shows is named. An error that the rounding of a large loss explains is allowed; the\n"
         "line says up to what size such errors are not seen.\n"
         "\n"
         "Inputs that are not given are filled: floating ones are normal, input number K with seed K, others\n"

@@ -5,9 +5,9 @@
 
        a[k][0] = difference with step h / 2^k        a[k][j] = a[k][j-1] + (a[k][j-1] - a[k-1][j-1]) / (4^j - 1)
 
-   Of all entries, the one is taken that differs least from the two it was made of, where what rounding may have moved it
-   by counts as a difference. Large steps are exact up to truncation, small ones lose digits until they agree by chance,
-   as zeros, and steps across a kink, a jump or the edge of the domain are wrong altogether: then entries made of smaller
+   Of all entries, the one is taken that differs least from the two it was made of; what rounding may have moved it by
+   counts as a difference. Large steps are exact up to truncation, small ones lose digits until they agree by chance, as
+   zeros, and steps across a kink, a jump or the edge of the domain are wrong altogether: then entries made of smaller
    steps alone agree better. */
 #include "check/differences.h"
 

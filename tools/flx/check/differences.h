@@ -16,8 +16,8 @@ double scaled_error(double a, double b);
 /* The error of the difference of two numbers about as large as `size`, each computed in f64 by a few operations. */
 double rounding_of(double size);
 
-/* The derivatives f_i'(0) of `count` functions, to `found`, and to `noise` how far rounding may have moved them. Goes on
-   to smaller steps while they differ from the claimed ones by more than `close`. */
+/* The derivatives f_i'(0) of `count` functions, to `found`, and to `noise` how far rounding may have moved them. Goes
+   on to smaller steps while they differ from the claimed ones by more than `close`. */
 flx_code differentiate_numerically(slope_fn slope, void *user, size_t count, const double *claimed, double close,
                                    double *found, double *noise, flx_error *err);
 

@@ -278,7 +278,12 @@ static flx_code check_field(const table *t, kind *k, const field *f, bool is_lab
     flxi_printable(name, sizeof name, k->name, strlen(k->name));
     bool is_number = flxi_read_double(f->at, f->size, &x);
     if (f->size == 0 || (is_number && is_not_a_number(x))) {
-        flxi_fail_hint(err, FLX_E_SYNTAX, "remove the line, or write a number", "column '%s' has no value", name);
+        const char *const hint_text = "remove the line, or write a number";
+        flxi_printable(shown, sizeof shown, f->at, f->size);
+        if (f->size)
+            flxi_fail_hint(err, FLX_E_SYNTAX, hint_text, "column '%s': '%s' is not a number", name, shown);
+        else
+            flxi_fail_hint(err, FLX_E_SYNTAX, hint_text, "column '%s' has no value", name);
         return flxi_at(err, "%lld:%lld", (long long)f->line, (long long)f->column);
     }
     k->is_integer = k->is_integer && flxi_read_i64(f->at, f->size, &i);

@@ -493,7 +493,7 @@ static flx_code check_budget(const flxi_sa_model *s, size_t arena_bytes)
     int64_t budget = s->o->memory_budget;
     if (!budget || (int64_t)arena_bytes <= budget)
         return FLX_OK;
-    return flxi_fail_hint(s->err, FLX_E_SIZE, "give more (memory_budget, --memory), or smaller inputs",
+    return flxi_fail_hint(s->err, FLX_E_SIZE, "give a larger budget, or smaller inputs",
                           "'%.60s' works in %zu bytes: the budget of %lld is too small", s->g->name, arena_bytes,
                           (long long)budget);
 }

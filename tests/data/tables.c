@@ -158,7 +158,7 @@ TEST(csv_errors_have_line_and_column)
         {"a,b\n1,2,3\n", {0}, FLX_E_SYNTAX, "the line has 3 fields, but the first has 2", "2:1"},
         {"a,b\n1,\n", {0}, FLX_E_SYNTAX, "column 'b' has no value", "2:3"},
         {"a,b\n1,\"\"\n", {0}, FLX_E_SYNTAX, "column 'b' has no value", "2:3"},
-        {"a,b\n1, nan\n", {0}, FLX_E_SYNTAX, "column 'b' has no value", "2:3"},
+        {"a,b\n1, nan\n", {0}, FLX_E_SYNTAX, "column 'b': 'nan' is not a number", "2:3"},
         {"a,b\n\n1,two\n", {0}, FLX_E_SYNTAX, "column 'b': 'two' is not a number", "3:3"},
         {"a,b\n\"1\n\",2\n", {0}, FLX_E_SYNTAX, "column 'a': '1?' is not a number", "2:1"},
         {"a,b\n1,\"2", {0}, FLX_E_SYNTAX, "a quoted field has no end", "2:3"},

@@ -129,7 +129,7 @@ flx_code flxi_fit_memory(flxi_program *m, const flx_graph *g, size_t budget, flx
 flx_code flxi_fail_budget(const flx_graph *g, size_t usual, size_t need, size_t budget, flx_error *err)
 {
     char hint[100];
-    snprintf(hint, sizeof hint, "give at least %zu bytes (memory_budget, --memory), or smaller inputs", need);
+    snprintf(hint, sizeof hint, "give at least %zu bytes, or smaller inputs", need);
     return flxi_fail_hint(err, FLX_E_SIZE, hint,
                           "'%.60s' works in %zu bytes, and in no less than %zu when values are computed again: the "
                           "budget of %zu is too small",

@@ -268,6 +268,15 @@ typedef enum { FOR_PREDICTION, FOR_DECODING, FOR_VALIDATION, FOR_TRAINING } purp
 
 static const char *const purpose_names[] = {"predict", "decode", "validate", "loss"};
 
+/* The message without the name of the C function that a layer of the model is. */
+static int fail_model(flx_error *err)
+{
+    char *colon = strchr(err->message, ':');
+    if (strncmp(err->message, "flx_nn_", 7) == 0 && colon && colon[1] == ' ')
+        memmove(err->message, colon + 2, strlen(colon + 2) + 1);
+    return report(err, NULL);
+}
+
 static int print_graph(flx_context *ctx, const chosen *c, purpose why)
 {
     flx_error err = {0};
@@ -287,7 +296,7 @@ static int print_graph(flx_context *ctx, const chosen *c, purpose why)
         printf("%s%s", why != FOR_PREDICTION ? "\n" : "", text.data);
     flx_buffer_free(&text);
     flx_graph_release(g);
-    return code == FLX_OK ? STATUS_OK : report(&err, NULL);
+    return code == FLX_OK ? STATUS_OK : fail_model(&err);
 }
 
 static int list_models(void)

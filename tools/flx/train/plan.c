@@ -361,6 +361,23 @@ static int read_optimiser(train_plan *p)
     return optimiser_setting_read(&p->settings, &p->options, &p->has_no_decay);
 }
 
+/* A group that matches nothing is a mistake in writing: biases would decay, layers would not be frozen. */
+static int check_pattern(const train_plan *p, const setting *from, const char *pattern)
+{
+    const flx_graph *g = p->loss;
+    for (size_t i = 0; i < flx_graph_input_count(g); i++)
+        if (flx_graph_input_is_param(g, i) && flx_name_matches(pattern, flx_val_name(g, flx_graph_input(g, i))))
+            return STATUS_OK;
+    int status =
+        settings_fail(&p->settings, from, "no parameter of '%.60s' matches '%.60s'", flx_graph_name(g), pattern);
+    hint_list_begin("its parameters are");
+    for (size_t i = 0; i < flx_graph_input_count(g); i++)
+        if (flx_graph_input_is_param(g, i))
+            list_item(flx_val_name(g, flx_graph_input(g, i)));
+    hint_list_end();
+    return status;
+}
+
 /* group("*.b", rate=0.1, weight_decay=0), freeze("embedding.*") */
 static int read_group(train_plan *p, setting *from, flx_train_group *out)
 {
@@ -369,6 +386,8 @@ static int read_group(train_plan *p, setting *from, flx_train_group *out)
     if (!is_frozen && (from->kind != SETTING_CALL || strcmp(from->text, "group") != 0))
         return settings_fail(&p->settings, from, "write group(\"PATTERN\", …) or freeze(\"PATTERN\")");
     int status = settings_operand(&p->settings, from, 0, "a pattern", &out->pattern);
+    if (!status)
+        status = check_pattern(p, from, out->pattern);
     if (!status && !is_frozen)
         status = settings_number(&p->settings, from, "rate", 0, 1e6, &rate);
     if (!status && !is_frozen)

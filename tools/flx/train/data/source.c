@@ -41,6 +41,12 @@ static int read_path(const opening *o, char **path)
     return *path ? STATUS_OK : fail_memory();
 }
 
+/* All arguments are known: before anything is read or made, which may take long. */
+static int check_arguments(const opening *o, int status)
+{
+    return status ? status : settings_check_taken(o->s, o->from);
+}
+
 static int made(const opening *o, flx_dataset *data, const char *path, const flx_error *err)
 {
     o->out->data = data;
@@ -66,6 +72,7 @@ static int open_digits(opening *o)
     int status = read_count(o, "rows", &rows);
     if (!status)
         status = read_seed(o, &seed);
+    status = check_arguments(o, status);
     o->out->label = "label";
     return status ? status : made(o, flx_digits(o->ctx, rows, (uint64_t)seed, &err), NULL, &err);
 }
@@ -80,6 +87,7 @@ static int open_pendulum(opening *o)
         status = read_count(o, "length", &length);
     if (!status)
         status = read_seed(o, &seed);
+    status = check_arguments(o, status);
     return status ? status : made(o, flx_pendulum(o->ctx, rows, length, (uint64_t)seed, &err), NULL, &err);
 }
 
@@ -125,6 +133,7 @@ static int open_text_file(opening *o)
     int status = read_path(o, &path);
     if (!status)
         status = read_windows(o, &w);
+    status = check_arguments(o, status);
     flx_tensor *bytes = status ? NULL : flx_bytes_read(o->ctx, path, &err);
     if (!status)
         status =
@@ -145,6 +154,7 @@ static int open_demo_text(opening *o)
         status = read_seed(o, &seed);
     if (!status)
         status = read_windows(o, &w);
+    status = check_arguments(o, status);
     if (!status && flx_demo_text(o->ctx, (size_t)size, (uint64_t)seed, &text, &err) != FLX_OK)
         status = report(&err, NULL);
     if (!status)
@@ -159,7 +169,7 @@ static int open_arrays(opening *o)
 {
     flx_error err = {0};
     char *path = NULL;
-    int status = read_path(o, &path);
+    int status = check_arguments(o, read_path(o, &path));
     if (!status)
         status = made(o, flx_arrays_read(o->ctx, path, &err), path, &err);
     free(path);
@@ -210,6 +220,7 @@ static int open_csv(opening *o)
     int status = read_path(o, &path);
     if (!status)
         status = read_csv_options(o, &options, &has_header);
+    status = check_arguments(o, status);
     bool is_stream = !status && strcmp(path, "-") == 0;
     if (is_stream)
         status = file_read(path, &bytes);
@@ -242,6 +253,7 @@ static int open_folder(opening *o)
         status = settings_integer(o->s, o->from, "channels", 1, 3, &channels);
     if (!status)
         status = settings_integer(o->s, o->from, "samples", 1, most_rows, &options.samples);
+    status = check_arguments(o, status);
     options.channels = (int32_t)channels;
     o->out->label = "label";
     flx_dataset *data = status ? NULL : flx_folder_read(o->ctx, path, &options, &err);
@@ -256,7 +268,7 @@ static int open_image(opening *o)
 {
     flx_error err = {0};
     char *path = NULL;
-    int status = read_path(o, &path);
+    int status = check_arguments(o, read_path(o, &path));
     flx_tensor *image = status ? NULL : flx_image_read(o->ctx, path, &err), *row = NULL;
     flx_dataset *data = image ? flx_dataset_new(o->ctx, &err) : NULL;
     if (data) {
@@ -310,8 +322,7 @@ int source_open(source *out, const settings *s, setting *from, const source_requ
     bool is_named = from->kind == SETTING_CALL || from->kind == SETTING_TEXT;
     for (size_t i = 0; is_named && i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, from->text) == 0) {
-            int status = rows[i].open(&o);
-            return status ? status : settings_check_taken(s, from);
+            return rows[i].open(&o);
         }
     return unknown_source(s, from);
 }

@@ -17,9 +17,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The time of the processor that work may take after it was stopped: nominally 50 ms, for code that is not
-   optimised. */
-enum { BUSY_MS = 100 };
+/* The time of the processor that work may take after it was stopped. */
+enum { BUSY_MS = 50 };
 
 static int nodes(void)
 {

@@ -132,7 +132,7 @@ static void check_special_rows(const char *text, const char *device)
 }
 
 /* What docs/numerics.md promises: a transform that is not finite spoils no other, no transform of numbers up to the
-   largest one divided by four times its length overflows, and sums of what is not finite or too large are not finite. */
+   largest one divided by four times its length overflows, and the sum of a row that is not finite is not finite. */
 TEST(fourier_transforms_that_are_not_finite_stay_alone)
 {
     static const char *const texts[] = {

@@ -21,7 +21,6 @@
 #include "ops/rule/body/fold_body.h"
 #include "ops/rule/body/scalar_body.h"
 #include "ops/rule/copy.h"
-#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 #include "ops/rule/wide.h"
@@ -708,7 +707,7 @@ const flxi_rules flxi_rules_gather_nd = {
     .schema = gather_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_gather_nd,
-    .link = flxi_link_dense,
+    .link = flxi_link_gather_nd,
     .work = flxi_work_picked,
 };
 
@@ -744,7 +743,7 @@ const flxi_rules flxi_rules_scatter_nd = {
     .schema = scatter_schema,
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_scatter_nd,
-    .link = flxi_link_dense,
+    .link = flxi_link_scatter_nd,
     .work = work_scatter_nd,
     .bodies = bodies_scatter_nd,
 };

@@ -61,6 +61,9 @@ flx_code flxi_nd_start_fail(const flxi_op *op, const char *label, const struct f
 
 /* ---- Rules ---- */
 
+bool flxi_link_gather_nd(const flxi_use *u, flxi_link *l);
+bool flxi_link_scatter_nd(const flxi_use *u, flxi_link *l);
+
 void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_batch_gather_nd(flxi_site *s, flx_val *by);
 void flxi_vjp_scatter_nd(flxi_site *s, const flx_val *dy, flx_val *dx);

@@ -14,6 +14,8 @@
    dividing one factor out of the whole), so that zeros, infinities and second derivatives are correct. */
 #include "ops/index/gather_nd.h"
 #include "ops/opcode.h"
+#include "ops/rule/axis/axis_lists.h"
+#include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
 
@@ -90,6 +92,43 @@ void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     if (s->wanted[0])
         dx[0] = write_targets(s, FLXI_SCATTER_ADD, flxi_zeros_like(s, s->x[0]), dy[0]);
+}
+
+/* ---- Links ---- */
+
+/* The axis of x that axis k of the gathered shape goes along, position by position, whatever the indices are; -1: none. */
+static int64_t axis_of_x(const flxi_nd_attrs *a, const flxi_nd_layout *l, int k)
+{
+    if (l->in_window[k])
+        return flxi_has_axis(a->start_index_map, l->axis[k]) ? -1 : l->axis[k];
+    for (size_t i = 0; i < a->indices_batching_axes.n; i++)
+        if (a->indices_batching_axes.v[i] == l->axis[k])
+            return a->operand_batching_axes.v[i];
+    return -1;
+}
+
+static flxi_nd_layout layout_of(const flxi_use *u)
+{
+    const flx_type *x = flxi_type_at(u->g, u->n->in[0]), *indices = flxi_type_at(u->g, u->n->in[1]);
+    return flxi_nd_layout_of(u->n->attrs, x->rank, indices->rank);
+}
+
+bool flxi_link_gather_nd(const flxi_use *u, flxi_link *l)
+{
+    const flxi_nd_layout layout = layout_of(u);
+    for (int k = 0; u->operand == 0 && k < layout.rank; k++)
+        if (axis_of_x(u->n->attrs, &layout, k) == l->axis)
+            return flxi_link_move(u, l, k);
+    return false;
+}
+
+/* An element of x is where it was. */
+bool flxi_link_scatter_nd(const flxi_use *u, flxi_link *l)
+{
+    const flxi_nd_layout layout = layout_of(u);
+    if (u->operand == 0)
+        return flxi_link_move(u, l, l->axis);
+    return u->operand == 2 && flxi_link_move(u, l, axis_of_x(u->n->attrs, &layout, l->axis));
 }
 
 /* ---- Batching ---- */

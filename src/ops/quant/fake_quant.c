@@ -268,11 +268,11 @@ static const flxi_sample samples_fake_backward[] = {
     {0},
 };
 
-/* Channels do not meet. */
+/* Channels do not meet. The new state is a list of them. */
 static bool link_fake(const flxi_use *u, flxi_link *l)
 {
     const fake_attrs *a = u->n->attrs;
-    return u->operand == 0 && u->result == 0 && l->axis == a->axis && flxi_link_move(u, l, l->axis);
+    return u->operand == 0 && l->axis == a->axis && flxi_link_move(u, l, u->result == 0 ? l->axis : 0);
 }
 
 const flxi_rules flxi_rules_fake_quantize = {

@@ -535,6 +535,17 @@ static bool bodies_select_and_scatter(const flx_graph *g, const flxi_node *n, ui
     return i < count;
 }
 
+/* Along an axis whose windows are single elements in their order, such as that of examples, elements do not meet. */
+static bool link_window(const flxi_use *u, flxi_link *l)
+{
+    const flxi_window_common *a = u->n->attrs;
+    int k = l->axis;
+    bool is_single = a->window.v[k] == 1 && a->strides.v[k] == 1 && a->pad_low.v[k] == 0 && a->pad_high.v[k] == 0;
+    if (u->n->op == OP_reduce_window)
+        is_single = is_single && ((const flxi_reduce_window_attrs *)u->n->attrs)->base_dilation.v[k] == 1;
+    return is_single && flxi_link_move(u, l, k);
+}
+
 const flxi_rules flxi_rules_reduce_window = {
     .infer = infer_reduce_window,
     .eval = eval_reduce_window,
@@ -549,7 +560,7 @@ const flxi_rules flxi_rules_reduce_window = {
     .samples = samples_reduce_window,
     .work = work_reduce_window,
     .bodies = bodies_reduce_window,
-    .link = flxi_link_dense,
+    .link = link_window,
 };
 
 const flxi_rules flxi_rules_select_and_scatter = {
@@ -564,5 +575,5 @@ const flxi_rules flxi_rules_select_and_scatter = {
     .samples = samples_select_and_scatter,
     .work = work_select_and_scatter,
     .bodies = bodies_select_and_scatter,
-    .link = flxi_link_dense,
+    .link = link_window,
 };

@@ -4,6 +4,7 @@
 
 #include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/axis/extent.h"
+#include "ops/rule/link.h"
 
 const char *flxi_trans_word(int64_t trans)
 {
@@ -231,6 +232,14 @@ static flx_val with_lead(flxi_site *s, uint32_t i, int own, int lead)
     flx_val x = flxi_reshape_like(s, s->x[i], &y);
     y.dims[0] = s->nin > 2 && i + 1 < s->nin ? s->size : y.dims[0];
     return flxi_expand_like(s, x, &y);
+}
+
+bool flxi_link_system(const flxi_use *u, flxi_link *l)
+{
+    const flx_type *a = flxi_type_at(u->g, u->n->in[0]), *b = flxi_type_at(u->g, u->n->in[u->n->nin - 1]);
+    int own = flxi_is_vector_system(a, b) ? 1 : 2;
+    int lead = u->operand == 0 ? a->rank - 2 : u->operand + 1 == u->n->nin ? b->rank - own : 0;
+    return l->axis < lead && flxi_link_move(u, l, flxi_link_result(u)->rank - own - lead + l->axis);
 }
 
 void flxi_batch_system(flxi_site *s, bool left, flx_val *by)

@@ -157,7 +157,7 @@ const flxi_rules flxi_rules_solve = {
     .batch = batch_solve,
     .samples = samples_solve,
     .work = flxi_work_solve,
-    .link = flxi_link_matrices,
+    .link = flxi_link_system,
 };
 
 /* ---- dense_solve, batched_dense_solve: solve with the ranks fixed ---- */

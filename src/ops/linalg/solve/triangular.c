@@ -2,7 +2,6 @@
 /* triangular.c: solve_triangular. Only one triangle of the matrix is read, and only it has a derivative. */
 #include "ops/linalg/matrix_work.h"
 #include "ops/linalg/solve/linear_system.h"
-#include "ops/rule/link.h"
 
 #include <fluxion/run.h>
 
@@ -171,5 +170,5 @@ const flxi_rules flxi_rules_solve_triangular = {
     .attrs_size = sizeof(triangular_attrs),
     .samples = samples_triangular,
     .work = flxi_work_triangular,
-    .link = flxi_link_matrices,
+    .link = flxi_link_system,
 };

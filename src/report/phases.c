@@ -22,6 +22,15 @@ static bool is_made_for_leaf(const flx_graph *g, const char *output, const char 
     return strncmp(output, prefix, n) == 0 && flxi_find_leaf(g, output + n, &leaf);
 }
 
+/* Outputs that a training step has beside those of the loss: what guards it, and how it went. */
+static bool is_of_step(const flx_graph *g, const char *output)
+{
+    size_t leaf;
+    if (strcmp(output, "rate") == 0)
+        return flxi_find_leaf(g, "state_step", &leaf);
+    return strcmp(output, "loss_or_gradient_norm") == 0 || strcmp(output, "gradient_squares") == 0;
+}
+
 static uint32_t producer(const flx_graph *g, uint32_t value)
 {
     return flxi_value_at(g, value)->node;
@@ -79,24 +88,33 @@ static void move_leaves(const flx_graph *g, uint8_t *phases)
         phases[i] = phases[i] == FLXI_PHASES ? FLXI_FORWARD : phases[i];
 }
 
+static size_t count_updates(const flx_graph *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->outputs.n; i++)
+        n += is_made_for_leaf(g, g->outputs.at[i].name, "new_");
+    return n;
+}
+
 flx_code flxi_find_phases(const flx_graph *g, flxi_arena *arena, uint8_t **out, flx_error *err)
 {
     uint8_t *phases = flxi_new(arena, uint8_t, g->node_count + 1);
     bool *forward = flxi_new(arena, bool, g->node_count + 1), *update = flxi_new(arena, bool, g->node_count + 1);
-    size_t plain = 0, updates = 0;
+    size_t plain = 0, updates = count_updates(g), others = 0;
     if (!phases || !forward || !update)
         return flxi_oom(err, "a view of a graph");
     *out = phases;
     for (size_t i = 0; i < g->outputs.n; i++) {
-        bool is_update = is_made_for_leaf(g, g->outputs.at[i].name, "new_");
-        bool is_plain = !is_update && !is_made_for_leaf(g, g->outputs.at[i].name, "d_");
+        const char *name = g->outputs.at[i].name;
+        bool is_update = is_made_for_leaf(g, name, "new_"), is_other = updates && is_of_step(g, name);
+        bool is_plain = !is_update && !is_other && !is_made_for_leaf(g, name, "d_");
         uint32_t node = producer(g, g->outputs.at[i].val);
         forward[node] |= is_plain;
         update[node] |= is_update && flxi_node_at(g, node)->nin > 0;
         plain += is_plain;
-        updates += is_update;
+        others += is_other;
     }
-    if (plain == 0 || plain == g->outputs.n)
+    if (plain == 0 || plain + others == g->outputs.n)
         return FLX_OK;
     spread_up(g, forward);
     if (updates)

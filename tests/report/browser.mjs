@@ -174,6 +174,7 @@ async function tryPage(file, width, height, dark, isFull) {
   const name = basename(file, '.html') + (dark ? ' dark' : '') + (width < 600 ? ' phone' : ''), page = await open(file, width, height, dark);
   await shoot(page, name.replace(/ /g, '_'), true);
   check(name + ': the page is made', await page.evaluate(`document.querySelectorAll('section').length`) > 0);
+  check(name + ': numbers of the profile are readable', !(await page.evaluate(`[...document.querySelectorAll('table.data')].some(t => /e\\+|NaN|undefined/.test(t.textContent))`)));
   check(name + ': no sideways scrolling', await page.evaluate(`document.documentElement.scrollWidth <= innerWidth`), await page.evaluate(`document.documentElement.scrollWidth`));
   if (isFull && await page.evaluate(`!!document.querySelector('.chart')`)) await useCurves(page, name);
   if (isFull && await page.evaluate(`!!document.querySelector('.viewer')`)) {

@@ -3,6 +3,7 @@
 #include "report/graph_view.h"
 #include "report/report_case.h"
 #include "test.h"
+#include "train/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,50 @@ TEST(report_groups_separate_the_phases_of_training)
     v = view_of(flx_module_main(m)); /* names alone are not enough: there is no input z, and none called y */
     CHECK(!v.has_phases);
     flxi_graph_view_free(&v);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+/* What guards a step depends on all gradients; it belongs to the backward pass. */
+TEST(report_groups_separate_the_phases_of_a_guarded_step)
+{
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = report_read_example(ctx, "mlp.flx");
+    const flx_schedule_options cosine = {.struct_size = sizeof cosine, .kind = FLX_SCHEDULE_COSINE, .steps = 9};
+    flx_graph *schedule = flx_schedule_graph(ctx, &cosine, &err);
+    CHECK_MADE(schedule, &err);
+    const flx_train_options given = {.struct_size = sizeof given,
+                                     .optimiser = FLX_ADAMW,
+                                     .flags = FLX_TRAIN_NORMS,
+                                     .schedule = schedule,
+                                     .clip_norm = 1};
+    flx_train_options options;
+    CHECK_OK(flxi_train_options_read(&options, &given, &err), &err);
+    flxi_training t = {0};
+    CHECK_OK(flxi_training_make(&t, flx_module_main(m), &options, true, &err), &err);
+    flxi_graph_view v = view_of(t.g);
+    CHECK(v.has_phases);
+    const struct {
+        const char *output;
+        uint8_t phase;
+    } outputs[] = {{"loss", FLXI_FORWARD},
+                   {"p", FLXI_FORWARD},
+                   {"loss_or_gradient_norm", FLXI_BACKWARD},
+                   {"gradient_squares", FLXI_BACKWARD},
+                   {"rate", FLXI_UPDATE},
+                   {"new_w1", FLXI_UPDATE}};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        size_t k = 0;
+        while (k < t.g->outputs.n && strcmp(t.g->outputs.at[k].name, outputs[i].output) != 0)
+            k++;
+        CHECK_MSG(k < t.g->outputs.n, "%s", outputs[i].output);
+        uint32_t node = flxi_value_at(t.g, t.g->outputs.at[k].val)->node;
+        CHECK_MSG(v.items[node].phase == outputs[i].phase, "%s: %d", outputs[i].output, v.items[node].phase);
+    }
+    flxi_graph_view_free(&v);
+    flxi_training_free(&t);
+    flx_graph_release(schedule);
     flx_module_free(m);
     flx_context_free(ctx);
 }

@@ -40,21 +40,24 @@ function number(x) {
   return size >= 1e4 ? String(Math.round(x)) : trimmed(x.toPrecision(5));
 }
 
-function scaled(x, unit, step = 1000) {
-  const names = ['', 'k', 'M', 'G', 'T', 'P'];
-  let i = 0;
-  for (; Math.abs(x) >= step && i + 1 < names.length; i++) x /= step;
-  const prefix = step === 1024 && i ? names[i].toUpperCase() + 'i' : names[i];
-  return (i === 0 ? String(Math.round(x)) : trimmed(x.toPrecision(3))) + ' ' + prefix + unit;
+// Three digits that are not a thousand: 999.9 is 1 of the next unit.
+function digits(x) {
+  return Number(x.toPrecision(3));
 }
 
-const bytes = x => scaled(x, 'B', 1024);
+function scaled(x, unit) {
+  const names = ['', 'k', 'M', 'G', 'T', 'P'];
+  let i = 0;
+  for (; Math.abs(digits(x)) >= 1000 && i + 1 < names.length; i++) x /= 1000;
+  return (i === 0 ? Math.round(x) : digits(x)) + ' ' + names[i] + unit;
+}
+
+const bytes = x => scaled(x, 'B');
 
 function duration(ns) {
-  if (ns < 1e3) return Math.round(ns) + ' ns';
-  if (ns < 1e6) return trimmed((ns / 1e3).toPrecision(3)) + ' \u00b5s';
-  if (ns < 1e9) return trimmed((ns / 1e6).toPrecision(3)) + ' ms';
-  return trimmed((ns / 1e9).toPrecision(3)) + ' s';
+  if (Math.round(ns) < 1e3) return Math.round(ns) + ' ns';
+  if (digits(ns / 1e3) < 1e3) return digits(ns / 1e3) + ' \u00b5s';
+  return digits(ns / 1e6) < 1e3 ? digits(ns / 1e6) + ' ms' : digits(ns / 1e9) + ' s';
 }
 
 function clock(seconds) {
@@ -305,12 +308,6 @@ function curveGroups(series) {
 
 // ---- Maps of rectangles ----
 
-// Round numbers of bytes.
-function binaryTicks(to) {
-  const unit = Math.pow(1024, Math.max(0, Math.floor(Math.log2(Math.max(1, to)) / 10 - 0.2)));
-  return ticks(0, to / unit, 4).map(t => t * unit);
-}
-
 // rects: {x0, x1, y0, y1, color, tip()}; x and y are in units of the data, y grows upwards if `up`.
 function rectangleMap(options) {
   const {height, rects, xMax, yMax, up, xLabel, yLabel, lines} = options;
@@ -338,7 +335,7 @@ function rectangleMap(options) {
     c.fillStyle = color('--faint');
     c.strokeStyle = color('--rule');
     c.textAlign = 'right';
-    for (const t of options.yTicks ? options.yTicks() : binaryTicks(yMax)) {
+    for (const t of options.yTicks ? options.yTicks() : ticks(0, yMax, 4)) {
       c.fillText(yLabel(t), margin.left - 9, size.y(t) + (options.yTicks ? 12 : 4));
       if (options.yTicks) continue;
       c.beginPath();

@@ -569,6 +569,7 @@ function graphViewer(entries) {
     c.model = c.model || graphModel(c.view, c.entry);
     model = c.model;
     select.value = i;
+    search.value = '';
     chosen = -1;
     const hasSteps = model.view.nodes.some(n => n.s >= 0), hasTimes = hasSteps && model.steps.some(s => s.t);
     const ways = [['phase', 'phase']].concat(hasSteps ? [['step', 'kernel']] : [], hasTimes ? [['time', 'time']] : []);

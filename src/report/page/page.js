@@ -152,11 +152,11 @@
     const list = entry.steps.map((s, i) => ({s, i})).filter(({s}) => s.t !== undefined).sort((a, b) => b.s.t - a.s.t).slice(0, 200);
     const cell = (text, css = 'number') => el('td', {class: css}, text);
     return el('div', {class: 'card'}, el('div', {class: 'scroll'}, el('table', {class: 'data'}, el('thead', {}, el('tr', {},
-      ['step', 'kind', 'runs', 'time', 'share', 'bytes', 'B/s', 'FLOP/s'].map((name, k) => el('th', {class: k > 1 ? 'number' : ''}, name)))),
+      ['step', 'kind', 'runs', 'time', 'share', 'bytes', 'bandwidth', 'speed'].map((name, k) => el('th', {class: k > 1 ? 'number' : ''}, name)))),
     el('tbody', {}, list.map(({s}) => {
       const bar = el('span', {class: 'share'});
       bar.style.width = (90 * s.t / total).toFixed(1) + 'px';
-      return el('tr', {class: s.d ? 'deeper' : ''}, cell(s.n, 'mono'), cell(s.k, ''), cell(String(s.r)), cell(duration(s.t)),
+      return el('tr', {class: s.d ? 'deeper' : ''}, cell(s.n, 'mono'), cell(s.k, 'word'), cell(String(s.r)), cell(duration(s.t)),
         el('td', {class: 'number'}, (100 * s.t / total).toFixed(1) + ' %', bar), cell(bytes(s.b)), cell(s.t ? scaled(s.b * s.r / s.t * 1e9, 'B/s') : ''),
         cell(s.t && s.f ? scaled(s.f * s.r / s.t * 1e9, 'FLOP/s') : ''));
     })))));

@@ -233,25 +233,46 @@ static int match_classes(train_plan *p, const setting *at)
     return status;
 }
 
+/* The number of a split. Words alone, percentages and strings are mistakes that people make. */
+static int check_part(const settings *s, const setting *given, const char *kind, const setting *part, double *out)
+{
+    bool is_number = part && part->kind == SETTING_NUMBER;
+    if (is_number && part->number >= 0 && part->number <= 0.9) {
+        *out = part->number;
+        return STATUS_OK;
+    }
+    int status = settings_fail(s, given, "split must be a part of the rows, a number up to 0.9");
+    const char *open = *kind ? "(" : "", *close = *kind ? ")" : "";
+    if (is_number && part->number >= 1 && part->number <= 90)
+        hint("%g %% of the rows: split = %s%s%g%s", part->number, kind, open, part->number / 100, close);
+    else
+        hint("a fifth of the rows: split = %s%s0.2%s", kind, open, close);
+    return status;
+}
+
 /* split = 0.2, or last(0.2), or random(0.2) */
 static int read_split(train_plan *p, double *part, split_kind *kind)
 {
+    static const char *const words[] = {"last", "random"};
     settings *s = &p->settings;
     setting *given = settings_take(&s->root, "split");
     *kind = SPLIT_USUAL;
-    if (!given || given->kind != SETTING_CALL)
-        return settings_number(s, &s->root, "split", 0.0, 0.9, part);
-    setting *number = given->first;
-    bool is_last = strcmp(given->text, "last") == 0;
-    if (!is_last && strcmp(given->text, "random") != 0)
-        return settings_unknown(s, given, "kind of split", (const char *const[]){"last", "random"}, 2);
-    if (!number || number->name || number->kind != SETTING_NUMBER || number->next || !(number->number > 0) ||
-        number->number > 0.9)
-        return settings_fail(s, given, "write split = %s(0.2): a part of the rows, up to 0.9", given->text);
-    number->is_taken = true;
-    *part = number->number;
+    if (!given)
+        return STATUS_OK;
+    bool is_word = given->kind == SETTING_CALL || given->kind == SETTING_TEXT;
+    bool is_last = is_word && strcmp(given->text, "last") == 0,
+         is_random = is_word && strcmp(given->text, "random") == 0;
+    if (given->kind == SETTING_CALL && !is_last && !is_random)
+        return settings_unknown(s, given, "kind of split", words, 2);
+    const char *word = is_last ? "last" : is_random ? "random" : "";
+    if (given->kind != SETTING_CALL)
+        return check_part(s, given, word, is_word ? NULL : given, part);
     *kind = is_last ? SPLIT_LAST : SPLIT_RANDOM;
-    return STATUS_OK;
+    bool is_one = given->first && !given->first->next && !given->first->name;
+    int status = check_part(s, given, word, is_one ? given->first : NULL, part);
+    if (!status)
+        given->first->is_taken = true;
+    return status;
 }
 
 /* What decides which rows are trained on, for a training that is resumed. */

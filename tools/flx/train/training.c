@@ -262,8 +262,10 @@ static void say_beginning(const training *t)
 {
     const train_plan *p = t->p;
     const flx_params *set = flx_trainer_params(t->trainer);
-    printf("%s: %lld parameters in %zu tensors, %lld rows", p->name, (long long)flx_params_elements(set, NULL),
-           flx_params_count(set), (long long)flx_dataset_rows(p->data.data));
+    long long numbers = flx_params_elements(set, NULL), rows = flx_dataset_rows(p->data.data);
+    size_t tensors = flx_params_count(set);
+    printf("%s: %lld parameter%s in %zu tensor%s, %lld row%s", p->name, numbers, numbers == 1 ? "" : "s", tensors,
+           tensors == 1 ? "" : "s", rows, rows == 1 ? "" : "s");
     if (p->validation.data)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
     printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
@@ -298,6 +300,18 @@ static int64_t flops_of(const flx_exec *e)
     return sum;
 }
 
+static void say_estimate(double seconds, bool has_validation)
+{
+    static const double minute = 60, hour = 3600;
+    if (seconds < 2 * minute)
+        printf("the training takes about %.3g s", seconds);
+    else if (seconds < 2 * hour)
+        printf("the training takes about %.0f minutes", seconds / minute);
+    else
+        printf("the training takes about %.3g hours", seconds / hour);
+    printf("%s\n", has_validation ? " without validation" : "");
+}
+
 /* Takes some steps, which nothing keeps, to know how long one lasts. */
 static int run_dry(training *t)
 {
@@ -318,7 +332,7 @@ static int run_dry(training *t)
     printf(", a step works in %s\n", scaled_text(text[0], (double)work, "B"));
     printf("a step: %s, %.3g ms\n", scaled_text(text[0], (double)flops_of(flx_trainer_exec(t->trainer)), "FLOP"),
            1e3 * best);
-    printf("the training takes about %.3g s\n", best * (double)t->end);
+    say_estimate(best * (double)t->end, t->p->validation.data != NULL);
     return STATUS_OK;
 }
 

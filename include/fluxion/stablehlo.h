@@ -18,6 +18,16 @@ FLX_BEGIN_DECLS
 FLX_API flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file,
                                          flx_error *err);
 
+enum {
+    /** Arguments are called as in the program that the text was made from, where their locations say so:
+        loc("params['layers'][0]['w']") is the input params.layers.0.w. A name that is taken gets a `_`. */
+    FLX_STABLEHLO_NAMES = 1
+};
+
+/** The same with flags FLX_STABLEHLO_…. */
+FLX_API flx_module *flx_import_stablehlo_with(flx_context *ctx, const char *text, size_t length, const char *file,
+                                              uint32_t flags, flx_error *err);
+
 /** Writes `g` as a StableHLO module whose @main takes the inputs and parameters of `g` in order of declaration and
     returns its outputs. An op without counterpart is written as its decomposition; one that has none is
     FLX_E_UNSUPPORTED, and so is a symbolic dimension: flx_specialise() first. */

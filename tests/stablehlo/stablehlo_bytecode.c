@@ -420,6 +420,24 @@ TEST(stablehlo_bytecode_of_a_graph_is_imported_again)
     flx_context_free(ctx);
 }
 
+TEST(stablehlo_bytecode_has_names_of_arguments)
+{
+    static const char *const names[] = {"w", "g", "m"};
+    program_list list = load_programs();
+    const program *p = find_program(&list, "adam_step");
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_module *m = flx_import_stablehlo_with(ctx, p->bytes, p->size, "t", FLX_STABLEHLO_NAMES, &err);
+    CHECK_MSG(m != NULL, "%s: %s", err.where, err.message);
+    const flx_graph *g = flx_module_main(m);
+    CHECK(flx_graph_input_count(g) == 3);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_EQ_STR(flx_val_name(g, flx_graph_input(g, i)), names[i]);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free_programs(&list);
+}
+
 /* ---- Composites ---- */
 
 TEST(stablehlo_composite_of_chlo_becomes_its_operation)

@@ -220,8 +220,11 @@ static flx_code read_arguments(vhlo_reader *r, vhlo_bytes *b, number_space *numb
     for (size_t i = 0; i < n; i++) {
         const unsigned char *at = b->at;
         uint64_t flagged = flxi_vhlo_varint(b);
-        if (flagged & 1)
-            flxi_vhlo_varint(b); /* its location */
+        if (flagged & 1) {
+            const hlo_source *source;
+            FLXI_TRY(flxi_vhlo_source(r, at, flxi_vhlo_varint(b), &source));
+            values[i].source = source ? source->name : NULL;
+        }
         FLXI_TRY(flxi_vhlo_type(r, at, flagged >> 1, &values[i].type));
         FLXI_TRY(define(r, at, numbers, &values[i]));
     }

@@ -36,6 +36,41 @@ static bool is_coded(const hlo_scope *sc, const hlo_type *t)
            (flxi_hlo_is_narrow_float(t->element) || flxi_hlo_is_narrow_int(t->element));
 }
 
+/* Writes params.layers.0.w for params['layers'][0]['w']: a name that can be written as it is. Nothing is written where
+   there is no letter or digit. */
+static void plain_source(const char *source, char *out, size_t size)
+{
+    static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    size_t n = 0;
+    bool is_apart = false;
+    for (const char *c = source; *c && n + 2 < size; c++) {
+        bool is_part = strchr(parts, *c) != NULL;
+        if (is_part && is_apart && n)
+            out[n++] = '.';
+        if (is_part)
+            out[n++] = *c;
+        is_apart = !is_part;
+    }
+    out[n] = 0;
+}
+
+/* arg0, or the name of the source; `_` after it until it is the only one. */
+static void name_argument(const hlo_scope *sc, const hlo_value *argument, size_t i, char *name, size_t size)
+{
+    size_t leaf, n;
+    snprintf(name, size, "arg%zu", i);
+    if (!(sc->im->flags & HLO_IMPORT_NAMES))
+        return;
+    if (argument->source)
+        plain_source(argument->source, name, size - 1);
+    if (!name[0])
+        snprintf(name, size, "arg%zu", i);
+    while (flxi_find_leaf(sc->g, name, &leaf) && (n = strlen(name)) + 1 < size) {
+        name[n] = '_';
+        name[n + 1] = 0;
+    }
+}
+
 /* Declares the argument's tensors as inputs: arg0, and for the parts of a tuple arg0_0, arg0_1 … */
 static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val *v, size_t *n)
 {
@@ -55,8 +90,8 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
         (*n)++;
     }
     for (size_t i = 0; i < t->num_parts && (t->kind == HLO_TUPLE || t->kind == HLO_FUTURE); i++) {
-        char part[80];
-        snprintf(part, sizeof part, "%.50s_%zu", name, i);
+        char part[160];
+        snprintf(part, sizeof part, "%.120s_%zu", name, i);
         if (!declare(sc, t->parts[i], part, v, n))
             return false;
     }
@@ -67,8 +102,8 @@ static bool declare_arguments(hlo_scope *sc, const hlo_function *f)
 {
     for (size_t i = 0; i < f->body.num_args; i++) {
         const hlo_type *t = f->body.args[i]->type;
-        char name[32];
-        snprintf(name, sizeof name, "arg%zu", i);
+        char name[120];
+        name_argument(sc, f->body.args[i], i, name, sizeof name);
         size_t n = 0;
         flx_val *v = flxi_new(&sc->im->arena, flx_val, flxi_hlo_parts(t) + 1);
         if (!v || !declare(sc, t, name, v, &n) || !flxi_hlo_bind(sc, f->body.args[i], v, n))
@@ -181,7 +216,8 @@ flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const c
     return flxi_hlo_parse(&ctx->mem, bytes, size, file, out, err);
 }
 
-flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
+flx_module *flx_import_stablehlo_with(flx_context *ctx, const char *text, size_t length, const char *file,
+                                      uint32_t flags, flx_error *err)
 {
     flx_error local = {0};
     hlo_module program = {0};
@@ -189,13 +225,22 @@ flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t leng
         flxi_fail(err, FLX_E_USAGE, "flx_import_stablehlo: context and text must be given");
         return NULL;
     }
+    if (flags & ~(uint32_t)FLX_STABLEHLO_NAMES) {
+        flxi_fail(err, FLX_E_USAGE, "flx_import_stablehlo: unknown flags 0x%x", (unsigned)flags);
+        return NULL;
+    }
     file = file ? file : "text";
     flx_module *m = NULL;
     if (flxi_hlo_read(ctx, text, length, file, &program, &local) == FLX_OK) {
-        m = flxi_hlo_import(ctx, &program, file, 0, &local);
+        m = flxi_hlo_import(ctx, &program, file, flags & FLX_STABLEHLO_NAMES ? HLO_IMPORT_NAMES : 0, &local);
         flxi_hlo_module_free(&program);
     }
     if (!m && err)
         *err = local;
     return m;
+}
+
+flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file, flx_error *err)
+{
+    return flx_import_stablehlo_with(ctx, text, length, file, 0, err);
 }

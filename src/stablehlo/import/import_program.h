@@ -9,8 +9,9 @@
 #include <fluxion/text.h>
 
 enum {
-    HLO_IMPORT_CODES = 1 /* arguments and results of @main whose element types are narrower than any dtype are bytes:
-                            integers in their low bits, floats as their codes */
+    HLO_IMPORT_CODES = 1, /* arguments and results of @main whose element types are narrower than any dtype are bytes:
+                             integers in their low bits, floats as their codes */
+    HLO_IMPORT_NAMES = 2  /* arguments of @main are called as in the program that this one was made from */
 };
 
 /* Reads text, bytecode, or a file of jax.export with bytecode in it. Free with flxi_hlo_module_free(). On failure *out

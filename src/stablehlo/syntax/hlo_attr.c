@@ -99,7 +99,7 @@ flx_code flxi_hlop_add_alias(hlo_parser *p, hlo_alias a)
     return FLX_OK;
 }
 
-/* #name = attribute or !name = type; the mark has been read already. Locations have no effect on the program. */
+/* #name = attribute or !name = type; the mark has been read already. Locations name arguments alone. */
 flx_code flxi_hlop_define_alias(hlo_parser *p, char mark)
 {
     hlo_location at = flxi_hlop_position(p);
@@ -107,8 +107,11 @@ flx_code flxi_hlop_define_alias(hlo_parser *p, char mark)
     if (name.length == 0)
         return flxi_hlop_expected(p, "the name of an alias");
     FLXI_TRY(flxi_hlop_expect(p, "="));
-    if (flxi_hlop_at_word(p, "loc"))
-        return flxi_hlop_skip_location(p);
+    if (flxi_hlop_at_word(p, "loc")) {
+        hlo_alias location = {HLO_ALIAS_LOCATION, .text = name.at, .length = name.length, .data = p->c};
+        FLXI_TRY(flxi_hlop_skip_location(p));
+        return flxi_hlop_find_alias(p, HLO_ALIAS_LOCATION, name) ? FLX_OK : flxi_hlop_add_alias(p, location);
+    }
     hlo_alias_kind kind = mark == '!' ? HLO_ALIAS_TYPE : HLO_ALIAS_ATTR;
     if (flxi_hlop_find_alias(p, kind, name))
         return flxi_hlop_fail_at(p, at, FLX_E_DUP_NAME, NULL, "the alias %c%.*s is defined twice", mark,

@@ -338,3 +338,22 @@ flx_code flxi_hlop_skip_location(hlo_parser *p)
     FLXI_TRY(flxi_hlop_expect(p, "("));
     return flxi_hlop_skip_balanced(p, ')');
 }
+
+flx_code flxi_hlop_location(hlo_parser *p, const char **name, hlo_span *alias)
+{
+    *name = NULL;
+    *alias = (hlo_span){0};
+    if (!flxi_hlop_eat_word(p, "loc"))
+        return FLX_OK;
+    FLXI_TRY(flxi_hlop_expect(p, "("));
+    if (flxi_hlop_peek(p) == '"') {
+        hlo_span text;
+        FLXI_TRY(flxi_hlop_string(p, &text));
+        bool is_file = flxi_hlop_peek(p) == ':'; /* "file.py":1:2 */
+        if (!is_file && !(*name = flxi_hlop_keep(p, text)))
+            return FLX_E_OOM;
+    } else if (flxi_hlop_eat(p, "#")) {
+        *alias = flxi_hlop_suffix(p);
+    }
+    return flxi_hlop_skip_balanced(p, ')');
+}

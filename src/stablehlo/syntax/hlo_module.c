@@ -44,9 +44,7 @@ flx_code flxi_hlop_check_return(hlo_parser *p, const hlo_function *f)
 static flx_code parse_optional_attrs(hlo_parser *p, const hlo_attr **out)
 {
     *out = NULL;
-    if (flxi_hlop_peek(p) == '{')
-        FLXI_TRY(flxi_hlop_attr(p, out));
-    return flxi_hlop_skip_location(p);
+    return flxi_hlop_peek(p) == '{' ? flxi_hlop_attr(p, out) : FLX_OK;
 }
 
 /* (%a: type {…}, …); a declaration may leave the names out. The arguments and, above them in the same order, their
@@ -69,6 +67,7 @@ static flx_code parse_arguments(hlo_parser *p, hlo_function *f, size_t args)
                 return FLX_E_OOM;
         }
         FLXI_TRY(parse_optional_attrs(p, &attrs));
+        FLXI_TRY(flxi_hlop_name_argument(p, arg));
         HLO_PUSH(p, items, arg);
         HLO_PUSH(p, items, attrs);
     } while (flxi_hlop_eat(p, ","));
@@ -97,8 +96,10 @@ static flx_code parse_results(hlo_parser *p, hlo_function *f)
                 const hlo_type *type;
                 const hlo_attr *attrs = NULL;
                 FLXI_TRY(flxi_hlop_type(p, &type));
-                if (in_parentheses)
+                if (in_parentheses) {
                     FLXI_TRY(parse_optional_attrs(p, &attrs));
+                    FLXI_TRY(flxi_hlop_skip_location(p));
+                }
                 HLO_PUSH(p, items, type);
                 HLO_PUSH(p, items, attrs);
             } while (in_parentheses && flxi_hlop_eat(p, ","));
@@ -396,9 +397,27 @@ static flx_code parse_items(hlo_parser *p, const char **module_name, char close)
 
 /* ---- Entry ---- */
 
+/* Names of arguments whose locations are aliases, once all of these are known. */
+static flx_code resolve_references(hlo_parser *p)
+{
+    hlo_cursor end = p->c;
+    for (size_t i = 0; i < p->references.n; i++) {
+        const hlo_reference *r = &p->references.at[i];
+        const hlo_alias *alias = flxi_hlop_find_alias(p, HLO_ALIAS_LOCATION, r->alias);
+        hlo_span other; /* of an alias of an alias, which is not looked up */
+        if (!alias)
+            continue;
+        p->c = alias->data;
+        FLXI_TRY(flxi_hlop_location(p, &r->argument->source, &other));
+    }
+    p->c = end;
+    return FLX_OK;
+}
+
 static flx_code parse_text(hlo_parser *p, hlo_module *m)
 {
     FLXI_TRY(parse_items(p, &m->name, 0));
+    FLXI_TRY(resolve_references(p));
     m->functions = HLO_TAKE(p, hlo_function, functions, 0, &m->num_functions);
     return m->functions ? FLX_OK : FLX_E_OOM;
 }
@@ -424,6 +443,7 @@ void flxi_hlop_free(hlo_parser *p)
     flxi_vec_free(p->mem, &p->visible);
     flxi_vec_free(p->mem, &p->scope);
     flxi_vec_free(p->mem, &p->aliases);
+    flxi_vec_free(p->mem, &p->references);
     flxi_vec_free(p->mem, &p->items);
     flxi_vec_free(p->mem, &p->entries);
     flxi_vec_free(p->mem, &p->ints);

@@ -137,6 +137,15 @@ flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out)
     return flxi_hlop_define(p, t, group);
 }
 
+flx_code flxi_hlop_name_argument(hlo_parser *p, hlo_value *argument)
+{
+    hlo_reference r = {argument, {0}};
+    FLXI_TRY(flxi_hlop_location(p, &argument->source, &r.alias));
+    if (r.alias.length)
+        HLO_PUSH(p, references, r);
+    return FLX_OK;
+}
+
 /* ---- Regions ---- */
 
 bool flxi_hlop_is_terminator(const char *name)
@@ -156,7 +165,7 @@ static flx_code parse_label(hlo_parser *p)
         do {
             hlo_value *arg;
             FLXI_TRY(flxi_hlop_argument(p, &arg));
-            FLXI_TRY(flxi_hlop_skip_location(p));
+            FLXI_TRY(flxi_hlop_name_argument(p, arg));
             HLO_PUSH(p, items, arg);
         } while (flxi_hlop_eat(p, ","));
         FLXI_TRY(flxi_hlop_expect(p, ")"));

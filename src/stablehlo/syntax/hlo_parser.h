@@ -21,6 +21,12 @@ typedef struct {
     uint32_t line;
 } hlo_cursor;
 
+/* A part of the text, such as an identifier (letters, digits, _ $ .); length 0 when none comes next. */
+typedef struct {
+    const char *at;
+    size_t length;
+} hlo_span;
+
 /* A value that is used, and where. */
 typedef struct {
     const hlo_value *value;
@@ -41,15 +47,21 @@ typedef struct {
 } hlo_target;
 
 /* What a text represents: #name = …, !name = …, a tensor type by its text, or the data of a resource. */
-typedef enum { HLO_ALIAS_ATTR, HLO_ALIAS_TYPE, HLO_ALIAS_RESOURCE } hlo_alias_kind;
+typedef enum { HLO_ALIAS_ATTR, HLO_ALIAS_TYPE, HLO_ALIAS_RESOURCE, HLO_ALIAS_LOCATION } hlo_alias_kind;
 typedef struct {
     hlo_alias_kind kind;
     const char *text;
     size_t length;
     const hlo_attr *attr; /* of a resource: once it was read */
     const hlo_type *type;
-    hlo_cursor data;
+    hlo_cursor data; /* of a resource and of a location: where it is */
 } hlo_alias;
+
+/* An argument whose location is an alias, which may be defined later. */
+typedef struct {
+    hlo_value *argument;
+    hlo_span alias;
+} hlo_reference;
 
 typedef struct {
     const char *end; /* of the text */
@@ -76,6 +88,7 @@ typedef struct {
     FLXI_VEC(hlo_use) uses;
     FLXI_VEC(hlo_region) regions;
     FLXI_VEC(hlo_target) targets;
+    FLXI_VEC(hlo_reference) references;
     FLXI_VEC(hlo_function) functions;
     flxi_index symbols; /* of functions, by the hash of their names */
 } hlo_parser;
@@ -122,11 +135,6 @@ bool flxi_hlop_at_word(hlo_parser *p, const char *word);
 flx_code flxi_hlop_expect(hlo_parser *p, const char *punctuation);
 flx_code flxi_hlop_expect_word(hlo_parser *p, const char *word);
 
-/* An identifier (letters, digits, _ $ .); length 0 when none comes next. */
-typedef struct {
-    const char *at;
-    size_t length;
-} hlo_span;
 hlo_span flxi_hlop_word(hlo_parser *p);
 hlo_span flxi_hlop_peek_word(hlo_parser *p);
 hlo_span flxi_hlop_suffix(hlo_parser *p); /* after % @ # ! ^: 12, name, a-b; no space before it */
@@ -142,6 +150,8 @@ void flxi_hlop_leave(hlo_parser *p);
 /* Skips everything up to the bracket that closes the one just read. */
 flx_code flxi_hlop_skip_balanced(hlo_parser *p, char close);
 flx_code flxi_hlop_skip_location(hlo_parser *p); /* loc(…), where there is one */
+/* The same; *name is that of loc("name") and loc("name"(…)), *alias that of loc(#alias); both may be absent. */
+flx_code flxi_hlop_location(hlo_parser *p, const char **name, hlo_span *alias);
 
 /* ---- hlo_type.c ---- */
 
@@ -220,7 +230,9 @@ flx_code flxi_hlop_check_operands(hlo_parser *p, const hlo_draft *d, const hlo_t
    `scope` is hidden at its end. */
 flx_code flxi_hlop_region(hlo_parser *p, size_t scope, size_t args, hlo_region *out);
 flx_code flxi_hlop_argument(hlo_parser *p, hlo_value **out); /* %a: type */
-void flxi_hlop_close_scope(hlo_parser *p, size_t base);      /* hides what became visible since */
+/* The name of an argument from its location, where there is one. */
+flx_code flxi_hlop_name_argument(hlo_parser *p, hlo_value *argument);
+void flxi_hlop_close_scope(hlo_parser *p, size_t base); /* hides what became visible since */
 bool flxi_hlop_is_terminator(const char *name);
 flx_code flxi_hlop_optional_dict(hlo_parser *p, const hlo_draft *d); /* {…} on `entries` */
 

@@ -176,7 +176,8 @@ typedef struct hlo_op hlo_op;
 /* A result of an operation or an argument of a block. Numbers run from 0 within a function. */
 typedef struct {
     const hlo_type *type;
-    const char *name; /* without the %; "0#1" for the second of %0:2 */
+    const char *name;   /* without the %; "0#1" for the second of %0:2 */
+    const char *source; /* of an argument: its name in the program that this one was made from; NULL: not known */
     uint32_t number;
 } hlo_value;
 

@@ -227,6 +227,10 @@ static const option options[] = {
      MAY_BE_GIVEN},
     {"--param", "[NAME=]INPUT", "an input that becomes a parameter, called NAME; a pattern without NAME:\n'arg*'",
      MAY_REPEAT},
+    {"--names", NULL,
+     "inputs of StableHLO are called as in the program that it was made from, where\nlocations say so: params.w for "
+     "loc(\"params['w']\")",
+     MAY_BE_GIVEN},
     OPTION_FIX,
     OPTION_OUTPUT,
     OPTION_JSON,
@@ -255,7 +259,7 @@ const command command_import = {
         "With -o OUT.flx large constants become parameters weight0, weight1 ..., whose values go to\n"
         "OUT.safetensors beside it, with those of the parameters of an ONNX model; flx run finds them there. On\n"
         "standard output constants stay in the text. Functions of StableHLO have no parameters: --param says which\n"
-        "inputs are trained.",
+        "inputs are trained, and --names calls them as the locations in the file do.",
     .options = options,
     .examples = examples,
     .run = run_import,

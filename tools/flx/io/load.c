@@ -319,7 +319,7 @@ flx_tensor *model_param(const model *m, const char *name)
 
 /* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its
    place. */
-static int read_module(model *m, const file_bytes *bytes)
+static int read_module(model *m, const file_bytes *bytes, uint32_t flags)
 {
     flx_error err = {0};
     if (begins_with(bytes, KERNEL_MAGIC)) {
@@ -335,7 +335,7 @@ static int read_module(model *m, const file_bytes *bytes)
     if (begins_with(bytes, GRAPH_MAGIC))
         m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
     else if (is_stablehlo(m->path, bytes))
-        m->module = flx_import_stablehlo(m->ctx, bytes->data, bytes->size, "file", &err);
+        m->module = flx_import_stablehlo_with(m->ctx, bytes->data, bytes->size, "file", flags, &err);
     else
         m->module = flx_parse(m->ctx, bytes->data, bytes->size, "file", &err);
     if (!m->module)
@@ -346,13 +346,19 @@ static int read_module(model *m, const file_bytes *bytes)
     return STATUS_OK;
 }
 
-int model_read(model *m, const char *path, const file_bytes *bytes)
+/* `flags` are for StableHLO. */
+static int read_as(model *m, const char *path, const file_bytes *bytes, uint32_t flags)
 {
     *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
-    return m->ctx ? read_module(m, bytes) : fail_memory();
+    return m->ctx ? read_module(m, bytes, flags) : fail_memory();
 }
 
-/* `a` has the options of the command where it takes --fix; NULL otherwise. */
+int model_read(model *m, const char *path, const file_bytes *bytes)
+{
+    return read_as(m, path, bytes, 0);
+}
+
+/* `a` has the options of the command where it takes --fix or --names; NULL otherwise. */
 static int open_path(model *m, const char *path, const args *a)
 {
     file_bytes bytes = {0};
@@ -367,7 +373,7 @@ static int open_path(model *m, const char *path, const args *a)
     }
     int status = file_read(path, &bytes);
     if (!status)
-        status = model_read(m, path, &bytes);
+        status = read_as(m, path, &bytes, a && args_has(a, "--names") ? FLX_STABLEHLO_NAMES : 0u);
     free(bytes.data);
     return status;
 }

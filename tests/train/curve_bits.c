@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve_bits.c: see curve_bits.h. Compiled steps add in an order that the shapes decide, whatever the instruction set,
-   the compiler and the number of threads; a few scalars, such as 1 - beta^t, come from the C library. So the machines of
+   the compiler and the number of threads. A few scalars, such as 1 - beta^t, come from the C library. So machines of
    one architecture with one version of that library are one class. */
 #include "curve_bits.h"
 

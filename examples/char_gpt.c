@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small GPT, that of `flx model gpt`, learns to write byte by byte, is saved, and continues a text. Loss and decoder
    are two graphs with the same parameters; the decoder sees each byte once, because keys and values of all earlier ones
-   are states. `flx train examples/gpt.train` is the same from the shell. */
+   are states. `flx train examples/gpt.train` is the same from the shell. The number of steps may be given. */
 #include <fluxion/data.h>
 #include <fluxion/fluxion.h>
 #include <fluxion/generate.h>
 #include <fluxion/nn.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { CONTEXT = 64 };
 
@@ -18,7 +18,10 @@ static flx_graph *build(flx_context *ctx, int is_decoding)
     flx_type bytes = flx_type_make(FLX_I32, 2, is_decoding ? one : many);
     flx_nn_gpt_options gpt = {.struct_size = sizeof gpt, .is_decoding = is_decoding, .context = CONTEXT};
     flx_val logits = flx_nn_gpt(g, "", flx_input(g, "x", &bytes), &gpt);
-    flx_output(g, is_decoding ? logits : flx_nn_cross_entropy(g, logits, flx_input(g, "next", &bytes), 0), NULL);
+    if (is_decoding)
+        flx_output(g, logits, "logits");
+    else
+        flx_output(g, flx_nn_cross_entropy(g, logits, flx_input(g, "next", &bytes), 0), "loss");
     return g;
 }
 
@@ -26,12 +29,13 @@ static int show(void *user, const flx_progress *p) /* after each step: a bar, th
 {
     char text[160];
     (void)user;
-    return fprintf(stderr, "\r%s  ", flx_progress_text(p, 24, text, sizeof text)) < 0;
+    return fprintf(stderr, "\r%-79s", flx_progress_text(p, 24, text, sizeof text)) < 0;
 }
 
 int main(int argc, char **argv)
 {
-    int steps = argc > 1 && strcmp(argv[1], "--quick") == 0 ? 12 : 800;
+    int steps = argc > 1 ? atoi(argv[1]) : 800;
+    steps = steps > 0 ? steps : 12; /* --quick */
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_buffer text = {0}, written = {0};

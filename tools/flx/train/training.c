@@ -157,13 +157,15 @@ static void keep_best(training *t, double value)
         t->status = run_folder_write_weights(t->request->folder, weights);
 }
 
-/* Only whole epochs are compared, so that a training which was stopped finds the same best one. */
+/* Whole epochs are compared, and the end that the settings give, wherever in an epoch it is: so a training that was
+   stopped finds the same best one. */
 static void after_epoch(training *t, const flx_progress *state)
 {
     bool is_over = t->at.epoch > t->epoch_now;
     t->at.is_due = false;
     double value = state->num_validation ? state->validation[0].value : NAN;
-    bool is_best = is_over && state->num_validation && (!t->at.best_epoch || value < t->at.best);
+    bool counts = state->num_validation && (is_over || t->at.step >= t->p->steps);
+    bool is_best = counts && (!t->at.best_epoch || value < t->at.best);
     progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
     if (t->epoch_now % t->every_epoch == 0 || t->at.step >= t->end) {
         points(t, "training", state->metrics, state->num_metrics);

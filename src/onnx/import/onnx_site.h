@@ -106,6 +106,7 @@ flx_val flxi_onnx_append(onnx_site *s, const char *op, const flx_val *x, size_t 
 flx_val flxi_onnx_unary(onnx_site *s, const char *op, flx_val x);
 flx_val flxi_onnx_binary(onnx_site *s, const char *op, flx_val a, flx_val b);
 flx_val flxi_onnx_cast(onnx_site *s, flx_val x, flx_dtype to); /* x itself where it has the dtype */
+flx_val flxi_onnx_softmax(onnx_site *s, flx_val x, int axis);
 flx_val flxi_onnx_fill(onnx_site *s, flx_val scalar, flx_ints shape);
 /* x + 0 … along one axis. */
 flx_val flxi_onnx_slice_axis(onnx_site *s, flx_val x, int axis, int64_t start, int64_t limit);

@@ -112,7 +112,7 @@ static flx_val safe_softmax(onnx_site *s, flx_val scores, flx_dtype precision)
     flx_val top = flx_reduce_max(s->g, wide, .axes = FLX_INTS(3), .keep_dims = 1);
     flx_val any = flx_gt(s->g, top, flxi_onnx_number(s, top, -(double)INFINITY));
     flx_val safe = flx_where(s->g, any, wide, flxi_onnx_number(s, wide, 0));
-    flx_val p = flx_where(s->g, any, flx_softmax(s->g, safe, .axis = 3), flxi_onnx_number(s, wide, 0));
+    flx_val p = flx_where(s->g, any, flxi_onnx_softmax(s, safe, 3), flxi_onnx_number(s, wide, 0));
     return flxi_onnx_cast(s, p, d);
 }
 

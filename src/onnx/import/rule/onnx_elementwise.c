@@ -239,10 +239,24 @@ static flx_val hardmax(onnx_site *s, flx_val x, int axis)
     return flx_one_hot(s->g, at, .n = flxi_onnx_dim(s, x, axis), .axis = axis, .dtype = flxi_onnx_dtype(s, x));
 }
 
+/* In f16 and bf16 as the operation is defined, by steps that round: one step of rounding less moves some results of
+   attention beyond the bounds of the node tests. */
+flx_val flxi_onnx_softmax(onnx_site *s, flx_val x, int axis)
+{
+    int32_t d = flxi_onnx_dtype(s, x);
+    if (d != FLX_F16 && d != FLX_BF16)
+        return flx_softmax(s->g, x, .axis = axis);
+    flx_val top = flx_reduce_max(s->g, x, .axes = FLX_INTS(axis), .keep_dims = 1);
+    flx_val e = flx_exp(s->g, flx_sub(s->g, x, top));
+    return flx_div(s->g, e, flx_reduce_sum(s->g, e, .axes = FLX_INTS(axis), .keep_dims = 1));
+}
+
 static flx_val along(onnx_site *s, flx_val x, int axis)
 {
     if (strcmp(s->row->ours, "hardmax") == 0)
         return hardmax(s, x, axis);
+    if (strcmp(s->row->ours, "softmax") == 0)
+        return flxi_onnx_softmax(s, x, axis);
     flx_attr a = flx_attr_int("axis", axis);
     return flx_op1(s->g, s->row->ours, &x, 1, &a, 1);
 }

@@ -5,7 +5,6 @@
 #include "passes/lower_composites.h"
 
 #include "passes/body_map.h"
-#include "passes/decompose.h"
 
 #include <fluxion/catalogue.h>
 
@@ -47,6 +46,8 @@ enum { NUM_POLICIES = sizeof policies / sizeof *policies };
 
 typedef struct {
     flxi_choose_expansion choose;
+    const void *user;
+    bool keeps_lowered; /* what is of stage MIR has nothing left to expand */
     flxi_body_map bodies;
 } lowering;
 
@@ -56,7 +57,7 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
 static flx_code lower_body(void *user, const flx_graph *body, flx_graph **out, flx_error *err)
 {
     const lowering *l = user;
-    if (body->is_lowered && l->choose != choose_autodiff) {
+    if (body->is_lowered && l->keeps_lowered) {
         *out = flx_graph_retain((flx_graph *)(uintptr_t)body);
         return FLX_OK;
     }
@@ -69,7 +70,7 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
     flx_graph *expanded = NULL;
     flxi_remap first = {0};
     flxi_remap second = {0};
-    FLXI_TRY(flxi_expand(in, l->choose, NULL, &expanded, &first, err));
+    FLXI_TRY(flxi_expand(in, l->choose, l->user, &expanded, &first, err));
     flx_code code = flxi_map_bodies(&l->bodies, expanded, out, &second, err);
     flx_graph_release(expanded);
     if (code != FLX_OK) {
@@ -88,9 +89,21 @@ static flx_code lower_in(lowering *l, const flx_graph *in, flx_graph **out, flxi
 
 flx_code flxi_lower(const flx_graph *in, flx_policy policy, flx_graph **out, flxi_remap *remap, flx_error *err)
 {
-    lowering l = {.choose = policies[policy], .bodies = {.mem = &in->ctx->mem, .map = lower_body}};
+    lowering l = {.choose = policies[policy],
+                  .keeps_lowered = policy != FLX_POLICY_FOR_AUTODIFF,
+                  .bodies = {.mem = &in->ctx->mem, .map = lower_body}};
     l.bodies.user = &l;
     flx_code code = lower_in(&l, in, out, remap, err);
+    flxi_body_map_free(&l.bodies);
+    return code;
+}
+
+flx_code flxi_lower_by(const flx_graph *in, flxi_choose_expansion choose, const void *user, flx_graph **out,
+                       flx_error *err)
+{
+    lowering l = {.choose = choose, .user = user, .bodies = {.mem = &in->ctx->mem, .map = lower_body}};
+    l.bodies.user = &l;
+    flx_code code = lower_in(&l, in, out, NULL, err);
     flxi_body_map_free(&l.bodies);
     return code;
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_round_trip.c: graphs written as ONNX models and read back compute the same. */
+#include "effort.h"
+#include "graph/type/type.h"
+#include "ops/sample.h"
 #include "test.h"
 
 #include <fluxion/onnx.h>
+#include <math.h>
 #include <string.h>
+
+enum { MAX_OUTPUTS = 16 };
 
 static const char *const graphs[] = {
     "graph main(x: f32[2, 3], y: f32[3]) { a = add(mul(x, y), 0.5)\n return tanh(div(sub(a, x), exp(neg(y)))) }",
@@ -45,6 +51,19 @@ static const char *const graphs[] = {
     "rope(reshape(x, shape=[2, 4, 2, 4]), c, s, layout=bshd), rope(x, c, s, layout=bsd, head_dim=8, n_rot=4) }",
     "graph main(x: f32[2, 3, 4, 6], c: f32[2, 4, 3], s: f32[2, 4, 3], t: f32[4, 3]) { return rope(x, c, s, "
     "layout=bhsd), rope(x, t, t, layout=bhsd, n_rot=4), rope(reshape(x, shape=[2, 4, 3, 6]), c, s, layout=bshd) }",
+    "graph main(x: f32[3, 4]) { a, b = split(x, axis=1, sizes=[1, 3])\n return reverse(x, axes=[0, 1]), roll(x, "
+    "shift=3, "
+    "axis=1), tril(x), a, b, stack(x, x, axis=1), reverse(x, axes=[]) }",
+    "graph main(x: f32[3, 2]) { return broadcast_in_dim(x, shape=[2, 4, 3], axes=[2, 0]), trunc(x), log2(abs(x)), "
+    "is_finite(x), exp2(x), topk(x, k=1), eye(n=3, dtype=f64) }",
+    "graph main(x: f32[4, 3], i: i64[6]) { j = sub(i, 1)\n return gather(x, j, oob=clamp), gather(x, j, oob=zero), "
+    "take_along(x, reshape(j, shape=[2, 3]), axis=0, oob=zero), dynamic_slice(x, sub(dim_size(x, axis=0), 2), "
+    "dim_size(x, axis=1), sizes=[3, 2]) }",
+    "graph main(x: f32[1, 2, 3, 3], w: f32[2, 3, 2, 2]) { return conv_transpose(x, w, stride=[2, 2], "
+    "output_padding=[1, 0]) }",
+    "graph main(x: f32[4], n: i64[4]) { b = cast(x, to=bool)\n s = cast(mul(n, 100), to=i8)\n h = cast(x, to=bf16)\n"
+    " return add(s, s), neg(cast(n, to=u32)), reduce_sum(s), max(b, not(b)), cast(sin(h), to=f32), bit_and(n, 5), "
+    "add_n(n, n, n), reduce_any(b) }",
 };
 
 /* Positive and negative numbers, different for each input. */
@@ -69,6 +88,23 @@ static void check_equal(const flx_tensor *a, const flx_tensor *b)
         double x = flx_tensor_get(a, i), y = flx_tensor_get(b, i);
         CHECK_MSG(x == y || (x != x && y != y) || (x - y < 1e-6 && y - x < 1e-6), "%lld: %g and %g", (long long)i, x,
                   y);
+    }
+}
+
+/* Attributes of floats are f32 in the file, and some ops become several, each of which rounds. */
+static void check_close(const flx_tensor *a, const flx_tensor *b)
+{
+    int32_t dtype = flx_tensor_type(a)->dtype;
+    double unit = dtype == FLX_BF16 ? 0x1p-7 : dtype == FLX_F16 ? 0x1p-10 : 0x1p-20, largest = 0;
+    bool is_exact = dtype >= FLX_I64;
+    CHECK(flxi_type_equal(flx_tensor_type(a), flx_tensor_type(b)));
+    for (int64_t i = 0; i < flx_tensor_count(a); i++)
+        largest = fmax(largest, isfinite(flx_tensor_get(a, i)) ? fabs(flx_tensor_get(a, i)) : 0);
+    for (int64_t i = 0; i < flx_tensor_count(a); i++) {
+        double x = flx_tensor_get(a, i), y = flx_tensor_get(b, i);
+        bool same = x == y || (isnan(x) && isnan(y)) || (!is_exact && fabs(x - y) <= 8 * unit * largest);
+        if (!EXPECT_MSG(same, "element %lld: %.9g, and %.9g from the model", (long long)i, x, y))
+            return;
     }
 }
 
@@ -114,6 +150,53 @@ TEST(onnx_export_reads_back_as_the_same_function)
         flx_module_free(m);
         flx_context_free(ctx);
     }
+}
+
+/* ---- Samples of all ops ---- */
+
+/* Of what is written, the reader may refuse loops that it does not know, and extents that only the graph's own ops tie
+   to numbers. */
+static flx_onnx *read_back(flx_context *ctx, const flx_graph *g)
+{
+    flx_error err = {0};
+    flx_buffer bytes = {0};
+    flx_onnx *back = NULL;
+    if (flx_onnx_encode(g, NULL, 0, &bytes, &err) == FLX_OK) {
+        back = flx_onnx_decode(ctx, bytes.data, bytes.size, NULL, NULL, &err);
+        EXPECT_MSG(back || err.code == FLX_E_UNSUPPORTED || flx_graph_symbol(g, 0), "%s at %s", err.message, err.where);
+    }
+    flx_buffer_free(&bytes);
+    return back;
+}
+
+static void check_sample(const sample_case *c)
+{
+    uint64_t h = sample_seed(c) + (uint64_t)c->dtype * 31 + (uintptr_t)(c->sample - flxi_ops[c->op].rules->samples);
+    if (c->sample->error || h % (uint64_t)(effort(EFFORT_laws_share) * 60) != 0)
+        return;
+    flx_context *ctx = flx_context_new(NULL);
+    flx_error err = {0};
+    flx_tensor *a[MAX_OUTPUTS] = {0}, *b[MAX_OUTPUTS] = {0};
+    flx_module *m = sample_parse(ctx, c, &err);
+    const flx_graph *g = flx_module_main(m);
+    flx_onnx *back = m && flx_graph_output_count(g) <= MAX_OUTPUTS ? read_back(ctx, g) : NULL;
+    if (back && sample_run(g, c, FILL_RANDOM, a, &err) == FLX_OK &&
+        EXPECT_MSG(sample_run(flx_onnx_graph(back), c, FILL_RANDOM, b, &err) == FLX_OK, "%s", err.message))
+        for (size_t i = 0; i < flx_graph_output_count(g); i++)
+            check_close(a[i], b[i]);
+    for (size_t i = 0; i < MAX_OUTPUTS; i++) {
+        flx_tensor_release(a[i]);
+        flx_tensor_release(b[i]);
+    }
+    flx_onnx_free(back);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    test_count_case();
+}
+
+TEST(onnx_exports_of_samples_read_back_as_the_same_functions)
+{
+    sample_each(check_sample);
 }
 
 TEST(onnx_export_names_an_op_that_onnx_lacks)

@@ -9,8 +9,8 @@
 #include "graph/op/eval.h"
 #include "graph/type/type.h"
 #include "onnx/syntax/onnx_elements.h"
+#include "passes/lower_composites.h"
 
-#include <fluxion/lower.h>
 #include <fluxion/onnx.h>
 #include <stdio.h>
 
@@ -90,12 +90,12 @@ onnx_label flxi_onnx_value_label(const onnx_writer *w, flx_val v)
 
 onnx_label flxi_onnx_in(const onnx_source *n, uint32_t i)
 {
-    return flxi_onnx_value_label(n->w, flx_node_input(n->w->g, n->index, i));
+    return n->carried ? n->carried->in[i] : flxi_onnx_value_label(n->w, flx_node_input(n->w->g, n->index, i));
 }
 
 onnx_label flxi_onnx_out(const onnx_source *n, uint32_t i)
 {
-    return flxi_onnx_value_label(n->w, flx_node_result(n->w->g, n->index, i));
+    return n->carried ? n->carried->out[i] : flxi_onnx_value_label(n->w, flx_node_result(n->w->g, n->index, i));
 }
 
 onnx_label flxi_onnx_fresh(onnx_writer *w)
@@ -154,18 +154,25 @@ const char *flxi_onnx_word_of(const onnx_source *n, const char *key, onnx_label 
 
 const flx_type *flxi_onnx_in_type(const onnx_source *n, uint32_t i)
 {
-    return flx_val_type(n->w->g, flx_node_input(n->w->g, n->index, i));
+    return n->carried ? &n->carried->in_types[i] : flx_val_type(n->w->g, flx_node_input(n->w->g, n->index, i));
 }
 
 const flx_type *flxi_onnx_out_type(const onnx_source *n, uint32_t i)
 {
-    return flx_val_type(n->w->g, flx_node_result(n->w->g, n->index, i));
+    return n->carried ? &n->carried->out_types[i] : flx_val_type(n->w->g, flx_node_result(n->w->g, n->index, i));
+}
+
+static void refuse(onnx_writer *w, const char *why)
+{
+    if (w->err->code != FLX_OK)
+        return;
+    *w->refused = w->op;
+    flxi_fail(w->err, FLX_E_UNSUPPORTED, "unsupported: %.40s as an operation of ONNX: %s", flxi_ops[w->op].name, why);
 }
 
 void flxi_onnx_refuse(const onnx_source *n, const char *why)
 {
-    if (n->w->err->code == FLX_OK)
-        flxi_fail(n->w->err, FLX_E_UNSUPPORTED, "unsupported: %.40s as an operation of ONNX: %s", n->op, why);
+    refuse(n->w, why);
 }
 
 /* ---- Nodes and tensors ---- */
@@ -196,6 +203,10 @@ void flxi_onnx_put(onnx_writer *w, const char *operation, const onnx_label *in, 
                    size_t nout, const onnx_setting *settings, size_t num_settings)
 {
     flxi_strbuf node = new_part(&w->nodes);
+    for (size_t i = 0; i < num_settings; i++)
+        for (size_t k = 0; settings[i].kind == ONNX_W_INTS && k < settings[i].ints.n; k++)
+            if (!flx_dim_is_static(settings[i].ints.v[k]))
+                refuse(w, "symbolic extents");
     for (size_t i = 0; i < nin; i++)
         put_text(&node, 1, in[i].text);
     for (size_t i = 0; i < nout; i++)
@@ -281,6 +292,9 @@ static onnx_label put_literal(onnx_writer *w, const flx_type *type, const void *
 
 onnx_label flxi_onnx_put_ints(onnx_writer *w, flx_ints v)
 {
+    for (size_t i = 0; i < v.n; i++)
+        if (!flx_dim_is_static(v.v[i]))
+            refuse(w, "symbolic extents");
     flx_type type = flx_type_make(FLX_I64, 1, &(flx_dim){(flx_dim)v.n});
     return put_literal(w, &type, v.v);
 }
@@ -326,9 +340,10 @@ static void write_node(onnx_writer *w, size_t i)
             flxi_onnx_put_tensor(w, flxi_onnx_out(&n, 0).text, a.value.as.tensor);
         return;
     }
-    onnx_write_fn write = flxi_onnx_writer_of(v.op, &n.to);
-    if (write)
-        write(&n);
+    const onnx_export_row *row = flxi_onnx_row_of(v.op);
+    w->op = node->op;
+    if (row)
+        flxi_onnx_write_by(row, &n);
     else
         flxi_onnx_refuse(&n, "there is none");
 }
@@ -397,7 +412,7 @@ void flxi_onnx_put_body(onnx_writer *w, const flx_graph *body, const onnx_label 
 {
     const flx_graph *g = w->g;
     const onnx_label *outer = w->leaves;
-    uint32_t number = w->body;
+    uint32_t number = w->body, op = w->op;
     w->g = body;
     w->leaves = leaves;
     w->body = ++*w->fresh;
@@ -408,6 +423,7 @@ void flxi_onnx_put_body(onnx_writer *w, const flx_graph *body, const onnx_label 
     w->g = g;
     w->leaves = outer;
     w->body = number;
+    w->op = op;
 }
 
 onnx_writer flxi_onnx_graph_begin(onnx_writer *outer)
@@ -466,12 +482,35 @@ static void write_model(onnx_writer *w, flxi_strbuf *out, const flx_feed *params
     put_part(out, 8, &opset);
 }
 
-static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_params, flx_buffer *out, flx_error *err)
+enum { MAX_REFUSED = 64 };
+
+/* What of the ops has to be decomposed: those without a row, and those that a writer refused. */
+typedef struct {
+    uint32_t refused[MAX_REFUSED];
+    size_t n;
+} export_choice;
+
+static bool is_refused(const export_choice *c, uint32_t op)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->refused[i] == op)
+            return true;
+    return false;
+}
+
+static flxi_expansion choose_expansion(const flx_graph *g, uint32_t i, const void *user)
+{
+    uint32_t op = flxi_node_at(g, i)->op;
+    bool is_written = flxi_onnx_row_of(flxi_ops[op].name) && !is_refused(user, op);
+    return is_written ? NULL : flxi_ops[op].rules->decompose;
+}
+
+static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_params, flx_buffer *out,
+                       uint32_t *refused, flx_error *err)
 {
     flx_context *ctx = flx_graph_context(g);
-    flx_error local = {0};
     uint32_t fresh = 0;
-    onnx_writer w = {.g = g, .fresh = &fresh, .err = &local};
+    onnx_writer w = {.g = g, .fresh = &fresh, .refused = refused, .err = err};
     flxi_strbuf bytes;
     flxi_strbuf_init(&bytes, &ctx->mem);
     flxi_strbuf_init(&w.nodes, &ctx->mem);
@@ -479,13 +518,30 @@ static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_pa
     write_model(&w, &bytes, params, num_params);
     flxi_strbuf_free(&w.nodes);
     flxi_strbuf_free(&w.tensors);
-    if (local.code == FLX_OK)
-        flxi_buffer_finish(&bytes, ctx, out, &local);
+    if (err->code == FLX_OK)
+        flxi_buffer_finish(&bytes, ctx, out, err);
     else
         flxi_strbuf_free(&bytes);
-    if (local.code != FLX_OK && err)
-        *err = local;
-    return (flx_code)local.code;
+    return (flx_code)err->code;
+}
+
+/* Each round decomposes one more op. */
+static flx_code encode_expanded(const flx_graph *g, const flx_feed *params, size_t num_params, flx_buffer *out,
+                                flx_error *err)
+{
+    export_choice choice = {.n = 0};
+    for (;;) {
+        flx_graph *expanded = NULL;
+        uint32_t op = 0;
+        *err = (flx_error){0};
+        FLXI_TRY(flxi_lower_by(g, choose_expansion, &choice, &expanded, err));
+        flx_code code = encode(expanded, params, num_params, out, &op, err);
+        flx_graph_release(expanded);
+        if (code != FLX_E_UNSUPPORTED || is_refused(&choice, op) || !flxi_ops[op].rules->decompose ||
+            choice.n == MAX_REFUSED)
+            return code;
+        choice.refused[choice.n++] = op;
+    }
 }
 
 /* A value of nothing would be left out in silence. */
@@ -513,12 +569,9 @@ flx_code flx_onnx_encode(const flx_graph *g, const flx_feed *params, size_t num_
         return flxi_fail(err, FLX_E_UNSUPPORTED, "'%.60s' has no outputs; an ONNX model has at least one", g->name);
     FLXI_TRY(check_params(g, params, num_params, err));
     *out = (flx_buffer){0};
-    flx_code code = encode(g, params, num_params, out, err);
-    if (code != FLX_E_UNSUPPORTED)
-        return code;
-    flx_graph *lowered = flx_lower(g, FLX_POLICY_FOR_AUTODIFF, NULL);
-    if (lowered)
-        code = encode(lowered, params, num_params, out, err);
-    flx_graph_release(lowered);
+    flx_error local = {0};
+    flx_code code = encode_expanded(g, params, num_params, out, &local);
+    if (code != FLX_OK && err)
+        *err = local;
     return code;
 }

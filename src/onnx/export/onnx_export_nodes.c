@@ -5,10 +5,11 @@
 #include "graph/type/type.h"
 #include "onnx/syntax/onnx_elements.h"
 
+#include <fluxion/ops.h>
 #include <fluxion/run.h>
 #include <stdio.h>
 
-enum { MAX_OPERANDS = 16 };
+enum { MAX_OPERANDS = 16, MAX_ATTRS = 8 };
 
 static void put_all(const onnx_source *n, const onnx_setting *settings, size_t num_settings)
 {
@@ -28,6 +29,27 @@ static void write_plain(const onnx_source *n)
     put_all(n, NULL, 0);
 }
 
+/* Sum is for floats only. */
+static void write_add_n(const onnx_source *n)
+{
+    onnx_label sum = flxi_onnx_in(n, 0), out = flxi_onnx_out(n, 0);
+    if (n->nin == 1)
+        flxi_onnx_put1(n->w, "Identity", &sum, 1, &out);
+    for (uint32_t i = 1; i < n->nin; i++) {
+        onnx_label both[2] = {sum, flxi_onnx_in(n, i)};
+        sum = i + 1 < n->nin ? flxi_onnx_fresh(n->w) : out;
+        flxi_onnx_put1(n->w, "Add", both, 2, &sum);
+    }
+}
+
+static bool is_of_one_type(const onnx_source *n)
+{
+    for (uint32_t i = 1; i < n->nin; i++)
+        if (flxi_onnx_in_type(n, i)->dtype != flxi_onnx_in_type(n, 0)->dtype)
+            return false;
+    return flxi_onnx_out_type(n, 0)->dtype == flxi_onnx_in_type(n, 0)->dtype;
+}
+
 static void write_axis(const onnx_source *n)
 {
     put_all(n, &ONNX_INT("axis", flxi_onnx_integer(n, "axis", -1)), 1);
@@ -40,6 +62,8 @@ static void write_alpha(const onnx_source *n)
 
 static void write_eps(const onnx_source *n)
 {
+    if (!is_of_one_type(n))
+        flxi_onnx_refuse(n, "operands of different types");
     put_all(n, &ONNX_REAL("epsilon", flxi_onnx_number_of(n, "eps", 1e-5)), 1);
 }
 
@@ -61,6 +85,8 @@ static void write_gelu_approx(const onnx_source *n)
 
 static void write_cast(const onnx_source *n)
 {
+    if (flxi_is_complex(flxi_onnx_out_type(n, 0)->dtype))
+        flxi_onnx_refuse(n, "complex numbers");
     put_all(n, &ONNX_INT("to", flxi_onnx_element_of(flxi_onnx_out_type(n, 0)->dtype)), 1);
 }
 
@@ -74,69 +100,6 @@ static void write_where(const onnx_source *n)
         in[0] = truth;
     }
     flxi_onnx_put1(n->w, "Where", in, 3, &out);
-}
-
-static void write_not_equal(const onnx_source *n)
-{
-    onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_in(n, 1)}, same = flxi_onnx_fresh(n->w);
-    onnx_label out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Equal", in, 2, &same);
-    flxi_onnx_put1(n->w, "Not", &same, 1, &out);
-}
-
-static void write_square(const onnx_source *n)
-{
-    onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_in(n, 0)}, out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Mul", in, 2, &out);
-}
-
-static void write_rsqrt(const onnx_source *n)
-{
-    onnx_label in = flxi_onnx_in(n, 0), root = flxi_onnx_fresh(n->w), out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Sqrt", &in, 1, &root);
-    flxi_onnx_put1(n->w, "Reciprocal", &root, 1, &out);
-}
-
-static void write_silu(const onnx_source *n)
-{
-    onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_fresh(n->w)}, out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Sigmoid", in, 1, &in[1]);
-    flxi_onnx_put1(n->w, "Mul", in, 2, &out);
-}
-
-static void write_clamp(const onnx_source *n)
-{
-    onnx_label low[2] = {flxi_onnx_in(n, 1), flxi_onnx_in(n, 0)}, out = flxi_onnx_out(n, 0);
-    onnx_label high[2] = {flxi_onnx_fresh(n->w), flxi_onnx_in(n, 2)};
-    flxi_onnx_put1(n->w, "Max", low, 2, &high[0]);
-    flxi_onnx_put1(n->w, "Min", high, 2, &out);
-}
-
-/* exp(x) - 1 and log(1 + x), without the accuracy near 0 that ours have. */
-static void write_expm1(const onnx_source *n)
-{
-    onnx_label in = flxi_onnx_in(n, 0), out = flxi_onnx_out(n, 0);
-    flx_dtype d = (flx_dtype)flxi_onnx_in_type(n, 0)->dtype;
-    onnx_label both[2] = {flxi_onnx_fresh(n->w), flxi_onnx_put_scalar(n->w, d, 1)};
-    flxi_onnx_put1(n->w, "Exp", &in, 1, &both[0]);
-    flxi_onnx_put1(n->w, "Sub", both, 2, &out);
-}
-
-static void write_log1p(const onnx_source *n)
-{
-    flx_dtype d = (flx_dtype)flxi_onnx_in_type(n, 0)->dtype;
-    onnx_label both[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_scalar(n->w, d, 1)}, sum = flxi_onnx_fresh(n->w);
-    onnx_label out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Add", both, 2, &sum);
-    flxi_onnx_put1(n->w, "Log", &sum, 1, &out);
-}
-
-static void write_fma(const onnx_source *n)
-{
-    onnx_label factors[2] = {flxi_onnx_in(n, 0), flxi_onnx_in(n, 1)}, out = flxi_onnx_out(n, 0);
-    onnx_label terms[2] = {flxi_onnx_fresh(n->w), flxi_onnx_in(n, 2)};
-    flxi_onnx_put1(n->w, "Mul", factors, 2, &terms[0]);
-    flxi_onnx_put1(n->w, "Add", terms, 2, &out);
 }
 
 static void write_rem(const onnx_source *n)
@@ -181,6 +144,14 @@ static bool result_shape(const onnx_source *n, int64_t dims[FLX_MAX_RANK], flx_i
     return false;
 }
 
+static bool has_zero(const int64_t *dims, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dims[i] == 0)
+            return true;
+    return false;
+}
+
 static void write_shape(const onnx_source *n)
 {
     int64_t dims[FLX_MAX_RANK];
@@ -188,10 +159,28 @@ static void write_shape(const onnx_source *n)
     if (!result_shape(n, dims, &shape))
         return;
     onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_ints(n->w, shape)}, out = flxi_onnx_out(n, 0);
-    bool empty = false;
-    for (size_t i = 0; i < shape.n; i++)
-        empty |= dims[i] == 0;
-    flxi_onnx_put(n->w, n->to, in, 2, &out, 1, &ONNX_INT("allowzero", 1), empty && strcmp(n->to, "Reshape") == 0);
+    flxi_onnx_put(n->w, n->to, in, 2, &out, 1, &ONNX_INT("allowzero", 1),
+                  strcmp(n->to, "Reshape") == 0 && has_zero(dims, shape.n));
+}
+
+/* The operand with its axes in the order in which they are in the result. */
+static onnx_label in_order(const onnx_source *n, flx_ints axes)
+{
+    int64_t perm[FLX_MAX_RANK];
+    bool ascends = true;
+    onnx_label in = flxi_onnx_in(n, 0), turned;
+    for (size_t i = 0; i < axes.n; i++) {
+        size_t at = 0;
+        for (size_t k = 0; k < axes.n; k++)
+            at += axes.v[k] < axes.v[i];
+        perm[at] = (int64_t)i;
+        ascends &= at == i;
+    }
+    if (ascends)
+        return in;
+    turned = flxi_onnx_fresh(n->w);
+    flxi_onnx_put(n->w, "Transpose", &in, 1, &turned, 1, &ONNX_INTS("perm", ((flx_ints){perm, axes.n})), 1);
+    return turned;
 }
 
 /* Axes of extent 1 first, then stretched. */
@@ -200,15 +189,17 @@ static void write_broadcast(const onnx_source *n)
     int64_t dims[FLX_MAX_RANK], first[FLX_MAX_RANK];
     const flx_type *x = flxi_onnx_in_type(n, 0);
     flx_ints shape, axes;
-    if (!result_shape(n, dims, &shape) || !flxi_onnx_list(n, "axes", &axes))
+    if (!result_shape(n, dims, &shape))
         return;
+    if (!flxi_onnx_list(n, "axes", &axes))
+        axes = (flx_ints){NULL, 0};
     for (size_t i = 0; i < shape.n; i++)
         first[i] = 1;
     for (size_t i = 0; i < axes.n; i++)
         first[axes.v[i]] = x->dims[i];
-    onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_ints(n->w, (flx_ints){first, shape.n})};
+    onnx_label in[2] = {in_order(n, axes), flxi_onnx_put_ints(n->w, (flx_ints){first, shape.n})};
     onnx_label wide[2] = {flxi_onnx_fresh(n->w), flxi_onnx_put_ints(n->w, shape)}, out = flxi_onnx_out(n, 0);
-    flxi_onnx_put1(n->w, "Reshape", in, 2, &wide[0]);
+    flxi_onnx_put(n->w, "Reshape", in, 2, &wide[0], 1, &ONNX_INT("allowzero", 1), has_zero(first, shape.n));
     flxi_onnx_put1(n->w, "Expand", wide, 2, &out);
 }
 
@@ -277,16 +268,16 @@ static void write_literal(const onnx_source *n)
 {
     const flx_graph *g = n->w->g;
     flx_graph *one = flx_graph_new(flx_graph_context(g), "literal");
-    flx_node_attr_view a;
-    flx_attr attrs[4];
+    flx_attr attrs[MAX_ATTRS];
+    flx_node_attr_view a[MAX_ATTRS]; /* what a word refers to */
     flx_node_view v;
     size_t count = 0;
     flx_val y = FLX_NONE;
     flx_tensor *t = NULL;
     if (flx_graph_node(g, n->index, &v) == FLX_OK)
-        for (uint32_t k = 0; k < v.num_attrs && count < 4; k++)
-            if (flx_node_attr(g, n->index, k, &a) == FLX_OK && !a.word[0])
-                attrs[count++] = a.value;
+        for (uint32_t k = 0; k < v.num_attrs && k < MAX_ATTRS; k++)
+            if (flx_node_attr(g, n->index, k, &a[k]) == FLX_OK)
+                attrs[count++] = a[k].word[0] ? flx_attr_word(a[k].value.key, a[k].word) : a[k].value;
     if (one && flx_op(one, n->op, NULL, 0, attrs, count, &y, 1) == 1)
         flx_output(one, y, "y");
     flx_error err = {0};
@@ -300,11 +291,6 @@ static void write_literal(const onnx_source *n)
 
 /* ---- Indexing and reductions ---- */
 
-static void write_gather(const onnx_source *n)
-{
-    put_all(n, &ONNX_INT("axis", flxi_onnx_integer(n, "axis", 0)), 1);
-}
-
 static void write_reduce(const onnx_source *n)
 {
     int64_t all[FLX_MAX_RANK];
@@ -315,9 +301,21 @@ static void write_reduce(const onnx_source *n)
     if (!flxi_onnx_list(n, "axes", &axes))
         axes = (flx_ints){all, (size_t)rank};
     onnx_label in[2] = {flxi_onnx_in(n, 0), flxi_onnx_put_ints(n->w, axes)}, out = flxi_onnx_out(n, 0);
+    for (size_t i = 0; n->carried && i < axes.n; i++)
+        if (flxi_onnx_in_type(n, 0)->dims[axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]] == 0)
+            flxi_onnx_refuse(n, "nothing, in another dtype");
     onnx_setting settings[] = {ONNX_INT("keepdims", flxi_onnx_integer(n, "keep_dims", 0)),
                                ONNX_INT("noop_with_empty_axes", 1)};
     flxi_onnx_put(n->w, n->to, in, 2, &out, 1, settings, 2);
+}
+
+/* The largest or smallest of the truth values. */
+static void write_reduce_truth(const onnx_source *n)
+{
+    if (flxi_onnx_in_type(n, 0)->dtype == FLX_BOOL)
+        write_reduce(n);
+    else
+        flxi_onnx_refuse(n, "numbers");
 }
 
 /* The result is i64 there. */
@@ -346,6 +344,8 @@ static void write_cumsum(const onnx_source *n)
 static void write_einsum(const onnx_source *n)
 {
     onnx_label eq;
+    if (strstr(flxi_onnx_word_of(n, "eq", &eq), "..."))
+        flxi_onnx_refuse(n, "an ellipsis");
     put_all(n, &ONNX_TEXT("equation", flxi_onnx_word_of(n, "eq", &eq)), 1);
 }
 
@@ -417,13 +417,38 @@ static bool all_are(const onnx_source *n, const char *key, int64_t value)
     return same;
 }
 
+static bool is_padded_outwards(const onnx_source *n)
+{
+    flx_ints v;
+    for (size_t i = 0; flxi_onnx_list(n, "padding", &v) && i < v.n; i++)
+        if (v.v[i] < 0)
+            return false;
+    return true;
+}
+
+static void write_conv_transpose(const onnx_source *n)
+{
+    int count = flxi_onnx_in_type(n, 0)->rank - 2;
+    int64_t stride[FLX_MAX_RANK], dilation[FLX_MAX_RANK], pads[2 * FLX_MAX_RANK], more[FLX_MAX_RANK];
+    if (count < 1 || !is_padded_outwards(n)) {
+        flxi_onnx_refuse(n, "no axes, or padding inwards");
+        return;
+    }
+    onnx_setting settings[] = {ONNX_INTS("strides", spatial(n, "stride", 1, count, false, stride)),
+                               ONNX_INTS("dilations", spatial(n, "dilation", 1, count, false, dilation)),
+                               ONNX_INTS("pads", spatial(n, "padding", 0, count, true, pads)),
+                               ONNX_INTS("output_padding", spatial(n, "output_padding", 0, count, false, more)),
+                               ONNX_INT("group", flxi_onnx_integer(n, "groups", 1))};
+    put_all(n, settings, 5);
+}
+
 static void write_conv(const onnx_source *n)
 {
     int count = flxi_onnx_in_type(n, 0)->rank - 2;
     int64_t stride[FLX_MAX_RANK], dilation[FLX_MAX_RANK], pads[2 * FLX_MAX_RANK];
-    bool plain = is_ascending(n, "input_axes") && is_ascending(n, "kernel_axes") && is_ascending(n, "output_axes") &&
-                 all_are(n, "input_dilation", 1) && all_are(n, "reverse", 0) &&
-                 flxi_onnx_integer(n, "batch_groups", 1) == 1;
+    bool plain = count > 0 && is_padded_outwards(n) && is_ascending(n, "input_axes") &&
+                 is_ascending(n, "kernel_axes") && is_ascending(n, "output_axes") && all_are(n, "input_dilation", 1) &&
+                 all_are(n, "reverse", 0) && flxi_onnx_integer(n, "batch_groups", 1) == 1;
     if (!plain) {
         flxi_onnx_refuse(n, "another order of axes, or dilated inputs");
         return;
@@ -456,21 +481,39 @@ static void write_pool(const onnx_source *n)
 
 /* ---- The table ---- */
 
-static const struct {
-    const char *op, *to;
-    onnx_write_fn write;
-} rows[] = {
-#define ONNX_EXPORT(op, operation, writer) {#op, operation, write_##writer},
-#define ONNX_EXPORT_FAR(op, operation, writer) {#op, operation, flxi_onnx_write_##writer},
+#define BIT(name) (1u << FLX_##name)
+
+/* The types of the operations in version 21. */
+enum {
+    TYPES_BOOL = BIT(BOOL),
+    TYPES_SINGLE = BIT(F32),
+    TYPES_SINGLE_OR_DOUBLE = BIT(F32) | BIT(F64),
+    TYPES_NO_BF16 = TYPES_SINGLE_OR_DOUBLE | BIT(F16),
+    TYPES_FLOATS = TYPES_NO_BF16 | BIT(BF16),
+    TYPES_POWERS = TYPES_FLOATS | BIT(I64) | BIT(I32),
+    TYPES_SIGNED = TYPES_POWERS | BIT(I16) | BIT(I8),
+    TYPES_UNSIGNED = BIT(U64) | BIT(U32) | BIT(U16) | BIT(U8),
+    TYPES_NUMBERS = TYPES_SIGNED | TYPES_UNSIGNED,
+    TYPES_SUMS = TYPES_POWERS | BIT(U64) | BIT(U32),
+    TYPES_EXTREMES = TYPES_SUMS | BIT(I8) | BIT(U8) | BIT(BOOL),
+    TYPES_ORDERED = TYPES_NUMBERS & ~BIT(BF16),
+    TYPES_WIDE = TYPES_ORDERED & ~BIT(F16),
+    TYPES_REAL = TYPES_NUMBERS | BIT(BOOL),
+    TYPES_INTEGERS = TYPES_UNSIGNED | BIT(I64) | BIT(I32) | BIT(I16) | BIT(I8),
+    TYPES_ALL = -1
+};
+
+static const onnx_export_row rows[] = {
+#define ONNX_EXPORT(op, operation, writer, types) {#op, operation, write_##writer, (uint32_t)TYPES_##types},
+#define ONNX_EXPORT_FAR(op, operation, writer, types) \
+    {#op, operation, flxi_onnx_write_##writer, (uint32_t)TYPES_##types},
 #include "onnx/export/onnx_export.def"
 };
 
-onnx_write_fn flxi_onnx_writer_of(const char *op, const char **to)
+const onnx_export_row *flxi_onnx_row_of(const char *op)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].op, op) == 0) {
-            *to = rows[i].to;
-            return rows[i].write;
-        }
+        if (strcmp(rows[i].op, op) == 0)
+            return &rows[i];
     return NULL;
 }

@@ -31,8 +31,6 @@ static void put_top(const onnx_source *n, onnx_label k, bool descends, onnx_labe
                                      ONNX_INT("sorted", 1)};
     *positions = flxi_onnx_fresh(n->w);
     onnx_label out[2] = {*values, *positions};
-    if (flxi_onnx_in_type(n, 0)->dtype == FLX_BOOL)
-        flxi_onnx_refuse(n, "bool");
     flxi_onnx_put(n->w, "TopK", in, 2, out, 2, settings, 3);
 }
 
@@ -49,6 +47,14 @@ void flxi_onnx_write_top_k(const onnx_source *n)
     onnx_label values = flxi_onnx_out(n, 0), positions;
     put_top(n, flxi_onnx_put_ints(n->w, (flx_ints){&k, 1}), true, &values, &positions);
     put_cast(n, positions, 1);
+}
+
+void flxi_onnx_write_topk(const onnx_source *n)
+{
+    int64_t k = flxi_onnx_integer(n, "k", 1);
+    onnx_label values = flxi_onnx_fresh(n->w), positions;
+    put_top(n, flxi_onnx_put_ints(n->w, (flx_ints){&k, 1}), true, &values, &positions);
+    put_cast(n, positions, 0);
 }
 
 void flxi_onnx_write_argsort(const onnx_source *n)
@@ -77,16 +83,6 @@ void flxi_onnx_write_sort(const onnx_source *n)
 
 /* ---- Scatters ---- */
 
-/* Indices are i64 there. */
-static onnx_label as_i64(const onnx_source *n, onnx_label x, const flx_type *type)
-{
-    if (type->dtype == FLX_I64)
-        return x;
-    onnx_label wide = flxi_onnx_fresh(n->w);
-    flxi_onnx_put(n->w, "Cast", &x, 1, &wide, 1, &ONNX_INT("to", flxi_onnx_element_of(FLX_I64)), 1);
-    return wide;
-}
-
 static bool is_error_if_out_of_range(const onnx_source *n)
 {
     onnx_label word;
@@ -109,7 +105,7 @@ void flxi_onnx_write_scatter_add(const onnx_source *n)
             flxi_onnx_refuse(n, "symbolic extents");
     onnx_label wide[2] = {flxi_onnx_put_scalar(n->w, (flx_dtype)t->dtype, 0),
                           flxi_onnx_put_ints(n->w, (flx_ints){t->dims, (size_t)t->rank})};
-    onnx_label point[2] = {as_i64(n, flxi_onnx_in(n, 1), at), flxi_onnx_put_ints(n->w, (flx_ints){&last, 1})};
+    onnx_label point[2] = {flxi_onnx_as_i64(n, flxi_onnx_in(n, 1), at), flxi_onnx_put_ints(n->w, (flx_ints){&last, 1})};
     onnx_label in[3] = {flxi_onnx_fresh(n->w), flxi_onnx_fresh(n->w), flxi_onnx_in(n, 0)}, out = flxi_onnx_out(n, 0);
     flxi_onnx_put1(n->w, "Expand", wide, 2, &in[0]);
     flxi_onnx_put1(n->w, "Unsqueeze", point, 2, &in[1]);
@@ -155,7 +151,7 @@ void flxi_onnx_write_scatter_nd(const onnx_source *n)
     }
     if (!is_error_if_out_of_range(n))
         return;
-    onnx_label in[3] = {flxi_onnx_in(n, 0), as_i64(n, flxi_onnx_in(n, 1), at), flxi_onnx_in(n, 2)};
+    onnx_label in[3] = {flxi_onnx_in(n, 0), flxi_onnx_as_i64(n, flxi_onnx_in(n, 1), at), flxi_onnx_in(n, 2)};
     onnx_label out = flxi_onnx_out(n, 0);
     flxi_onnx_put(n->w, "ScatterND", in, 3, &out, 1, &ONNX_TEXT("reduction", reduction), 1);
 }

@@ -19,8 +19,16 @@ typedef struct {
     flxi_strbuf nodes;        /* fields of the graph: nodes … */
     flxi_strbuf tensors;      /* … and initialisers */
     uint32_t *fresh;          /* names made so far, in all graphs of the model */
+    uint32_t op;              /* the opcode of the node being written */
+    uint32_t *refused;        /* … and of the one that was refused */
     flx_error *err;           /* the first */
 } onnx_writer;
+
+/* Operands and results of a node in other dtypes than ours. */
+typedef struct {
+    const onnx_label *in, *out;
+    const flx_type *in_types, *out_types;
+} onnx_carried;
 
 /* A node of the graph about to be written. */
 typedef struct {
@@ -29,7 +37,15 @@ typedef struct {
     const char *op; /* ours */
     const char *to; /* the operation of the row */
     uint32_t nin, nout;
+    const onnx_carried *carried; /* NULL: as they are */
 } onnx_source;
+
+/* A row of onnx_export.def. */
+typedef struct {
+    const char *op, *to;
+    void (*write)(const onnx_source *n);
+    uint32_t types; /* a bit for each dtype */
+} onnx_export_row;
 
 #define ONNX_EXPORT_VERSION 21
 
@@ -76,7 +92,7 @@ void flxi_onnx_put(onnx_writer *w, const char *operation, const onnx_label *in, 
 void flxi_onnx_put1(onnx_writer *w, const char *operation, const onnx_label *in, size_t nin, const onnx_label *out);
 /* A constant of this name: an initialiser, or a node where that would be read as a parameter. */
 void flxi_onnx_put_tensor(onnx_writer *w, const char *name, const flx_tensor *t);
-/* A constant vector of integers; a scalar of a dtype. */
+/* A constant vector of integers, refused where one is a symbol; a scalar of a dtype. */
 onnx_label flxi_onnx_put_ints(onnx_writer *w, flx_ints v);
 onnx_label flxi_onnx_put_scalar(onnx_writer *w, flx_dtype dtype, double x);
 /* A constant vector of a dtype, or with `is_scalar` its first element alone. */
@@ -98,7 +114,7 @@ flxi_strbuf flxi_onnx_graph_end(onnx_writer *w, flxi_strbuf *border);
 void flxi_onnx_refuse(const onnx_source *n, const char *why);
 
 /* Control flow: onnx_export_control.c. Order, scatters, quantised numbers: onnx_export_order.c. rope:
-   onnx_export_rotary.c. */
+   onnx_export_rotary.c. Elements at positions: onnx_export_index.c. Pointwise ops: onnx_export_formulas.c. */
 void flxi_onnx_write_rope(const onnx_source *n);
 void flxi_onnx_write_if(const onnx_source *n);
 void flxi_onnx_write_while(const onnx_source *n);
@@ -109,9 +125,35 @@ void flxi_onnx_write_sort(const onnx_source *n);
 void flxi_onnx_write_scatter_add(const onnx_source *n);
 void flxi_onnx_write_scatter_nd(const onnx_source *n);
 void flxi_onnx_write_quantize(const onnx_source *n);
+void flxi_onnx_write_topk(const onnx_source *n);
+void flxi_onnx_write_gather(const onnx_source *n);
+void flxi_onnx_write_take_along(const onnx_source *n);
+void flxi_onnx_write_dynamic_slice(const onnx_source *n);
+void flxi_onnx_write_reverse(const onnx_source *n);
+void flxi_onnx_write_square(const onnx_source *n);
+void flxi_onnx_write_rsqrt(const onnx_source *n);
+void flxi_onnx_write_silu(const onnx_source *n);
+void flxi_onnx_write_expm1(const onnx_source *n);
+void flxi_onnx_write_log1p(const onnx_source *n);
+void flxi_onnx_write_erfc(const onnx_source *n);
+void flxi_onnx_write_exp2(const onnx_source *n);
+void flxi_onnx_write_log2(const onnx_source *n);
+void flxi_onnx_write_log10(const onnx_source *n);
+void flxi_onnx_write_trunc(const onnx_source *n);
+void flxi_onnx_write_is_finite(const onnx_source *n);
+void flxi_onnx_write_clamp(const onnx_source *n);
+void flxi_onnx_write_fma(const onnx_source *n);
+void flxi_onnx_write_not_equal(const onnx_source *n);
+void flxi_onnx_write_same(const onnx_source *n);
 
-/* The writer of an op; NULL when it has no row. */
-typedef void (*onnx_write_fn)(const onnx_source *n);
-onnx_write_fn flxi_onnx_writer_of(const char *op, const char **to);
+/* Positions of this type in the dtype of ONNX. */
+onnx_label flxi_onnx_as_i64(const onnx_source *n, onnx_label x, const flx_type *type);
+
+/* The row of an op; NULL when it has none. */
+const onnx_export_row *flxi_onnx_row_of(const char *op);
+/* Writes a node by its row, with casts where the operation does not have the dtype: onnx_export_types.c. */
+void flxi_onnx_write_by(const onnx_export_row *row, const onnx_source *n);
+/* x in another dtype. */
+onnx_label flxi_onnx_put_cast(onnx_writer *w, onnx_label x, flx_dtype to);
 
 #endif

@@ -51,6 +51,17 @@ FLX_API flx_code flx_mesh_agree(flx_context *ctx, const char *what, uint64_t val
 /** The step that later messages name; 0: none. */
 FLX_API void flx_mesh_set_step(flx_context *ctx, int64_t step);
 
+/* What a process has sent since it joined. */
+typedef struct flx_mesh_traffic {
+    uint32_t struct_size; /* sizeof(flx_mesh_traffic) */
+    uint32_t reserved;
+    int64_t exchanges;       /* that it took part in: ops of a graph, each time that they ran */
+    int64_t messages, bytes; /* that it sent in them, without those by which processes agree before each */
+} flx_mesh_traffic;
+
+/** Zeroes for a context without a mesh. */
+FLX_API flx_code flx_mesh_sent(flx_context *ctx, flx_mesh_traffic *out, flx_error *err);
+
 /* ---- One graph for all processes ---- */
 
 /* How a value is cut: a word for each of its axes, with commas between them: the axis of the mesh along which it is cut
@@ -80,6 +91,57 @@ FLX_API flx_graph *flx_partition(const flx_graph *g, const char *axes, const flx
     graph of that process. */
 FLX_API flx_tensor *flx_mesh_part(flx_context *ctx, const flx_tensor *whole, const char *axes, const char *spec,
                                   int64_t rank, flx_error *err);
+
+/* ---- Planning a mesh that is not there ---- */
+
+/* A link joins groups of ranks that follow each other: of links with 8 and 64 ranks the first joins ranks 0 to 7, 8 to
+   15 …, the second eight of these groups. Each rank, or group of the link before, is connected to it once. */
+typedef struct flx_link {
+    int64_t ranks;    /* that it joins; a multiple of those of the link before */
+    double bandwidth; /* bytes in a second, in each direction of one connection */
+    double latency;   /* seconds until the first byte arrives */
+} flx_link;
+
+typedef struct flx_machine {
+    uint32_t struct_size; /* sizeof(flx_machine) */
+    uint32_t num_links;
+    const flx_link *links; /* from the inside to the outside; the last joins all ranks */
+    double flops;          /* floating-point operations that a rank does in a second */
+    double bandwidth;      /* bytes that it reads or writes in a second; 0: that is not counted */
+    double message;        /* seconds that it spends on each message that it sends or receives */
+} flx_machine;
+
+typedef struct flx_plan_exchange {
+    char op[24], axis_name[72];
+    int64_t count, messages, bytes; /* in one run; of the rank that sends most */
+    double seconds;
+} flx_plan_exchange;
+
+typedef struct flx_mesh_plan {
+    uint32_t struct_size; /* sizeof(flx_mesh_plan) */
+    uint32_t reserved;
+    int64_t ranks;
+    int64_t flops, traffic;  /* of a rank in one run: operations on floats, and bytes that its steps read and write */
+    int64_t exchanges;       /* in one run … */
+    int64_t messages, bytes; /* … and what the rank that sends most sends in them, as flx_mesh_sent() counts */
+    int64_t values;          /* bytes of a rank: inputs, parameters, constants and outputs; a parameter p and the output
+                                 new_p that overwrites it count once */
+    int64_t work;            /* bytes that a run works in, as flx_exec_memory(), without what kernels need for
+                                 themselves */
+    int64_t open_loops;      /* loops whose number of rounds depends on values: they count as one round */
+    double compute_seconds;  /* 0 without a machine */
+    double exchange_seconds; /* likewise */
+    double *link_bytes;      /* by link of the machine: bytes that its busiest connection carries in one direction; room
+                                 for all links, or NULL */
+    flx_plan_exchange *list; /* exchanges by op and axis; room for `capacity`, or NULL */
+    size_t capacity, count;  /* … and how many there are, which may be more */
+} flx_mesh_plan;
+
+/** What a run of `g`, the graph of a process (flx_partition()), takes on each rank of the mesh, from types and
+    attributes alone: nothing is run and no compiler is started. `machine` NULL: no times. The caller sets struct_size,
+    link_bytes, list and capacity. USAGE if the links do not join as many ranks as the mesh has. */
+FLX_API flx_code flx_plan_mesh(const flx_graph *g, const char *axes, const flx_machine *machine, flx_mesh_plan *out,
+                               flx_error *err);
 
 FLX_END_DECLS
 #endif

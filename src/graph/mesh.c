@@ -101,3 +101,60 @@ flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *ax
         axes[i].stride = i == n - 1 ? 1 : axes[i + 1].stride * axes[i + 1].size;
     return FLX_OK;
 }
+
+/* ---- Groups ---- */
+
+static const flxi_mesh_axis *find_axis(const flxi_mesh_axis *axes, int num_axes, const char *name, size_t n)
+{
+    for (int i = 0; i < num_axes; i++)
+        if (strlen(axes[i].name) == n && memcmp(axes[i].name, name, n) == 0)
+            return &axes[i];
+    return NULL;
+}
+
+flx_code flxi_mesh_find_axes(const flxi_mesh_axis *axes, int num_axes, const char *names, flxi_mesh_axes *out,
+                             flx_error *err)
+{
+    *out = (flxi_mesh_axes){.n = 0};
+    for (int i = 0; !*names && i < num_axes; i++)
+        out->at[out->n++] = &axes[i];
+    for (const char *s = names; *s;) {
+        size_t n = strcspn(s, ",");
+        const flxi_mesh_axis *a = find_axis(axes, num_axes, s, n);
+        bool is_new = a != NULL;
+        for (int i = 0; i < out->n; i++)
+            is_new &= out->at[i] != a;
+        if (!is_new)
+            return flxi_fail_hint(err, FLX_E_NAME, "axes are named when the mesh is joined: data=4,model=2",
+                                  a ? "axis '%.*s' of the mesh is named twice" : "the mesh has no axis '%.*s'", (int)n,
+                                  s);
+        out->at[out->n++] = a;
+        s += n + (s[n] == ',');
+    }
+    return FLX_OK;
+}
+
+int64_t flxi_mesh_count(const flxi_mesh_axes *along)
+{
+    int64_t n = 1;
+    for (int i = 0; i < along->n; i++)
+        n *= along->at[i]->size;
+    return n;
+}
+
+int64_t flxi_mesh_index(const flxi_mesh_axes *along, int64_t rank)
+{
+    int64_t index = 0;
+    for (int i = 0; i < along->n; i++)
+        index = index * along->at[i]->size + rank / along->at[i]->stride % along->at[i]->size;
+    return index;
+}
+
+int64_t flxi_mesh_peer(const flxi_mesh_axes *along, int64_t rank, int64_t k)
+{
+    for (int i = along->n - 1; i >= 0; k /= along->at[i]->size, i--) {
+        const flxi_mesh_axis *a = along->at[i];
+        rank += (k % a->size - rank / a->stride % a->size) * a->stride;
+    }
+    return rank;
+}

@@ -62,6 +62,21 @@ typedef struct {
    "data". */
 flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *axes, int *num_axes, flx_error *err);
 
+/* Some axes of a mesh: the processes along them are a group. */
+typedef struct {
+    const flxi_mesh_axis *at[FLXI_MESH_AXES];
+    int n;
+} flxi_mesh_axes;
+
+/* The axes of a list of names; "" is all of them. */
+flx_code flxi_mesh_find_axes(const flxi_mesh_axis *axes, int num_axes, const char *names, flxi_mesh_axes *out,
+                             flx_error *err);
+/* How many processes are along the axes, and which of them a rank is. */
+int64_t flxi_mesh_count(const flxi_mesh_axes *along);
+int64_t flxi_mesh_index(const flxi_mesh_axes *along, int64_t rank);
+/* The rank of process k of the group that `rank` is in. */
+int64_t flxi_mesh_peer(const flxi_mesh_axes *along, int64_t rank, int64_t k);
+
 /* ---- The mesh of a context ---- */
 
 /* The mesh of the context; NULL: it runs alone. */

@@ -10,6 +10,7 @@
 
 #include <fluxion/transform.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* Extents along the axes `data` and `model`. */
@@ -29,6 +30,9 @@ typedef struct {
     flx_tensor *want[MAX_OUTPUTS];
     size_t num_outputs;
     flx_partition_report report;
+    flx_mesh_plan plan;
+    int64_t most_sent, exchanges; /* of the rank that sent most */
+    pthread_mutex_t lock;         /* guards those two */
 } cut_case;
 
 /* ---- Cuts ---- */
@@ -104,6 +108,29 @@ static void compare(const cut_case *c, size_t k, const flx_tensor *got, const fl
     EXPECT_MSG(is_equal, "output %zu differs; graph of seed %llu", k, (unsigned long long)c->s->seed);
 }
 
+static void note_sent(local_rank *r)
+{
+    cut_case *c = r->user;
+    flx_mesh_traffic sent = {.struct_size = sizeof sent};
+    CHECK_OK(flx_mesh_sent(r->ctx, &sent, &r->err), &r->err);
+    pthread_mutex_lock(&c->lock);
+    c->most_sent = sent.bytes > c->most_sent ? sent.bytes : c->most_sent;
+    c->exchanges = sent.exchanges;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* What was sent is what the plan says, unless the compiler has found an exchange that nothing needs; pieces of unequal
+   size may be largest on different ranks. */
+static void check_plan(const cut_case *c)
+{
+    int64_t ranks = c->mesh[0] * c->mesh[1], slack = c->exchanges * ranks * 16;
+    CHECK(c->plan.exchanges <= c->exchanges);
+    CHECK_MSG(c->plan.exchanges < c->exchanges ||
+                  (c->plan.bytes >= c->most_sent && c->plan.bytes <= c->most_sent + slack),
+              "%lld bytes were planned, %lld sent; graph of seed %llu", (long long)c->plan.bytes,
+              (long long)c->most_sent, (unsigned long long)c->s->seed);
+}
+
 static void run_part(local_rank *r)
 {
     cut_case *c = r->user;
@@ -130,8 +157,12 @@ static void run_part(local_rank *r)
     }
     for (size_t i = 0; i < n; i++)
         flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-    if (r->rank == 0)
+    note_sent(r);
+    if (r->rank == 0) {
         c->report = report;
+        c->plan.struct_size = sizeof c->plan;
+        CHECK_OK(flx_plan_mesh(g, c->axes, NULL, &c->plan, &r->err), &r->err);
+    }
     flx_graph_release(g);
     flx_module_free(m);
 }
@@ -173,7 +204,10 @@ bool partition_random_try(uint64_t seed, flx_partition_report *sum)
         add_cut(&c, flx_graph_output_name(g, k), flx_tensor_type(c.want[k]), &state);
     CHECK_OK(flx_graph_encode(g, &c.bytes, &err), &err);
     test_fail_context("seed %llu", (unsigned long long)seed);
+    pthread_mutex_init(&c.lock, NULL);
     local_ranks_run(c.mesh[0] * c.mesh[1], c.axes, 60, run_part, &c);
+    check_plan(&c);
+    pthread_mutex_destroy(&c.lock);
     sum->cut += c.report.cut;
     sum->gathered += c.report.gathered;
     for (size_t k = 0; k < c.num_outputs; k++)

@@ -30,10 +30,19 @@ static void add_message(exchange *x, int64_t process, bool is_sent, const void *
                                              .nbytes = nbytes};
 }
 
+static void count_sent(exchange *x, size_t nbytes)
+{
+    x->m->sent.messages++;
+    x->m->sent.bytes += (int64_t)nbytes;
+}
+
 static flx_code move_messages(exchange *x)
 {
     size_t n = x->n;
     x->n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (x->messages[i].is_sent)
+            count_sent(x, x->messages[i].nbytes);
     return flxi_member_transfer(x->m, x->messages, n, x->m->timeout, x->err);
 }
 
@@ -216,7 +225,10 @@ static flx_code send_value(exchange *x)
     const flxi_collective *c = x->c;
     if (c->elements)
         memcpy(c->out, c->in, c->elements * x->bytes);
-    return c->process == x->group.index ? FLX_OK : flxi_member_send(x->m, x->group.ranks[c->process], c, x->err);
+    if (c->process == x->group.index)
+        return FLX_OK;
+    count_sent(x, c->elements * x->bytes);
+    return flxi_member_send(x->m, x->group.ranks[c->process], c, x->err);
 }
 
 static flx_code receive_value(exchange *x)
@@ -281,6 +293,7 @@ flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_erro
     exchange x = {.m = m, .c = c, .bytes = c->dtype ? flx_dtype_size(c->dtype) : 1, .err = &why};
     flxi_arena_init(&x.arena, &m->ctx->mem);
     m->exchanges++;
+    m->sent.exchanges += c->kind != COLLECT_AGREE;
     flx_code code = run_exchange(&x);
     flxi_member_group_free(m, &x.group);
     flxi_arena_free(&x.arena);

@@ -17,70 +17,27 @@ int64_t flxi_transport_clock(void)
 
 /* ---- Axes ---- */
 
-static const flxi_mesh_axis *find_axis(const flxi_member *m, const char *name, size_t n)
-{
-    for (int i = 0; i < m->num_axes; i++)
-        if (strlen(m->axes[i].name) == n && memcmp(m->axes[i].name, name, n) == 0)
-            return &m->axes[i];
-    return NULL;
-}
-
-/* The axes of a list of names; "" is all of them. */
-static flx_code find_axes(const flxi_member *m, const char *names, const flxi_mesh_axis **out, int *count,
-                          flx_error *err)
-{
-    *count = 0;
-    for (int i = 0; !*names && i < m->num_axes; i++)
-        out[(*count)++] = &m->axes[i];
-    for (const char *s = names; *s;) {
-        size_t n = strcspn(s, ",");
-        const flxi_mesh_axis *a = find_axis(m, s, n);
-        bool is_new = a != NULL;
-        for (int i = 0; i < *count; i++)
-            is_new &= out[i] != a;
-        if (!is_new)
-            return flxi_fail_hint(err, FLX_E_NAME, "axes are named when the mesh is joined: data=4,model=2",
-                                  a ? "axis '%.*s' of the mesh is named twice" : "the mesh has no axis '%.*s'", (int)n,
-                                  s);
-        out[(*count)++] = a;
-        s += n + (s[n] == ',');
-    }
-    return FLX_OK;
-}
-
 flx_code flxi_member_locate(const flxi_mesh *mesh, const char *axis_name, int64_t *index, int64_t *size, flx_error *err)
 {
     const flxi_member *m = (const flxi_member *)mesh;
-    const flxi_mesh_axis *axes[FLXI_MESH_AXES];
-    int n;
-    FLXI_TRY(find_axes(m, axis_name, axes, &n, err));
-    *index = 0;
-    *size = 1;
-    for (int i = 0; i < n; i++) {
-        *index = *index * axes[i]->size + m->rank / axes[i]->stride % axes[i]->size;
-        *size *= axes[i]->size;
-    }
+    flxi_mesh_axes along;
+    FLXI_TRY(flxi_mesh_find_axes(m->axes, m->num_axes, axis_name, &along, err));
+    *index = flxi_mesh_index(&along, m->rank);
+    *size = flxi_mesh_count(&along);
     return FLX_OK;
 }
 
 flx_code flxi_member_group(const flxi_member *m, const char *axis_name, flxi_process_group *out, flx_error *err)
 {
-    const flxi_mesh_axis *axes[FLXI_MESH_AXES];
-    int count;
-    FLXI_TRY(find_axes(m, axis_name, axes, &count, err));
-    FLXI_TRY(flxi_member_locate(&m->mesh, axis_name, &out->index, &out->n, err));
+    flxi_mesh_axes along;
+    FLXI_TRY(flxi_mesh_find_axes(m->axes, m->num_axes, axis_name, &along, err));
+    out->n = flxi_mesh_count(&along);
+    out->index = flxi_mesh_index(&along, m->rank);
     out->ranks = flxi_alloc(&m->ctx->mem, (size_t)out->n, sizeof *out->ranks);
     if (!out->ranks)
         return flxi_oom(err, "a group of processes");
-    int64_t origin = m->rank;
-    for (int i = 0; i < count; i++)
-        origin -= m->rank / axes[i]->stride % axes[i]->size * axes[i]->stride;
-    for (int64_t k = 0; k < out->n; k++) {
-        int64_t rest = k;
-        out->ranks[k] = origin;
-        for (int i = count - 1; i >= 0; rest /= axes[i]->size, i--)
-            out->ranks[k] += rest % axes[i]->size * axes[i]->stride;
-    }
+    for (int64_t k = 0; k < out->n; k++)
+        out->ranks[k] = flxi_mesh_peer(&along, m->rank, k);
     return FLX_OK;
 }
 
@@ -204,6 +161,15 @@ flx_code flx_mesh_agree(flx_context *ctx, const char *what, uint64_t value, flx_
     flxi_member *m = member_of(ctx);
     const flxi_collective c = {.kind = COLLECT_AGREE, .op = what, .axis_name = "", .value = value};
     return m ? flxi_member_collect(&m->mesh, &c, err) : FLX_OK;
+}
+
+flx_code flx_mesh_sent(flx_context *ctx, flx_mesh_traffic *out, flx_error *err)
+{
+    const flxi_member *m = member_of(ctx);
+    if (!ctx || !out)
+        return flxi_fail(err, FLX_E_USAGE, "flx_mesh_sent: a context and where to write the numbers are needed");
+    const flx_mesh_traffic none = {.exchanges = 0};
+    return FLXI_FILL_OPTIONS(flx_mesh_traffic, out, m ? &m->sent : &none, err);
 }
 
 void flx_mesh_set_step(flx_context *ctx, int64_t step)

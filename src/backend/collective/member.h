@@ -17,7 +17,8 @@ typedef struct {
     double timeout;
     int64_t step;
     uint64_t exchanges; /* so far */
-    flx_error failure;  /* of the exchange that failed, if one has */
+    flx_mesh_traffic sent;
+    flx_error failure; /* of the exchange that failed, if one has */
     bool has_failed;
 } flxi_member;
 

@@ -10,6 +10,7 @@
 #include "graph/mesh.h"
 #include "graph/op/infer.h"
 #include "graph/op/site.h"
+#include "ops/collective/exchange.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
@@ -213,11 +214,11 @@ static flx_code eval_alone(flxi_eval *e, const collective_attrs *a, bool copies)
     return FLX_OK;
 }
 
-static size_t count_elements(const flx_tensor *t)
+static size_t count_elements(const flx_type *t)
 {
     int64_t n = 1;
-    for (int k = 0; k < t->type.rank; k++)
-        n *= t->type.dims[k];
+    for (int k = 0; k < t->rank; k++)
+        n *= t->dims[k];
     return (size_t)n;
 }
 
@@ -225,6 +226,30 @@ static size_t count_elements(const flx_tensor *t)
 static flx_code said_by_mesh(flxi_eval *e, flx_code code, const flx_error *why)
 {
     return code == FLX_OK ? FLX_OK : flxi_eval_fail(e, code, why->hint[0] ? why->hint : NULL, "%s", why->message);
+}
+
+/* What the op does to a value like x, whose result is like y. */
+static flxi_collective described(flxi_collect_kind kind, const flxi_op *op, const collective_attrs *a,
+                                 const flx_type *x, const flx_type *y)
+{
+    bool has_axes = kind == COLLECT_ALL_GATHER || kind == COLLECT_REDUCE_SCATTER || kind == COLLECT_ALL_TO_ALL;
+    flxi_collective c = {.kind = kind,
+                         .op = op->name,
+                         .axis_name = a->axis_name,
+                         .size = a->size,
+                         .reduction = (flxi_reduction)a->op,
+                         .process = a->process,
+                         .sources = a->sources.v,
+                         .targets = a->targets.v,
+                         .num_pairs = a->sources.n,
+                         .dtype = x->dtype,
+                         .elements = count_elements(x)};
+    if (has_axes) {
+        c.from = flxi_split_at(x, a->axis);
+        c.to = flxi_split_at(y, kind == COLLECT_ALL_TO_ALL ? a->concat_axis : a->axis);
+        c.value = (uint64_t)(a->axis * FLX_MAX_RANK + a->concat_axis);
+    }
+    return c;
 }
 
 static flx_code exchange(flxi_eval *e, flxi_collect_kind kind)
@@ -235,25 +260,9 @@ static flx_code exchange(flxi_eval *e, flxi_collect_kind kind)
     if (!mesh)
         return eval_alone(e, a, is_moved);
     const flx_tensor *x = e->nin ? e->in[0] : e->out[0], *y = e->out[0];
-    bool has_axes = kind == COLLECT_ALL_GATHER || kind == COLLECT_REDUCE_SCATTER || kind == COLLECT_ALL_TO_ALL;
-    flxi_collective c = {.kind = kind,
-                         .op = e->op->name,
-                         .axis_name = a->axis_name,
-                         .size = a->size,
-                         .reduction = (flxi_reduction)a->op,
-                         .process = a->process,
-                         .sources = a->sources.v,
-                         .targets = a->targets.v,
-                         .num_pairs = a->sources.n,
-                         .dtype = x->type.dtype,
-                         .in = x->data,
-                         .out = y->data,
-                         .elements = count_elements(x)};
-    if (has_axes) {
-        c.from = flxi_split_at(&x->type, a->axis);
-        c.to = flxi_split_at(&y->type, kind == COLLECT_ALL_TO_ALL ? a->concat_axis : a->axis);
-        c.value = (uint64_t)(a->axis * FLX_MAX_RANK + a->concat_axis);
-    }
+    flxi_collective c = described(kind, e->op, a, &x->type, &y->type);
+    c.in = x->data;
+    c.out = y->data;
     flx_error why = {0};
     flx_code code = mesh->collect(mesh, &c, &why);
     return said_by_mesh(e, code, &why);
@@ -612,3 +621,35 @@ const flxi_rules flxi_rules_barrier = {
     .samples = samples_barrier,
     .link = flxi_link_dense,
 };
+
+/* ---- For code that plans exchanges ---- */
+
+static const struct {
+    const flxi_rules *rules;
+    flxi_collect_kind kind;
+} kinds[] = {
+    {&flxi_rules_all_reduce, COLLECT_ALL_REDUCE},
+    {&flxi_rules_all_gather, COLLECT_ALL_GATHER},
+    {&flxi_rules_reduce_scatter, COLLECT_REDUCE_SCATTER},
+    {&flxi_rules_all_to_all, COLLECT_ALL_TO_ALL},
+    {&flxi_rules_broadcast, COLLECT_BROADCAST},
+    {&flxi_rules_collective_permute, COLLECT_PERMUTE},
+    {&flxi_rules_send, COLLECT_SEND},
+    {&flxi_rules_recv, COLLECT_RECV},
+};
+
+bool flxi_exchange_of(const flx_graph *g, const flxi_node *n, flxi_collective *out)
+{
+    const flxi_op *op = &flxi_ops[n->op];
+    if (op->rules == &flxi_rules_barrier) {
+        *out = (flxi_collective){.kind = COLLECT_BARRIER, .op = op->name, .axis_name = ""};
+        return true;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (op->rules == kinds[i].rules) {
+            const flx_type *y = flxi_type_at(g, n->first), *x = n->nin ? flxi_type_at(g, n->in[0]) : y;
+            *out = described(kinds[i].kind, op, n->attrs, x, y);
+            return true;
+        }
+    return false;
+}

@@ -59,11 +59,9 @@ static int check_names(const mesh_cuts *c, const flx_graph *g)
     return STATUS_OK;
 }
 
-int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out,
-                    flx_partition_report *report_out)
+int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out)
 {
     flx_error err = {0};
-    flx_partition_report counts = {.struct_size = sizeof counts};
     *out = NULL;
     int status = check_names(c, g);
     if (status)
@@ -71,11 +69,18 @@ int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, co
     flx_graph *fixed = flx_specialise(g, in->dims, in->num_dims, &err);
     if (!fixed)
         return report(&err, NULL);
-    *out = flx_partition(fixed, axes, c->list, c->count, &counts, &err);
-    if (!*out && err.code == FLX_E_UNSUPPORTED && c->count == 0)
-        *out = flx_graph_retain(fixed);
+    flx_partition_report counts = {.struct_size = sizeof counts};
+    status = mesh_cuts_partition(c, fixed, axes, out, &counts);
     flx_graph_release(fixed);
-    if (report_out)
-        *report_out = counts;
+    return status;
+}
+
+int mesh_cuts_partition(const mesh_cuts *c, const flx_graph *g, const char *axes, flx_graph **out,
+                        flx_partition_report *counts)
+{
+    flx_error err = {0};
+    *out = flx_partition(g, axes, c->list, c->count, counts, &err);
+    if (!*out && err.code == FLX_E_UNSUPPORTED && c->count == 0)
+        *out = flx_graph_retain((flx_graph *)(uintptr_t)g);
     return *out ? STATUS_OK : report(&err, NULL);
 }

@@ -34,9 +34,11 @@ void mesh_cuts_free(mesh_cuts *c);
 /* How the value of this name is cut; NULL: it is whole. */
 const char *mesh_cuts_find(const mesh_cuts *c, const char *name);
 
-/* The graph of one process, with these extents. A graph that has exchanges already, of which nothing is cut, is taken
-   as it is. The report is zeroed then. */
-int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out,
-                    flx_partition_report *report);
+/* The graph of one process, with these extents. Only inputs may be cut. */
+int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out);
+/* The same of a graph of static types, outputs too. A graph that has exchanges already, of which nothing is cut, is
+   taken as it is; `counts` stays as it is then. */
+int mesh_cuts_partition(const mesh_cuts *c, const flx_graph *g, const char *axes, flx_graph **out,
+                        flx_partition_report *counts);
 
 #endif

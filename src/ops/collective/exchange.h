@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exchange.h: what a node exchanges with other processes, for code that plans it instead of running it. */
+#ifndef FLXI_EXCHANGE_H
+#define FLXI_EXCHANGE_H
+
+#include "graph/graph.h"
+#include "graph/mesh.h"
+
+/* Fills everything but the addresses; types must be static. False: the node does not exchange values. */
+bool flxi_exchange_of(const flx_graph *g, const flxi_node *n, flxi_collective *out);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_plan.c: `flx plan`: what a run on a mesh would take, on paper. */
+#include "args.h"
+#include "commands.h"
+#include "io/inputs.h"
+#include "io/json_writer.h"
+#include "io/profile_table.h"
+#include "mesh/machine_file.h"
+#include "mesh/mesh_cuts.h"
+#include "report.h"
+
+#include <fluxion/train.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    const char *axes;
+    const machine_file *file; /* NULL: no times */
+    const flx_graph *whole;   /* with static types, of one process */
+    flx_graph *part;          /* of a rank */
+    flx_partition_report counts;
+    flx_mesh_plan plan, alone; /* alone: of one process; ranks 0: not known */
+    double link_bytes[MACHINE_LINKS];
+    flx_plan_exchange *list;
+} planned;
+
+/* ---- Planning ---- */
+
+static const flx_machine *machine_of(const planned *p)
+{
+    return p->file ? &p->file->machine : NULL;
+}
+
+static int plan_part(planned *p)
+{
+    flx_error err = {0};
+    p->plan = (flx_mesh_plan){.struct_size = sizeof p->plan};
+    flx_code code = flx_plan_mesh(p->part, p->axes, machine_of(p), &p->plan, &err);
+    if (code)
+        return report(&err, NULL);
+    p->list = calloc(p->plan.count + 1, sizeof *p->list);
+    if (!p->list)
+        return fail_memory();
+    p->plan.list = p->list;
+    p->plan.capacity = p->plan.count;
+    p->plan.link_bytes = p->link_bytes;
+    code = flx_plan_mesh(p->part, p->axes, machine_of(p), &p->plan, &err);
+    return code ? report(&err, NULL) : STATUS_OK;
+}
+
+/* A graph that has exchanges already is not one for a single process. */
+static void plan_alone(planned *p)
+{
+    p->alone = (flx_mesh_plan){.struct_size = sizeof p->alone};
+    if (p->whole == p->part || flx_plan_mesh(p->whole, NULL, machine_of(p), &p->alone, NULL))
+        p->alone.ranks = 0;
+}
+
+static int training_step(const args *a, flx_graph **g)
+{
+    const char *name = args_value(a, "--optimiser");
+    flx_error err = {0};
+    if (!name)
+        return STATUS_OK;
+    flx_train_options o = {.struct_size = sizeof o, .optimiser = flx_optimiser_find(name)};
+    if (o.optimiser < 0) {
+        int status = fail(FLX_E_NAME, "there is no optimiser '%s'", name);
+        hint_list_begin("known are");
+        for (int32_t i = 0; flx_optimiser_name(i); i++)
+            list_item(flx_optimiser_name(i));
+        hint_list_end();
+        return status;
+    }
+    flx_graph *step = flx_training_graph(*g, &o, &err);
+    flx_graph_release(*g);
+    *g = step;
+    return step ? STATUS_OK : report(&err, NULL);
+}
+
+static int make_whole(const model *m, const args *a, flx_graph **out)
+{
+    inputs in = {0};
+    flx_error err = {0};
+    int status = inputs_read_dims(&in, m, a);
+    if (!status) {
+        *out = flx_specialise(m->graph, in.dims, in.num_dims, &err);
+        status = *out ? training_step(a, out) : report(&err, m->name);
+    }
+    inputs_free(&in);
+    return status;
+}
+
+/* ---- Telling ---- */
+
+static double seconds_of(const flx_mesh_plan *p)
+{
+    return p->compute_seconds + p->exchange_seconds;
+}
+
+static const char *time_text(char text[24], double seconds)
+{
+    static const struct {
+        double least;
+        const char *unit;
+    } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+    size_t i = 0;
+    while (i + 1 < sizeof units / sizeof *units && seconds < units[i].least)
+        i++;
+    snprintf(text, 24, "%.3g %s", seconds / units[i].least, units[i].unit);
+    return text;
+}
+
+static void print_memory(const planned *p)
+{
+    char all[24], values[24], work[24];
+    double sum = (double)p->plan.values + (double)p->plan.work;
+    printf("memory     %s: %s of values, %s to work in\n", scaled_text(all, sum, "B"),
+           scaled_text(values, (double)p->plan.values, "B"), scaled_text(work, (double)p->plan.work, "B"));
+    if (p->file && p->file->memory > 0 && sum > p->file->memory)
+        printf("           more than the %s of a rank\n", scaled_text(all, p->file->memory, "B"));
+}
+
+static void print_exchanges(const planned *p)
+{
+    char bytes[24], time[24];
+    printf("exchanges  %" PRId64 ", in which a rank sends %s in %" PRId64 " messages\n", p->plan.exchanges,
+           scaled_text(bytes, (double)p->plan.bytes, "B"), p->plan.messages);
+    for (size_t i = 0; i < p->plan.count; i++) {
+        const flx_plan_exchange *x = &p->list[i];
+        printf("  %-18s %-12s %6" PRId64 " times %10s%s%s\n", x->op, x->axis_name[0] ? x->axis_name : "all", x->count,
+               scaled_text(bytes, (double)x->bytes, "B"), p->file ? "  " : "",
+               p->file ? time_text(time, x->seconds) : "");
+    }
+}
+
+static void print_links(const planned *p)
+{
+    char bytes[24], time[24];
+    for (uint32_t i = 0; i < p->file->machine.num_links; i++) {
+        const flx_link *l = &p->file->links[i];
+        printf("link       of %" PRId64 " ranks: at most %s on a connection, %s\n", l->ranks,
+               scaled_text(bytes, p->link_bytes[i], "B"), time_text(time, p->link_bytes[i] / l->bandwidth));
+    }
+}
+
+static void print_times(const planned *p)
+{
+    char all[24], computing[24], exchanging[24];
+    double own = seconds_of(&p->plan), alone = seconds_of(&p->alone);
+    printf("time       %s: computing %s, exchanging %s\n", time_text(all, own),
+           time_text(computing, p->plan.compute_seconds), time_text(exchanging, p->plan.exchange_seconds));
+    if (p->alone.ranks && own > 0)
+        printf("one rank   %s: %" PRId64 " ranks are %.3g times as fast\n", time_text(all, alone), p->plan.ranks,
+               alone / own);
+}
+
+static void print_plan(const planned *p)
+{
+    char flops[24], traffic[24];
+    printf("mesh       %s: %" PRId64 " rank%s\n", p->axes, p->plan.ranks, p->plan.ranks == 1 ? "" : "s");
+    printf("nodes      %" PRId64 " on parts, %" PRId64 " on whole values, of which %" PRId64 " were gathered\n",
+           p->counts.cut, p->counts.whole, p->counts.gathered);
+    printf("work       %s of a rank, %s read and written\n", scaled_text(flops, (double)p->plan.flops, "FLOP"),
+           scaled_text(traffic, (double)p->plan.traffic, "B"));
+    print_memory(p);
+    print_exchanges(p);
+    if (p->file) {
+        print_links(p);
+        print_times(p);
+    }
+    if (p->plan.open_loops)
+        printf("note       %" PRId64 " loops, whose rounds depend on values, count as one round each\n",
+               p->plan.open_loops);
+}
+
+static void json_plan(json *j, const planned *p)
+{
+    json_text(j, "mesh", p->axes);
+    json_integer(j, "ranks", p->plan.ranks);
+    json_integer(j, "cut", p->counts.cut);
+    json_integer(j, "whole", p->counts.whole);
+    json_integer(j, "gathered", p->counts.gathered);
+    json_integer(j, "flops", p->plan.flops);
+    json_integer(j, "traffic", p->plan.traffic);
+    json_integer(j, "values", p->plan.values);
+    json_integer(j, "work", p->plan.work);
+    json_integer(j, "exchanges", p->plan.exchanges);
+    json_integer(j, "messages", p->plan.messages);
+    json_integer(j, "bytes", p->plan.bytes);
+    json_integer(j, "open_loops", p->plan.open_loops);
+}
+
+static void json_lists(json *j, const planned *p)
+{
+    json_array_begin(j, "by_op");
+    for (size_t i = 0; i < p->plan.count; i++) {
+        json_object_begin(j, NULL);
+        json_text(j, "op", p->list[i].op);
+        json_text(j, "axis_name", p->list[i].axis_name);
+        json_integer(j, "count", p->list[i].count);
+        json_integer(j, "messages", p->list[i].messages);
+        json_integer(j, "bytes", p->list[i].bytes);
+        if (p->file)
+            json_number(j, "seconds", p->list[i].seconds, 24);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    if (!p->file)
+        return;
+    json_array_begin(j, "links");
+    for (uint32_t i = 0; i < p->file->machine.num_links; i++) {
+        json_object_begin(j, NULL);
+        json_integer(j, "ranks", p->file->links[i].ranks);
+        json_number(j, "bytes", p->link_bytes[i], 53);
+        json_number(j, "seconds", p->link_bytes[i] / p->file->links[i].bandwidth, 24);
+        json_object_end(j);
+    }
+    json_array_end(j);
+    json_number(j, "compute_seconds", p->plan.compute_seconds, 24);
+    json_number(j, "exchange_seconds", p->plan.exchange_seconds, 24);
+    if (p->alone.ranks)
+        json_number(j, "alone_seconds", seconds_of(&p->alone), 24);
+    if (p->file->memory > 0)
+        json_bool(j, "fits", (double)p->plan.values + (double)p->plan.work <= p->file->memory);
+}
+
+static void tell(const planned *p, bool as_json)
+{
+    if (!as_json) {
+        print_plan(p);
+        return;
+    }
+    json j = {0};
+    json_object_begin(&j, NULL);
+    json_plan(&j, p);
+    json_lists(&j, p);
+    json_object_end(&j);
+}
+
+/* ---- The command ---- */
+
+static int plan_model(const model *m, const args *a, const machine_file *file)
+{
+    planned p = {.axes = args_value(a, "--mesh"), .file = file, .counts = {.struct_size = sizeof p.counts}};
+    flx_graph *whole = NULL;
+    mesh_cuts cuts;
+    int status = mesh_cuts_read(&cuts, a);
+    if (!status)
+        status = make_whole(m, a, &whole);
+    p.whole = whole;
+    if (!status)
+        status = mesh_cuts_partition(&cuts, whole, p.axes, &p.part, &p.counts);
+    if (!status)
+        status = plan_part(&p);
+    if (!status) {
+        plan_alone(&p);
+        tell(&p, args_has(a, "--json"));
+    }
+    free(p.list);
+    flx_graph_release(p.part);
+    flx_graph_release(whole);
+    mesh_cuts_free(&cuts);
+    return status;
+}
+
+static int run_plan(const args *a)
+{
+    machine_file file = {0};
+    model m = {0};
+    const char *path = args_value(a, "--machine");
+    if (!args_has(a, "--mesh")) {
+        int status = fail(FLX_E_USAGE, "--mesh must be given");
+        hint("for example --mesh data=4,model=2");
+        return status;
+    }
+    int status = path ? machine_file_read(&file, path) : STATUS_OK;
+    if (!status)
+        status = model_open_chosen(&m, a);
+    if (!status)
+        status = plan_model(&m, a, path ? &file : NULL);
+    model_close(&m);
+    machine_file_free(&file);
+    return status;
+}
+
+static const option options[] = {
+    OPTION_GRAPH,
+    {"--mesh", "AXES", "the mesh, such as data=4,model=2; up to 1048576 ranks", MUST_BE_GIVEN},
+    OPTION_SHARD,
+    {"--optimiser", "NAME", "plan a training step of the graph, whose first output is the loss: sgd, adamw ...",
+     MAY_BE_GIVEN},
+    {"--machine", "FILE", "what a rank computes in a second and what joins the ranks; without it there\nare no times",
+     MAY_BE_GIVEN},
+    OPTION_SET,
+    OPTION_JSON,
+    {0},
+};
+
+static const char *const examples[] = {
+    "flx plan examples/mlp.flx --set N=64 --mesh data=4 --shard x=data,-",
+    "flx plan examples/mlp.flx --set N=1048576 --mesh data=16 --shard x=data,- --optimiser adamw "
+    "--machine examples/cluster.machine",
+    "flx plan examples/mlp.flx --set N=64 --mesh data=2,model=2 --shard x=data,- --shard w1=-,model "
+    "--shard w2=model,- --json",
+    NULL,
+};
+
+const command command_plan = {
+    .name = "plan",
+    .operand = "FILE",
+    .summary = "what a run on a mesh would take: bytes, memory and time",
+    .about = "Cuts the main graph for a mesh, as flx run --mesh does, and adds up what a run takes on each rank, from\n"
+             "types alone: nothing is run. The mesh may be larger than what this machine could run.\n"
+             "\n"
+             "The bytes are those that the rank with most sends to others. The memory is that of values, where a\n"
+             "parameter and its next value count once, and what the steps work in. With --machine a step takes as\n"
+             "long as its arithmetic or its memory, whichever is longer; an exchange takes as long as its busiest\n"
+             "connection; all of them follow each other. docs/distributed.md has the form of the file.\n"
+             "\n"
+             "--shard cuts inputs, parameters and outputs; with --optimiser also the state, as in\n"
+             "state_w1_m=data,- and new_state_w1_m=data,-.",
+    .options = options,
+    .examples = examples,
+    .run = run_plan,
+};

@@ -13,6 +13,8 @@ bool flxi_step_is_emitted(const flxi_routine *l, const flxi_step *s)
 bool flxi_step_is_slow(const flxi_routine *l, const flxi_step *s)
 {
     const flxi_node *n = s->kind == STEP_EVALUATE && !s->num_bodies ? flxi_node_at(l->g, s->node) : NULL;
+    if (n && n->nin == 0 && (flxi_ops[n->op].traits & TRAIT_OPAQUE)) /* what only the process knows: its index */
+        return false;
     return n && !flxi_has_effect(n) && !flxi_has_exchange(n) && !(s->way && s->way->is_small);
 }
 

@@ -32,6 +32,24 @@ static const struct {
     /* An op without a rule; the whole value is gathered once. */
     {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = add(reverse(x, axes=[0]), roll(x, shift=1, axis=0)) return y }",
      "data,-", NULL, NULL, 0, 2, 1, "all_gather reverse roll add"},
+    /* A sum whose result is wanted in parts; what it passes on the way keeps the cut. */
+    {"graph f(x: f32[8, 4], param w: f32[8, 6]) { y = tanh(transpose(matmul(transpose(x), w))) return y }", "data,-",
+     "data,-", "-,data", 4, 0, 1, "transpose matmul reduce_scatter transpose tanh"},
+    {"graph f(x: f32[8, 4], param w: f32[8, 6]) { s = matmul(transpose(x), w) y = add(reduce_sum(square(s)), s) "
+     "return y }",
+     "data,-", "data,-", "data,-", 5, 0, 2, "transpose matmul reduce_scatter square reduce_sum all_reduce add"},
+    /* Merged and divided axes keep the blocks of a cut. */
+    {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = reshape(reshape(x, shape=[32]), shape=[4, 8]) return y }",
+     "data,-", NULL, "data,-", 2, 0, 0, "reshape reshape"},
+    {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = reshape(x, shape=[1, 8, 2, 2]) return y }", "-,model", NULL,
+     "-,-,model,-", 1, 0, 0, "reshape"},
+    {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = reshape(x, shape=[32]) return y }", "-,model", NULL, NULL, 0, 1,
+     1, "all_gather reshape"},
+    /* A composite is taken apart where a part of it arrives; rows of a table are added up by those that have them. */
+    {"graph f(x: f32[8, 4], param w: f32[4]) { y = rms_norm(x, w, axis=1) return y }", "data,-", NULL, "data,-", 6, 0,
+     0, "reduce_mean rsqrt"},
+    {"graph f(x: f32[8, 4], param w: f32[8]) { y = scatter_add(x, cast(w, to=i32), R=5) return y }", "data,-", "data",
+     NULL, 2, 0, 1, "cast scatter_add all_reduce"},
     /* What the graph says itself. */
     {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = exp(shard(x, spec=\"-,model\")) return y }", NULL, NULL, NULL, 1,
      0, 1, "dynamic_slice exp all_gather"},

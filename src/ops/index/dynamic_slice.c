@@ -13,6 +13,7 @@
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 /* ---- The position ---- */
 
@@ -227,6 +228,19 @@ static flxi_kval pull_dynamic_slice(flxi_express *e, uint32_t result, const flxi
     return flxi_operand_at(e, 0, &in);
 }
 
+/* An axis that the window covers; operands 0 and, of an update, 1. */
+static int covered(const flx_graph *g, const flxi_node *n, int axis, const flx_type *window)
+{
+    return axis < window->rank && window->dims[axis] == flxi_type_at(g, n->in[0])->dims[axis] ? axis : -1;
+}
+
+static int slice_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    return operand == 0 ? covered(g, n, axis, flxi_type_at(g, n->first)) : -1;
+}
+
+static const struct flxi_shard shard_slice = {.shape = "sizes", .becomes = slice_becomes};
+
 const flxi_rules flxi_rules_dynamic_slice = {
     .infer = infer_dynamic_slice,
     .eval = eval_dynamic_slice,
@@ -237,6 +251,7 @@ const flxi_rules flxi_rules_dynamic_slice = {
     .attrs_size = sizeof(dynamic_slice_attrs),
     .samples = samples_dynamic_slice,
     .link = flxi_link_dense,
+    .shard = &shard_slice,
     .work = flxi_work_picked,
 };
 
@@ -354,6 +369,13 @@ static flxi_kval pull_dynamic_update_slice(flxi_express *e, uint32_t result, con
     return flxi_khold_value(e, flxi_kchoose(e, inside, flxi_operand_at(e, 1, &in), x));
 }
 
+static int update_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    return operand < 2 ? covered(g, n, axis, flxi_type_at(g, n->in[1])) : -1;
+}
+
+static const struct flxi_shard shard_update = {.becomes = update_becomes};
+
 const flxi_rules flxi_rules_dynamic_update_slice = {
     .infer = infer_dynamic_update_slice,
     .eval = eval_dynamic_update_slice,
@@ -362,4 +384,5 @@ const flxi_rules flxi_rules_dynamic_update_slice = {
     .batch = batch_dynamic_update_slice,
     .samples = samples_dynamic_update_slice,
     .link = flxi_link_dense,
+    .shard = &shard_update,
 };

@@ -23,6 +23,7 @@
 #include "ops/rule/copy.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/wide.h"
 
 #include <math.h>
@@ -697,6 +698,56 @@ static flxi_kval pull_gather_nd(flxi_express *e, uint32_t result, const flxi_kin
     return flxi_kread(e, 0, &in, inside ? flxi_khold(e, inside) : 0);
 }
 
+/* ---- Parts ---- */
+
+static int64_t paired_axis(flx_ints from, flx_ints to, int64_t axis)
+{
+    for (size_t i = 0; i < from.n; i++)
+        if (from.v[i] == axis)
+            return to.v[i];
+    return -1;
+}
+
+/* The axis of the gathered shape that runs over an axis of indices. */
+static int gathered_axis(const nd_layout *l, int64_t axis)
+{
+    for (int k = 0; k < l->rank; k++)
+        if (!l->in_window[k] && l->axis[k] == axis)
+            return k;
+    return -1;
+}
+
+/* Indices may be cut, and x along its batching axes. */
+static int gather_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const nd_attrs *a = n->attrs;
+    nd_layout l = flxi_nd_layout_of(a, flxi_type_at(g, n->in[0])->rank, flxi_type_at(g, n->in[1])->rank);
+    return gathered_axis(&l,
+                         operand == 1 ? axis : paired_axis(a->operand_batching_axes, a->indices_batching_axes, axis));
+}
+
+/* Batching axes, and axes of the window along which updates replace all of x. */
+static int scatter_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const nd_attrs *a = n->attrs;
+    const flx_type *x = flxi_type_at(g, n->in[0]), *updates = flxi_type_at(g, n->in[2]);
+    nd_layout l = flxi_nd_layout_of(a, x->rank, flxi_type_at(g, n->in[1])->rank);
+    if (operand == 1)
+        return (int)paired_axis(a->indices_batching_axes, a->operand_batching_axes, axis);
+    if (operand == 2 && !l.in_window[axis])
+        return (int)paired_axis(a->indices_batching_axes, a->operand_batching_axes, l.axis[axis]);
+    if (operand == 0 && flxi_has_axis(a->operand_batching_axes, axis))
+        return axis;
+    for (int k = 0; k < l.rank; k++)
+        if (l.in_window[k] && (operand == 0 ? l.axis[k] : k) == axis && !flxi_has_axis(a->start_index_map, l.axis[k]) &&
+            updates->dims[k] == x->dims[l.axis[k]])
+            return l.axis[k];
+    return -1;
+}
+
+static const struct flxi_shard shard_gather_nd = {.becomes = gather_becomes},
+                               shard_scatter_nd = {.becomes = scatter_becomes};
+
 const flxi_rules flxi_rules_gather_nd = {
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
@@ -708,6 +759,7 @@ const flxi_rules flxi_rules_gather_nd = {
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_gather_nd,
     .link = flxi_link_gather_nd,
+    .shard = &shard_gather_nd,
     .work = flxi_work_picked,
 };
 
@@ -744,6 +796,7 @@ const flxi_rules flxi_rules_scatter_nd = {
     .attrs_size = sizeof(nd_attrs),
     .samples = samples_scatter_nd,
     .link = flxi_link_scatter_nd,
+    .shard = &shard_scatter_nd,
     .work = work_scatter_nd,
     .bodies = bodies_scatter_nd,
 };

@@ -18,6 +18,7 @@
 #include "ops/rule/link.h"
 #include "ops/rule/oob.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/wide.h"
 
 /* ---- gather ---- */
@@ -204,6 +205,16 @@ static bool link_gather(const flxi_use *u, flxi_link *l)
     return u->operand == 0 && l->axis != axis && flxi_link_move(u, l, l->axis < axis ? l->axis : l->axis + indices - 1);
 }
 
+static int gather_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    int at = (int)((const axis_attrs *)n->attrs)->axis, indices = flxi_type_at(g, n->in[1])->rank;
+    if (operand == 1)
+        return at + axis;
+    return axis == at ? -1 : axis < at ? axis : axis + indices - 1;
+}
+
+static const struct flxi_shard shard_gather = {.becomes = gather_becomes};
+
 const flxi_rules flxi_rules_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
@@ -216,6 +227,7 @@ const flxi_rules flxi_rules_gather = {
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_gather,
     .link = link_gather,
+    .shard = &shard_gather,
     .work = flxi_work_picked,
 };
 
@@ -363,6 +375,22 @@ static bool link_scatter_add(const flxi_use *u, flxi_link *l)
     return u->operand == 0 && l->axis >= indices && flxi_link_move(u, l, l->axis - indices + 1);
 }
 
+static int scatter_add_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    int indices = flxi_type_at(g, n->in[1])->rank;
+    return operand == 0 && axis >= indices ? axis - indices + 1 : -1;
+}
+
+/* Each process adds its updates. */
+static int summed_by_scatter_add(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)operand;
+    return axis < flxi_type_at(g, n->in[1])->rank ? axis : -1;
+}
+
+static const struct flxi_shard shard_scatter_add = {
+    .combine = "sum", .summed = summed_by_scatter_add, .becomes = scatter_add_becomes};
+
 const flxi_rules flxi_rules_scatter_add = {
     .infer = infer_scatter_add,
     .eval = eval_scatter_add,
@@ -372,6 +400,7 @@ const flxi_rules flxi_rules_scatter_add = {
     .attrs_size = sizeof(scatter_add_attrs),
     .samples = samples_scatter_add,
     .link = link_scatter_add,
+    .shard = &shard_scatter_add,
     .work = work_scatter_add,
 };
 
@@ -525,6 +554,14 @@ static bool link_take_along(const flxi_use *u, flxi_link *l)
     return u->operand == 0 && flxi_link_except(u, l, ((const axis_attrs *)u->n->attrs)->axis);
 }
 
+static int take_along_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)operand;
+    return axis == ((const axis_attrs *)n->attrs)->axis ? -1 : axis;
+}
+
+static const struct flxi_shard shard_take_along = {.becomes = take_along_becomes};
+
 const flxi_rules flxi_rules_take_along = {
     .infer = infer_take_along,
     .eval = eval_take_along,
@@ -536,6 +573,7 @@ const flxi_rules flxi_rules_take_along = {
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_take_along,
     .link = link_take_along,
+    .shard = &shard_take_along,
     .work = flxi_work_picked,
 };
 

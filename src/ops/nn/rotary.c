@@ -11,6 +11,7 @@
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 typedef struct {
     int64_t layout;
@@ -300,9 +301,24 @@ static bool link_rope(const flxi_use *u, flxi_link *l)
     .infer = infer_rope, .batch = batch_rope, .schema = rope_schema, .attrs_size = sizeof(rope_attrs), \
     .samples = samples_rope, .scales = scales_rope
 
+/* Heads are independent where they are groups along the last axis, and so are positions with their rows of the
+   tables. */
+static int rope_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    static const int heads[] = {[HEADS_BHSD] = 1, [HEADS_BSHD] = 2, [HEADS_BSD] = -1};
+    int64_t layout = ((const rope_attrs *)n->attrs)->layout;
+    const flxi_use use = {g, n, operand, 0};
+    flxi_link l = {.axis = axis};
+    if (operand == 0 && layout == HEADS_BSD && axis == flxi_type_at(g, n->in[0])->rank - 1)
+        return axis;
+    return (operand > 0 || axis != heads[layout]) && link_rope(&use, &l) ? l.axis : -1;
+}
+
+static const struct flxi_shard shard_rope = {.becomes = rope_becomes, .groups = "num_heads"};
+
 const flxi_rules flxi_rules_rope = {
-    ROPE_RULES,      .eval = eval_rope, .pull = pull_rope, .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,
-    .jvp = jvp_rope, .link = link_rope};
+    ROPE_RULES,      .eval = eval_rope, .pull = pull_rope,   .vjp = vjp_rope, .backward_vjp = backward_vjp_rope,
+    .jvp = jvp_rope, .link = link_rope, .shard = &shard_rope};
 
 const flxi_rules flxi_rules_rope_backward = {ROPE_RULES, .eval = flxi_eval_decomposed,
                                              .decompose = decompose_rope_backward};

@@ -206,7 +206,7 @@ static int summed_by_matmul(const flx_graph *g, const flxi_node *n, uint32_t ope
     return !has_vector && axis == (operand == 0 ? rank - 1 : rank - 2) ? 0 : -1;
 }
 
-static const struct flxi_shard shard_matmul = {NULL, "sum", summed_by_matmul};
+static const struct flxi_shard shard_matmul = {.combine = "sum", .summed = summed_by_matmul};
 
 const flxi_rules flxi_rules_matmul = {
     .infer = infer_matmul,
@@ -513,7 +513,7 @@ static int summed_by_dot(const flx_graph *g, const flxi_node *n, uint32_t operan
     return flxi_link_find(operand == 0 ? &a->lc : &a->rc, axis);
 }
 
-static const struct flxi_shard shard_dot = {NULL, "sum", summed_by_dot};
+static const struct flxi_shard shard_dot = {.combine = "sum", .summed = summed_by_dot};
 
 const flxi_rules flxi_rules_dot_general = {
     .infer = infer_dot_general,

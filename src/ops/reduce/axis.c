@@ -436,7 +436,7 @@ static void jvp_extremum(flxi_site *s, const flx_val *tx, flx_val *ty)
 
 #define RUNNING_RULES                                                                                            \
     .infer = infer_axis, .schema = running_schema, .attrs_size = sizeof(axis_attrs), .samples = samples_running, \
-    .batch = batch_axis, .link = link_axis
+    .batch = batch_axis, .link = link_axis, .shard = &flxi_shard_linked
 
 const flxi_rules flxi_rules_cumsum = {RUNNING_RULES, .eval = eval_cumsum, .vjp = vjp_cumsum,
                                       .backward_vjp = backward_vjp_cumsum};

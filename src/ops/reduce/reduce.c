@@ -345,13 +345,13 @@ static int summed_by_reduction(const flx_graph *g, const flxi_node *n, uint32_t 
 }
 
 /* Parts have equal extents, so the mean of their means is the mean. */
-static const struct flxi_shard shard_sum = {NULL, "sum", summed_by_reduction},
-                               shard_mean = {NULL, "mean", summed_by_reduction},
-                               shard_max = {NULL, "max", summed_by_reduction},
-                               shard_min = {NULL, "min", summed_by_reduction},
-                               shard_prod = {NULL, "prod", summed_by_reduction},
-                               shard_any = {NULL, "max", summed_by_reduction},
-                               shard_all = {NULL, "min", summed_by_reduction};
+static const struct flxi_shard shard_sum = {.combine = "sum", .summed = summed_by_reduction},
+                               shard_mean = {.combine = "mean", .summed = summed_by_reduction},
+                               shard_max = {.combine = "max", .summed = summed_by_reduction},
+                               shard_min = {.combine = "min", .summed = summed_by_reduction},
+                               shard_prod = {.combine = "prod", .summed = summed_by_reduction},
+                               shard_any = {.combine = "max", .summed = summed_by_reduction},
+                               shard_all = {.combine = "min", .summed = summed_by_reduction};
 
 #define REDUCTION(op, op_fold, op_samples, ...)                                    \
     const flxi_rules flxi_rules_reduce_##op = {.infer = infer_reduction,           \
@@ -467,6 +467,15 @@ static const flxi_sample samples_arg[] = {
     {0},
 };
 
+static int arg_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const arg_attrs *a = n->attrs;
+    (void)g, (void)operand;
+    return axis == a->axis ? -1 : axis - (!a->keep_dims && axis > a->axis);
+}
+
+static const struct flxi_shard shard_arg = {.becomes = arg_becomes};
+
 static void batch_arg(flxi_site *s, flx_val *by)
 {
     arg_attrs *a = flxi_site_attrs(s);
@@ -562,7 +571,7 @@ ARG_FOLD(argmin, false, "reduce_min")
 
 #define ARG_RULES                                                                                  \
     .infer = infer_arg, .schema = arg_schema, .attrs_size = sizeof(arg_attrs), .batch = batch_arg, \
-    .samples = samples_arg
+    .shard = &shard_arg, .samples = samples_arg
 
 const flxi_rules flxi_rules_argmax = {ARG_RULES, .eval = eval_argmax, .fold = &fold_argmax};
 const flxi_rules flxi_rules_argmin = {ARG_RULES, .eval = eval_argmin, .fold = &fold_argmin};

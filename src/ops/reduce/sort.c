@@ -12,6 +12,7 @@
 #include "ops/rule/body/scalar_body.h"
 #include "ops/rule/copy.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <stdio.h>
 
@@ -377,6 +378,7 @@ const flxi_rules flxi_rules_sort = {
     .batch = batch_sort,
     .samples = samples_sort,
     .link = link_sort,
+    .shard = &flxi_shard_linked,
     .bodies = bodies_sort,
 };
 
@@ -607,4 +609,5 @@ const flxi_rules flxi_rules_top_k = {
     .batch = batch_top_k,
     .samples = samples_top_k,
     .link = link_top_k,
+    .shard = &flxi_shard_linked,
 };

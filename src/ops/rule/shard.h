@@ -9,12 +9,21 @@
 #include "graph/graph.h"
 
 struct flxi_shard {
-    const char *shape; /* the attribute that is the shape of the result; or NULL */
+    /* The attribute whose list has, for each axis of the result, its extent: where that is cut, the extent of a part is
+       put there. Or NULL. */
+    const char *shape;
     /* Axes over which the op combines elements: its result from a part of them, combined over the processes by this
        reduction of all_reduce, is the result from all. NULL: there are none. */
     const char *combine;
     /* The number of the sum that an axis of an operand belongs to: paired axes have the same; -1: none. */
     int (*summed)(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis);
+    /* The axis of all results that an axis of an operand becomes; -1: it must be whole. For ops whose links are about
+       derivatives, which integers have none of, or whose attributes mean the extent of an axis. NULL: the rule `link`
+       says it. */
+    int (*becomes)(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis);
+    /* The attribute that counts the groups, such as heads, along the last axis of the result: each part has some of
+       them. Or NULL. */
+    const char *groups;
 };
 
 extern const struct flxi_shard flxi_shard_linked; /* by links alone */

@@ -7,6 +7,7 @@
 #include "ops/rule/axis/extent.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 typedef struct {
     int64_t axis;
@@ -218,6 +219,14 @@ static bool link_concat(const flxi_use *u, flxi_link *l)
     return flxi_dim_is_number(begin) && flxi_link_shift(l, -begin);
 }
 
+static int concat_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)operand;
+    return axis == ((const axis_attrs *)n->attrs)->axis ? -1 : axis;
+}
+
+static const struct flxi_shard shard_concat = {.becomes = concat_becomes};
+
 static bool link_stack(const flxi_use *u, flxi_link *l)
 {
     return flxi_link_move(u, l, l->axis < ((const axis_attrs *)u->n->attrs)->axis ? l->axis : l->axis + 1);
@@ -234,6 +243,7 @@ const flxi_rules flxi_rules_concat = {
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_concat,
     .link = link_concat,
+    .shard = &shard_concat,
 };
 
 const flxi_rules flxi_rules_stack = {
@@ -248,6 +258,7 @@ const flxi_rules flxi_rules_stack = {
     .attrs_size = sizeof(axis_attrs),
     .samples = samples_stack,
     .link = link_stack,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- split, unstack ---- */
@@ -465,6 +476,14 @@ static bool link_split(const flxi_use *u, flxi_link *l)
     return flxi_link_shift(l, begin);
 }
 
+static int split_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)operand;
+    return axis == ((const split_attrs *)n->attrs)->axis ? -1 : axis;
+}
+
+static const struct flxi_shard shard_split = {.becomes = split_becomes};
+
 const flxi_rules flxi_rules_split = {
     .infer = infer_split,
     .eval = eval_split,
@@ -476,6 +495,7 @@ const flxi_rules flxi_rules_split = {
     .attrs_size = sizeof(split_attrs),
     .samples = samples_split,
     .link = link_split,
+    .shard = &shard_split,
 };
 
 const flxi_rules flxi_rules_unstack = {

@@ -13,6 +13,7 @@
 #include "ops/rule/copy.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 /* ---- narrow ---- */
 
@@ -106,6 +107,14 @@ static bool link_narrow(const flxi_use *u, flxi_link *l)
     return l->axis != a->axis || flxi_link_shift(l, a->start);
 }
 
+static int narrow_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)operand;
+    return axis == ((const narrow_attrs *)n->attrs)->axis ? -1 : axis;
+}
+
+static const struct flxi_shard shard_narrow = {.becomes = narrow_becomes};
+
 const flxi_rules flxi_rules_narrow = {
     .infer = infer_narrow,
     .eval = eval_narrow,
@@ -116,6 +125,7 @@ const flxi_rules flxi_rules_narrow = {
     .attrs_size = sizeof(narrow_attrs),
     .samples = samples_narrow,
     .link = link_narrow,
+    .shard = &shard_narrow,
     .work = flxi_work_picked,
 };
 
@@ -278,6 +288,17 @@ static bool link_slice(const flxi_use *u, flxi_link *l)
     return a->stride.v[l->axis] == 1 && flxi_link_shift(l, a->start.v[l->axis]);
 }
 
+/* An axis of which nothing is left out. */
+static int slice_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const slice_attrs *a = n->attrs;
+    bool is_all = a->start.v[axis] == 0 && a->stride.v[axis] == 1 &&
+                  a->limit.v[axis] == flxi_type_at(g, n->in[operand])->dims[axis];
+    return is_all ? axis : -1;
+}
+
+static const struct flxi_shard shard_slice = {.shape = "limit", .becomes = slice_becomes};
+
 const flxi_rules flxi_rules_slice = {
     .infer = infer_slice,
     .eval = eval_slice,
@@ -288,6 +309,7 @@ const flxi_rules flxi_rules_slice = {
     .attrs_size = sizeof(slice_attrs),
     .samples = samples_slice,
     .link = link_slice,
+    .shard = &shard_slice,
     .work = flxi_work_picked,
 };
 
@@ -490,6 +512,7 @@ const flxi_rules flxi_rules_pad = {
     .attrs_size = sizeof(pad_attrs),
     .samples = samples_pad,
     .link = link_pad,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- reverse ---- */
@@ -576,4 +599,5 @@ const flxi_rules flxi_rules_reverse = {
     .attrs_size = sizeof(reverse_attrs),
     .samples = samples_reverse,
     .link = link_reverse,
+    .shard = &flxi_shard_linked,
 };

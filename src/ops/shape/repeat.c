@@ -5,6 +5,7 @@
 #include "ops/rule/axis/axis_map.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 /* ---- tile, repeat ---- */
 
@@ -339,6 +340,7 @@ const flxi_rules flxi_rules_roll = {
     .attrs_size = sizeof(roll_attrs),
     .samples = samples_roll,
     .link = link_roll,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- meshgrid ---- */

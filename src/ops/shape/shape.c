@@ -132,6 +132,8 @@ static flxi_kval pull_reshaped(flxi_express *e, uint32_t result, const flxi_kind
     return flxi_operand_at(e, 0, &in);
 }
 
+static const struct flxi_shard shard_reshape = {.shape = "shape"};
+
 const flxi_rules flxi_rules_reshape = {
     .infer = infer_reshape,
     .eval = flxi_eval_copy,
@@ -142,6 +144,7 @@ const flxi_rules flxi_rules_reshape = {
     .attrs_size = sizeof(shape_attrs),
     .samples = samples_reshape,
     .link = flxi_link_reshaped,
+    .shard = &shard_reshape,
 };
 
 /* ---- transpose ---- */
@@ -649,6 +652,7 @@ const flxi_rules flxi_rules_squeeze = {
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_squeeze,
     .link = flxi_link_reshaped,
+    .shard = &flxi_shard_linked,
 };
 
 const flxi_rules flxi_rules_unsqueeze = {
@@ -662,4 +666,5 @@ const flxi_rules flxi_rules_unsqueeze = {
     .attrs_size = sizeof(axes_attrs),
     .samples = samples_unsqueeze,
     .link = flxi_link_reshaped,
+    .shard = &flxi_shard_linked,
 };

@@ -112,6 +112,13 @@ flx_val flxi_combine_parts(flxi_partition *p, flx_val v, int mesh_axis, const ch
     return flx_op1(p->to, "all_reduce", &v, 1, attrs, 3);
 }
 
+flx_val flxi_scatter_sum(flxi_partition *p, flx_val v, int axis, int mesh_axis)
+{
+    int64_t n = p->axes[mesh_axis].size;
+    count_exchange(p, v, n - 1, n);
+    return exchange(p, "reduce_scatter", v, mesh_axis, (const char *const[]){"axis", NULL}, (const int64_t[]){axis, 0});
+}
+
 static flx_val gather(flxi_partition *p, flx_val v, int axis, int mesh_axis)
 {
     int64_t n = p->axes[mesh_axis].size;

@@ -92,6 +92,14 @@ FLX_API flx_graph *flx_partition(const flx_graph *g, const char *axes, const flx
 FLX_API flx_tensor *flx_mesh_part(flx_context *ctx, const flx_tensor *whole, const char *axes, const char *spec,
                                   int64_t rank, flx_error *err);
 
+/** The whole value from the parts of all processes; all of them call it, with values of one type. */
+FLX_API flx_tensor *flx_mesh_whole(flx_context *ctx, const flx_tensor *part, const char *axes, const char *spec,
+                                   flx_error *err);
+
+/** Fails in all processes if one of them has failed, with its message: each calls it with what happened to it, an error
+    of code FLX_OK if nothing did. For what only some processes do, such as writing a file. */
+FLX_API flx_code flx_mesh_agree_on(flx_context *ctx, const flx_error *own, flx_error *err);
+
 /* ---- Planning a mesh that is not there ---- */
 
 /* A link joins groups of ranks that follow each other: of links with 8 and 64 ranks the first joins ranks 0 to 7, 8 to

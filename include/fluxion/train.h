@@ -157,6 +157,14 @@ typedef struct flx_train_options {
                                   borders and computes the inside again; 0: everything is kept */
     const char *data_axis;   /* the axis of the mesh (fluxion/mesh.h) along which processes share a batch: each step
                                 uses the mean of their gradients and losses; NULL: none */
+    const char *mesh; /* "data=4,model=2": the step of the whole batch is cut for this mesh, which the context has
+                                joined; all dimensions must be bound. data_axis then only says what `zero` cuts along.
+                                NULL: it is not cut */
+    const struct flx_sharding *shardings; /* … how: inputs, outputs, and parameters by name or pattern. The state of a
+                                             parameter is cut as the parameter is */
+    size_t num_shardings;
+    int32_t zero; /* … and along data_axis too: 1, 2: the state of the optimiser; 3: parameters as well; 0: neither */
+    int32_t reserved2; /* 0 */
 } flx_train_options;
 
 /** The training step of a graph whose output 0 is the loss, a scalar. Inputs: those of the graph, then states, all
@@ -278,6 +286,25 @@ FLX_API flx_code flx_trainer_load(flx_trainer *t, flx_loader *loader, const char
 /** The same to and from a checkpoint that has more in it. It shares the tensors: write it before the next step. */
 FLX_API flx_code flx_trainer_store(const flx_trainer *t, const flx_loader *loader, flx_checkpoint *c, flx_error *err);
 FLX_API flx_code flx_trainer_restore(flx_trainer *t, flx_loader *loader, const flx_checkpoint *c, flx_error *err);
+
+/* ---- A trainer whose step is cut for a mesh (flx_train_options.mesh, fluxion/mesh.h) ---- */
+
+/* Its parameters and states are the parts of this process: flx_trainer_params(), flx_trainer_param() and
+   flx_trainer_set_param() see them, and inputs are parts too (flx_mesh_part()). */
+
+/** How a parameter, state or input is cut: "data,-"; borrowed. Of a trainer without a mesh "" or words -. NULL: the
+    step has no such name. */
+FLX_API const char *flx_trainer_cut(const flx_trainer *t, const char *name);
+
+/** Called by all processes: each writes the parts that it has to a file of its own in the folder, which must exist;
+    when all have succeeded, the first writes `index.safetensors`, which names them, and removes those of the checkpoint
+    before. If any process fails, all of them fail, and the checkpoint before stays. The position of the loader, which
+    may be NULL, is that of the first process. A trainer without a mesh writes one part. */
+FLX_API flx_code flx_trainer_save_parts(const flx_trainer *t, const flx_loader *loader, const char *folder,
+                                        flx_error *err);
+/** Reads what is needed of such a checkpoint, written by any number of processes cut in any way: values have the same
+    bits. If a process fails, nothing is changed in it. */
+FLX_API flx_code flx_trainer_load_parts(flx_trainer *t, flx_loader *loader, const char *folder, flx_error *err);
 
 /* ---- Fitting: a loop over epochs ---- */
 

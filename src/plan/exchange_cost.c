@@ -128,13 +128,12 @@ static double time_of(const flxi_layout *l, const flxi_exchange_cost *x, double 
     return rounds * latency + moving + handled * l->machine.message;
 }
 
-/* Before values travel, the first process of a group hears from all others and answers. */
+/* Before values travel, the first process of a group hears from all others and answers with a verdict. */
 static flxi_exchange_cost agreement(const flxi_layout *l, const crossings *x, int64_t n)
 {
-    enum { HEADER = 200, VERDICT = 700 }; /* about */
     flxi_exchange_cost c = {.messages = 0};
     for (uint32_t k = 0; k < l->machine.num_links; k++)
-        c.link_bytes[k] = x->pairs[k] ? (double)(n - 1) * VERDICT : 0;
+        c.link_bytes[k] = x->pairs[k] ? (double)(n - 1) * sizeof(flx_error) : 0;
     c.seconds = time_of(l, &c, 2, 2 * (double)(n - 1));
     return c;
 }

@@ -103,7 +103,7 @@ static void reduce_gradients(flxi_training_work *w)
 
 flx_code flxi_reduce_over_processes(flxi_training_work *w)
 {
-    if (!w->o.data_axis)
+    if (!w->o.data_axis || w->o.mesh)
         return FLX_OK;
     if (w->o.noise > 0)
         return flxi_fail_hint(w->err, FLX_E_UNSUPPORTED, "train with noise in one process",

@@ -44,6 +44,8 @@ bool flxi_find_update(const flx_graph *g, size_t leaf, size_t *output);
 /* The graph of a trainer's step, whose first outputs, that many, are those of the loss without states (trainer.c). */
 const flx_graph *flxi_trainer_graph(const flx_trainer *t);
 size_t flxi_trainer_results(const flx_trainer *t);
+struct flxi_training;
+const struct flxi_training *flxi_trainer_training(const flx_trainer *t);
 /* The device of its options; NULL: the usual one. */
 const char *flxi_trainer_device(const flx_trainer *t);
 

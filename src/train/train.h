@@ -8,7 +8,7 @@
 #include <fluxion/train.h>
 
 /* A training step. Outputs are the loss, the graph's other outputs, then the next value of each updated leaf. */
-typedef struct {
+typedef struct flxi_training {
     flx_graph *g;
     size_t *updated; /* leaves: trained parameters in order, then states of the graph, then those of the step */
     size_t num_updated, num_trained;
@@ -20,7 +20,17 @@ typedef struct {
     size_t first_ema;   /* updated[first_ema + i] is the average of trained parameter i; 0: none */
     size_t room;        /* of `updated` */
     const flxi_allocator *mem;
+    /* Of a step that is cut for a mesh: */
+    flx_graph *whole;  /* the step before that */
+    char *axes;        /* of the mesh; NULL: it is not cut */
+    const char **cuts; /* by leaf, in the arena of `whole` */
 } flxi_training;
+
+/* Cuts the step for the mesh of the options, if they name one (mesh_step.c). is_run: the context must be a process of
+   that mesh. */
+flx_code flxi_training_cut(flxi_training *t, const flx_train_options *o, bool is_run, flx_error *err);
+/* How leaf i is cut: words with commas between them. */
+const char *flxi_training_cut_of(const flxi_training *t, size_t leaf);
 
 /* Freed by flxi_training_free() whether it succeeds or not. `options` were read by flxi_train_options_read().
    `for_trainer`: gradients are separate from the update, and their norm is an output unless the options say

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "train/optimiser.h"
 
+#include <fluxion/mesh.h>
 #include <math.h>
 
 typedef struct {
@@ -102,6 +103,26 @@ static flx_code check_flags(const flx_train_options *o, const flxi_optimiser *ro
     return FLX_OK;
 }
 
+static flx_code check_mesh(const flx_train_options *o, flx_error *err)
+{
+    if (o->reserved2)
+        return flxi_fail(err, FLX_E_USAGE, "training: reserved2 is %d, must be 0", (int)o->reserved2);
+    if (o->zero < 0 || o->zero > 3)
+        return flxi_fail_hint(err, FLX_E_USAGE, "0, 1, 2 or 3", "training: zero=%d is out of range", (int)o->zero);
+    if (o->num_shardings && !o->shardings)
+        return flxi_fail(err, FLX_E_USAGE, "training: the list of shardings is missing");
+    if (!o->mesh && (o->num_shardings || o->zero))
+        return flxi_fail_hint(err, FLX_E_USAGE, "such as \"data=4\"", "training: %s needs the mesh that is cut for",
+                              o->zero ? "zero" : "a sharding");
+    if (o->zero && !o->data_axis)
+        return flxi_fail_hint(err, FLX_E_USAGE, "the axis of the mesh that batches are cut along",
+                              "training: zero needs data_axis");
+    for (size_t i = 0; i < o->num_shardings; i++)
+        if (!o->shardings[i].name || !o->shardings[i].spec)
+            return flxi_fail(err, FLX_E_USAGE, "training: sharding %zu has no name or no cuts", i);
+    return FLX_OK;
+}
+
 static flx_code check_options(flx_train_options *o, flx_error *err)
 {
     const flxi_optimiser *row = flxi_optimiser_at(o->optimiser);
@@ -116,6 +137,7 @@ static flx_code check_options(flx_train_options *o, flx_error *err)
         return flxi_fail(err, FLX_E_USAGE, "training: reserved is %d, must be 0", (int)o->reserved);
     if (o->num_params && !o->params)
         return flxi_fail(err, FLX_E_USAGE, "training: the list of parameters is missing");
+    FLXI_TRY(check_mesh(o, err));
     return o->schedule ? flx_graph_error(o->schedule, err) : FLX_OK;
 }
 

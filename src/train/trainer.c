@@ -12,6 +12,7 @@
 #include "passes/pass.h"
 #include "train/params.h"
 
+#include <fluxion/mesh.h>
 #include <math.h>
 
 /* What a leaf of the training graph is bound to. */
@@ -188,6 +189,26 @@ static flx_code make_tables(flx_trainer *t, flx_error *err)
     return FLX_OK;
 }
 
+/* The parts of parameters that the set lacks, of whole values that are initialised as in one process. */
+static flx_code add_parts(flx_trainer *t, flx_error *err)
+{
+    const flx_graph *whole = t->training.whole;
+    flx_params *all = flx_params_new(t->ctx, err);
+    flx_code code = all ? flxi_params_join(all, whole, t->training.first_state, t->o.seed, err) : FLX_E_OOM;
+    for (size_t i = 0; code == FLX_OK && i < t->training.first_state; i++) {
+        const char *name = flxi_value_at(whole, whole->leaves.at[i])->name;
+        const flxi_param *p = is_input(t, i) ? NULL : flxi_params_find(all, name);
+        if (!p || flxi_params_find(t->params, name))
+            continue;
+        flx_tensor *part = flx_mesh_part(t->ctx, p->value, t->training.axes, flxi_training_cut_of(&t->training, i),
+                                         flx_mesh_rank(t->ctx), err);
+        code = part ? flxi_params_hold(t->params, p->name, part, p->is_set, err) : FLX_E_OOM;
+        flx_tensor_release(part);
+    }
+    flx_params_release(all);
+    return code;
+}
+
 /* The set that the caller gave, or one of its own; and the tensors of the state. */
 static flx_code make_sets(flx_trainer *t, flx_error *err)
 {
@@ -197,6 +218,8 @@ static flx_code make_sets(flx_trainer *t, flx_error *err)
     t->averages = t->training.first_ema ? flx_params_new(t->ctx, err) : NULL;
     if (!t->params || !t->state || (t->training.first_ema && !t->averages))
         return (flx_code)err->code;
+    if (t->training.axes)
+        FLXI_TRY(add_parts(t, err));
     FLXI_TRY(flxi_params_join(t->params, g, t->training.first_state, t->o.seed, err));
     for (size_t i = 0; i < g->leaves.n; i++) {
         const char *name = flxi_value_at(g, g->leaves.at[i])->name;
@@ -260,6 +283,7 @@ static flx_code make_trainer(flx_trainer *t, const flx_graph *loss, const flx_tr
     FLXI_TRY(flxi_train_options_read(&t->o, options, err));
     FLXI_TRY(flxi_training_make(&t->training, loss, &t->o, true, err));
     FLXI_TRY(bind_dims(t, &o, err));
+    FLXI_TRY(flxi_training_cut(&t->training, &t->o, true, err));
     o.dims = NULL; /* all are bound by now */
     o.num_dims = 0;
     /* Gradients that fade away pass through subnormal numbers, which slow processors down many times over. */
@@ -697,6 +721,17 @@ size_t flx_trainer_memory(const flx_trainer *t)
         sum += t->leaves[i].next ? t->leaves[i].next->nbytes : 0;
     }
     return sum;
+}
+
+const char *flx_trainer_cut(const flx_trainer *t, const char *name)
+{
+    size_t leaf;
+    return t && name && flxi_find_leaf(t->training.g, name, &leaf) ? flxi_training_cut_of(&t->training, leaf) : NULL;
+}
+
+const flxi_training *flxi_trainer_training(const flx_trainer *t)
+{
+    return &t->training;
 }
 
 const flx_exec *flx_trainer_exec(const flx_trainer *t)

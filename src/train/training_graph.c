@@ -740,6 +740,7 @@ void flxi_training_free(flxi_training *t)
     if (t->updated)
         flxi_free(t->mem, t->updated, t->room, sizeof *t->updated);
     flx_graph_release(t->g);
+    flx_graph_release(t->whole);
     *t = (flxi_training){0};
 }
 
@@ -748,7 +749,8 @@ flx_graph *flx_training_graph(const flx_graph *loss, const flx_train_options *op
     flxi_training t = {0};
     flx_train_options o;
     flx_graph *g = NULL;
-    if (flxi_train_options_read(&o, options, err) == FLX_OK && flxi_training_make(&t, loss, &o, false, err) == FLX_OK) {
+    if (flxi_train_options_read(&o, options, err) == FLX_OK && flxi_training_make(&t, loss, &o, false, err) == FLX_OK &&
+        flxi_training_cut(&t, &o, false, err) == FLX_OK) {
         g = t.g;
         t.g = NULL;
     }

@@ -112,7 +112,7 @@ TEST(mesh_plans_add_up_links_and_seconds)
     CHECK(bytes[0] == 2 * 3 * 16);     /* from one rank to the three others */
     CHECK(bytes[1] == 2 * 2 * 2 * 16); /* from two ranks to the two others */
     double moved = 128.0 / 100, waited = 2 * 0.5, handled = 2 * 2 * 3 * 0.25, summed = (8 + 2) * 8 / 10.0;
-    double agreed = 2 * 0.5 + 3 * 700 / 100.0 + 2 * 3 * 0.25;
+    double agreed = 2 * 0.5 + 3 * sizeof(flx_error) / 100.0 + 2 * 3 * 0.25;
     double seconds = moved + waited + handled + summed + agreed;
     CHECK_MSG(fabs(plan.exchange_seconds - seconds) < 1e-9 * seconds, "%g s instead of %g", plan.exchange_seconds,
               seconds);

@@ -163,6 +163,40 @@ flx_code flx_mesh_agree(flx_context *ctx, const char *what, uint64_t value, flx_
     return m ? flxi_member_collect(&m->mesh, &c, err) : FLX_OK;
 }
 
+flx_code flx_mesh_agree_on(flx_context *ctx, const flx_error *own, flx_error *err)
+{
+    if (!ctx || !own)
+        return flxi_fail(err, FLX_E_USAGE, "flx_mesh_agree_on: a context and an error are needed");
+    flxi_member *m = member_of(ctx);
+    int64_t n = m ? m->size : 1, first = 0;
+    size_t size = sizeof *own;
+    flx_error *all = flxi_alloc(&ctx->mem, (size_t)n, size);
+    if (!all)
+        return flxi_oom(err, "an agreement");
+    all[0] = *own;
+    const flxi_collective c = {.kind = COLLECT_ALL_GATHER,
+                               .op = "an agreement",
+                               .axis_name = "",
+                               .dtype = FLX_U8,
+                               .from = {1, (int64_t)size, 1},
+                               .to = {1, (int64_t)size * n, 1},
+                               .in = own,
+                               .out = all,
+                               .elements = size};
+    flx_code code = m ? flxi_member_collect(&m->mesh, &c, err) : FLX_OK;
+    while (code == FLX_OK && first < n && all[first].code == FLX_OK)
+        first++;
+    if (code == FLX_OK && first < n) {
+        const char *hint = all[first].hint[0] ? all[first].hint : NULL;
+        all[first].hint[sizeof all[first].hint - 1] = 0;
+        code = n > 1 ? flxi_fail_hint(err, (flx_code)all[first].code, hint, "rank %lld: %.220s", (long long)first,
+                                      all[first].message)
+                     : flxi_fail_hint(err, (flx_code)all[first].code, hint, "%.239s", all[first].message);
+    }
+    flxi_free(&ctx->mem, all, (size_t)n, size);
+    return code;
+}
+
 flx_code flx_mesh_sent(flx_context *ctx, flx_mesh_traffic *out, flx_error *err)
 {
     const flxi_member *m = member_of(ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shard_wishes.c: how the users of a value would like it to be cut. Values are placed once without making nodes, so
-   that it is known which nodes compute on parts; then wishes go backwards, from outputs and from those nodes to what they
-   read. A sum over processes looks at them: the gradient of a parameter whose state is cut is only needed in parts. */
+   that it is known which nodes compute on parts; then wishes go backwards, from outputs and from those nodes to what
+   they read. A sum over processes looks at them: the gradient of a parameter whose state is cut is only needed in
+   parts. */
 #include "passes/partition/partition.h"
 
 static bool has_axis(const flxi_cuts *c, int mesh_axis)

@@ -16,6 +16,7 @@
 
 typedef struct {
     const char *axes;
+    int32_t zero;
     const machine_file *file; /* NULL: no times */
     const flx_graph *whole;   /* with static types, of one process */
     flx_graph *part;          /* of a rank */
@@ -57,7 +58,8 @@ static void plan_alone(planned *p)
         p->alone.ranks = 0;
 }
 
-static int training_step(const args *a, flx_graph **g)
+/* With --zero the options of the training cut the step, which becomes p->part. */
+static int training_step(planned *p, const mesh_cuts *cuts, const args *a, flx_graph **g)
 {
     const char *name = args_value(a, "--optimiser");
     flx_error err = {0};
@@ -73,19 +75,27 @@ static int training_step(const args *a, flx_graph **g)
         return status;
     }
     flx_graph *step = flx_training_graph(*g, &o, &err);
+    if (step && p->zero) {
+        o.mesh = p->axes;
+        o.shardings = cuts->list;
+        o.num_shardings = cuts->count;
+        o.data_axis = "data";
+        o.zero = p->zero;
+        p->part = flx_training_graph(*g, &o, &err);
+    }
     flx_graph_release(*g);
     *g = step;
-    return step ? STATUS_OK : report(&err, NULL);
+    return step && (p->part || !p->zero) ? STATUS_OK : report(&err, NULL);
 }
 
-static int make_whole(const model *m, const args *a, flx_graph **out)
+static int make_whole(planned *p, const mesh_cuts *cuts, const model *m, const args *a, flx_graph **out)
 {
     inputs in = {0};
     flx_error err = {0};
     int status = inputs_read_dims(&in, m, a);
     if (!status) {
         *out = flx_specialise(m->graph, in.dims, in.num_dims, &err);
-        status = *out ? training_step(a, out) : report(&err, m->name);
+        status = *out ? training_step(p, cuts, a, out) : report(&err, m->name);
     }
     inputs_free(&in);
     return status;
@@ -159,8 +169,9 @@ static void print_plan(const planned *p)
 {
     char flops[24], traffic[24];
     printf("mesh       %s: %" PRId64 " rank%s\n", p->axes, p->plan.ranks, p->plan.ranks == 1 ? "" : "s");
-    printf("nodes      %" PRId64 " on parts, %" PRId64 " on whole values, of which %" PRId64 " were gathered\n",
-           p->counts.cut, p->counts.whole, p->counts.gathered);
+    if (!p->zero)
+        printf("nodes      %" PRId64 " on parts, %" PRId64 " on whole values, of which %" PRId64 " were gathered\n",
+               p->counts.cut, p->counts.whole, p->counts.gathered);
     printf("work       %s of a rank, %s read and written\n", scaled_text(flops, (double)p->plan.flops, "FLOP"),
            scaled_text(traffic, (double)p->plan.traffic, "B"));
     print_memory(p);
@@ -178,9 +189,11 @@ static void json_plan(json *j, const planned *p)
 {
     json_text(j, "mesh", p->axes);
     json_integer(j, "ranks", p->plan.ranks);
-    json_integer(j, "cut", p->counts.cut);
-    json_integer(j, "whole", p->counts.whole);
-    json_integer(j, "gathered", p->counts.gathered);
+    if (!p->zero) {
+        json_integer(j, "cut", p->counts.cut);
+        json_integer(j, "whole", p->counts.whole);
+        json_integer(j, "gathered", p->counts.gathered);
+    }
     json_integer(j, "flops", p->plan.flops);
     json_integer(j, "traffic", p->plan.traffic);
     json_integer(j, "values", p->plan.values);
@@ -246,10 +259,17 @@ static int plan_model(const model *m, const args *a, const machine_file *file)
     flx_graph *whole = NULL;
     mesh_cuts cuts;
     int status = mesh_cuts_read(&cuts, a);
+    int64_t zero = 0;
+    const char *given = args_value(a, "--zero");
+    if (!status && given && (!read_i64(given, &zero) || zero < 0 || zero > 3))
+        status = fail(FLX_E_USAGE, "--zero must be 0, 1, 2 or 3, got '%s'", given);
+    if (!status && given && !args_has(a, "--optimiser"))
+        status = fail(FLX_E_USAGE, "--zero needs --optimiser: it is about a training step");
+    p.zero = (int32_t)zero;
     if (!status)
-        status = make_whole(m, a, &whole);
+        status = make_whole(&p, &cuts, m, a, &whole);
     p.whole = whole;
-    if (!status)
+    if (!status && !p.part)
         status = mesh_cuts_partition(&cuts, whole, p.axes, &p.part, &p.counts);
     if (!status)
         status = plan_part(&p);
@@ -290,6 +310,9 @@ static const option options[] = {
     OPTION_SHARD,
     {"--optimiser", "NAME", "plan a training step of the graph, whose first output is the loss: sgd, adamw ...",
      MAY_BE_GIVEN},
+    {"--zero", "N",
+     "of a training step: the state of the optimiser (1, 2), parameters too (3), are\nalso cut along the axis data",
+     MAY_BE_GIVEN},
     {"--machine", "FILE", "what a rank computes in a second and what joins the ranks; without it there\nare no times",
      MAY_BE_GIVEN},
     OPTION_SET,
@@ -319,7 +342,8 @@ const command command_plan = {
              "connection; all of them follow each other. docs/distributed.md has the form of the file.\n"
              "\n"
              "--shard cuts inputs, parameters and outputs; with --optimiser also the state, as in\n"
-             "state_w1_m=data,- and new_state_w1_m=data,-.",
+             "state_w1_m=data,- and new_state_w1_m=data,-. With --zero names may be patterns, such as block*.w, and\n"
+             "state is cut as its parameter.",
     .options = options,
     .examples = examples,
     .run = run_plan,

@@ -41,13 +41,17 @@ static const char *const programs[] = {
     "  %u = stablehlo.bitcast_convert %c : (tensor<2x2xi8>) -> tensor<2x2x2xi4>\n"
     "  %p = stablehlo.slice %u [0:2, 0:2, 1:2] : (tensor<2x2x2xi4>) -> tensor<2x2x1xi4>\n"
     "  %r = stablehlo.reshape %p : (tensor<2x2x1xi4>) -> tensor<2x2xi4>\n  return %r : tensor<2x2xi4>\n}\n",
+    /* names from locations */
+    "#loc1 = loc(\"x\")\nfunc.func @main(%a: tensor<f32> loc(\"p['w']\"), %b: tensor<f32> loc(#loc2), %c: tensor<f32> "
+    "loc(#loc1), %d: tensor<f32> loc(\"x\")) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n"
+    "#loc2 = loc(\"p['b']\"(#loc1))\n",
 };
 
 static flx_code import_with(fault *f, const char *text, flx_error *err)
 {
     flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = f});
     *err = (flx_error){0};
-    flx_module *m = ctx ? flx_import_stablehlo(ctx, text, strlen(text), "t", err) : NULL;
+    flx_module *m = ctx ? flx_import_stablehlo_with(ctx, text, strlen(text), "t", FLX_STABLEHLO_NAMES, err) : NULL;
     flx_code code = m ? FLX_OK : ctx ? (flx_code)err->code : FLX_E_OOM;
     flx_module_free(m);
     flx_context_free(ctx);

@@ -42,12 +42,31 @@ static flx_code fail_inner(flxi_infer *f)
                            flxi_shape_str(f->ctx, a, &ta), flxi_shape_str(f->ctx, b, &tb));
 }
 
+/* matmul takes matrices. A product with a vector, or with a number, is another op. */
+static flx_code fail_rank(flxi_infer *f)
+{
+    const flx_type *a = f->in[0], *b = f->in[1], *small = a->rank < 2 ? a : b;
+    char hint[120], first[40], second[40];
+    flxi_type_text text;
+    int along = b->rank > 1 ? b->rank - 2 : 0; /* of b; of a the last axis */
+    bool fits = a->rank && b->rank && flxi_dims_may_equal(f, a->dims[a->rank - 1], b->dims[along]);
+    flxi_operand_label(f, 0, first, sizeof first);
+    flxi_operand_label(f, 1, second, sizeof second);
+    if (a->rank == 0 || b->rank == 0)
+        snprintf(hint, sizeof hint, "mul(%.30s, %.30s)", first, second);
+    else
+        snprintf(hint, sizeof hint, "dot_general(%.30s, %.30s, lc=[%d], rc=[%d])", first, second, a->rank - 1, along);
+    return flxi_infer_fail(f, FLX_E_SHAPE, fits || !a->rank || !b->rank ? hint : NULL,
+                           "%s must have rank 2 or more, but it is %s", small == a ? "a" : "b",
+                           flxi_type_str(f->ctx, small, &text));
+}
+
 static flx_code infer_matmul(flxi_infer *f)
 {
     const flx_type *a = f->in[0];
     const flx_type *b = f->in[1];
-    FLXI_TRY(flxi_need_rank(f, 0, 2));
-    FLXI_TRY(flxi_need_rank(f, 1, 2));
+    if (a->rank < 2 || b->rank < 2)
+        return fail_rank(f);
     if (!flxi_dims_may_equal(f, a->dims[a->rank - 1], b->dims[b->rank - 2]))
         return fail_inner(f);
     flx_type batch_a = batch_of(a);

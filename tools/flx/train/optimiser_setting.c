@@ -3,7 +3,10 @@
    ignored is an error. */
 #include "train/optimiser_setting.h"
 
+#include "report.h"
+
 #include <stdint.h>
+#include <string.h>
 
 enum { MAX_NAMES = 32 };
 
@@ -23,10 +26,26 @@ static const uint8_t numbers_of[] = {
     [FLX_MUON] = MOMENTS | MOMENTUM, /* moments: of parameters that are not matrices */
 };
 
+/* Optimisers of other programs that have another name here, or take no batches. */
+static const struct {
+    const char *theirs, *hint;
+} other_names[] = {
+    {"lbfgs", "it takes all data at once: flx_minimise() in C (docs/training.md)"},
+    {"newton", "it takes all data at once: flx_minimise() in C (docs/training.md)"},
+    {"gauss_newton", "it takes all data at once: flx_minimise() in C (docs/training.md)"},
+    {"nesterov", "write momentum(nesterov=true)"},
+};
+
 static int unknown_optimiser(const settings *s, const setting *o)
 {
     const char *names[MAX_NAMES];
     size_t n = 0;
+    for (size_t i = 0; o->text && i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(o->text, other_names[i].theirs) == 0) {
+            int status = settings_fail(s, o, "unknown optimiser '%s'", o->text);
+            hint("%s", other_names[i].hint);
+            return status;
+        }
     while (n < MAX_NAMES && flx_optimiser_name((int32_t)n)) {
         names[n] = flx_optimiser_name((int32_t)n);
         n++;

@@ -75,6 +75,7 @@ static void transform(onnx_site *s, flx_val x, int axis, int64_t n)
     s->y[0] = flxi_onnx_cast(s, y, d);
 }
 
+/* In f64: sums of f32 that cancel leave more than the bounds of the node tests allow. */
 void flxi_onnx_import_dft(onnx_site *s)
 {
     flx_val x = s->x[0];
@@ -92,7 +93,9 @@ void flxi_onnx_import_dft(onnx_site *s)
         return;
     }
     bool half = flxi_onnx_int(s, "inverse", 0) && flxi_onnx_int(s, "onesided", 0);
-    transform(s, x, at, length.n ? length.v[0] : half ? 2 * (n - 1) : n);
+    flx_dtype d = flxi_onnx_dtype(s, x);
+    transform(s, flxi_onnx_cast(s, x, FLX_F64), at, length.n ? length.v[0] : half ? 2 * (n - 1) : n);
+    s->y[0] = flxi_onnx_cast(s, s->y[0], d);
 }
 
 /* [B, F, L]: the frames of a signal [B, T]. */

@@ -4,7 +4,7 @@
 
   python3 bench/peers_decoder.py build/bench_decoder [--types q4_0,q8_0] [--width 1024] [--blocks 12] [--rounds 3]
 
-The prompt has 256 tokens and the answer 32. The best of all rounds counts. Needs llama-cpp-python, gguf and numpy;
+The prompt has 256 tokens and the answer 32. The best of all rounds counts; with --threads 1 in processor time. Needs llama-cpp-python, gguf and numpy;
 llama.cpp should be compiled for this machine (CMAKE_ARGS=-DGGML_NATIVE=ON).
 """
 import argparse
@@ -86,15 +86,16 @@ def write_model(path, kind):
 def by_llama(path):
     model = Llama(model_path=path, n_ctx=1024, n_batch=512, n_threads=options.threads, n_threads_batch=options.threads,
                   verbose=False)
+    now = time.process_time if options.threads == 1 else time.perf_counter
     prompt, best = [1] + [300 + i * 37 % 20000 for i in range(1, PROMPT)], (0.0, 0.0)
     for _ in range(options.rounds + 1):
         model.reset()
-        start = time.perf_counter()
+        start = now()
         model.eval(prompt)
-        middle = time.perf_counter()
+        middle = now()
         for i in range(ANSWER):
             model.eval([500 + i])
-        end = time.perf_counter()
+        end = now()
         best = max(best[0], PROMPT / (middle - start)), max(best[1], ANSWER / (end - middle))
     return best
 

@@ -100,8 +100,8 @@ TEST(gguf_decoder_logits_agree_with_llama_cpp)
 /* Writes all models where the answers are made: FLX_TEST_KEEP=FOLDER. */
 TEST(gguf_random_models_are_kept_for_the_oracle)
 {
-    static const char *const architectures[] = {"llama",  "qwen2", "qwen3",      "gemma",   "gemma2",
-                                                "gemma3", "phi3",  "starcoder2", "stablelm"};
+    static const char *const architectures[] = {"llama", "qwen2",      "qwen3",    "gemma",   "gemma2", "gemma3",
+                                                "phi3",  "starcoder2", "stablelm", "granite", "olmo2"};
     static const char *const types[] = {"f32",  "f16",  "q4_0", "q5_1", "q8_0",   "q2_k",
                                         "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs", "iq2_s"};
     flx_error err = {0};

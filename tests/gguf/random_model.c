@@ -175,6 +175,12 @@ static void add_sizes(file *f)
              1e-5);
     if (is_one_of(f, "gemma2 gemma3"))
         add_number(f, "attention.sliding_window", 8);
+    if (is_one_of(f, "granite")) {
+        add_real(f, "attention.scale", 0.1);
+        add_real(f, "embedding_scale", 3);
+        add_real(f, "residual_scale", 0.7);
+        add_real(f, "logit_scale", 2);
+    }
     if (is_one_of(f, "gemma2")) {
         add_real(f, "attn_logit_softcapping", 50);
         add_real(f, "final_logit_softcapping", 30);
@@ -229,8 +235,10 @@ static void add_block(file *f, int i)
 {
     char n[48];
     bool has_layer_norm = is_one_of(f, "starcoder2 stablelm"), has_biases = is_one_of(f, "starcoder2");
-    add_vector(f, part(n, i, "attn_norm.weight"), MODEL_WIDTH, 1);
-    add_vector(f, part(n, i, "ffn_norm.weight"), MODEL_WIDTH, 1);
+    if (!is_one_of(f, "olmo2")) {
+        add_vector(f, part(n, i, "attn_norm.weight"), MODEL_WIDTH, 1);
+        add_vector(f, part(n, i, "ffn_norm.weight"), MODEL_WIDTH, 1);
+    }
     if (has_layer_norm) {
         add_vector(f, part(n, i, "attn_norm.bias"), MODEL_WIDTH, 0);
         add_vector(f, part(n, i, "ffn_norm.bias"), MODEL_WIDTH, 0);
@@ -251,8 +259,12 @@ static void add_block(file *f, int i)
         add_vector(f, part(n, i, "attn_q_norm.weight"), HEAD_DIM, 1);
         add_vector(f, part(n, i, "attn_k_norm.weight"), HEAD_DIM, 1);
     }
+    if (is_one_of(f, "olmo2")) { /* over all heads at once */
+        add_vector(f, part(n, i, "attn_q_norm.weight"), HEADS * HEAD_DIM, 1);
+        add_vector(f, part(n, i, "attn_k_norm.weight"), KV_HEADS * HEAD_DIM, 1);
+    }
     add_matrix(f, part(n, i, "attn_output.weight"), MODEL_WIDTH, HEADS * HEAD_DIM);
-    if (is_one_of(f, "gemma2 gemma3")) {
+    if (is_one_of(f, "gemma2 gemma3 olmo2")) {
         add_vector(f, part(n, i, "post_attention_norm.weight"), MODEL_WIDTH, 1);
         add_vector(f, part(n, i, "post_ffw_norm.weight"), MODEL_WIDTH, 1);
     }

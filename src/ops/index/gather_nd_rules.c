@@ -96,7 +96,8 @@ void flxi_vjp_gather_nd(flxi_site *s, const flx_val *dy, flx_val *dx)
 
 /* ---- Links ---- */
 
-/* The axis of x that axis k of the gathered shape goes along, position by position, whatever the indices are; -1: none. */
+/* The axis of x that axis k of the gathered shape goes along, position by position, whatever the indices are; -1: there
+   is none. */
 static int64_t axis_of_x(const flxi_nd_attrs *a, const flxi_nd_layout *l, int k)
 {
     if (l->in_window[k])

@@ -56,8 +56,8 @@ flx_val flxi_as_vectors(flxi_site *s, flx_val v, bool vector, bool left);
 flx_val flxi_outer_product(flxi_site *s, flx_val l, flx_val r, bool left, int matrix_rank);
 
 /* The rule `link` of systems whose matrices are the first operand and whose right-hand sides are the last: the axes
-   before the last two of matrices, and the last or last two of sides, count systems, which are independent. They align at
-   the right; one that is stretched is lost. */
+   before the last two of matrices, and before the last or last two of sides, count systems, which are independent. They
+   align at the right; one that is stretched is lost. */
 bool flxi_link_system(const flxi_use *u, flxi_link *l);
 
 /* Operand `rhs` is the last; the operands before it describe the matrix, the first of them by its own two axes,

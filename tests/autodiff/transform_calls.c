@@ -110,6 +110,13 @@ static void check_trips(text_bench *b, const flx_graph *g)
     CHECK_MSG(m, "%s", b->err.message);
     check_size(b, flx_module_main(m), "read back");
     flx_module_free(m);
+    flx_buffer_free(&hlo);
+    CHECK_OK(flx_export_stablehlo_bytecode(g, &hlo, &b->err), &b->err);
+    EXPECT_MSG(hlo.size < 500000, "exported as bytecode: %zu bytes", hlo.size);
+    m = flx_import_stablehlo(b->ctx, hlo.data, hlo.size, "trip", &b->err);
+    CHECK_MSG(m, "%s", b->err.message);
+    check_size(b, flx_module_main(m), "read back from bytecode");
+    flx_module_free(m);
     CHECK_OK(flx_graph_encode(g, &bytes, &b->err), &b->err);
     EXPECT_MSG(bytes.size < 200000, "encoded: %zu bytes", bytes.size);
     flx_buffer_free(&hlo);

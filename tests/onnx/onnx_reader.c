@@ -9,6 +9,7 @@
 #include "test.h"
 
 #include <fluxion/onnx.h>
+#include <fluxion/text.h>
 #include <fluxion/transform.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,88 @@ TEST(onnx_graphs_nested_without_end_are_refused)
     onnx_bytes m = onnx_model_bytes(&inner, 17);
     flx_context *ctx = flx_context_new(NULL);
     CHECK(decode(ctx, m.at, m.n) == FLX_E_SYNTAX);
+    flx_context_free(ctx);
+}
+
+/* Function k of the domain `own` calls the one before it twice; function 0 is Neg. */
+static onnx_bytes function_bytes(int k)
+{
+    char name[16], before[16];
+    onnx_bytes f = {.n = 0}, opset = {.n = 0}, own = {.n = 0};
+    snprintf(name, sizeof name, "f%d", k);
+    snprintf(before, sizeof before, "f%d", k - 1);
+    put_text(&f, 1, name);
+    put_text(&f, 4, "x");
+    put_text(&f, 5, "y");
+    for (int i = 0; i < (k ? 2 : 1); i++) {
+        onnx_bytes n = onnx_node_bytes(k ? before : "Neg", i ? "t" : "x", NULL, k && !i ? "t" : "y");
+        if (k)
+            put_text(&n, 7, "own");
+        put_part(&f, 7, &n);
+    }
+    put_text(&opset, 1, "");
+    put_int(&opset, 2, 17);
+    put_text(&own, 1, "own");
+    put_int(&own, 2, 1);
+    put_part(&f, 9, &opset);
+    put_part(&f, 9, &own);
+    put_text(&f, 10, "own");
+    return f;
+}
+
+static flx_code read_functions(int levels, flx_error *err)
+{
+    char name[16];
+    snprintf(name, sizeof name, "f%d", levels);
+    onnx_bytes g = {.n = 0}, own = {.n = 0}, call = onnx_node_bytes(name, "x", NULL, "y");
+    onnx_bytes x = onnx_info_bytes("x", 1, (int64_t[]){2}, 1), y = onnx_info_bytes("y", 1, (int64_t[]){2}, 1);
+    put_text(&call, 7, "own");
+    put_part(&g, 1, &call);
+    put_part(&g, 11, &x);
+    put_part(&g, 12, &y);
+    onnx_bytes m = onnx_model_bytes(&g, 17);
+    put_text(&own, 1, "own");
+    put_int(&own, 2, 1);
+    put_part(&m, 8, &own);
+    for (int k = 0; k <= levels; k++) {
+        onnx_bytes f = function_bytes(k);
+        put_part(&m, 25, &f);
+    }
+    CHECK(m.n < sizeof m.at);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_onnx *read = flx_onnx_decode(ctx, m.at, m.n, "f", NULL, err);
+    flx_code code = read ? FLX_OK : (flx_code)err->code;
+    flx_onnx_free(read);
+    flx_context_free(ctx);
+    return code;
+}
+
+TEST(onnx_functions_that_multiply_are_refused_by_their_nodes)
+{
+    flx_error err = {0};
+    CHECK_CODE(read_functions(4, &err), FLX_OK, &err);
+    CHECK_CODE(read_functions(20, &err), FLX_E_SIZE, &err);
+    CHECK_MSG(strstr(err.message, "too many nodes"), "%s", err.message);
+}
+
+/* Branches of branches are written again at each use: 2^25 times here. */
+TEST(onnx_bodies_that_multiply_are_not_written)
+{
+    char text[8000];
+    flx_error err = {0};
+    flx_buffer out = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    int n = snprintf(text, sizeof text, "graph f0(x: f32[3]) { return neg(x) }\n");
+    for (int k = 1; k <= 25; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "graph f%d(x: f32[3]) { a = if(gt(reduce_sum(x), 0), x, then=@f%d, else=@f0) "
+                      "return if(lt(reduce_sum(a), 1), a, then=@f%d, else=@f0) }\n",
+                      k, k - 1, k - 1);
+    flx_module *m = flx_parse(ctx, text, (size_t)n, "t", &err);
+    CHECK_MADE(m, &err);
+    CHECK_CODE(flx_onnx_encode(flx_module_main(m), NULL, 0, &out, &err), FLX_E_SIZE, &err);
+    CHECK_MSG(strstr(err.message, "more than 300000 nodes") && !out.data, "%s", err.message);
+    flx_module_free(m);
     flx_context_free(ctx);
 }
 

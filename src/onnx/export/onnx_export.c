@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "base/distinct.h"
+#include "base/host/stop.h"
 #include "format/endian.h"
 #include "graph/op/eval.h"
 #include "graph/type/type.h"
@@ -13,6 +14,9 @@
 
 #include <fluxion/onnx.h>
 #include <stdio.h>
+
+/* Our reader takes no more either. */
+static const uint32_t max_visits = 300000;
 
 /* ---- The wire form ---- */
 
@@ -322,11 +326,21 @@ onnx_label flxi_onnx_put_numbers(onnx_writer *w, flx_dtype dtype, flx_reals v, b
 
 /* ---- Graphs ---- */
 
+static bool may_go_on(onnx_writer *w)
+{
+    if (flxi_stop_check(w->err) != FLX_OK)
+        return false;
+    if (++*w->visits > max_visits)
+        flxi_fail_hint(w->err, FLX_E_SIZE, "ONNX has no functions of bodies: each use writes the body again",
+                       "the model has more than %u nodes once bodies in bodies are expanded", max_visits);
+    return *w->visits <= max_visits;
+}
+
 static void write_node(onnx_writer *w, size_t i)
 {
     flx_node_view v;
     onnx_source n = {.w = w, .index = i};
-    if (flx_graph_node(w->g, i, &v) != FLX_OK)
+    if (!may_go_on(w) || flx_graph_node(w->g, i, &v) != FLX_OK)
         return;
     n.op = v.op;
     n.nin = v.num_inputs;
@@ -509,8 +523,8 @@ static flx_code encode(const flx_graph *g, const flx_feed *params, size_t num_pa
                        uint32_t *refused, flx_error *err)
 {
     flx_context *ctx = flx_graph_context(g);
-    uint32_t fresh = 0;
-    onnx_writer w = {.g = g, .fresh = &fresh, .refused = refused, .err = err};
+    uint32_t fresh = 0, visits = 0;
+    onnx_writer w = {.g = g, .fresh = &fresh, .visits = &visits, .refused = refused, .err = err};
     flxi_strbuf bytes;
     flxi_strbuf_init(&bytes, &ctx->mem);
     flxi_strbuf_init(&w.nodes, &ctx->mem);

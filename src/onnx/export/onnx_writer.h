@@ -21,6 +21,7 @@ typedef struct {
     uint32_t *fresh;          /* names made so far, in all graphs of the model */
     uint32_t op;              /* the opcode of the node being written */
     uint32_t *refused;        /* … and of the one that was refused */
+    uint32_t *visits;         /* nodes of ours written so far, in all graphs: a body is written at each use */
     flx_error *err;           /* the first */
 } onnx_writer;
 

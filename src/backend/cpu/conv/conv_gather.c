@@ -466,7 +466,7 @@ static void finish(const block *b, int64_t first_feature, int64_t features)
                                 .cols = features,
                                 .c = (char *)(uintptr_t)p->z_data + at * (int64_t)flx_dtype_size(p->dtype)};
         if (step == 1 && flxi_gemm_is_native(p->dtype))
-            flxi_turn_block(p->dtype, p->isa, done.sums, done.c, p->z.inner, run, g->panel, features, 1);
+            flxi_turn_block(p->dtype, (flxi_isa)p->isa, done.sums, done.c, p->z.inner, run, g->panel, features, 1);
         else
             flxi_gemm_finish(&to, &done);
     }

@@ -9,7 +9,7 @@
 
 const flxi_gemm_kernels *flxi_conv_kernels(const flxi_conv_problem *p)
 {
-    const flxi_gemm_kernels *k = flxi_gemm_kernels_of(flxi_gemm_kind_of(p->dtype), p->isa);
+    const flxi_gemm_kernels *k = flxi_gemm_kernels_of(flxi_gemm_kind_of(p->dtype), (flxi_isa)p->isa);
     return k ? k : flxi_gemm_kernels_of(flxi_gemm_kind_of(p->dtype), FLXI_ISA_BEST);
 }
 
@@ -81,7 +81,7 @@ static void fill_row(const flxi_conv_problem *p, const flxi_strip *s, const stri
     if (in == size && p->x.inner == 1 && step == c && run->every == 1)
         memcpy(to, from, (size_t)(run->count * c) * size);
     else
-        flxi_turn_block(p->dtype, p->isa, from, to, run->every * c, c, p->x.inner, run->count, step);
+        flxi_turn_block(p->dtype, (flxi_isa)p->isa, from, to, run->every * c, c, p->x.inner, run->count, step);
 }
 
 /* Whether rows follow each other in the input as in the strip, without padding. */

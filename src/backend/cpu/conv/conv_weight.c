@@ -252,8 +252,8 @@ static void fetch_z(task_state *s)
         for (int64_t r = 0; r < s->images * lines; r++, to += (size_t)(length * g->panel) * size) {
             int64_t at = s->group * p->z.group + (s->image + r / lines) * p->z.outer + first * p->z.inner +
                          (s->row + r % lines) * p->z.at[0] + s->column * p->z.at[1];
-            flxi_turn_block(p->dtype, p->isa, (const char *)p->z_data + at * in, to, g->panel, features, p->z.inner,
-                            length, p->z.at[1]);
+            flxi_turn_block(p->dtype, (flxi_isa)p->isa, (const char *)p->z_data + at * in, to, g->panel, features,
+                            p->z.inner, length, p->z.at[1]);
             for (int64_t k = 0; features < g->panel && k < length; k++)
                 memset(to + (size_t)(k * g->panel + features) * size, 0, (size_t)(g->panel - features) * size);
         }

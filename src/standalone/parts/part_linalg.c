@@ -391,18 +391,28 @@ const char *flxi_sa_blocks_applies(const flxi_device_node *n)
     return rows < columns || rows >= MOST_FOR_BLOCKS ? "blocks have at least as many rows as columns" : NULL;
 }
 
-/* A matrix, its right-hand sides, 8 of its columns, pivots, and columns of products. */
+/* Numbers in scratch memory: a matrix, 8 of its columns, right-hand sides that are turned, and columns of products. */
+static size_t block_numbers(const flxi_device_node *n)
+{
+    const flx_type *a = n->in_types[0];
+    int64_t rows = a->dims[a->rank - 2], sides = 0;
+    if (n->op == OP_solve_triangular) {
+        systems s = systems_of(n);
+        sides = columns_of(&s);
+    }
+    return (size_t)(rows * (a->dims[a->rank - 1] + 8 + sides) + flxi_sa_factor_columns(rows, a->dtype));
+}
+
+/* Then pivots. */
+static size_t pivots_offset(const flxi_device_node *n)
+{
+    return (block_numbers(n) * flx_dtype_size(n->in_types[0]->dtype) + 63) / 64 * 64;
+}
+
 size_t flxi_sa_blocks_scratch(const flxi_device_node *n)
 {
     const flx_type *a = n->in_types[0];
-    size_t size = flx_dtype_size(a->dtype), rows = (size_t)a->dims[a->rank - 2], columns = (size_t)a->dims[a->rank - 1],
-           sides = 0;
-    if (n->nin == 2) {
-        systems s = systems_of(n);
-        sides = (size_t)columns_of(&s);
-    }
-    return size * (rows * (columns + sides + 8) + (size_t)flxi_sa_factor_columns((int64_t)rows, a->dtype)) + 8 * rows +
-           128;
+    return pivots_offset(n) + sizeof(int64_t) * (size_t)a->dims[a->rank - 2];
 }
 
 typedef struct {
@@ -412,20 +422,17 @@ typedef struct {
     long long n, k; /* rows of a matrix, right-hand sides */
 } blocks;
 
-/* `matrix`, `sides`, `turned`, `columns` and `pivots` in scratch memory. */
+/* `matrix`, `turned`, `columns`, `sides` and `pivots` in scratch memory. */
 static blocks open_blocks(flxi_sa_writer *w, int64_t sides, bool has_lu)
 {
     const flx_type *a = w->n->in_types[0];
-    long long n = (long long)a->dims[a->rank - 2], m = (long long)a->dims[a->rank - 1], k = (long long)sides;
-    blocks b = {.w = w, .dtype = a->dtype, .type = flxi_sa_type(a->dtype), .n = n, .k = k};
-    flxi_sa_line(w, "%s *const matrix = (%s *)scratch, *const sides = matrix + %lld;", b.type, b.type, n * m);
-    flxi_sa_line(w, "%s *const turned = sides + %lld, *const columns = turned + %lld;", b.type, n * k, 8 * n);
-    if (has_lu) {
-        size_t size = flx_dtype_size(a->dtype), numbers = (size_t)(n * (m + k + 8));
-        numbers += (size_t)flxi_sa_factor_columns(n, a->dtype);
-        flxi_sa_line(w, "int64_t *const pivots = (int64_t *)(scratch + %zu);", (numbers * size + 63) / 64 * 64);
-    }
-    flxi_sa_line(w, "(void)matrix, (void)sides, (void)turned;");
+    long long n = (long long)a->dims[a->rank - 2], m = (long long)a->dims[a->rank - 1];
+    blocks b = {.w = w, .dtype = a->dtype, .type = flxi_sa_type(a->dtype), .n = n, .k = (long long)sides};
+    flxi_sa_line(w, "%s *const matrix = (%s *)scratch, *const turned = matrix + %lld;", b.type, b.type, n * m);
+    flxi_sa_line(w, "%s *const columns = turned + %lld;", b.type, 8 * n);
+    if (has_lu)
+        flxi_sa_line(w, "int64_t *const pivots = (int64_t *)(scratch + %zu);", pivots_offset(w->n));
+    flxi_sa_line(w, "(void)matrix, (void)turned;");
     return b;
 }
 
@@ -499,6 +506,8 @@ void flxi_sa_triangular_blocks(flxi_sa_writer *w)
     flxi_triangle t = flxi_system_triangle(flxi_sa_int(w->n, "lower"), (flxi_trans)flxi_sa_int(w->n, "trans"),
                                            flxi_sa_int(w->n, "unit_diagonal"), s.is_left, b.n);
     bool is_turned = !s.is_left;
+    if (is_turned)
+        flxi_sa_line(w, "%s *const sides = columns + %lld;", b.type, (long long)flxi_sa_factor_columns(b.n, b.dtype));
     open_systems(w, &s);
     if (is_turned) {
         flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", b.n * b.k);

@@ -41,6 +41,7 @@ enum {
     SUM_COLUMNS = 256,
     FEW_ROWS = 48, /* too few for packing columns to pay */
     SMALL_BYTES = 24576,
+    FEW_LINES = 64,   /* that a tile reads without packing */
     UNITS = 16,       /* for threads, about … */
     UNIT_ROWS = 24,   /* … with at least that many rows */
     MIN_TERMS = 32768 /* that threads are worth */
@@ -94,11 +95,13 @@ static bool has_neighbours(const flxi_order_side *b, int32_t dtype)
     return is_plain(b, dtype) && (b->line.rank == 0 || b->line.steps[0] == 1);
 }
 
+/* Rows that are neighbours share lines of the cache, and a short depth has few of these. */
 static bool reads_in_place(const product *p)
 {
     const flxi_order_side *a = &p->form.a;
     return is_plain(a, p->form.dtype) &&
-           (p->m <= 6 || p->m * p->k * (int64_t)p->size <= SMALL_BYTES || a->depth.rank == 0 || a->depth.steps[0] == 1);
+           (p->m <= 6 || p->m * p->k * (int64_t)p->size <= SMALL_BYTES || a->depth.rank == 0 ||
+            a->depth.steps[0] == 1 || (has_neighbours(a, p->form.dtype) && p->k <= FEW_LINES));
 }
 
 static int64_t batch_of(const flxi_product_order *g)

@@ -58,6 +58,27 @@ void c_file_free(c_file *f)
     free(f);
 }
 
+/* ---- Memory ---- */
+
+enum { GUARD = 4096, UNTOUCHED = 0xa5 };
+
+c_file_memory c_file_memory_new(size_t nbytes)
+{
+    size_t all = (nbytes + GUARD + 63) / 64 * 64;
+    c_file_memory m = {.at = aligned_alloc(64, all), .nbytes = nbytes};
+    CHECK(m.at);
+    memset(m.at, UNTOUCHED, all);
+    return m;
+}
+
+void c_file_memory_free(c_file_memory *m)
+{
+    const unsigned char *after = (const unsigned char *)m->at + m->nbytes;
+    for (size_t i = 0; i < GUARD; i++)
+        CHECK_MSG(after[i] == UNTOUCHED, "the file writes %zu bytes after its memory of %zu", i, m->nbytes);
+    free(m->at);
+}
+
 /* A model without parameters. */
 typedef struct {
     unsigned char *arena;
@@ -73,10 +94,9 @@ static flx_tensor **run_file(const c_file *f, const flx_graph *all, const flx_fe
     const void **in = calloc(nin + 1, sizeof *in);
     void **at = calloc(nout + 1, sizeof *at);
     flx_tensor **out = calloc(nout + 1, sizeof *out);
-    void *memory = aligned_alloc(64, (memory_bytes + 64) / 64 * 64);
+    c_file_memory memory = c_file_memory_new(memory_bytes);
     bare_model m;
-    CHECK(in && at && out && memory);
-    memset(memory, 0xa5, memory_bytes);
+    CHECK(in && at && out);
     for (size_t i = 0; i < nin; i++)
         in[i] = flx_tensor_const_data(feeds[i].value);
     for (size_t k = 0; k < nout; k++) {
@@ -88,9 +108,9 @@ static flx_tensor **run_file(const c_file *f, const flx_graph *all, const flx_fe
     run_function run;
     *(void **)&init = c_file_symbol(f, "model_init");
     *(void **)&run = c_file_symbol(f, "model_run");
-    CHECK(init(&m, memory) == 0);
+    CHECK(init(&m, memory.at) == 0);
     CHECK(run(&m, in, at) == 0);
-    free(memory);
+    c_file_memory_free(&memory);
     free(in);
     free(at);
     return out;

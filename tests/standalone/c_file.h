@@ -19,4 +19,12 @@ void c_file_free(c_file *f);
 /* All pieces of a bundle as one C file, compiled, run and compared with the reference. */
 void c_file_check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes);
 
+/* Memory of a model, which is not zero. When it is freed, nothing may have been written after it. */
+typedef struct {
+    void *at;
+    size_t nbytes;
+} c_file_memory;
+c_file_memory c_file_memory_new(size_t nbytes);
+void c_file_memory_free(c_file_memory *m);
+
 #endif

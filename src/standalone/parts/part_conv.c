@@ -4,7 +4,7 @@
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "ops/signal/conv.h"
-#include "standalone/parts/parts.h"
+#include "standalone/parts/part_direct.h"
 
 typedef enum { TO_FEATURES, TO_INPUT, TO_WEIGHT } direction;
 
@@ -21,6 +21,7 @@ typedef struct {
     factor x, k, z;
     flxi_slide slide[FLX_MAX_RANK];
     bool reverse[FLX_MAX_RANK];
+    bool is_wide; /* sums are in double, and rounded once: the terms of an operand with infinities or NaNs */
 } form;
 
 static factor factor_of(const flx_type *t, const flx_ints *axes)
@@ -61,6 +62,31 @@ static form form_of(flxi_sa_writer *w)
         }
     }
     return f;
+}
+
+/* ---- Sums ---- */
+
+static const char *sum_type(const form *f)
+{
+    return f->is_wide ? "double" : flxi_sa_arithmetic(f->w->n->out_types[0]->dtype);
+}
+
+static const char *sum_load(form *f, const char *element)
+{
+    const char *value = flxi_sa_load(f->w, f->w->n->out_types[0]->dtype, element);
+    return f->is_wide ? flxi_sa_print(f->w, "(double)%s", value) : value;
+}
+
+static const char *sum_store(form *f, const char *sum)
+{
+    flxi_sa_writer *w = f->w;
+    int32_t dtype = w->n->out_types[0]->dtype;
+    if (!f->is_wide || dtype == FLX_F64)
+        return flxi_sa_store(w, dtype, sum);
+    if (dtype == FLX_F32)
+        return flxi_sa_print(w, "(float)%s", sum);
+    return flxi_sa_print(w, "%s(%s)", flxi_sa_borrow(w->f, "half.c", dtype == FLX_F16 ? "flxi_to_f16" : "flxi_to_bf16"),
+                         sum);
 }
 
 /* ---- Loops ---- */
@@ -199,7 +225,6 @@ static void write_row_terms(form *f)
     flxi_sa_writer *w = f->w;
     int k = f->spatial - 1;
     const flxi_slide *s = &f->slide[k];
-    int32_t dtype = w->n->out_types[0]->dtype;
     long long step = (long long)s->stride, count = (long long)f->z.dims[k + 2];
     flxi_sa_line(w, "const int64_t shift = t%d * %lld - %lld; /* of the row of x */", k, (long long)s->dilation,
                  (long long)s->low);
@@ -208,25 +233,22 @@ static void write_row_terms(form *f)
                  (long long)f->x.dims[k + 2]);
     flxi_sa_line(w, "const int64_t most = room <= 0 ? 0 : (room + %lld) / %lld;", step - 1, step);
     flxi_sa_line(w, "const int64_t end = most < %lld ? most : %lld;", count, count);
-    flxi_sa_line(w, "const %s tap = %s;", flxi_sa_arithmetic(dtype),
-                 flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", k_at(f))));
+    flxi_sa_line(w, "const %s tap = %s;", sum_type(f), sum_load(f, flxi_sa_print(w, "x1[%s]", k_at(f))));
     flxi_sa_line(w, "const int64_t at = %s + shift * %lld;", x_start(f), (long long)f->x.steps[k + 2]);
     flxi_sa_line(w, "for (int64_t o%d = begin; o%d < end; o%d++)", k, k, k);
-    flxi_sa_line(
-        w, "    sum[o%d] += tap * %s;", k,
-        flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[at + o%d * %lld]", k, (long long)(s->stride * f->x.steps[k + 2]))));
+    flxi_sa_line(w, "    sum[o%d] += tap * %s;", k,
+                 sum_load(f, flxi_sa_print(w, "x0[at + o%d * %lld]", k, (long long)(s->stride * f->x.steps[k + 2]))));
 }
 
 static void write_rows(form *f)
 {
     flxi_sa_writer *w = f->w;
-    int32_t dtype = w->n->out_types[0]->dtype;
     int last = f->spatial - 1;
     open_loop(f, "p", -1, f->z.dims[0]);
     open_loop(f, "q", -1, f->z.dims[1]);
     for (int k = 0; k < last; k++)
         open_loop(f, "o", k, f->z.dims[k + 2]);
-    flxi_sa_line(w, "%s sum[%lld] = {0};", flxi_sa_arithmetic(dtype), (long long)f->z.dims[last + 2]);
+    flxi_sa_line(w, "%s sum[%lld] = {0};", sum_type(f), (long long)f->z.dims[last + 2]);
     open_loop(f, "s", -1, f->k.dims[1]);
     write_outer(f);
     for (int k = 0; k < last; k++) {
@@ -238,8 +260,7 @@ static void write_rows(form *f)
     for (int k = 0; k < f->spatial + 1; k++)
         flxi_sa_close(w);
     flxi_sa_line(w, "for (int64_t o%d = 0; o%d < %lld; o%d++)", last, last, (long long)f->z.dims[last + 2], last);
-    flxi_sa_line(w, "    y0[%s] = %s;", result_at(f, &f->z, "o"),
-                 flxi_sa_store(w, dtype, flxi_sa_print(w, "sum[o%d]", last)));
+    flxi_sa_line(w, "    y0[%s] = %s;", result_at(f, &f->z, "o"), sum_store(f, flxi_sa_print(w, "sum[o%d]", last)));
     for (int k = 0; k < f->spatial + 1; k++)
         flxi_sa_close(w);
 }
@@ -257,8 +278,8 @@ static void write_term(form *f)
         flxi_sa_line(w, "sum += a[0] * b[0] - a[1] * b[1];");
         flxi_sa_line(w, "imaginary += a[0] * b[1] + a[1] * b[0];");
     } else {
-        flxi_sa_line(w, "sum += %s * %s;", flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[%s]", left)),
-                     flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", right)));
+        flxi_sa_line(w, "sum += %s * %s;", sum_load(f, flxi_sa_print(w, "x0[%s]", left)),
+                     sum_load(f, flxi_sa_print(w, "x1[%s]", right)));
     }
 }
 
@@ -270,13 +291,14 @@ static void write_result(form *f, const char *at)
         flxi_sa_line(w, "y0[2 * (%s)] = sum;", at);
         flxi_sa_line(w, "y0[2 * (%s) + 1] = imaginary;", at);
     } else {
-        flxi_sa_line(w, "y0[%s] = %s;", at, flxi_sa_store(w, dtype, "sum"));
+        flxi_sa_line(w, "y0[%s] = %s;", at, sum_store(f, "sum"));
     }
 }
 
-void flxi_sa_conv(flxi_sa_writer *w)
+static void write_conv(flxi_sa_writer *w, bool is_wide)
 {
     form f = form_of(w);
+    f.is_wide = is_wide;
     int32_t dtype = w->n->out_types[0]->dtype;
     static const char *const outer[] = {"o", "i", "t"}, *const inner[] = {"t", "t", "o"};
     const factor *y = f.to == TO_FEATURES ? &f.z : f.to == TO_INPUT ? &f.x : &f.k;
@@ -292,7 +314,7 @@ void flxi_sa_conv(flxi_sa_writer *w)
     open_loop(&f, "q", -1, y->dims[1]);
     for (int k = 0; k < f.spatial; k++)
         open_loop(&f, outer[f.to], k, y->dims[k + 2]);
-    flxi_sa_line(w, "%s sum = 0%s;", flxi_sa_arithmetic(dtype), flxi_is_complex(dtype) ? ", imaginary = 0" : "");
+    flxi_sa_line(w, "%s sum = 0%s;", sum_type(&f), flxi_is_complex(dtype) ? ", imaginary = 0" : "");
     open_loop(&f, "s", -1, summed);
     write_outer(&f);
     for (int k = 0; k < f.spatial; k++) {
@@ -305,4 +327,14 @@ void flxi_sa_conv(flxi_sa_writer *w)
     write_result(&f, result_at(&f, y, outer[f.to]));
     for (int k = 0; k < f.spatial + 2; k++)
         flxi_sa_close(w);
+}
+
+void flxi_sa_conv(flxi_sa_writer *w)
+{
+    write_conv(w, false);
+}
+
+void flxi_sa_conv_apart(flxi_sa_writer *w)
+{
+    write_conv(w, true);
 }

@@ -58,7 +58,7 @@ static void write_terms_apart(const flxi_sa_direct_form *f)
     }
     if (w->units > 1)
         flxi_sa_open(w, "if (from == 0)");
-    flxi_sa_conv(w);
+    flxi_sa_conv_apart(w);
     if (w->units > 1)
         flxi_sa_close(w);
     flxi_sa_line(w, "return;");

@@ -26,6 +26,9 @@ static inline size_t flxi_sa_elements(int64_t elements, size_t size)
     return ((size_t)elements * size + 63) / 64 * 64;
 }
 
+/* Term by term, in double: an operand with infinities or NaNs (part_conv.c). */
+void flxi_sa_conv_apart(flxi_sa_writer *w);
+
 /* z from x and w (part_gather.c). */
 size_t flxi_sa_gather_bytes(const flxi_sa_direct_form *f);
 flxi_sa_cuts flxi_sa_gather_cuts(const flxi_sa_direct_form *f);

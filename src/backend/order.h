@@ -56,7 +56,7 @@ typedef struct {
 /* Σ z[n, f, o] w[f, c, t] x[n, c, p],  p = (o stride + t dilation - low) / spread. */
 typedef struct {
     int32_t dtype;
-    int32_t isa;                                /* which loops of the device: a flxi_isa */
+    uint32_t isa;                               /* which loops of the device: a flxi_isa */
     int64_t images, channels, features, groups; /* channels and features of one group */
     flxi_conv_axis axis[2];
     flxi_conv_view x, w, z;

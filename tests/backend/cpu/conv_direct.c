@@ -268,7 +268,7 @@ static void check_isas(problem_case *c, scratch_fn scratch_of, run_fn run, const
         void *y = malloc(nbytes);
         memset(y, 0xdd, nbytes);
         *result = y;
-        c->p.isa = isa;
+        c->p.isa = (uint32_t)isa;
         size_t size = scratch_of(&c->p, 1);
         void *scratch = aligned_alloc(64, (size + 127) / 64 * 64);
         memset(scratch, 0xff, size);

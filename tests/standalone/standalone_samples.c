@@ -142,5 +142,7 @@ TEST(standalone_samples_can_nearly_all_be_built)
     sample_each(add_case);
     now.only_builds = false;
     close_file();
+    if (effort(EFFORT_report))
+        printf("%zu samples built, %zu refused\n", now.built, now.refused);
     CHECK_MSG(now.refused * 30 <= now.built, "%zu of %zu samples are refused", now.refused, now.built + now.refused);
 }

@@ -22,8 +22,8 @@ typedef struct {
     int64_t strides[FLX_MAX_RANK];
 } gammas;
 
-/* Blocks one after the other. All are written before the first is read: a number of 64 bits that is read right after its
-   halves were written waits for memory. */
+/* Blocks one after the other. All are written before the first is read: a number of 64 bits that is read right after
+   its halves were written waits for memory. */
 static void draw_side(const gammas *q, const flxi_rng *g, int64_t first, uint32_t blocks[SIDE][WORDS])
 {
     uint32_t c[WORDS][SIDE];

@@ -195,7 +195,8 @@ typedef struct {
     " let row = (i + r * 128) / 64; out[at] = x[i / 32 * 7 + i % 32] + x[select(i % 32 > 0, i % 32 - 1, 0)];"         \
     " ys[at] = y[i % 32 + row] + y[(i + r) / 32 + (i + r * 8) % 32] + y[(i * 2) / 64 + (64 - i) % 64];"               \
     " os[at] = x[i / 48 * 3 + i % 48] + x[cast<u32>(cast<i32>(i) - 1) % 64]; let s = 0.0;"                            \
-    " for (q in 0..3) { s = s + x[(q * 64 + i) / 32 + ((q * 64 + i) << 1) % 64]; } ps[at] = s; } } }"
+    " for (q in 0..3) { s = s + x[(q * 64 + i) / 32 + ((q * 64 + i) << 1) % 64]; }"                                   \
+    " ps[at] = s + x[(r * 65536 * 65536 + i + 1) / 64]; } } }"
 
 static const shape shapes[] = {
     {ROWED, {2, 3, 1}, 360, 16, 0},        {ROWED, {2, 3, 1}, 360, 32, 3},        {ROWED, {2, 3, 1}, 360, 64, 2},

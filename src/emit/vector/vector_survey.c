@@ -74,7 +74,10 @@ static uint32_t factor_of_binary(const survey *s, const flxi_kx *e)
     case KBIN_wrapping_add:
     case KBIN_sub:
     case KBIN_wrapping_sub: return smaller(a, factor_of(s, e->x[1]));
-    case KBIN_mul: return smaller(a * factor_of(s, e->x[1]), MAX_FACTOR);
+    case KBIN_mul: { /* 2^16 times 2^16 would be 0 */
+        uint32_t b = factor_of(s, e->x[1]);
+        return a > MAX_FACTOR / b ? MAX_FACTOR : a * b;
+    }
     case KBIN_mod: return smaller(a, factor_of(s, e->x[1]));
     case KBIN_shl: return literal(s->w, e->x[1], &by) && by >= 0 && by < 16 ? smaller(a << by, MAX_FACTOR) : 1;
     default: return 1;

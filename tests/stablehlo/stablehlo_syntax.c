@@ -238,6 +238,13 @@ static const pair pairs[] = {
     {"%0 = sdy.sharding_constraint %a <@mesh, [{\"x\"}]> : tensor<2xf32>",
      "%0 = \"sdy.sharding_constraint\"(%a) <{sharding = #sdy.sharding<@mesh, [{\"x\"}]>}> : (tensor<2xf32>) -> "
      "tensor<2xf32>"},
+    {"%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{\"x\"}]>] out_shardings=[<@mesh, [{}]>] "
+     "manual_axes={\"x\"} (%arg: tensor<2xf32>) {\n  sdy.return %arg : tensor<2xf32>\n} : (tensor<2xf32>) -> "
+     "tensor<2xf32>",
+     "%0 = \"sdy.manual_computation\"(%a) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>, "
+     "out_shardings = #sdy.sharding_per_value<[<@mesh, [{}]>]>, manual_axes = #sdy<manual_axes{\"x\"}>}> ({\n"
+     "^bb0(%arg: tensor<2xf32>):\n  \"sdy.return\"(%arg) : (tensor<2xf32>) -> ()\n}) : (tensor<2xf32>) -> "
+     "tensor<2xf32>"},
     /* other dialects that compute shapes */
     {"%0 = arith.constant 3 : index", "%0 = \"arith.constant\"() <{value = 3 : index}> : () -> index"},
     {"%0 = arith.constant true", "%0 = \"arith.constant\"() <{value = true}> : () -> i1"},

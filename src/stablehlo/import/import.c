@@ -106,7 +106,11 @@ static bool declare_arguments(hlo_scope *sc, const hlo_function *f)
         name_argument(sc, f->body.args[i], i, name, sizeof name);
         size_t n = 0;
         flx_val *v = flxi_new(&sc->im->arena, flx_val, flxi_hlo_parts(t) + 1);
-        if (!v || !declare(sc, t, name, v, &n) || !flxi_hlo_bind(sc, f->body.args[i], v, n))
+        if (!v || !declare(sc, t, name, v, &n))
+            return false;
+        if (n == 1 && f->arg_attrs)
+            v[0] = flxi_hlo_sharded(sc->g, &sc->im->mesh, v[0], flxi_hlo_sharding_of(f->arg_attrs[i]));
+        if (!flxi_hlo_bind(sc, f->body.args[i], v, n))
             return false;
     }
     return true;
@@ -133,6 +137,8 @@ static bool import_entry(hlo_import *im, const hlo_function *f, flx_graph *g)
     if (!sc.bound || !declare_arguments(&sc, f) || !flxi_hlo_import_ops(&sc, &f->body, &results, &n))
         return false;
     encode_results(&sc, results, n);
+    for (size_t i = 0; f->result_attrs && n == f->num_results && i < n; i++)
+        results[i] = flxi_hlo_sharded(g, &im->mesh, results[i], flxi_hlo_sharding_of(f->result_attrs[i]));
     for (size_t i = 0; i < n; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%zu", i);
@@ -194,6 +200,7 @@ flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const c
     hlo_import im = {
         .ctx = ctx, .module = program, .file = file, .flags = flags, .budget = max_operations, .known.mem = &ctx->mem};
     flxi_arena_init(&im.arena, &ctx->mem);
+    flxi_hlo_read_mesh(program, &im.mesh);
     flx_code code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
     if (code != FLX_OK) {
         flx_module_free(m);
@@ -214,6 +221,24 @@ flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const c
     if (exported.at)
         return flxi_hlo_read_bytecode(&ctx->mem, exported.at, exported.length, file, out, err);
     return flxi_hlo_parse(&ctx->mem, bytes, size, file, out, err);
+}
+
+flx_code flx_stablehlo_mesh(flx_context *ctx, const char *text, size_t length, const char *file, flx_buffer *out,
+                            flx_error *err)
+{
+    hlo_module program = {0};
+    hlo_mesh mesh;
+    char axes[HLO_AXES_TEXT + 32 * FLXI_MESH_AXES];
+    flxi_strbuf b;
+    if (!ctx || (!text && length) || !out)
+        return flxi_fail(err, FLX_E_USAGE, "flx_stablehlo_mesh: context, text and where to write must be given");
+    FLXI_TRY(flxi_hlo_read(ctx, text, length, file ? file : "text", &program, err));
+    flxi_hlo_read_mesh(&program, &mesh);
+    flxi_hlo_mesh_text(&mesh, axes);
+    flxi_hlo_module_free(&program);
+    flxi_strbuf_init(&b, &ctx->mem);
+    flxi_add_text(&b, axes);
+    return flxi_buffer_finish(&b, ctx, out, err);
 }
 
 flx_module *flx_import_stablehlo_with(flx_context *ctx, const char *text, size_t length, const char *file,

@@ -5,6 +5,7 @@
 
 #include "ops/rule/known.h"
 #include "stablehlo/import/check/hlo_checks.h"
+#include "stablehlo/import/import_mesh.h"
 #include "stablehlo/import/import_site.h"
 
 /* What a value of the program stands for: as many values of the graph as it has parts. */
@@ -54,8 +55,9 @@ struct hlo_import {
     FLXI_VEC(flx_dim_binding) assumed;  /* extents of @main's arguments that the program needs to be equal to others */
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
     bool restarts;                      /* another one was found: the import starts again with it */
-    int64_t budget;                     /* operations that may still be imported: calls multiply them */
-    flx_error error;                    /* the first, with its location */
+    hlo_mesh mesh;
+    int64_t budget;  /* operations that may still be imported: calls multiply them */
+    flx_error error; /* the first, with its location */
 };
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */

@@ -314,24 +314,40 @@ static flx_code parse_module(hlo_parser *p, const char **module_name)
     return flxi_hlop_skip_location(p);
 }
 
-/* sdy.mesh @mesh = <["x"=2]>: where parts of the program would run, which nothing here depends on. */
-static flx_code skip_mesh(hlo_parser *p)
+/* Keeps what is between < and > of the first mesh. */
+static flx_code keep_mesh(hlo_parser *p, const char *text, size_t length)
+{
+    if (p->mesh)
+        return FLX_OK;
+    p->mesh = flxi_hlop_keep(p, (hlo_span){text, length});
+    return p->mesh ? FLX_OK : FLX_E_OOM;
+}
+
+/* sdy.mesh @mesh = <["x"=2]>: the devices that parts of the program run on. */
+static flx_code parse_mesh(hlo_parser *p)
 {
     const char *ignored;
     FLXI_TRY(parse_name(p, &ignored));
     FLXI_TRY(flxi_hlop_expect(p, "="));
     FLXI_TRY(flxi_hlop_expect(p, "<"));
+    const char *start = p->c.at;
     FLXI_TRY(flxi_hlop_skip_balanced(p, '>'));
+    FLXI_TRY(keep_mesh(p, start, (size_t)(p->c.at - start) - 1));
     if (flxi_hlop_eat(p, "{"))
         FLXI_TRY(flxi_hlop_skip_balanced(p, '}'));
     return flxi_hlop_skip_location(p);
 }
 
-static flx_code skip_generic_mesh(hlo_parser *p, hlo_location at)
+/* "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> () */
+static flx_code parse_generic_mesh(hlo_parser *p, hlo_location at)
 {
+    static const char start[] = "#sdy.mesh<";
     hlo_draft d = {.name = "sdy.mesh", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
     FLXI_TRY(close_generic(p, &d));
+    const hlo_attr *a = find_entry(p, d.entries, "mesh");
+    if (a && a->kind == HLO_A_OPAQUE && strncmp(a->text, start, sizeof start - 1) == 0)
+        FLXI_TRY(keep_mesh(p, a->text + sizeof start - 1, a->length - sizeof start));
     p->entries.n = d.entries;
     return FLX_OK;
 }
@@ -353,7 +369,7 @@ static flx_code parse_quoted(hlo_parser *p, const char **module_name, bool is_in
     if (flxi_hlop_is(name, "builtin.module") && !is_inside)
         return parse_generic_module(p, at, module_name);
     if (flxi_hlop_is(name, "sdy.mesh"))
-        return skip_generic_mesh(p, at);
+        return parse_generic_mesh(p, at);
     return outside_function(p, at, name);
 }
 
@@ -365,7 +381,7 @@ static flx_code parse_item(hlo_parser *p, const char **module_name, bool is_insi
     if (flxi_hlop_eat_word(p, "func.func") || flxi_hlop_eat_word(p, "func"))
         return parse_function(p);
     if (flxi_hlop_eat_word(p, "sdy.mesh"))
-        return skip_mesh(p);
+        return parse_mesh(p);
     if (flxi_hlop_eat_word(p, "module") || flxi_hlop_eat_word(p, "builtin.module")) {
         if (is_inside)
             return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "modules within modules are not supported");
@@ -418,6 +434,7 @@ static flx_code parse_text(hlo_parser *p, hlo_module *m)
 {
     FLXI_TRY(parse_items(p, &m->name, 0));
     FLXI_TRY(resolve_references(p));
+    m->mesh = p->mesh;
     m->functions = HLO_TAKE(p, hlo_function, functions, 0, &m->num_functions);
     return m->functions ? FLX_OK : FLX_E_OOM;
 }

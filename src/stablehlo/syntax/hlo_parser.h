@@ -80,6 +80,7 @@ typedef struct {
     FLXI_VEC(hlo_alias) aliases;
     flxi_index alias_index;
     bool has_resources; /* they are among the aliases */
+    const char *mesh;   /* of the module */
 
     FLXI_VEC(const void *) items;
     FLXI_VEC(hlo_entry) entries;

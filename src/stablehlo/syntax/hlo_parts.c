@@ -324,6 +324,56 @@ static flx_code part_while(hlo_parser *p, hlo_draft *d)
     return FLX_OK;
 }
 
+/* ---- Manual computations ---- */
+
+/* WORD = […] or {…}, kept as the generic form writes it: with `before` and > around it. */
+static flx_code parse_written(hlo_parser *p, const char *name, const char *before, char open, char close)
+{
+    const char opening[] = {open, 0};
+    FLXI_TRY(flxi_hlop_expect_word(p, name));
+    FLXI_TRY(flxi_hlop_expect(p, "="));
+    hlo_attr *a = flxi_hlop_new_attr(p, HLO_A_OPAQUE, flxi_hlop_position(p));
+    const char *start = p->c.at;
+    if (!a)
+        return FLX_E_OOM;
+    FLXI_TRY(flxi_hlop_expect(p, opening));
+    FLXI_TRY(flxi_hlop_skip_balanced(p, close));
+    size_t length = (size_t)(p->c.at - start), more = strlen(before);
+    char *text = flxi_new(p->arena, char, more + length + 2);
+    if (!text)
+        return flxi_hlop_oom(p);
+    memcpy(text, before, more);
+    memcpy(text + more, start, length);
+    text[more + length] = '>';
+    a->text = text;
+    a->length = more + length + 1;
+    return flxi_hlop_add_attr(p, name, a);
+}
+
+/* (%x, …) in_shardings=[…] out_shardings=[…] manual_axes={…} (%a: t, …) {…} : … */
+static flx_code part_manual(hlo_parser *p, hlo_draft *d)
+{
+    hlo_region r;
+    size_t scope = p->scope.n, args = p->items.n;
+    FLXI_TRY(parse_group(p));
+    FLXI_TRY(parse_written(p, "in_shardings", "#sdy.sharding_per_value<", '[', ']'));
+    FLXI_TRY(parse_written(p, "out_shardings", "#sdy.sharding_per_value<", '[', ']'));
+    FLXI_TRY(parse_written(p, "manual_axes", "#sdy<manual_axes", '{', '}'));
+    FLXI_TRY(flxi_hlop_expect(p, "("));
+    if (!flxi_hlop_eat(p, ")")) {
+        do {
+            hlo_value *arg;
+            FLXI_TRY(flxi_hlop_argument(p, &arg));
+            FLXI_TRY(flxi_hlop_skip_location(p));
+            HLO_PUSH(p, items, arg);
+        } while (flxi_hlop_eat(p, ","));
+        FLXI_TRY(flxi_hlop_expect(p, ")"));
+    }
+    FLXI_TRY(flxi_hlop_region(p, scope, args, &r));
+    HLO_PUSH(p, regions, r);
+    return flxi_hlop_function_ending(p, d);
+}
+
 /* ---- Reduce ---- */
 
 /* (%x init: %a), (%y init: %b): the operands are %x, %y, %a, %b. */
@@ -440,9 +490,7 @@ static flx_code part_reduce(hlo_parser *p, hlo_draft *d)
 }
 
 const hlo_part flxi_hlop_parts[] = {
-    {"constant", part_constant}, {"value", part_value},
-    {"dot", part_dot},           {"precision", part_precision},
-    {"slice", part_slice},       {"window", part_window},
-    {"scan", part_scan},         {"while", part_while},
-    {"reduce", part_reduce},     {NULL, NULL},
+    {"constant", part_constant}, {"value", part_value},   {"dot", part_dot},   {"precision", part_precision},
+    {"slice", part_slice},       {"window", part_window}, {"scan", part_scan}, {"while", part_while},
+    {"reduce", part_reduce},     {"manual", part_manual}, {NULL, NULL},
 };

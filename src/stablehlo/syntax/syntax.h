@@ -221,6 +221,7 @@ typedef struct {
     const char *name; /* NULL: none */
     const hlo_function *functions;
     size_t num_functions;
+    const char *mesh; /* the first sdy.mesh: ["data"=2, "model"=2], as written; NULL: none */
 } hlo_module;
 
 /* Reads a program: the text of one file, with or without a module around the functions. Errors carry FILE:LINE:COL in

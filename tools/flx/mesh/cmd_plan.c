@@ -269,6 +269,8 @@ static int plan_model(const model *m, const args *a, const machine_file *file)
     if (!status)
         status = make_whole(&p, &cuts, m, a, &whole);
     p.whole = whole;
+    if (!status)
+        status = mesh_cuts_add_said(&cuts, whole);
     if (!status && !p.part)
         status = mesh_cuts_partition(&cuts, whole, p.axes, &p.part, &p.counts);
     if (!status)

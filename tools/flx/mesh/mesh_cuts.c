@@ -40,6 +40,36 @@ const char *mesh_cuts_find(const mesh_cuts *c, const char *name)
     return NULL;
 }
 
+static bool is_input(const flx_graph *g, flx_val v)
+{
+    for (size_t i = 0; i < flx_graph_input_count(g); i++)
+        if (flx_graph_input(g, i).id == v.id)
+            return true;
+    return false;
+}
+
+/* Inputs that the graph itself cuts by the op `shard`, unless an option says something else. */
+int mesh_cuts_add_said(mesh_cuts *c, const flx_graph *g)
+{
+    for (size_t i = 0; i < flx_graph_node_count(g); i++) {
+        flx_node_view n;
+        flx_node_attr_view spec;
+        flx_val x = flx_node_input(g, i, 0);
+        if (flx_graph_node(g, i, &n) || strcmp(n.op, "shard") != 0 || !is_input(g, x) ||
+            flx_node_attr_find(g, i, "spec", &spec) || mesh_cuts_find(c, flx_val_name(g, x)))
+            continue;
+        flx_sharding *list = realloc(c->list, (c->count + 1) * sizeof *list);
+        if (!list)
+            return fail_memory();
+        c->list = list;
+        c->list[c->count] = (flx_sharding){strdup(flx_val_name(g, x)), spec.value.as.s};
+        if (!c->list[c->count].name)
+            return fail_memory();
+        c->count++;
+    }
+    return STATUS_OK;
+}
+
 /* Outputs are joined at the end. */
 static int check_names(const mesh_cuts *c, const flx_graph *g)
 {

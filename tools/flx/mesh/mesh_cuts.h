@@ -31,6 +31,8 @@ typedef struct {
 /* Free with mesh_cuts_free(), also after a failure. */
 int mesh_cuts_read(mesh_cuts *c, const args *a);
 void mesh_cuts_free(mesh_cuts *c);
+/* Adds the inputs that the graph, which must outlive it, cuts by the op `shard`. */
+int mesh_cuts_add_said(mesh_cuts *c, const flx_graph *g);
 /* How the value of this name is cut; NULL: it is whole. */
 const char *mesh_cuts_find(const mesh_cuts *c, const char *name);
 

@@ -174,6 +174,8 @@ int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_req
     *r = (mesh_run){.request = q, .ctx = m->ctx};
     int status = mesh_cuts_read(&r->cuts, a);
     if (!status)
+        status = mesh_cuts_add_said(&r->cuts, m->graph);
+    if (!status)
         status = mesh_cuts_apply(&r->cuts, m->graph, q->axes, in, &r->graph);
     if (status)
         return status;

@@ -7,6 +7,25 @@
 
 #include <string.h>
 
+/* ---- Placement ---- */
+
+static void sharding(hlo_site *s)
+{
+    flxi_hlo_import_pass_on(s);
+    if (s->nx == 1 && !flxi_hlo_failed(s))
+        s->y[0] = flxi_hlo_sharded(s->g, flxi_hlo_mesh(s), s->x[0], flxi_hlo_attr(s->op, "mhlo.sharding"));
+}
+
+/* Between whole values and parts: on one device they are the same. */
+static void manual_border(hlo_site *s)
+{
+    if (flxi_hlo_mesh(s)->ranks > 1)
+        flxi_hlo_unsupported(s,
+                             "a manual computation without names of axes: JAX writes them with its Shardy partitioner");
+    else
+        flxi_hlo_import_pass_on(s);
+}
+
 /* ---- Operations of MHLO ---- */
 
 static bool counts(hlo_site *s, size_t operands, size_t results)
@@ -162,9 +181,9 @@ static void threefry(hlo_site *s)
 }
 
 const hlo_call_target flxi_hlo_jax_targets[] = {
-    {"Sharding", flxi_hlo_import_pass_on},
-    {"SPMDFullToShardShape", flxi_hlo_import_pass_on},
-    {"SPMDShardToFullShape", flxi_hlo_import_pass_on},
+    {"Sharding", sharding},
+    {"SPMDFullToShardShape", manual_border},
+    {"SPMDShardToFullShape", manual_border},
     {"annotate_device_placement", flxi_hlo_import_pass_on},
     {"LayoutConstraint", flxi_hlo_import_pass_on},
     {"MoveToHost", flxi_hlo_import_pass_on},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import_control.c: branches, and operations that communicate with other processes; here there is only one. Bodies of
-   our branches see their operands only, so what regions use from outside becomes operands. */
+/* import_control.c: branches, and operations that run beside others. Bodies of our branches see their operands only, so
+   what regions use from outside becomes operands. */
 #include "stablehlo/import/import_site.h"
 
 #include "graph/op/eval.h"
@@ -91,56 +91,7 @@ void flxi_hlo_import_case(hlo_site *s)
         branch(s, true);
 }
 
-/* ---- One process ---- */
-
-/* Groups of one: [[0]], or none. */
-static bool is_alone(hlo_site *s, const char *name)
-{
-    const hlo_attr *a = flxi_hlo_attr(s->op, name);
-    flx_ints groups = flxi_hlo_ints(s, name);
-    bool alone = true;
-    for (size_t i = 0; i < groups.n; i++)
-        alone = alone && groups.v[i] <= 0; /* −1 fills up shorter groups */
-    if (a && (!alone || groups.n > 1))
-        flxi_hlo_unsupported(s, "more than one process");
-    return !flxi_hlo_failed(s);
-}
-
-/* What a single process gets from a collective operation: its own values, in the element types of the results. */
-void flxi_hlo_import_async_done(hlo_site *s)
-{
-    flxi_hlo_import_pass_on(s);
-    for (size_t i = 0; i < s->op->num_results && i < s->ny && !flxi_hlo_failed(s); i++) {
-        const hlo_type *t = flxi_hlo_result_type(s, i);
-        if (t->kind == HLO_TENSOR && flxi_hlo_carrier(t) != flxi_hlo_dtype(s, s->y[i]))
-            s->y[i] = flx_cast(s->g, s->y[i], flxi_hlo_carrier(t));
-    }
-}
-
-void flxi_hlo_import_collective(hlo_site *s)
-{
-    if (is_alone(s, "replica_groups"))
-        flxi_hlo_import_async_done(s);
-}
-
-/* Without a pair that ends here the result is zero. */
-void flxi_hlo_import_collective_permute(hlo_site *s)
-{
-    flx_ints pairs = flxi_hlo_ints(s, "source_target_pairs");
-    for (size_t i = 0; i < pairs.n; i++)
-        if (pairs.v[i] != 0)
-            flxi_hlo_unsupported(s, "more than one process");
-    if (flxi_hlo_failed(s))
-        return;
-    flxi_hlo_import_async_done(s);
-    for (size_t i = 0; i < s->ny && pairs.n == 0; i++)
-        s->y[i] = flxi_hlo_fill(s, flxi_hlo_number(s, s->x[i], 0), flxi_hlo_typeof(s, s->x[i]));
-}
-
-void flxi_hlo_import_process_index(hlo_site *s)
-{
-    s->y[0] = flx_scalar(s->g, FLX_U32, 0);
-}
+/* ---- Other processes ---- */
 
 /* What is started runs at once; the future is its results. */
 void flxi_hlo_import_async_start(hlo_site *s)

@@ -79,18 +79,6 @@ void flxi_hlo_import_composite(hlo_site *s)
         call(s, "decomposition");
 }
 
-/* The body in place: on one device its arguments are the operands, and its results are what it returns. */
-void flxi_hlo_import_manual_computation(hlo_site *s)
-{
-    if (s->op->num_regions != 1) {
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "it has %zu regions, but takes 1", s->op->num_regions);
-        return;
-    }
-    size_t n = flxi_hlo_inline_region(s, &s->op->regions[0], s->x, s->nx, s->y, s->ny);
-    if (n != s->ny && !flxi_hlo_failed(s))
-        flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values for %zu results", n, s->ny);
-}
-
 /* ---- Values passed on ---- */
 
 void flxi_hlo_import_pass_on(hlo_site *s)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_mesh.h: the mesh of a program, and how it says that values are cut. A sharding becomes the op `shard`, which
+   flx_partition() follows. A manual computation (shard_map of JAX) is written for one device: its operands become the
+   parts of the process, its collective operations exchanges along axes of the mesh, and its results are joined. */
+#ifndef FLXI_STABLEHLO_IMPORT_MESH_H
+#define FLXI_STABLEHLO_IMPORT_MESH_H
+
+#include "graph/mesh.h"
+#include "stablehlo/import/import_site.h"
+
+enum { HLO_AXES_TEXT = FLXI_MESH_AXES * (FLXI_MESH_NAME + 1) };
+
+typedef struct {
+    flxi_mesh_axis axes[FLXI_MESH_AXES];
+    int num_axes;
+    int64_t ranks;   /* 0: there is no mesh, or one that is not understood; 1: one device */
+    uint32_t manual; /* axes of the manual computation that is being imported: a bit for each */
+    bool is_manual;  /* … if one is */
+} hlo_mesh;
+
+/* The mesh that the program says. */
+void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out);
+/* Its axes: "data=2,model=2"; "" where there is no mesh of several devices. */
+void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_MESH_AXES]);
+
+/* The names of the axes that each axis of a value is cut along, with commas between them; "": none. */
+typedef struct {
+    char at[FLX_MAX_RANK][HLO_AXES_TEXT];
+    int rank;
+} hlo_cuts;
+
+/* Reads <@mesh, [{"data"}, {}]>, the `index`-th of a text that may have several. False: the mesh does not have it. */
+bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_cuts *out);
+
+/* The same of mhlo.sharding, and the mesh of a program that has shardings of that kind only (import_tiles.c). */
+bool flxi_hlo_read_tiles(const hlo_mesh *m, const char *text, hlo_cuts *out);
+void flxi_hlo_find_mesh(const hlo_module *program, hlo_mesh *out);
+
+/* The attribute of an argument or result, of its dictionary (may be NULL), that is its sharding; NULL: none. */
+const hlo_attr *flxi_hlo_sharding_of(const hlo_attr *dict);
+
+/* shard(v) as an attribute says: sdy.sharding or mhlo.sharding. v where it says nothing that the op can say. */
+flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_attr *sharding);
+
+/* The mesh of the import. */
+hlo_mesh *flxi_hlo_mesh(const hlo_site *s);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stablehlo_meshes.c: programs of JAX for a mesh (tests/oracle/shardings.py) give its numbers on ranks that are
+   threads: shardings go through the partition, manual computations are the graph of each process. */
+#include "../backend/collective/local_ranks.h"
+#include "test.h"
+
+#include <fluxion/stablehlo.h>
+#include <fluxion/tensor.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 8 };
+
+typedef struct {
+    const char *name, *mesh, *ops; /* ops: some that the imported graph has */
+    bool is_cut;                   /* goes through the partition */
+    int64_t least_cut;             /* nodes on parts, then */
+    char *text;
+    size_t length;
+} mesh_case;
+
+static void folder_of(char *path, size_t size, const char *file)
+{
+    snprintf(path, size, "%s/tests/oracle/fixtures/stablehlo/mesh/%s", test_source_dir(), file);
+}
+
+static void read_text(mesh_case *c)
+{
+    char path[500], file[100];
+    enum { ROOM = 100000 };
+    snprintf(file, sizeof file, "%s.mlir", c->name);
+    folder_of(path, sizeof path, file);
+    FILE *f = fopen(path, "rb");
+    CHECK_MSG(f != NULL, "%s is missing", path);
+    c->text = malloc(ROOM);
+    CHECK(c->text);
+    c->length = fread(c->text, 1, ROOM, f);
+    fclose(f);
+}
+
+static flx_tensor *value_of(flx_context *ctx, const mesh_case *c, const char *kind, size_t i, flx_error *err)
+{
+    char path[500], key[100];
+    folder_of(path, sizeof path, "values.npz");
+    snprintf(key, sizeof key, "%s.%s%zu", c->name, kind, i);
+    flx_tensor *t = flx_npz_read(ctx, path, key, err);
+    CHECK_MADE(t, err);
+    return t;
+}
+
+static void check_output(local_rank *r, const mesh_case *c, size_t i, const flx_tensor *got)
+{
+    flx_tensor *want = value_of(r->ctx, c, "out", i, &r->err);
+    bool is_equal = flx_tensor_count(got) == flx_tensor_count(want);
+    for (int64_t k = 0; is_equal && k < flx_tensor_count(want); k++)
+        is_equal = fabs(flx_tensor_get(got, k) - flx_tensor_get(want, k)) <= 2e-6;
+    EXPECT_MSG(is_equal, "%s: output %zu differs on rank %lld", c->name, i, (long long)r->rank);
+    flx_tensor_release(want);
+}
+
+static void run_rank(local_rank *r)
+{
+    const mesh_case *c = r->user;
+    flx_module *m = flx_import_stablehlo(r->ctx, c->text, c->length, c->name, &r->err);
+    CHECK_MADE(m, &r->err);
+    flx_partition_report report = {.struct_size = sizeof report};
+    flx_graph *g = c->is_cut ? flx_partition(flx_module_main(m), c->mesh, NULL, 0, &report, &r->err)
+                             : flx_graph_retain(flx_module_main(m));
+    CHECK_MADE(g, &r->err);
+    CHECK(report.cut >= c->least_cut && report.gathered == 0);
+    flx_feed feeds[MOST];
+    flx_tensor *out[MOST] = {0};
+    size_t n = flx_graph_input_count(g), outputs = flx_graph_output_count(g);
+    CHECK(n <= MOST && outputs <= MOST);
+    for (size_t i = 0; i < n; i++)
+        feeds[i] = (flx_feed){flx_val_name(g, flx_graph_input(g, i)), value_of(r->ctx, c, "arg", i, &r->err)};
+    CHECK_OK(flx_run(g, ON_REF, feeds, n, out, &r->err), &r->err);
+    for (size_t i = 0; i < outputs; i++) {
+        check_output(r, c, i, out[i]);
+        flx_tensor_release(out[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
+    flx_graph_release(g);
+    flx_module_free(m);
+}
+
+static void check_import(const mesh_case *c)
+{
+    flx_error err = {0};
+    flx_buffer text;
+    flx_context *ctx = flx_context_new(NULL);
+    CHECK_OK(flx_stablehlo_mesh(ctx, c->text, c->length, c->name, &text, &err), &err);
+    CHECK_EQ_STR(text.data, c->mesh);
+    flx_buffer_free(&text);
+    flx_module *m = flx_import_stablehlo(ctx, c->text, c->length, c->name, &err);
+    CHECK_MADE(m, &err);
+    CHECK_OK(flx_graph_print(flx_module_main(m), &text, &err), &err);
+    char ops[300];
+    snprintf(ops, sizeof ops, "%s", c->ops);
+    for (char *op = strtok(ops, ";"); op; op = strtok(NULL, ";"))
+        CHECK_MSG(strstr(text.data, op), "%s is missing in\n%s", op, (const char *)text.data);
+    flx_buffer_free(&text);
+    flx_module_free(m);
+    flx_context_free(ctx);
+}
+
+TEST(stablehlo_meshes_compute_what_jax_does)
+{
+    mesh_case cases[] = {
+        {.name = "annotated",
+         .mesh = "data=2,model=2",
+         .ops = "shard(arg0, spec=\"data,-\");shard(arg1, spec=\"-,model\");spec=\"data,model\")",
+         .is_cut = true,
+         .least_cut = 4},
+        {.name = "tiled",
+         .mesh = "axis0=2,axis1=2",
+         .ops = "shard(arg0, spec=\"axis0,-\");shard(arg1, spec=\"-,axis1\");spec=\"axis0,axis1\")",
+         .is_cut = true,
+         .least_cut = 4},
+        {.name = "manual",
+         .mesh = "data=2,model=2",
+         .ops = "all_reduce(;all_gather(;reduce_scatter(;all_to_all(;collective_permute(;axis_name=\"model,data\""},
+        {.name = "manual_gradient", .mesh = "data=2,model=2", .ops = "all_reduce("},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_fail_context("%s", cases[i].name);
+        read_text(&cases[i]);
+        check_import(&cases[i]);
+        local_ranks_run(4, cases[i].mesh, 60, run_rank, &cases[i]);
+        free(cases[i].text);
+        test_count_case();
+    }
+}
+
+/* ---- What is not understood ---- */
+
+#define MANUAL(mesh, in, groups)                                                                              \
+    "module {\n  sdy.mesh @mesh = <" mesh ">\n"                                                               \
+    "  func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"                                        \
+    "    %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [" in "]>] out_shardings=[<@mesh, [" in "]>] " \
+    "manual_axes={\"x\", \"y\"} (%b: tensor<2xf32>) {\n"                                                      \
+    "      %1 = \"stablehlo.all_reduce\"(%b) <{replica_groups = dense<" groups "> : tensor<2x2xi64>}> ({\n"   \
+    "      ^bb0(%c: tensor<f32>, %d: tensor<f32>):\n        %2 = stablehlo.add %c, %d : tensor<f32>\n"        \
+    "        stablehlo.return %2 : tensor<f32>\n      }) : (tensor<2xf32>) -> tensor<2xf32>\n"                \
+    "      sdy.return %1 : tensor<2xf32>\n    } : (tensor<4xf32>) -> tensor<4xf32>\n"                         \
+    "    return %0 : tensor<4xf32>\n  }\n}\n"
+
+TEST(stablehlo_meshes_refuse_what_they_cannot_say)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {MANUAL("[\"x\"=2, \"y\"=2]", "{\"x\"}", "[[0, 1], [2, 3]]"), NULL},
+        {MANUAL("[\"x\"=2, \"y\"=2]", "{\"x\"}", "[[0, 3], [1, 2]]"),
+         "unsupported: stablehlo.all_reduce: groups of devices that are not those along axes of the mesh"},
+        {MANUAL("[\"x\"=2, \"y\"=2]", "{\"z\"}", "[[0, 1], [2, 3]]"),
+         "unsupported: sdy.manual_computation: in_shardings has no sharding of value 0 along axes of the mesh"},
+        {MANUAL("[\"x\"=3, \"y\"=2]", "{\"x\"}", "[[0, 1], [2, 3]]"),
+         "sdy.manual_computation: axis 0 of an operand cannot be cut in 3 equal parts"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        test_fail_context("case %zu", i);
+        flx_module *m = flx_import_stablehlo(ctx, cases[i].text, strlen(cases[i].text), "test", &err);
+        CHECK_MSG(!m == (cases[i].message != NULL), "%s", err.message);
+        if (cases[i].message)
+            CHECK_EQ_STR(err.message, cases[i].message);
+        flx_module_free(m);
+        flx_context_free(ctx);
+    }
+}

@@ -4,6 +4,8 @@
    that it separates; these are counted once for each set of axes. Otherwise messages are counted one by one. */
 #include "plan/mesh_plan.h"
 
+#include "backend/collective/transport.h"
+
 /* By link: pairs of a sender and a receiver of one group, the sender on this side of the connection and the receiver on
    the other, for the connection with most of them. */
 typedef struct flxi_crossings {
@@ -153,9 +155,11 @@ static void cost_all_reduce(const flxi_layout *l, const crossings *x, const flxi
 {
     int64_t elements = (int64_t)c->elements, size = (int64_t)flx_dtype_size(c->dtype);
     int64_t own = (elements + n - 1) / n, receivers = elements < n ? elements : n;
-    out->messages = elements ? receivers - 1 + n - 1 : 0;
+    int64_t chunks = own ? (own * size + FLXI_REDUCE_CHUNK - 1) / FLXI_REDUCE_CHUNK : 0;
+    out->messages = elements ? (receivers - 1 + n - 1) * chunks : 0;
     out->bytes = (elements - own + (n - 1) * own) * size;
     between_all(l, x, n, (double)own * (double)size, 2, out);
+    out->seconds += l->machine.message * 4 * (double)(n - 1) * (double)(chunks > 1 ? chunks - 1 : 0);
     if (l->machine.bandwidth > 0) /* the parts are read, and their sum is written */
         out->seconds += (double)(elements + own) * (double)size / l->machine.bandwidth;
 }

@@ -6,6 +6,7 @@
 
 #include <fluxion/exec.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -53,6 +54,38 @@ static void check_case(plan_case *c)
 }
 
 #define GRAPH(body) "graph f(x: f64[8]) { " body " }"
+
+/* Pieces of more than a message: the sums are those of one message. */
+static void sum_large(local_rank *r)
+{
+    enum { COUNT = 400001 };
+    static const char text[] = "graph f(x: f64[400001]) { return all_reduce(x, axis_name=\"data\") }";
+    double *in = malloc(COUNT * sizeof *in), *out = malloc(COUNT * sizeof *out);
+    CHECK(in && out);
+    for (int i = 0; i < COUNT; i++)
+        in[i] = sin(i + (double)r->rank);
+    CHECK_OK(local_rank_text(r, text, NULL, "ref", in, out), &r->err);
+    bool is_right = true;
+    for (int i = 0; i < COUNT; i++)
+        is_right &= out[i] == sin(i) + sin(i + 1.0);
+    CHECK(is_right);
+    flx_mesh_traffic sent = {.struct_size = sizeof sent};
+    CHECK_OK(flx_mesh_sent(r->ctx, &sent, &r->err), &r->err);
+    CHECK_EQ_I64(sent.messages, 4); /* two chunks, in two rounds */
+    CHECK_EQ_I64(sent.bytes, 8 * COUNT);
+    free(in);
+    free(out);
+    flx_mesh_plan plan = {.struct_size = sizeof plan};
+    flx_module *m = flx_parse(r->ctx, text, sizeof text - 1, "test", &r->err);
+    CHECK_OK(flx_plan_mesh(flx_module_main(m), "data=2", NULL, &plan, &r->err), &r->err);
+    CHECK_EQ_I64(plan.messages, 4);
+    flx_module_free(m);
+}
+
+TEST(mesh_plans_know_chunks_of_large_sums)
+{
+    local_ranks_run(2, "data=2", 60, sum_large, NULL);
+}
 
 TEST(mesh_plans_say_what_ranks_send)
 {

@@ -108,28 +108,81 @@ static size_t bound(const exchange *x, int64_t k)
     return (size_t)k * each + ((size_t)k < rest ? (size_t)k : rest);
 }
 
-static flx_code all_reduce(exchange *x)
+/* An all_reduce in chunks: while a chunk of sums goes to the others, the parts of the next one arrive. What is received
+   stays in the processor's cache until it is added, and little memory is touched for the first time. */
+typedef struct {
+    exchange *x;
+    size_t chunk, steps; /* elements, and how many chunks the largest piece has */
+    unsigned char *received;
+    const void **parts;
+} reduction;
+
+/* Chunk i of the piece of process k. */
+static size_t chunk_begin(const reduction *r, int64_t k, size_t i)
 {
+    size_t begin = bound(r->x, k) + i * r->chunk, end = bound(r->x, k + 1);
+    return begin < end ? begin : end;
+}
+
+static size_t chunk_bytes(const reduction *r, int64_t k, size_t i)
+{
+    return (chunk_begin(r, k, i + 1) - chunk_begin(r, k, i)) * r->x->bytes;
+}
+
+static void add_parts(const reduction *r, size_t i)
+{
+    exchange *x = r->x;
     const unsigned char *in = x->c->in;
+    for (int64_t k = 0; k < x->group.n; k++)
+        if (k != x->group.index) {
+            add_message(x, k, false, r->received + (size_t)k * r->chunk * x->bytes, chunk_bytes(r, x->group.index, i));
+            add_message(x, k, true, in + chunk_begin(r, k, i) * x->bytes, chunk_bytes(r, k, i));
+        }
+}
+
+static void add_sums(const reduction *r, size_t i)
+{
+    exchange *x = r->x;
     unsigned char *out = x->c->out;
     int64_t me = x->group.index;
-    size_t begin = bound(x, me), count = bound(x, me + 1) - begin;
-    unsigned char *received = new_bytes(x, count * x->bytes * (size_t)x->group.n);
-    if (!received)
+    for (int64_t k = 0; k < x->group.n; k++)
+        if (k != me) {
+            add_message(x, k, false, out + chunk_begin(r, k, i) * x->bytes, chunk_bytes(r, k, i));
+            add_message(x, k, true, out + chunk_begin(r, me, i) * x->bytes, chunk_bytes(r, me, i));
+        }
+}
+
+static void add_up(const reduction *r, size_t i)
+{
+    const exchange *x = r->x;
+    int64_t me = x->group.index;
+    size_t begin = chunk_begin(r, me, i), count = chunk_begin(r, me, i + 1) - begin;
+    for (int64_t k = 0; k < x->group.n; k++)
+        r->parts[k] = k == me ? (const unsigned char *)x->c->in + begin * x->bytes
+                              : r->received + (size_t)k * r->chunk * x->bytes;
+    flxi_reduce_parts(x->c->dtype, x->c->reduction, r->parts, (size_t)x->group.n, count,
+                      (unsigned char *)x->c->out + begin * x->bytes);
+}
+
+static flx_code all_reduce(exchange *x)
+{
+    size_t largest = bound(x, 1), most = FLXI_REDUCE_CHUNK / x->bytes;
+    reduction r = {.x = x, .chunk = largest < most ? largest : most};
+    r.steps = r.chunk ? (largest + r.chunk - 1) / r.chunk : 0;
+    r.received = new_bytes(x, r.chunk * x->bytes * (size_t)x->group.n);
+    r.parts = flxi_new(&x->arena, const void *, (size_t)x->group.n);
+    if (!r.received || !r.parts)
         return no_memory(x);
-    for (int64_t k = 0; k < x->group.n; k++)
-        if (k != me) {
-            add_message(x, k, false, received + (size_t)k * count * x->bytes, count * x->bytes);
-            add_message(x, k, true, in + bound(x, k) * x->bytes, (bound(x, k + 1) - bound(x, k)) * x->bytes);
-        }
-    FLXI_TRY(move_messages(x));
-    FLXI_TRY(reduce_piece(x, in + begin * x->bytes, received, count, out + begin * x->bytes));
-    for (int64_t k = 0; k < x->group.n; k++)
-        if (k != me) {
-            add_message(x, k, false, out + bound(x, k) * x->bytes, (bound(x, k + 1) - bound(x, k)) * x->bytes);
-            add_message(x, k, true, out + begin * x->bytes, count * x->bytes);
-        }
-    return move_messages(x);
+    for (size_t i = 0; i <= r.steps; i++) {
+        if (i < r.steps)
+            add_parts(&r, i);
+        if (i > 0)
+            add_sums(&r, i - 1);
+        FLXI_TRY(move_messages(x));
+        if (i < r.steps)
+            add_up(&r, i);
+    }
+    return FLX_OK;
 }
 
 static flx_code reduce_scatter(exchange *x)
@@ -275,7 +328,7 @@ static flx_code run_exchange(exchange *x)
     bool is_point = x->c->kind == COLLECT_SEND || x->c->kind == COLLECT_RECV;
     FLXI_TRY(flxi_member_group(x->m, x->c->axis_name, &x->group, x->err));
     FLXI_TRY(check_size(x));
-    x->messages = flxi_new(&x->arena, flxi_message, 2 * (size_t)x->group.n + 64);
+    x->messages = flxi_new(&x->arena, flxi_message, 4 * (size_t)x->group.n + 64);
     if (!x->messages)
         return no_memory(x);
     if (!is_point)

@@ -6,24 +6,35 @@
 
 enum { BLOCK = 512 }; /* elements whose sums are kept at a time */
 
-#define SUM_LOOP(name, type)                                                                      \
-    static void name(const void *const *parts, size_t n, size_t count, double divisor, void *out) \
-    {                                                                                             \
-        double sum[BLOCK];                                                                        \
-        for (size_t begin = 0; begin < count; begin += BLOCK) {                                   \
-            size_t m = count - begin < BLOCK ? count - begin : BLOCK;                             \
-            const type *x = (const type *)parts[0] + begin;                                       \
-            for (size_t i = 0; i < m; i++)                                                        \
-                sum[i] = (double)x[i];                                                            \
-            for (size_t k = 1; k < n; k++) {                                                      \
-                x = (const type *)parts[k] + begin;                                               \
-                for (size_t i = 0; i < m; i++)                                                    \
-                    sum[i] += (double)x[i];                                                       \
-            }                                                                                     \
-            type *y = (type *)out + begin;                                                        \
-            for (size_t i = 0; i < m; i++)                                                        \
-                y[i] = (type)(sum[i] / divisor);                                                  \
-        }                                                                                         \
+/* Whole blocks have a constant number of elements, so that compilers make vectors of them. */
+#define SUM_LOOP(name, type)                                                                              \
+    static void name##_block(const void *const *parts, size_t n, size_t begin, double divisor, type *out) \
+    {                                                                                                     \
+        double sum[BLOCK];                                                                                \
+        const type *x = (const type *)parts[0] + begin;                                                   \
+        for (size_t i = 0; i < BLOCK; i++)                                                                \
+            sum[i] = (double)x[i];                                                                        \
+        for (size_t k = 1; k < n; k++) {                                                                  \
+            x = (const type *)parts[k] + begin;                                                           \
+            for (size_t i = 0; i < BLOCK; i++)                                                            \
+                sum[i] += (double)x[i];                                                                   \
+        }                                                                                                 \
+        for (size_t i = 0; divisor != 1 && i < BLOCK; i++)                                                \
+            sum[i] /= divisor;                                                                            \
+        for (size_t i = 0; i < BLOCK; i++)                                                                \
+            out[begin + i] = (type)sum[i];                                                                \
+    }                                                                                                     \
+    static void name(const void *const *parts, size_t n, size_t count, double divisor, void *out)         \
+    {                                                                                                     \
+        size_t begin = 0;                                                                                 \
+        for (; count - begin >= BLOCK; begin += BLOCK)                                                    \
+            name##_block(parts, n, begin, divisor, out);                                                  \
+        for (; begin < count; begin++) {                                                                  \
+            double sum = (double)((const type *)parts[0])[begin];                                         \
+            for (size_t k = 1; k < n; k++)                                                                \
+                sum += (double)((const type *)parts[k])[begin];                                           \
+            ((type *)out)[begin] = (type)(sum / divisor);                                                 \
+        }                                                                                                 \
     }
 SUM_LOOP(sum_f32, float)
 SUM_LOOP(sum_f64, double)

@@ -9,9 +9,6 @@
 
 #include <fluxion/mesh.h>
 
-/* Bytes of a message of an all_reduce, at most. */
-enum { FLXI_REDUCE_CHUNK = 1 << 20 };
-
 enum { TAG_HEADER = 1, TAG_VERDICT, TAG_DATA, TAG_POINT };
 
 typedef struct {

@@ -10,7 +10,7 @@
 /* All public headers as one text. */
 static const char *headers(void)
 {
-    static const char *const names[] = {"nn", "transform", "graph", "text", "exec", "run", "train", "kernel"};
+    static const char *const names[] = {"nn", "transform", "graph", "text", "exec", "run", "train", "kernel", "tensor"};
     static char text[1 << 18];
     size_t n = strlen(text);
     for (size_t i = 0; !n && i < sizeof names / sizeof *names; i++) {

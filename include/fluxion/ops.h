@@ -6509,8 +6509,9 @@ typedef struct flx_custom_fn_attrs {
 } flx_custom_fn_attrs;
 #define FLX_CUSTOM_FN_ATTRS {sizeof(flx_custom_fn_attrs), NULL, NULL, NULL, FLX_DEFAULT, {NULL, 0}, -1}
 
-/** fwd_body(x...) with user-defined derivatives; with recompute, reverse mode recomputes intermediate values instead of
-    keeping them */
+/** fwd_body(x...) with user-defined derivatives: dx... = vjp_body(x..., y..., residuals..., dy...), without those in
+    zero_grads and integers; dy... = jvp_body(x..., dx..., y...); residuals are the last num_residuals values of
+    fwd_body; with recompute, reverse mode recomputes intermediate values instead of keeping them */
 static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
                                           size_t capacity, const flx_custom_fn_attrs *attrs)
 {

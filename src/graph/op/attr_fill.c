@@ -25,7 +25,13 @@ static flx_code wrong_kind(flxi_filling *s)
     const char *dtype = s->attr->kind == ATTR_DTYPE && given->kind == FLX_ATTR_WORD && given->as.s
                             ? flxi_foreign_dtype(given->as.s, strlen(given->as.s))
                             : NULL;
-    if (s->attr->words)
+    const char *word = given->kind == FLX_ATTR_WORD && given->as.s ? given->as.s : "";
+    bool is_truth = s->attr->kind == ATTR_BOOL && (strcmp(word, "True") == 0 || strcmp(word, "False") == 0);
+    if (is_truth)
+        snprintf(hint, sizeof hint, "write %s=%s", s->attr->name, word[0] == 'T' ? "true" : "false");
+    else if (strcmp(word, "None") == 0 && !(s->attr->flags & ATTR_REQUIRED))
+        snprintf(hint, sizeof hint, "leave %s out", s->attr->name);
+    else if (s->attr->words)
         snprintf(hint, sizeof hint, "one of: %s", s->attr->words);
     else if (dtype)
         snprintf(hint, sizeof hint, "write %s=%s", s->attr->name, dtype);

@@ -202,8 +202,23 @@ flx_code flxi_broadcast(flxi_infer *f, const flx_type *const *in, uint32_t n, fl
 
 /* ---- Sub-graphs ---- */
 
+/* A bare number among the operands has no dtype to share. */
+static const char *body_type_hint(const flx_type *wanted, const flx_type *found, char *hint, size_t size)
+{
+    const char *dtype = flx_dtype_name(wanted->dtype);
+    if (wanted->dtype == found->dtype)
+        return NULL;
+    if (found->rank == 0 && wanted->rank == 0)
+        snprintf(hint, size, "a number is f32 here: write const(%s[], 0) for 0, or cast(x, to=%s) of a value", dtype,
+                 dtype);
+    else
+        snprintf(hint, size, "write cast(x, to=%s), or change the input of the graph", dtype);
+    return hint;
+}
+
 flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body, const flx_type *const *types, size_t n)
 {
+    char hint[120];
     flxi_type_text wanted;
     flxi_type_text found;
     if (body->leaves.n != n)
@@ -212,7 +227,8 @@ flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body,
     for (size_t i = 0; i < n; i++) {
         const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
         if (!flxi_type_equal(v->type, types[i]))
-            return flxi_infer_fail(f, v->type->dtype == types[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE, NULL,
+            return flxi_infer_fail(f, v->type->dtype == types[i]->dtype ? FLX_E_SHAPE : FLX_E_DTYPE,
+                                   body_type_hint(v->type, types[i], hint, sizeof hint),
                                    "%s=@%s: input '%s' is %s, but the given value is %s", attr, body->name, v->name,
                                    flxi_type_str(f->ctx, v->type, &wanted), flxi_type_str(f->ctx, types[i], &found));
     }

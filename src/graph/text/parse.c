@@ -9,6 +9,7 @@
 #include "graph/initialisation.h"
 #include "graph/module.h"
 #include "graph/op/foreign_names.h"
+#include "graph/text/typo.h"
 #include "kernel/text/kernel_parse.h"
 
 #include <fluxion/text.h>
@@ -314,7 +315,12 @@ static flx_code parse_statement(flxi_reader *r, token_list *names)
         flxi_lex_next(&r->x);
     names->n = 0;
     FLXI_TRY(parse_names(r, names));
-    FLXI_TRY(flxi_expect_mark(r, '='));
+    if (!flxi_is_mark(&r->x.token, '=')) {
+        flx_code code = flxi_expect_mark(r, '=');
+        flxi_hint_statement(r, &names->at[0]);
+        return code;
+    }
+    flxi_lex_next(&r->x);
     const char *label = flxi_arena_text(&r->scratch, names->at[0].s, names->at[0].n);
     if (!label)
         return flxi_fail_at(r, names->at[0].s, FLX_E_OOM, NULL, "out of memory: names");
@@ -357,10 +363,18 @@ static flx_code parse_returns(flxi_reader *r)
 static flx_code parse_body(flxi_reader *r, token_list *names)
 {
     FLXI_TRY(parse_decls(r));
+    if (flxi_is_mark(&r->x.token, ':'))
+        return flxi_fail_at(r, r->x.token.s, FLX_E_SYNTAX,
+                            "results are not declared: return lists them, and their types are inferred",
+                            "expected '{', found ':'");
     FLXI_TRY(flxi_expect_mark(r, '{'));
     while (!flxi_is_word(&r->x.token, "return")) {
-        if (r->x.token.kind != TOKEN_NAME)
-            return flxi_expected(r, "a statement or 'return'");
+        if (r->x.token.kind != TOKEN_NAME) {
+            flx_code code = flxi_expected(r, "a statement or 'return'");
+            if (flxi_is_mark(&r->x.token, '}'))
+                flxi_hint(r->p->err, "a graph ends with its results: return y");
+            return code;
+        }
         flxi_mark mark = flxi_arena_mark(&r->scratch);
         FLXI_TRY(parse_statement(r, names));
         flxi_arena_rewind(&r->scratch, mark);
@@ -413,13 +427,28 @@ flxi_named flxi_what_is(flxi_reader *r, const flxi_token *name)
     return !e ? NAMED_NOTHING : e->kernel ? NAMED_KERNEL : NAMED_GRAPH;
 }
 
+static void suggest_entry(flxi_reader *r, const flxi_token *name, bool is_kernel)
+{
+    flxi_typo typo = flxi_typo_begin(name->s, name->n, name->n / 3);
+    for (size_t i = 0; i < r->p->entries.n; i++)
+        if (!r->p->entries.at[i].kernel == !is_kernel)
+            flxi_typo_consider(&typo, r->p->entries.at[i].name.s, r->p->entries.at[i].name.n);
+    if (typo.best)
+        flxi_hint(r->p->err, "did you mean @%.*s?", (int)typo.best_n, typo.best);
+}
+
 flx_code flxi_find_graph(flxi_reader *r, const flxi_token *name, const flx_graph **out)
 {
     char text[60];
     entry *e = find_entry(r->p, name);
     flxi_printable(text, sizeof text, name->s, name->n);
-    if (!e || e->kernel)
-        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a kernel" : NULL, "there is no graph called '%s'", text);
+    if (!e || e->kernel) {
+        flx_code code =
+            flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a kernel" : NULL, "there is no graph called '%s'", text);
+        if (!e)
+            suggest_entry(r, name, false);
+        return code;
+    }
     if (e->state == READING)
         return flxi_fail_at(r, name->s, FLX_E_NAME, "graphs must not call themselves, not even through others",
                             "the graph '%s' calls itself", text);
@@ -436,8 +465,13 @@ flx_code flxi_find_kernel(flxi_reader *r, const flxi_token *name, const char **o
     char text[60];
     const entry *e = find_entry(r->p, name);
     flxi_printable(text, sizeof text, name->s, name->n);
-    if (!e || !e->kernel)
-        return flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a graph" : NULL, "there is no kernel called '%s'", text);
+    if (!e || !e->kernel) {
+        flx_code code =
+            flxi_fail_at(r, name->s, FLX_E_NAME, e ? "it is a graph" : NULL, "there is no kernel called '%s'", text);
+        if (!e)
+            suggest_entry(r, name, true);
+        return code;
+    }
     *out = flxi_arena_text(&r->scratch, e->kernel, (size_t)(e->kernel_end - e->kernel));
     return *out ? FLX_OK : flxi_fail_at(r, name->s, FLX_E_OOM, NULL, "out of memory: a kernel");
 }
@@ -506,7 +540,28 @@ static flx_code find_one_kernel(flxi_parser *p, flxi_reader *r)
     return FLX_OK;
 }
 
-/* Braces occur only around bodies, so a graph ends at the next closing one. */
+/* Braces occur only around bodies, so a graph ends at the next closing one. A block within a body, as in other languages,
+   fails at the word before it. */
+static flx_code skip_body(flxi_reader *r)
+{
+    flxi_token word = {0};
+    bool is_open = false;
+    while (r->x.token.kind != TOKEN_END && !flxi_is_mark(&r->x.token, '}')) {
+        const flxi_token *t = &r->x.token;
+        char text[24];
+        if (flxi_is_mark(t, '{') && is_open && word.s)
+            return flxi_fail_at(r, word.s, FLX_E_SYNTAX, flxi_control_hint(&word), "a graph has no '%s' blocks",
+                                flxi_printable(text, sizeof text, word.s, word.n));
+        is_open |= flxi_is_mark(t, '{');
+        if (is_open && flxi_control_hint(t))
+            word = *t;
+        else if (flxi_is_mark(t, '=') || flxi_is_word(t, "graph"))
+            word = (flxi_token){0};
+        flxi_lex_next(&r->x);
+    }
+    return FLX_OK;
+}
+
 static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
 {
     while (r->x.token.kind != TOKEN_END) {
@@ -521,8 +576,7 @@ static flx_code find_graphs(flxi_parser *p, flxi_reader *r)
         if (e.name.kind != TOKEN_NAME)
             return flxi_expected(r, "the name of the graph");
         FLXI_TRY(add_entry(p, r, &e));
-        while (r->x.token.kind != TOKEN_END && !flxi_is_mark(&r->x.token, '}'))
-            flxi_lex_next(&r->x);
+        FLXI_TRY(skip_body(r));
         if (r->x.token.kind == TOKEN_END) { /* parsing it reports best what is missing */
             FLXI_TRY(read_graph(p, &p->entries.at[p->entries.n - 1], 1));
             return flxi_expected(r, "'}'");
@@ -590,6 +644,10 @@ flx_module *flx_parse(flx_context *ctx, const char *text, size_t length, const c
     }
     if (!text)
         text = "";
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* the byte order mark that some editors write */
+        text += 3;
+        length -= 3;
+    }
     flxi_parser p = {
         .ctx = ctx, .text = text, .end = text + length, .file = file ? file : "text", .err = err ? err : &ignored};
     memset(p.err, 0, sizeof *p.err);

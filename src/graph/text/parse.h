@@ -57,6 +57,10 @@ flx_code flxi_parse_expr(flxi_reader *r, const char *label, uint32_t *first, uin
 /* Each may replace the hint of the error that was just reported. At the current token, a mark or a word: */
 void flxi_hint_mark(flxi_reader *r);
 void flxi_hint_word(flxi_reader *r);
+/* What to write instead of a word that begins a block elsewhere, as `for`; NULL for other words. */
+const char *flxi_control_hint(const flxi_token *t);
+/* after the first name of a statement, where '=' is missing, */
+void flxi_hint_statement(flxi_reader *r, const flxi_token *name);
 /* a name after a minus sign, something else than a type, */
 void flxi_hint_negative(flxi_reader *r);
 void flxi_hint_type(flxi_reader *r);

@@ -9,7 +9,9 @@
 
 #include "graph/op/eval.h"
 #include "graph/op/foreign_names.h"
+#include "graph/text/typo.h"
 
+#include <fluxion/catalogue.h>
 #include <stdio.h>
 
 typedef struct {
@@ -43,31 +45,31 @@ static flx_code no_memory(calls *c)
 
 /* ---- Opening a call ---- */
 
-enum { LONGEST_TYPO = 40 };
-
-/* Edit distance from a to b: how many letters must be changed, added or removed. The usual table, one row at a time. */
-static size_t edits_between(const char *a, size_t n, const char *b)
+/* Of ops here and elsewhere, the likeliest to be meant. */
+static void suggest_near(flxi_reader *r, const flxi_token *t)
 {
-    size_t row[LONGEST_TYPO + 1];
-    for (size_t i = 0; i <= n; i++)
-        row[i] = i;
-    for (size_t k = 1; b[k - 1]; k++) {
-        size_t diagonal = row[0];
-        row[0] = k;
-        for (size_t i = 1; i <= n; i++) {
-            size_t change = diagonal + (a[i - 1] != b[k - 1]);
-            size_t other = 1 + (row[i] < row[i - 1] ? row[i] : row[i - 1]);
-            diagonal = row[i];
-            row[i] = change < other ? change : other;
-        }
-    }
-    return row[n];
+    flxi_typo typo = flxi_typo_begin(t->s, t->n, t->n / 3 + 1); /* further away it is another word */
+    flx_foreign_view other, nearest = {0};
+    for (uint32_t i = 1; i < flxi_op_rows; i++)
+        if (!(flxi_ops[i].traits & TRAIT_DECLARED))
+            flxi_typo_consider(&typo, flxi_ops[i].name, strlen(flxi_ops[i].name));
+    if (typo.most > t->n / 3 + 1) /* a note is long and must be the right one */
+        typo.most = t->n / 3 + 1;
+    for (size_t i = 0; flx_foreign_name(i, &other) == FLX_OK; i++)
+        if (t->n > 4 && flxi_typo_consider(&typo, other.name, strlen(other.name)))
+            nearest = other;
+    if (nearest.note && nearest.note[0])
+        flxi_hint(flxi_parse_error(r), "%s", nearest.note);
+    else if (typo.best)
+        flxi_hint(flxi_parse_error(r), "did you mean %s? 'flx ops' lists all ops",
+                  nearest.ours ? nearest.ours : typo.best);
+    else
+        flxi_hint(flxi_parse_error(r), "'flx ops' lists all ops");
 }
 
 static void suggest_op(flxi_reader *r, const flxi_token *t)
 {
     char hint[120];
-    const char *best = NULL;
     flxi_named is = flxi_what_is(r, t);
     if (is == NAMED_GRAPH) {
         flxi_hint(flxi_parse_error(r), "it is a graph of this file: call(..., body=@%.60s)",
@@ -83,18 +85,7 @@ static void suggest_op(flxi_reader *r, const flxi_token *t)
         flxi_hint(flxi_parse_error(r), "%s", hint);
         return;
     }
-    size_t least = t->n / 3 + 1; /* further away it is another word, not a typo */
-    for (uint32_t i = 1; i < flxi_op_rows && t->n <= LONGEST_TYPO; i++) {
-        size_t edits = edits_between(t->s, t->n, flxi_ops[i].name);
-        if (edits <= least && (!best || edits < least) && !(flxi_ops[i].traits & TRAIT_DECLARED)) {
-            best = flxi_ops[i].name;
-            least = edits;
-        }
-    }
-    if (best)
-        flxi_hint(flxi_parse_error(r), "did you mean %s? 'flx ops' lists all ops", best);
-    else
-        flxi_hint(flxi_parse_error(r), "'flx ops' lists all ops");
+    suggest_near(r, t);
 }
 
 static flx_code open_call(calls *c, const flxi_token *name)
@@ -271,7 +262,7 @@ static flx_code read_atom(calls *c, operand *out, bool *opened)
     const flxi_op *op = c->frames.n ? &flxi_ops[c->frames.at[c->frames.n - 1].op] : NULL;
     if (t.kind != TOKEN_NAME) {
         flx_code code = flxi_expected(r, "a value: a name, a number or a call");
-        if (flxi_is_mark(&t, '@') || flxi_is_mark(&t, '['))
+        if (flxi_is_mark(&t, '@') || flxi_is_mark(&t, '[') || flxi_is_mark(&t, '('))
             flxi_hint_operand(r, op);
         return code;
     }

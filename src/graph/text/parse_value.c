@@ -22,6 +22,14 @@ static flx_code bad_dim(flxi_reader *r, const char *at, flx_code code, const cha
 
 static const char too_large[] = "this dimension is too large";
 
+static bool is_digits(const flxi_token *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->s[i] < '0' || t->s[i] > '9')
+            return false;
+    return true;
+}
+
 static flx_code parse_sum(flxi_reader *r, int depth, flx_dim *out);
 
 static flx_code parse_factor(flxi_reader *r, int depth, flx_dim *out)
@@ -39,8 +47,8 @@ static flx_code parse_factor(flxi_reader *r, int depth, flx_dim *out)
         FLXI_TRY(parse_factor(r, depth + 1, out));
         *out = flx_dim_sub(r->g->ctx, 0, *out);
     } else if (t.kind == TOKEN_NUMBER) {
-        int64_t v;
-        if (!flxi_read_i64(t.s, t.n, &v))
+        int64_t v = INT64_MAX;
+        if (!flxi_read_i64(t.s, t.n, &v) && !is_digits(&t))
             return flxi_expected(r, "a dimension (a whole number or a name)");
         if (v > FLXI_DIM_LARGEST)
             return flxi_fail_at(r, t.s, FLX_E_SIZE, NULL, "%s", too_large);
@@ -586,8 +594,12 @@ flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *typ
     }
     if (flxi_at_number(r))
         return parse_scalar_attr(r, a->kind, out);
-    if (t.kind != TOKEN_NAME)
-        return flxi_expected(r, "the value of an attribute");
+    if (t.kind != TOKEN_NAME) {
+        flx_code code = flxi_expected(r, "the value of an attribute");
+        if (flxi_is_mark(&t, '('))
+            flxi_hint(flxi_parse_error(r), "lists are in brackets: %s=[…]", a->name);
+        return code;
+    }
     const char *word = flxi_arena_text(&r->scratch, t.s, t.n);
     if (!word)
         return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: a word");

@@ -364,6 +364,15 @@ static bool has_cotangent(const flxi_infer *f, const custom_attrs *a, uint32_t i
     return flxi_in(FLXI_FLOATS | FLXI_COMPLEX, f->in[i]->dtype);
 }
 
+static flx_code match_rule(flxi_infer *f, const char *name, const flx_graph *body, const type_list *l,
+                           const char *takes)
+{
+    flx_code code = flxi_match_body(f, name, body, l->v, l->n);
+    if (code == FLX_E_ARITY)
+        flxi_hint(f->err, "%s", takes);
+    return code;
+}
+
 /* vjp_body: x…, y…, residuals, cotangents of y → a cotangent for each operand that can have one. */
 static flx_code check_vjp(flxi_infer *f, const custom_attrs *a, size_t m, type_list *l)
 {
@@ -374,7 +383,8 @@ static flx_code check_vjp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     add_operands(l, f);
     add_outputs(l, a->fwd_body, 0, outputs);
     add_outputs(l, a->fwd_body, 0, m);
-    FLXI_TRY(flxi_match_body(f, "vjp_body", a->vjp_body, l->v, l->n));
+    FLXI_TRY(match_rule(f, "vjp_body", a->vjp_body, l,
+                        "vjp_body takes the operands, the results, the residuals and a cotangent of each result"));
     size_t k = 0;
     for (uint32_t i = 0; i < f->nin; i++) {
         if (!has_cotangent(f, a, i))
@@ -400,7 +410,8 @@ static flx_code check_jvp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     add_operands(l, f);
     add_operands(l, f);
     add_outputs(l, a->fwd_body, 0, m);
-    FLXI_TRY(flxi_match_body(f, "jvp_body", a->jvp_body, l->v, l->n));
+    FLXI_TRY(match_rule(f, "jvp_body", a->jvp_body, l,
+                        "jvp_body takes the operands, a tangent of each operand, and the results"));
     if (flxi_body_outputs(a->jvp_body) != m)
         return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body returns %zu tangent%s, expected %zu",
                                flxi_body_outputs(a->jvp_body), flxi_body_outputs(a->jvp_body) == 1 ? "" : "s", m);

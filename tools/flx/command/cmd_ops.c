@@ -297,22 +297,44 @@ static int run_count(const args *a, bool as_json)
 
 /* ---- The command ---- */
 
+/* The name of another framework: what it is here, and the op in full if it is one. */
+static int print_foreign(const char *name, const flx_foreign_view *other, bool as_json)
+{
+    flx_op_view op;
+    bool is_op = flx_op_find(other->ours, &op) == FLX_OK;
+    if (as_json) {
+        json j = {0};
+        json_object_begin(&j, NULL);
+        json_text(&j, "name", name);
+        json_text(&j, "frameworks", other->frameworks);
+        json_text(&j, "ours", other->ours);
+        json_text(&j, "note", other->note);
+        json_object_end(&j);
+        return STATUS_OK;
+    }
+    if (other->note[0])
+        printf("%s: %s\n", name, other->note);
+    else
+        printf("%s: write %s\n", name, other->ours);
+    if (is_op)
+        print_full(&op);
+    return STATUS_OK;
+}
+
 static int unknown_op(const char *name)
 {
     int status = fail(FLX_E_NAME, "there is no op '%s'", name);
-    flx_foreign_view other;
-    if (flx_foreign_find(name, &other) == FLX_OK) {
-        hint("%s%s", other.note[0] ? "" : "write ", other.note[0] ? other.note : other.ours);
-        return status;
-    }
     suggestion s = suggest_begin(name);
     flx_op_view op;
+    flx_foreign_view other;
     const char *synonym;
     for (size_t i = 0; i < flx_op_count(); i++)
         if (flx_op_at(i, &op) == FLX_OK)
             suggest_consider(&s, op.name);
     for (size_t i = 0; flx_op_synonym(i, &synonym, NULL) == FLX_OK; i++)
         suggest_consider(&s, synonym);
+    for (size_t i = 0; flx_foreign_name(i, &other) == FLX_OK; i++)
+        suggest_consider(&s, other.name);
     if (s.best)
         hint("did you mean '%s'?", s.best);
     else
@@ -324,9 +346,12 @@ static int run_ops(const args *a)
 {
     bool as_json = args_has(a, "--json");
     flx_op_view op;
+    flx_foreign_view other;
     if (args_has(a, "--count"))
         return run_count(a, as_json);
     if (a->operand) {
+        if (flx_op_find(a->operand, &op) != FLX_OK && flx_foreign_find(a->operand, &other) == FLX_OK)
+            return print_foreign(a->operand, &other, as_json);
         if (flx_op_find(a->operand, &op) != FLX_OK)
             return unknown_op(a->operand);
         if (as_json)
@@ -350,10 +375,7 @@ static const option options[] = {
     {"--count", NULL, "how many there are, and how many have which rules", MAY_BE_GIVEN}, OPTION_JSON, {0}};
 
 static const char *const examples[] = {
-    "flx ops softmax",
-    "flx ops --json reduce_sum",
-    "flx ops | grep '^arg'",
-    NULL,
+    "flx ops softmax", "flx ops --json reduce_sum", "flx ops torch.nn.MaxPool2d", "flx ops | grep '^arg'", NULL,
 };
 
 const command command_ops = {
@@ -361,7 +383,8 @@ const command command_ops = {
     .operand = "[NAME]",
     .summary = "the op table",
     .about = "Lists the ops, or explains the one called NAME (or a synonym of it): operands, attributes with\n"
-             "their defaults, results, dtypes, and how it is differentiated and batched. For each of\n"
+             "their defaults, results, dtypes, and how it is differentiated and batched. For a name of PyTorch,\n"
+             "NumPy, JAX or ONNX it says what to write here, and explains that op. For each of\n"
              "vjp (reverse mode), jvp (forward mode), vmap (batching) and order2 (second derivatives):\n"
              "  rule             the op has a rule of its own\n"
              "  decomposition    through the ops it is made of\n"

@@ -540,8 +540,8 @@ static flx_code find_one_kernel(flxi_parser *p, flxi_reader *r)
     return FLX_OK;
 }
 
-/* Braces occur only around bodies, so a graph ends at the next closing one. A block within a body, as in other languages,
-   fails at the word before it. */
+/* Braces occur only around bodies, so a graph ends at the next closing one. A block within a body, as other languages
+   have them, fails at the word before it. */
 static flx_code skip_body(flxi_reader *r)
 {
     flxi_token word = {0};

@@ -4,6 +4,8 @@
    a pipe, and an error says "vmap of grad of 'mlp'". */
 #include "autodiff/autodiff.h"
 
+#include "graph/input_hint.h"
+
 #include <stdio.h>
 
 typedef struct {
@@ -135,7 +137,7 @@ static bool is_computed(const flx_graph *g, const char *name)
 flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
 {
     char text[60];
-    char list[100] = "";
+    char list[41] = ""; /* as much as the hint shows */
     size_t at = 0;
     flxi_printable(text, sizeof text, name, strlen(name));
     for (size_t i = 0; i < g->leaves.n && at < sizeof list; i++)
@@ -145,10 +147,8 @@ flx_code flxi_no_input(flx_error *err, const flx_graph *g, const char *name)
     if (is_computed(g, name))
         flxi_hint(err, "it is computed, and the inputs are: %.40s; grad and taylor also take a value that is pinned",
                   at ? list : "none");
-    else if (at < sizeof list)
-        flxi_hint(err, "its inputs: %s", at ? list : "none");
     else
-        flxi_hint(err, "its inputs: %.*s...", 90, list);
+        flxi_hint_input(err, g, name);
     return FLX_E_NAME;
 }
 

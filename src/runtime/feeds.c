@@ -4,6 +4,7 @@
 
 #include "base/host/stop.h"
 #include "base/options.h"
+#include "graph/input_hint.h"
 #include "passes/pass.h"
 
 #include <stdio.h>
@@ -21,7 +22,9 @@ static flx_code missing_inputs(flxi_feeding *s)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "",
                                    flxi_value_at(s->g, s->g->leaves.at[i])->name);
     }
-    return missing ? flxi_fail(s->err, FLX_E_MISSING_INPUT, "%zu inputs have no value: %s", missing, list) : FLX_OK;
+    return missing ? flxi_fail(s->err, FLX_E_MISSING_INPUT, "%zu input%s no value: %s", missing,
+                               missing == 1 ? " has" : "s have", list)
+                   : FLX_OK;
 }
 
 static flx_code match_feeds(flxi_feeding *s, const flx_feed *feeds, size_t n)
@@ -32,8 +35,11 @@ static flx_code match_feeds(flxi_feeding *s, const flx_feed *feeds, size_t n)
             return flxi_fail(s->err, FLX_E_USAGE, "feed %zu has no name or no value", i);
         size_t k;
         flxi_printable(text, sizeof text, feeds[i].name, strlen(feeds[i].name));
-        if (!flxi_find_leaf(s->g, feeds[i].name, &k))
-            return flxi_fail(s->err, FLX_E_NAME, "the graph '%s' has no input called '%s'", s->g->name, text);
+        if (!flxi_find_leaf(s->g, feeds[i].name, &k)) {
+            flxi_fail(s->err, FLX_E_NAME, "the graph '%s' has no input called '%s'", s->g->name, text);
+            flxi_hint_input(s->err, s->g, feeds[i].name);
+            return FLX_E_NAME;
+        }
         if (s->in[k])
             return flxi_fail(s->err, FLX_E_DUP_NAME, "the input '%s' is given twice", text);
         if (feeds[i].value->ctx != s->g->ctx)

@@ -9,6 +9,7 @@
 #include "train/train.h"
 
 #include "base/options.h"
+#include "graph/input_hint.h"
 #include "passes/pass.h"
 #include "train/params.h"
 
@@ -411,9 +412,11 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
     if (!f->name || !f->value)
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_step: a name or value is NULL");
     flxi_printable(text, sizeof text, f->name, strlen(f->name));
-    if (!flxi_find_leaf(t->training.g, f->name, &leaf))
-        return flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name,
-                         text);
+    if (!flxi_find_leaf(t->training.g, f->name, &leaf)) {
+        flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name, text);
+        flxi_hint_input(err, t->training.g, f->name);
+        return FLX_E_NAME;
+    }
     if (t->leaves[leaf].param)
         return flxi_fail_hint(err, FLX_E_NAME, "flx_trainer_set_param() sets it", "'%s' is a parameter, not an input",
                               text);

@@ -16,9 +16,14 @@ static flx_code check_type(flx_context *ctx, const flx_type *type, int64_t limit
     if (!flxi_type_is_static(type))
         return flxi_fail(err, FLX_E_UNBOUND_DIM, "a tensor needs numbers for its dimensions, not %s",
                          flxi_type_str(ctx, type, &text));
-    if (!flxi_static_bytes(type, nbytes) || (limit && *nbytes > (size_t)limit))
-        return flxi_fail(err, FLX_E_SIZE, "a tensor of type %s is larger than the limit",
+    if (!flxi_static_bytes(type, nbytes))
+        return flxi_fail(err, FLX_E_SIZE, "a tensor of type %s has more bytes than there are addresses",
                          flxi_type_str(ctx, type, &text));
+    if (limit && *nbytes > (size_t)limit)
+        return flxi_fail_hint(err, FLX_E_SIZE,
+                              "the limit is the memory of the machine, or flx_context_options.memory_limit in C",
+                              "a tensor of type %s has %zu bytes, and the limit of memory is %lld",
+                              flxi_type_str(ctx, type, &text), *nbytes, (long long)limit);
     return FLX_OK;
 }
 

@@ -21,11 +21,20 @@ static const option *find_option(const command *c, const char *name, size_t n)
 static int unknown_option(const command *c, const char *name, size_t n)
 {
     int status = fail(FLX_E_USAGE, "unknown option '%.*s'", (int)(n < 100 ? n : 100), name);
+    char word[40] = "";
+    if (n < sizeof word)
+        memcpy(word, name, n);
     if (!c->options->name) {
         hint("flx %s has no options", c->name);
         return status;
     }
-    hint_list_begin("flx %s knows", c->name);
+    suggestion s = suggest_begin(word);
+    for (const option *o = c->options; word[0] && o->name; o++)
+        suggest_consider(&s, o->name);
+    if (s.best)
+        hint_list_begin("did you mean %s? flx %s knows", s.best, c->name);
+    else
+        hint_list_begin("flx %s knows", c->name);
     for (const option *o = c->options; o->name; o++)
         list_item(o->name);
     hint_list_end();

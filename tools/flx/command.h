@@ -47,6 +47,11 @@ extern const command *const commands[];
     {                                                                                                  \
         "--in", "NAME=SPEC", "the value of an input or parameter; SPEC is explained above", MAY_REPEAT \
     }
+#define OPTION_INIT                                                                                              \
+    {                                                                                                            \
+        "--init", "SEED", "parameters without a value are initialised with this seed, as declared", MAY_BE_GIVEN \
+    }
+
 #define OPTION_VALUES                                                                              \
     {                                                                                              \
         "--values", "FILE",                                                                        \
@@ -79,7 +84,7 @@ extern const command *const commands[];
     "  path.npy, path.npz:key, path.safetensors:key, path.pt:key\n"                                     \
     "                       a file; its shape must fit. Another float width is rounded to the\n"        \
     "                       input's, another integer width is taken when every value fits\n"            \
-    "  1,2,3                a vector of these numbers\n"                                                \
+    "  1,2,3,4              these numbers, row by row, as many as there are elements\n"                 \
     "  a number             everywhere; zeros and ones are 0 and 1\n"                                   \
     "  iota                 0, 1, 2 ... in row-major order\n"                                           \
     "  normal, normal:SEED  normally distributed; for floating inputs\n"                                \

@@ -71,20 +71,24 @@ void note(const char *fmt, ...)
 
 /* ---- Lists ---- */
 
-static bool list_has_items; /* of the one list that is being written */
+/* A list of what is missing shows enough to see what kind of names; a hint is searched for a name. */
+enum { ERROR_ITEMS = 12, HINT_ITEMS = 40 };
 
-static void list_begin(const char *kind, const char *fmt, va_list args)
+static size_t list_items, list_shown; /* of the one list that is being written */
+
+static void list_begin(const char *kind, size_t shown, const char *fmt, va_list args)
 {
+    list_shown = shown;
     fputs(kind, stderr);
     put_format(fmt, args);
-    list_has_items = false;
+    list_items = 0;
 }
 
 void fail_list_begin(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    list_begin("error: ", fmt, args);
+    list_begin("error: ", ERROR_ITEMS, fmt, args);
     va_end(args);
 }
 
@@ -92,25 +96,34 @@ void hint_list_begin(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    list_begin("hint: ", fmt, args);
+    list_begin("hint: ", HINT_ITEMS, fmt, args);
     va_end(args);
 }
 
 void list_item(const char *item)
 {
-    fputs(list_has_items ? ", " : ": ", stderr);
+    if (list_items++ >= list_shown)
+        return;
+    fputs(list_items > 1 ? ", " : ": ", stderr);
     put_printable(item);
-    list_has_items = true;
+}
+
+static void list_end(void)
+{
+    if (list_items > list_shown)
+        fprintf(stderr, " and %zu more", list_items - list_shown);
 }
 
 int fail_list_end(int32_t code)
 {
+    list_end();
     put_code(code);
     return flx_code_exit_status(code);
 }
 
 void hint_list_end(void)
 {
+    list_end();
     fputc('\n', stderr);
 }
 

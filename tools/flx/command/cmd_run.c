@@ -354,6 +354,7 @@ static const option options[] = {
     OPTION_GRAPH,
     OPTION_IN,
     OPTION_VALUES,
+    OPTION_INIT,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
      MAY_BE_GIVEN},
     OPTION_DEVICE,
@@ -385,6 +386,7 @@ static const char *const examples[] = {
     "flx run examples/heat.flx --in u0=iota --in rate=0.25 --set STEPS=10 --set N=8",
     "flx run examples/mlp.flx --set N=4 --in x=uniform:1 --in label=3 --in w1=0.05 --in b1=0 --in w2=normal:2 "
     "--in b2=0",
+    "flx run examples/mlp.flx --set N=4 --in x=uniform:1 --in label=3 --init 1",
     "flx run examples/heat.flx --in u0=ones --in rate=0.1 --set STEPS=3 --set N=5 --out heat",
     "flx run examples/heat.flx --in u0=heat/u.npy --in rate=0.1 --set STEPS=3 --json",
     "flx run examples/newton.flx --in x=2 --device ref",

@@ -13,7 +13,9 @@
 #include "io/spec.h"
 #include "io/summary.h"
 #include "report.h"
+#include "suggest.h"
 
+#include <fluxion/train.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -186,7 +188,13 @@ static int unknown_input(const reading *r, const char *name)
         hint("it has no inputs at all");
         return status;
     }
-    hint_list_begin("its inputs");
+    suggestion s = suggest_begin(name);
+    for (size_t i = 0; i < r->num_slots; i++)
+        suggest_consider(&s, r->slots[i].name);
+    if (s.best)
+        hint_list_begin("did you mean '%s'? its inputs", s.best);
+    else
+        hint_list_begin("its inputs");
     for (size_t i = 0; i < r->num_slots; i++)
         list_item(r->slots[i].name);
     hint_list_end();
@@ -259,6 +267,8 @@ static int shape_differs(const reading *r, const slot *s, const char *source)
     char *found = type_text(r->model->ctx, flx_tensor_type(s->value));
     int status = fail(FLX_E_SHAPE, "input '%s' is %s, but %s holds %s", s->name, wanted ? wanted : "?", source,
                       found ? found : "?");
+    if (s->spec && strchr(s->spec, ','))
+        hint("a list has one number for each element, row by row; at most one extent may follow from it");
     free(wanted);
     free(found);
     return status;
@@ -362,14 +372,27 @@ static const char *source_of(const reading *r, const slot *s)
     return s->spec ? s->spec : r->beside ? r->beside : r->model->name;
 }
 
+/* The type of an input, in which the extents that are known are numbers. */
+static flx_type known_type(const reading *r, const flx_type *declared)
+{
+    flx_type type = *declared;
+    for (int32_t k = 0; k < type.rank; k++) {
+        const extent *e = extent_of_dim(r, type.dims[k]);
+        if (e && e->extent >= 0)
+            type.dims[k] = e->extent;
+    }
+    return type;
+}
+
 static int read_files(reading *r)
 {
     const flx_graph *g = r->model->graph;
     for (size_t i = 0; i < r->num_slots; i++) {
         slot *s = &r->slots[i];
+        const flx_type type = known_type(r, s->type);
         int status = STATUS_OK;
         if (s->spec && spec_has_shape(s->spec))
-            status = spec_read(r->model->ctx, s->name, s->spec, s->type->dtype, &s->value);
+            status = spec_read_as(r->model->ctx, s->name, s->spec, &type, &s->value);
         else if (!s->spec && r->beside && flx_graph_input_is_param(g, i))
             status = read_beside(r, s);
         if (!status && !s->spec && !s->value)
@@ -379,6 +402,29 @@ static int read_files(reading *r)
         if (status)
             return status;
     }
+    return STATUS_OK;
+}
+
+/* ---- Initialisation ---- */
+
+/* With --init, parameters that have no value yet are initialised as they are declared. */
+static int initialise(reading *r, const args *a)
+{
+    const flx_graph *g = r->model->graph;
+    const char *text = args_value(a, "--init");
+    int64_t seed = 0;
+    flx_error err = {0};
+    if (!text)
+        return STATUS_OK;
+    if (!read_i64(text, &seed))
+        return fail(FLX_E_USAGE, "--init %s: an integer is needed", text);
+    flx_params *params = flx_params_of(g, (uint64_t)seed, &err);
+    if (!params)
+        return report(&err, r->model->name);
+    for (size_t i = 0; i < r->num_slots; i++)
+        if (!r->slots[i].spec && !r->slots[i].value && flx_graph_input_is_param(g, i))
+            r->slots[i].value = flx_tensor_retain(flx_params_find(params, r->slots[i].name));
+    flx_params_release(params);
     return STATUS_OK;
 }
 
@@ -490,6 +536,8 @@ static int read_all(reading *r, const args *a, missing_policy policy)
         status = find_beside(r, a);
     if (!status)
         status = read_files(r);
+    if (!status)
+        status = initialise(r, a);
     if (!status)
         status = settle_missing(r, policy);
     if (!status)

@@ -6,6 +6,7 @@
 
 #include "io/spec.h"
 #include "report.h"
+#include "suggest.h"
 
 #include <errno.h>
 #include <fluxion/stablehlo.h>
@@ -322,6 +323,11 @@ flx_tensor *model_param(const model *m, const char *name)
 static int read_module(model *m, const file_bytes *bytes, uint32_t flags)
 {
     flx_error err = {0};
+    if (!bytes->size && strcmp(m->path, "-") == 0) {
+        int status = fail(FLX_E_SYNTAX, "standard input is empty");
+        hint("in a pipe, the command before this one may have failed");
+        return status;
+    }
     if (begins_with(bytes, KERNEL_MAGIC)) {
         int status = fail(FLX_E_SYNTAX, "%s is a kernel in its wire form", m->name);
         hint("flx kernel check and flx kernel run read it");
@@ -383,17 +389,49 @@ int model_open(model *m, const char *path)
     return open_path(m, path, NULL);
 }
 
+/* The graph that has this one as a body, or NULL. */
+static const flx_graph *user_of(const flx_module *m, const flx_graph *body)
+{
+    for (size_t i = 0; i < flx_module_count(m); i++) {
+        const flx_graph *g = flx_module_graph(m, i);
+        for (size_t n = 0; n < flx_graph_node_count(g); n++) {
+            const flx_graph *b;
+            for (uint32_t k = 0; (b = flx_node_graph(g, n, k)) != NULL; k++)
+                if (b == body)
+                    return g;
+        }
+    }
+    return NULL;
+}
+
+/* The last graph of a file is its main one. One that is a body of another was hardly meant. */
+static void tell_position(const model *m)
+{
+    const flx_graph *user = user_of(m->module, m->graph);
+    if (user)
+        note("'%s' is taken, the last graph of %s, but it is a body of '%s': --graph %s takes that one",
+             flx_graph_name(m->graph), m->name, flx_graph_name(user), flx_graph_name(user));
+}
+
 /* Makes another graph of the file the one to work on; `name` NULL: the main one stays. */
 static int choose(model *m, const char *name)
 {
     flx_graph *g = name ? flx_module_find(m->module, name) : m->graph;
+    if (!name)
+        tell_position(m);
     if (g) {
         m->graph = g;
         m->is_chosen = name != NULL;
         return STATUS_OK;
     }
     int status = fail(FLX_E_NAME, "%s has no graph '%s'", m->name, name);
-    hint_list_begin("it has");
+    suggestion s = suggest_begin(name);
+    for (size_t i = 0; i < flx_module_count(m->module); i++)
+        suggest_consider(&s, flx_graph_name(flx_module_graph(m->module, i)));
+    if (s.best)
+        hint_list_begin("did you mean '%s'? it has", s.best);
+    else
+        hint_list_begin("it has");
     for (size_t i = 0; i < flx_module_count(m->module); i++)
         list_item(flx_graph_name(flx_module_graph(m->module, i)));
     hint_list_end();

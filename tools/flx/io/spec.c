@@ -106,6 +106,12 @@ int spec_convert(const char *input, const char *source, int32_t dtype, flx_tenso
 static bool read_item(const char *text, size_t size, flx_tensor *vector, int64_t i)
 {
     char number[40];
+    while (size && *text == ' ') {
+        text++;
+        size--;
+    }
+    while (size && text[size - 1] == ' ')
+        size--;
     if (size >= sizeof number)
         return false;
     memcpy(number, text, size);
@@ -165,6 +171,48 @@ int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dty
     }
     free(path);
     return status ? status : spec_convert(input, spec, dtype, out);
+}
+
+/* Whether `type` has as many elements as a list of `count`, and the extents then; one of them may be unknown. */
+static bool fit_list(flx_type *type, int64_t count)
+{
+    int64_t known = 1;
+    int32_t unknown = -1;
+    for (int32_t k = 0; k < type->rank; k++) {
+        bool is_known = flx_dim_is_static(type->dims[k]);
+        if (is_known ? __builtin_mul_overflow(known, type->dims[k], &known) : unknown >= 0)
+            return false;
+        unknown = is_known ? unknown : k;
+    }
+    if (unknown < 0)
+        return known == count;
+    if (!known || count % known)
+        return false;
+    type->dims[unknown] = count / known;
+    return true;
+}
+
+/* The same elements in the shape of `type`, where that has as many. */
+static int shape_list(flx_context *ctx, const char *input, const flx_type *type, flx_tensor **t)
+{
+    flx_type shaped = *type;
+    flx_error err = {0};
+    shaped.dtype = flx_tensor_type(*t)->dtype;
+    if (!fit_list(&shaped, flx_tensor_count(*t)))
+        return STATUS_OK;
+    flx_tensor *copy = flx_tensor_new(ctx, &shaped, flx_tensor_const_data(*t), &err);
+    if (!copy)
+        return input_failed(input, &err);
+    flx_tensor_release(*t);
+    *t = copy;
+    return STATUS_OK;
+}
+
+int spec_read_as(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out)
+{
+    size_t n;
+    int status = spec_read(ctx, input, spec, type->dtype, out);
+    return status || format_of(spec, &n) ? status : shape_list(ctx, input, type, out);
 }
 
 /* ---- Rules that fill ---- */
@@ -310,7 +358,8 @@ int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_t
     if (read_number(number, &x))
         return fill_number(&f, number, x, out);
     int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
-    hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, zeros, ones, iota, normal[:SEED] or "
+    hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, 1,2,3, zeros, ones, iota, normal[:SEED] "
+         "or "
          "uniform[:SEED]");
     return status;
 }

@@ -13,6 +13,9 @@ bool spec_has_shape(const char *spec);
    shape is not looked at. */
 int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out);
 
+/* The same for an input of this type, whose shape a list takes where it has that many numbers. */
+int spec_read_as(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out);
+
 /* "2,3,4" as a vector; of a single number too. FLX_DTYPE_NONE: i64. */
 int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_t dtype, flx_tensor **out);
 

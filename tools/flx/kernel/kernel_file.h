@@ -102,8 +102,8 @@ int value_tell(const kernel_file *f, const args *a, const buffer_value *b);
     {                                                                                                            \
         "--check-arithmetic", NULL, "fail at a division by zero or an overflow of signed integers", MAY_BE_GIVEN \
     }
-#define ABOUT_KERNEL_SPEC                                                                             \
-    "SPEC is path.npy, path.npz:key, path.safetensors:key, a number that fills, zeros, ones, iota,\n" \
-    "normal[:SEED] or uniform[:SEED]. A file is flattened; its dtype must fit."
+#define ABOUT_KERNEL_SPEC                                                                        \
+    "SPEC is path.npy, path.npz:key, path.safetensors:key, a number that fills, 1,2,3, zeros,\n" \
+    "ones, iota, normal[:SEED] or uniform[:SEED]. A file is flattened; its dtype must fit."
 
 #endif

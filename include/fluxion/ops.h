@@ -218,6 +218,11 @@ static inline flx_val flx_cast_with(flx_graph *g, flx_val x, const flx_cast_attr
 #define flx_cast(...) FLX_CAST_(__VA_ARGS__, .struct_size = sizeof(flx_cast_attrs))
 #define FLX_CAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cast_with((g_), (x_), &(flx_cast_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_cast(flx_graph *g, flx_val x, const flx_cast_attrs *attrs)
+{
+    return flx_cast_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_bitcast_attrs {
@@ -243,6 +248,11 @@ static inline flx_val flx_bitcast_with(flx_graph *g, flx_val x, const flx_bitcas
 #define flx_bitcast(...) FLX_BITCAST_(__VA_ARGS__, .struct_size = sizeof(flx_bitcast_attrs))
 #define FLX_BITCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_bitcast_with((g_), (x_), &(flx_bitcast_attrs){.struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_bitcast(flx_graph *g, flx_val x, const flx_bitcast_attrs *attrs)
+{
+    return flx_bitcast_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_precision_attrs {
@@ -272,6 +282,11 @@ static inline flx_val flx_reduce_precision_with(flx_graph *g, flx_val x, const f
     sizeof(flx_reduce_precision_attrs))
 #define FLX_REDUCE_PRECISION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_precision_with((g_), (x_), \
     &(flx_reduce_precision_attrs){.exponent = FLX_DEFAULT, .mantissa = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_precision(flx_graph *g, flx_val x, const flx_reduce_precision_attrs *attrs)
+{
+    return flx_reduce_precision_with(g, x, attrs);
+}
 #endif
 
 /** its operands; no pass moves anything across it, merges it or folds it */
@@ -304,6 +319,11 @@ static inline flx_val flx_print_with(flx_graph *g, flx_val x, const flx_print_at
 #define flx_print(...) FLX_PRINT_(__VA_ARGS__, .struct_size = sizeof(flx_print_attrs))
 #define FLX_PRINT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_print_with((g_), (x_), &(flx_print_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_print(flx_graph *g, flx_val x, const flx_print_attrs *attrs = NULL)
+{
+    return flx_print_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_check_attrs {
@@ -330,6 +350,11 @@ static inline flx_val flx_check_with(flx_graph *g, flx_val x, flx_val ok, const 
 #define flx_check(...) FLX_CHECK_(__VA_ARGS__, .struct_size = sizeof(flx_check_attrs))
 #define FLX_CHECK_(g_, x_, ok_, ...) FLX_BUILT_(flx_val, flx_check_with((g_), (x_), (ok_), \
     &(flx_check_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_check(flx_graph *g, flx_val x, flx_val ok, const flx_check_attrs *attrs)
+{
+    return flx_check_with(g, x, ok, attrs);
+}
 #endif
 
 /** a + b; integers wrap, bool: or */
@@ -921,6 +946,11 @@ static inline flx_val flx_round_with(flx_graph *g, flx_val x, const flx_round_at
 #define flx_round(...) FLX_ROUND_(__VA_ARGS__, .struct_size = sizeof(flx_round_attrs))
 #define FLX_ROUND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_round_with((g_), (x_), &(flx_round_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_round(flx_graph *g, flx_val x, const flx_round_attrs *attrs = NULL)
+{
+    return flx_round_with(g, x, attrs);
+}
 #endif
 
 /** nearest integer, ties away from zero */
@@ -1026,6 +1056,11 @@ static inline flx_val flx_elu_with(flx_graph *g, flx_val x, const flx_elu_attrs 
 #define flx_elu(...) FLX_ELU_(__VA_ARGS__, .struct_size = sizeof(flx_elu_attrs))
 #define FLX_ELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_elu_with((g_), (x_), &(flx_elu_attrs){.alpha = NAN, .struct_size \
     = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_elu(flx_graph *g, flx_val x, const flx_elu_attrs *attrs = NULL)
+{
+    return flx_elu_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_celu_attrs {
@@ -1051,6 +1086,11 @@ static inline flx_val flx_celu_with(flx_graph *g, flx_val x, const flx_celu_attr
 #define flx_celu(...) FLX_CELU_(__VA_ARGS__, .struct_size = sizeof(flx_celu_attrs))
 #define FLX_CELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_celu_with((g_), (x_), &(flx_celu_attrs){.alpha = NAN, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_celu(flx_graph *g, flx_val x, const flx_celu_attrs *attrs = NULL)
+{
+    return flx_celu_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_leaky_relu_attrs {
@@ -1076,6 +1116,11 @@ static inline flx_val flx_leaky_relu_with(flx_graph *g, flx_val x, const flx_lea
 #define flx_leaky_relu(...) FLX_LEAKY_RELU_(__VA_ARGS__, .struct_size = sizeof(flx_leaky_relu_attrs))
 #define FLX_LEAKY_RELU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_leaky_relu_with((g_), (x_), \
     &(flx_leaky_relu_attrs){.alpha = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_leaky_relu(flx_graph *g, flx_val x, const flx_leaky_relu_attrs *attrs = NULL)
+{
+    return flx_leaky_relu_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_hard_sigmoid_attrs {
@@ -1104,6 +1149,11 @@ static inline flx_val flx_hard_sigmoid_with(flx_graph *g, flx_val x, const flx_h
 #define flx_hard_sigmoid(...) FLX_HARD_SIGMOID_(__VA_ARGS__, .struct_size = sizeof(flx_hard_sigmoid_attrs))
 #define FLX_HARD_SIGMOID_(g_, x_, ...) FLX_BUILT_(flx_val, flx_hard_sigmoid_with((g_), (x_), \
     &(flx_hard_sigmoid_attrs){.alpha = NAN, .beta = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_hard_sigmoid(flx_graph *g, flx_val x, const flx_hard_sigmoid_attrs *attrs = NULL)
+{
+    return flx_hard_sigmoid_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_threshold_attrs {
@@ -1132,6 +1182,11 @@ static inline flx_val flx_threshold_with(flx_graph *g, flx_val x, const flx_thre
 #define flx_threshold(...) FLX_THRESHOLD_(__VA_ARGS__, .struct_size = sizeof(flx_threshold_attrs))
 #define FLX_THRESHOLD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_threshold_with((g_), (x_), &(flx_threshold_attrs){.theta = \
     NAN, .value = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_threshold(flx_graph *g, flx_val x, const flx_threshold_attrs *attrs)
+{
+    return flx_threshold_with(g, x, attrs);
+}
 #endif
 
 /** x > 0 ? x : slope * x */
@@ -1226,6 +1281,12 @@ static inline flx_val flx_zeta_derivative_with(flx_graph *g, flx_val x, flx_val 
 #define flx_zeta_derivative(...) FLX_ZETA_DERIVATIVE_(__VA_ARGS__, .struct_size = sizeof(flx_zeta_derivative_attrs))
 #define FLX_ZETA_DERIVATIVE_(g_, x_, q_, ...) FLX_BUILT_(flx_val, flx_zeta_derivative_with((g_), (x_), (q_), \
     &(flx_zeta_derivative_attrs){.order = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_zeta_derivative(flx_graph *g, flx_val x, flx_val q, const flx_zeta_derivative_attrs *attrs =
+                                          NULL)
+{
+    return flx_zeta_derivative_with(g, x, q, attrs);
+}
 #endif
 
 /** exp(-|x|) I0(x), modified Bessel function of order 0 */
@@ -1320,6 +1381,11 @@ static inline flx_val flx_const_with(flx_graph *g, const flx_const_attrs *attrs)
 #define flx_const(...) FLX_CONST_(__VA_ARGS__, .struct_size = sizeof(flx_const_attrs))
 #define FLX_CONST_(g_, ...) FLX_BUILT_(flx_val, flx_const_with((g_), &(flx_const_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_const(flx_graph *g, const flx_const_attrs *attrs)
+{
+    return flx_const_with(g, attrs);
+}
 #endif
 
 typedef struct flx_full_attrs {
@@ -1345,6 +1411,11 @@ static inline flx_val flx_full_with(flx_graph *g, const flx_full_attrs *attrs)
 #ifndef __cplusplus
 #define flx_full(...) FLX_FULL_(__VA_ARGS__, .struct_size = sizeof(flx_full_attrs))
 #define FLX_FULL_(g_, ...) FLX_BUILT_(flx_val, flx_full_with((g_), &(flx_full_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_full(flx_graph *g, const flx_full_attrs *attrs)
+{
+    return flx_full_with(g, attrs);
+}
 #endif
 
 typedef struct flx_iota_attrs {
@@ -1371,6 +1442,11 @@ static inline flx_val flx_iota_with(flx_graph *g, const flx_iota_attrs *attrs)
 #define flx_iota(...) FLX_IOTA_(__VA_ARGS__, .struct_size = sizeof(flx_iota_attrs))
 #define FLX_IOTA_(g_, ...) FLX_BUILT_(flx_val, flx_iota_with((g_), &(flx_iota_attrs){.axis = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_iota(flx_graph *g, const flx_iota_attrs *attrs)
+{
+    return flx_iota_with(g, attrs);
+}
 #endif
 
 typedef struct flx_eye_attrs {
@@ -1403,6 +1479,11 @@ static inline flx_val flx_eye_with(flx_graph *g, const flx_eye_attrs *attrs)
 #define flx_eye(...) FLX_EYE_(__VA_ARGS__, .struct_size = sizeof(flx_eye_attrs))
 #define FLX_EYE_(g_, ...) FLX_BUILT_(flx_val, flx_eye_with((g_), &(flx_eye_attrs){.n = FLX_DEFAULT, .m = FLX_DEFAULT, \
     .k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_eye(flx_graph *g, const flx_eye_attrs *attrs)
+{
+    return flx_eye_with(g, attrs);
+}
 #endif
 
 typedef struct flx_dim_size_attrs {
@@ -1428,6 +1509,11 @@ static inline flx_val flx_dim_size_with(flx_graph *g, flx_val x, const flx_dim_s
 #define flx_dim_size(...) FLX_DIM_SIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dim_size_attrs))
 #define FLX_DIM_SIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_dim_size_with((g_), (x_), &(flx_dim_size_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dim_size(flx_graph *g, flx_val x, const flx_dim_size_attrs *attrs)
+{
+    return flx_dim_size_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reshape_attrs {
@@ -1453,6 +1539,11 @@ static inline flx_val flx_reshape_with(flx_graph *g, flx_val x, const flx_reshap
 #define flx_reshape(...) FLX_RESHAPE_(__VA_ARGS__, .struct_size = sizeof(flx_reshape_attrs))
 #define FLX_RESHAPE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reshape_with((g_), (x_), &(flx_reshape_attrs){.struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reshape(flx_graph *g, flx_val x, const flx_reshape_attrs *attrs)
+{
+    return flx_reshape_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_transpose_attrs {
@@ -1478,6 +1569,11 @@ static inline flx_val flx_transpose_with(flx_graph *g, flx_val x, const flx_tran
 #define flx_transpose(...) FLX_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_transpose_attrs))
 #define FLX_TRANSPOSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transpose_with((g_), (x_), \
     &(flx_transpose_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_transpose(flx_graph *g, flx_val x, const flx_transpose_attrs *attrs = NULL)
+{
+    return flx_transpose_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_expand_attrs {
@@ -1503,6 +1599,11 @@ static inline flx_val flx_expand_with(flx_graph *g, flx_val x, const flx_expand_
 #define flx_expand(...) FLX_EXPAND_(__VA_ARGS__, .struct_size = sizeof(flx_expand_attrs))
 #define FLX_EXPAND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_expand_with((g_), (x_), &(flx_expand_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_expand(flx_graph *g, flx_val x, const flx_expand_attrs *attrs)
+{
+    return flx_expand_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_broadcast_in_dim_attrs {
@@ -1532,6 +1633,11 @@ static inline flx_val flx_broadcast_in_dim_with(flx_graph *g, flx_val x, const f
     sizeof(flx_broadcast_in_dim_attrs))
 #define FLX_BROADCAST_IN_DIM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_in_dim_with((g_), (x_), \
     &(flx_broadcast_in_dim_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_broadcast_in_dim(flx_graph *g, flx_val x, const flx_broadcast_in_dim_attrs *attrs)
+{
+    return flx_broadcast_in_dim_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_squeeze_attrs {
@@ -1557,6 +1663,11 @@ static inline flx_val flx_squeeze_with(flx_graph *g, flx_val x, const flx_squeez
 #define flx_squeeze(...) FLX_SQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_squeeze_attrs))
 #define FLX_SQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_squeeze_with((g_), (x_), &(flx_squeeze_attrs){.struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_squeeze(flx_graph *g, flx_val x, const flx_squeeze_attrs *attrs = NULL)
+{
+    return flx_squeeze_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_unsqueeze_attrs {
@@ -1582,6 +1693,11 @@ static inline flx_val flx_unsqueeze_with(flx_graph *g, flx_val x, const flx_unsq
 #define flx_unsqueeze(...) FLX_UNSQUEEZE_(__VA_ARGS__, .struct_size = sizeof(flx_unsqueeze_attrs))
 #define FLX_UNSQUEEZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_unsqueeze_with((g_), (x_), \
     &(flx_unsqueeze_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_unsqueeze(flx_graph *g, flx_val x, const flx_unsqueeze_attrs *attrs)
+{
+    return flx_unsqueeze_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_narrow_attrs {
@@ -1613,6 +1729,11 @@ static inline flx_val flx_narrow_with(flx_graph *g, flx_val x, const flx_narrow_
 #define flx_narrow(...) FLX_NARROW_(__VA_ARGS__, .struct_size = sizeof(flx_narrow_attrs))
 #define FLX_NARROW_(g_, x_, ...) FLX_BUILT_(flx_val, flx_narrow_with((g_), (x_), &(flx_narrow_attrs){.axis = \
     FLX_DEFAULT, .start = FLX_DEFAULT, .len = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_narrow(flx_graph *g, flx_val x, const flx_narrow_attrs *attrs)
+{
+    return flx_narrow_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_slice_attrs {
@@ -1644,6 +1765,11 @@ static inline flx_val flx_slice_with(flx_graph *g, flx_val x, const flx_slice_at
 #define flx_slice(...) FLX_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_slice_attrs))
 #define FLX_SLICE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_slice_with((g_), (x_), &(flx_slice_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_slice(flx_graph *g, flx_val x, const flx_slice_attrs *attrs)
+{
+    return flx_slice_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_pad_attrs {
@@ -1676,6 +1802,11 @@ static inline flx_val flx_pad_with(flx_graph *g, flx_val x, flx_val value, const
 #define flx_pad(...) FLX_PAD_(__VA_ARGS__, .struct_size = sizeof(flx_pad_attrs))
 #define FLX_PAD_(g_, x_, value_, ...) FLX_BUILT_(flx_val, flx_pad_with((g_), (x_), (value_), \
     &(flx_pad_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_pad(flx_graph *g, flx_val x, flx_val value, const flx_pad_attrs *attrs = NULL)
+{
+    return flx_pad_with(g, x, value, attrs);
+}
 #endif
 
 typedef struct flx_reverse_attrs {
@@ -1701,6 +1832,11 @@ static inline flx_val flx_reverse_with(flx_graph *g, flx_val x, const flx_revers
 #define flx_reverse(...) FLX_REVERSE_(__VA_ARGS__, .struct_size = sizeof(flx_reverse_attrs))
 #define FLX_REVERSE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reverse_with((g_), (x_), &(flx_reverse_attrs){.struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reverse(flx_graph *g, flx_val x, const flx_reverse_attrs *attrs)
+{
+    return flx_reverse_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_concat_attrs {
@@ -1725,6 +1861,12 @@ static inline flx_val flx_concat_with(flx_graph *g, const flx_val *operands, siz
 #define flx_concat(...) FLX_CONCAT_(__VA_ARGS__, .struct_size = sizeof(flx_concat_attrs))
 #define FLX_CONCAT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_concat_with((g_), (operands_), \
     (num_operands_), &(flx_concat_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_concat(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_concat_attrs
+                                 *attrs)
+{
+    return flx_concat_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_stack_attrs {
@@ -1749,6 +1891,12 @@ static inline flx_val flx_stack_with(flx_graph *g, const flx_val *operands, size
 #define flx_stack(...) FLX_STACK_(__VA_ARGS__, .struct_size = sizeof(flx_stack_attrs))
 #define FLX_STACK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_stack_with((g_), (operands_), \
     (num_operands_), &(flx_stack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_stack(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_stack_attrs *attrs
+                                = NULL)
+{
+    return flx_stack_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_split_attrs {
@@ -1778,6 +1926,12 @@ static inline uint32_t flx_split_with(flx_graph *g, flx_val x, flx_val *results,
 #define flx_split(...) FLX_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_split_attrs))
 #define FLX_SPLIT_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_split_with((g_), (x_), (results_), \
     (capacity_), &(flx_split_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_split(flx_graph *g, flx_val x, flx_val *results, size_t capacity, const flx_split_attrs
+                                 *attrs)
+{
+    return flx_split_with(g, x, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_unstack_attrs {
@@ -1804,6 +1958,12 @@ static inline uint32_t flx_unstack_with(flx_graph *g, flx_val x, flx_val *result
 #define flx_unstack(...) FLX_UNSTACK_(__VA_ARGS__, .struct_size = sizeof(flx_unstack_attrs))
 #define FLX_UNSTACK_(g_, x_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_unstack_with((g_), (x_), (results_), \
     (capacity_), &(flx_unstack_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_unstack(flx_graph *g, flx_val x, flx_val *results, size_t capacity, const flx_unstack_attrs
+                                   *attrs = NULL)
+{
+    return flx_unstack_with(g, x, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_tril_attrs {
@@ -1829,6 +1989,11 @@ static inline flx_val flx_tril_with(flx_graph *g, flx_val x, const flx_tril_attr
 #define flx_tril(...) FLX_TRIL_(__VA_ARGS__, .struct_size = sizeof(flx_tril_attrs))
 #define FLX_TRIL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tril_with((g_), (x_), &(flx_tril_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_tril(flx_graph *g, flx_val x, const flx_tril_attrs *attrs = NULL)
+{
+    return flx_tril_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_triu_attrs {
@@ -1854,6 +2019,11 @@ static inline flx_val flx_triu_with(flx_graph *g, flx_val x, const flx_triu_attr
 #define flx_triu(...) FLX_TRIU_(__VA_ARGS__, .struct_size = sizeof(flx_triu_attrs))
 #define FLX_TRIU_(g_, x_, ...) FLX_BUILT_(flx_val, flx_triu_with((g_), (x_), &(flx_triu_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_triu(flx_graph *g, flx_val x, const flx_triu_attrs *attrs = NULL)
+{
+    return flx_triu_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_diag_attrs {
@@ -1880,6 +2050,11 @@ static inline flx_val flx_diag_with(flx_graph *g, flx_val x, const flx_diag_attr
 #define flx_diag(...) FLX_DIAG_(__VA_ARGS__, .struct_size = sizeof(flx_diag_attrs))
 #define FLX_DIAG_(g_, x_, ...) FLX_BUILT_(flx_val, flx_diag_with((g_), (x_), &(flx_diag_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_diag(flx_graph *g, flx_val x, const flx_diag_attrs *attrs = NULL)
+{
+    return flx_diag_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_tile_attrs {
@@ -1905,6 +2080,11 @@ static inline flx_val flx_tile_with(flx_graph *g, flx_val x, const flx_tile_attr
 #define flx_tile(...) FLX_TILE_(__VA_ARGS__, .struct_size = sizeof(flx_tile_attrs))
 #define FLX_TILE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_tile_with((g_), (x_), &(flx_tile_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_tile(flx_graph *g, flx_val x, const flx_tile_attrs *attrs)
+{
+    return flx_tile_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_repeat_attrs {
@@ -1933,6 +2113,11 @@ static inline flx_val flx_repeat_with(flx_graph *g, flx_val x, const flx_repeat_
 #define flx_repeat(...) FLX_REPEAT_(__VA_ARGS__, .struct_size = sizeof(flx_repeat_attrs))
 #define FLX_REPEAT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_repeat_with((g_), (x_), &(flx_repeat_attrs){.repeats = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_repeat(flx_graph *g, flx_val x, const flx_repeat_attrs *attrs)
+{
+    return flx_repeat_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_roll_attrs {
@@ -1961,6 +2146,11 @@ static inline flx_val flx_roll_with(flx_graph *g, flx_val x, const flx_roll_attr
 #define flx_roll(...) FLX_ROLL_(__VA_ARGS__, .struct_size = sizeof(flx_roll_attrs))
 #define FLX_ROLL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_roll_with((g_), (x_), &(flx_roll_attrs){.shift = FLX_DEFAULT, \
     .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_roll(flx_graph *g, flx_val x, const flx_roll_attrs *attrs)
+{
+    return flx_roll_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_meshgrid_attrs {
@@ -1986,6 +2176,12 @@ static inline uint32_t flx_meshgrid_with(flx_graph *g, const flx_val *operands, 
 #define FLX_MESHGRID_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_meshgrid_with((g_), (operands_), (num_operands_), (results_), (capacity_), &(flx_meshgrid_attrs){.struct_size \
     = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_meshgrid(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                    capacity, const flx_meshgrid_attrs *attrs = NULL)
+{
+    return flx_meshgrid_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 
@@ -2017,6 +2213,11 @@ static inline flx_val flx_reduce_sum_with(flx_graph *g, flx_val x, const flx_red
 #define flx_reduce_sum(...) FLX_REDUCE_SUM_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_sum_attrs))
 #define FLX_REDUCE_SUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_sum_with((g_), (x_), \
     &(flx_reduce_sum_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_sum(flx_graph *g, flx_val x, const flx_reduce_sum_attrs *attrs = NULL)
+{
+    return flx_reduce_sum_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_mean_attrs {
@@ -2045,6 +2246,11 @@ static inline flx_val flx_reduce_mean_with(flx_graph *g, flx_val x, const flx_re
 #define flx_reduce_mean(...) FLX_REDUCE_MEAN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_mean_attrs))
 #define FLX_REDUCE_MEAN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_mean_with((g_), (x_), \
     &(flx_reduce_mean_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_mean(flx_graph *g, flx_val x, const flx_reduce_mean_attrs *attrs = NULL)
+{
+    return flx_reduce_mean_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_max_attrs {
@@ -2073,6 +2279,11 @@ static inline flx_val flx_reduce_max_with(flx_graph *g, flx_val x, const flx_red
 #define flx_reduce_max(...) FLX_REDUCE_MAX_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_max_attrs))
 #define FLX_REDUCE_MAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_max_with((g_), (x_), \
     &(flx_reduce_max_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_max(flx_graph *g, flx_val x, const flx_reduce_max_attrs *attrs = NULL)
+{
+    return flx_reduce_max_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_min_attrs {
@@ -2101,6 +2312,11 @@ static inline flx_val flx_reduce_min_with(flx_graph *g, flx_val x, const flx_red
 #define flx_reduce_min(...) FLX_REDUCE_MIN_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_min_attrs))
 #define FLX_REDUCE_MIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_min_with((g_), (x_), \
     &(flx_reduce_min_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_min(flx_graph *g, flx_val x, const flx_reduce_min_attrs *attrs = NULL)
+{
+    return flx_reduce_min_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_prod_attrs {
@@ -2129,6 +2345,11 @@ static inline flx_val flx_reduce_prod_with(flx_graph *g, flx_val x, const flx_re
 #define flx_reduce_prod(...) FLX_REDUCE_PROD_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_prod_attrs))
 #define FLX_REDUCE_PROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_prod_with((g_), (x_), \
     &(flx_reduce_prod_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_prod(flx_graph *g, flx_val x, const flx_reduce_prod_attrs *attrs = NULL)
+{
+    return flx_reduce_prod_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_any_attrs {
@@ -2157,6 +2378,11 @@ static inline flx_val flx_reduce_any_with(flx_graph *g, flx_val x, const flx_red
 #define flx_reduce_any(...) FLX_REDUCE_ANY_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_any_attrs))
 #define FLX_REDUCE_ANY_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_any_with((g_), (x_), \
     &(flx_reduce_any_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_any(flx_graph *g, flx_val x, const flx_reduce_any_attrs *attrs = NULL)
+{
+    return flx_reduce_any_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_all_attrs {
@@ -2185,6 +2411,11 @@ static inline flx_val flx_reduce_all_with(flx_graph *g, flx_val x, const flx_red
 #define flx_reduce_all(...) FLX_REDUCE_ALL_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_all_attrs))
 #define FLX_REDUCE_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_all_with((g_), (x_), \
     &(flx_reduce_all_attrs){.keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_all(flx_graph *g, flx_val x, const flx_reduce_all_attrs *attrs = NULL)
+{
+    return flx_reduce_all_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_argmax_attrs {
@@ -2216,6 +2447,11 @@ static inline flx_val flx_argmax_with(flx_graph *g, flx_val x, const flx_argmax_
 #define flx_argmax(...) FLX_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_argmax_attrs))
 #define FLX_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmax_with((g_), (x_), &(flx_argmax_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_argmax(flx_graph *g, flx_val x, const flx_argmax_attrs *attrs = NULL)
+{
+    return flx_argmax_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_argmin_attrs {
@@ -2247,6 +2483,11 @@ static inline flx_val flx_argmin_with(flx_graph *g, flx_val x, const flx_argmin_
 #define flx_argmin(...) FLX_ARGMIN_(__VA_ARGS__, .struct_size = sizeof(flx_argmin_attrs))
 #define FLX_ARGMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argmin_with((g_), (x_), &(flx_argmin_attrs){.axis = \
     FLX_DEFAULT, .keep_dims = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_argmin(flx_graph *g, flx_val x, const flx_argmin_attrs *attrs = NULL)
+{
+    return flx_argmin_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_softmax_attrs {
@@ -2272,6 +2513,11 @@ static inline flx_val flx_softmax_with(flx_graph *g, flx_val x, const flx_softma
 #define flx_softmax(...) FLX_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_softmax_attrs))
 #define FLX_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_softmax_with((g_), (x_), &(flx_softmax_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_softmax(flx_graph *g, flx_val x, const flx_softmax_attrs *attrs = NULL)
+{
+    return flx_softmax_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_log_softmax_attrs {
@@ -2297,6 +2543,11 @@ static inline flx_val flx_log_softmax_with(flx_graph *g, flx_val x, const flx_lo
 #define flx_log_softmax(...) FLX_LOG_SOFTMAX_(__VA_ARGS__, .struct_size = sizeof(flx_log_softmax_attrs))
 #define FLX_LOG_SOFTMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_log_softmax_with((g_), (x_), \
     &(flx_log_softmax_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_log_softmax(flx_graph *g, flx_val x, const flx_log_softmax_attrs *attrs = NULL)
+{
+    return flx_log_softmax_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_cumsum_attrs {
@@ -2328,6 +2579,11 @@ static inline flx_val flx_cumsum_with(flx_graph *g, flx_val x, const flx_cumsum_
 #define flx_cumsum(...) FLX_CUMSUM_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_attrs))
 #define FLX_CUMSUM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumsum_with((g_), (x_), &(flx_cumsum_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cumsum(flx_graph *g, flx_val x, const flx_cumsum_attrs *attrs = NULL)
+{
+    return flx_cumsum_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_cumprod_attrs {
@@ -2359,6 +2615,11 @@ static inline flx_val flx_cumprod_with(flx_graph *g, flx_val x, const flx_cumpro
 #define flx_cumprod(...) FLX_CUMPROD_(__VA_ARGS__, .struct_size = sizeof(flx_cumprod_attrs))
 #define FLX_CUMPROD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumprod_with((g_), (x_), &(flx_cumprod_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cumprod(flx_graph *g, flx_val x, const flx_cumprod_attrs *attrs = NULL)
+{
+    return flx_cumprod_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_cummax_attrs {
@@ -2390,6 +2651,11 @@ static inline flx_val flx_cummax_with(flx_graph *g, flx_val x, const flx_cummax_
 #define flx_cummax(...) FLX_CUMMAX_(__VA_ARGS__, .struct_size = sizeof(flx_cummax_attrs))
 #define FLX_CUMMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummax_with((g_), (x_), &(flx_cummax_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cummax(flx_graph *g, flx_val x, const flx_cummax_attrs *attrs = NULL)
+{
+    return flx_cummax_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_cummin_attrs {
@@ -2421,6 +2687,11 @@ static inline flx_val flx_cummin_with(flx_graph *g, flx_val x, const flx_cummin_
 #define flx_cummin(...) FLX_CUMMIN_(__VA_ARGS__, .struct_size = sizeof(flx_cummin_attrs))
 #define FLX_CUMMIN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cummin_with((g_), (x_), &(flx_cummin_attrs){.axis = \
     FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cummin(flx_graph *g, flx_val x, const flx_cummin_attrs *attrs = NULL)
+{
+    return flx_cummin_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_cumlogsumexp_attrs {
@@ -2452,6 +2723,11 @@ static inline flx_val flx_cumlogsumexp_with(flx_graph *g, flx_val x, const flx_c
 #define flx_cumlogsumexp(...) FLX_CUMLOGSUMEXP_(__VA_ARGS__, .struct_size = sizeof(flx_cumlogsumexp_attrs))
 #define FLX_CUMLOGSUMEXP_(g_, x_, ...) FLX_BUILT_(flx_val, flx_cumlogsumexp_with((g_), (x_), \
     &(flx_cumlogsumexp_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .reverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cumlogsumexp(flx_graph *g, flx_val x, const flx_cumlogsumexp_attrs *attrs = NULL)
+{
+    return flx_cumlogsumexp_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_attrs {
@@ -2479,6 +2755,12 @@ static inline uint32_t flx_reduce_with(flx_graph *g, const flx_val *operands, si
 #define flx_reduce(...) FLX_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_attrs))
 #define FLX_REDUCE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_reduce_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_reduce_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_reduce(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                  capacity, const flx_reduce_attrs *attrs)
+{
+    return flx_reduce_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_map_attrs {
@@ -2503,6 +2785,12 @@ static inline uint32_t flx_map_with(flx_graph *g, const flx_val *operands, size_
 #define flx_map(...) FLX_MAP_(__VA_ARGS__, .struct_size = sizeof(flx_map_attrs))
 #define FLX_MAP_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_map_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_map_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_map(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                               capacity, const flx_map_attrs *attrs)
+{
+    return flx_map_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_topk_attrs {
@@ -2531,6 +2819,11 @@ static inline flx_val flx_topk_with(flx_graph *g, flx_val x, const flx_topk_attr
 #define flx_topk(...) FLX_TOPK_(__VA_ARGS__, .struct_size = sizeof(flx_topk_attrs))
 #define FLX_TOPK_(g_, x_, ...) FLX_BUILT_(flx_val, flx_topk_with((g_), (x_), &(flx_topk_attrs){.k = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_topk(flx_graph *g, flx_val x, const flx_topk_attrs *attrs)
+{
+    return flx_topk_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_top_k_attrs {
@@ -2562,6 +2855,11 @@ static inline uint32_t flx_top_k_with(flx_graph *g, flx_val x, flx_val results[2
 #define flx_top_k(...) FLX_TOP_K_(__VA_ARGS__, .struct_size = sizeof(flx_top_k_attrs))
 #define FLX_TOP_K_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_top_k_with((g_), (x_), (results_), \
     &(flx_top_k_attrs){.k = FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_top_k(flx_graph *g, flx_val x, flx_val results[2], const flx_top_k_attrs *attrs)
+{
+    return flx_top_k_with(g, x, results, attrs);
+}
 #endif
 
 typedef struct flx_sort_attrs {
@@ -2600,6 +2898,12 @@ static inline uint32_t flx_sort_with(flx_graph *g, const flx_val *operands, size
 #define FLX_SORT_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_sort_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_sort_attrs){.axis = FLX_DEFAULT, .num_keys = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_sort(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                capacity, const flx_sort_attrs *attrs = NULL)
+{
+    return flx_sort_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_argsort_attrs {
@@ -2634,6 +2938,11 @@ static inline flx_val flx_argsort_with(flx_graph *g, flx_val x, const flx_argsor
 #define flx_argsort(...) FLX_ARGSORT_(__VA_ARGS__, .struct_size = sizeof(flx_argsort_attrs))
 #define FLX_ARGSORT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_argsort_with((g_), (x_), &(flx_argsort_attrs){.axis = \
     FLX_DEFAULT, .stable = -1, .descending = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_argsort(flx_graph *g, flx_val x, const flx_argsort_attrs *attrs = NULL)
+{
+    return flx_argsort_with(g, x, attrs);
+}
 #endif
 
 
@@ -2666,6 +2975,11 @@ static inline flx_val flx_gather_with(flx_graph *g, flx_val table, flx_val idx, 
 #define flx_gather(...) FLX_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_gather_attrs))
 #define FLX_GATHER_(g_, table_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_with((g_), (table_), (idx_), \
     &(flx_gather_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gather(flx_graph *g, flx_val table, flx_val idx, const flx_gather_attrs *attrs = NULL)
+{
+    return flx_gather_with(g, table, idx, attrs);
+}
 #endif
 
 typedef struct flx_scatter_add_attrs {
@@ -2695,6 +3009,11 @@ static inline flx_val flx_scatter_add_with(flx_graph *g, flx_val upd, flx_val id
 #define flx_scatter_add(...) FLX_SCATTER_ADD_(__VA_ARGS__, .struct_size = sizeof(flx_scatter_add_attrs))
 #define FLX_SCATTER_ADD_(g_, upd_, idx_, ...) FLX_BUILT_(flx_val, flx_scatter_add_with((g_), (upd_), (idx_), \
     &(flx_scatter_add_attrs){.R = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_scatter_add(flx_graph *g, flx_val upd, flx_val idx, const flx_scatter_add_attrs *attrs)
+{
+    return flx_scatter_add_with(g, upd, idx, attrs);
+}
 #endif
 
 typedef struct flx_take_along_attrs {
@@ -2724,6 +3043,11 @@ static inline flx_val flx_take_along_with(flx_graph *g, flx_val x, flx_val idx, 
 #define flx_take_along(...) FLX_TAKE_ALONG_(__VA_ARGS__, .struct_size = sizeof(flx_take_along_attrs))
 #define FLX_TAKE_ALONG_(g_, x_, idx_, ...) FLX_BUILT_(flx_val, flx_take_along_with((g_), (x_), (idx_), \
     &(flx_take_along_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_take_along(flx_graph *g, flx_val x, flx_val idx, const flx_take_along_attrs *attrs = NULL)
+{
+    return flx_take_along_with(g, x, idx, attrs);
+}
 #endif
 
 typedef struct flx_one_hot_attrs {
@@ -2758,6 +3082,11 @@ static inline flx_val flx_one_hot_with(flx_graph *g, flx_val i, const flx_one_ho
 #define flx_one_hot(...) FLX_ONE_HOT_(__VA_ARGS__, .struct_size = sizeof(flx_one_hot_attrs))
 #define FLX_ONE_HOT_(g_, i_, ...) FLX_BUILT_(flx_val, flx_one_hot_with((g_), (i_), &(flx_one_hot_attrs){.n = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_one_hot(flx_graph *g, flx_val i, const flx_one_hot_attrs *attrs)
+{
+    return flx_one_hot_with(g, i, attrs);
+}
 #endif
 
 typedef struct flx_dynamic_slice_attrs {
@@ -2782,6 +3111,12 @@ static inline flx_val flx_dynamic_slice_with(flx_graph *g, const flx_val *operan
 #define flx_dynamic_slice(...) FLX_DYNAMIC_SLICE_(__VA_ARGS__, .struct_size = sizeof(flx_dynamic_slice_attrs))
 #define FLX_DYNAMIC_SLICE_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dynamic_slice_with((g_), \
     (operands_), (num_operands_), &(flx_dynamic_slice_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dynamic_slice(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                        flx_dynamic_slice_attrs *attrs)
+{
+    return flx_dynamic_slice_with(g, operands, num_operands, attrs);
+}
 #endif
 
 /** x with y[idx + i] = u[i]; idx is clamped so that u fits */
@@ -2836,6 +3171,11 @@ static inline flx_val flx_gather_nd_with(flx_graph *g, flx_val x, flx_val indice
 #define flx_gather_nd(...) FLX_GATHER_ND_(__VA_ARGS__, .struct_size = sizeof(flx_gather_nd_attrs))
 #define FLX_GATHER_ND_(g_, x_, indices_, ...) FLX_BUILT_(flx_val, flx_gather_nd_with((g_), (x_), (indices_), \
     &(flx_gather_nd_attrs){.index_vector_axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gather_nd(flx_graph *g, flx_val x, flx_val indices, const flx_gather_nd_attrs *attrs)
+{
+    return flx_gather_nd_with(g, x, indices, attrs);
+}
 #endif
 
 typedef struct flx_scatter_nd_attrs {
@@ -2890,6 +3230,12 @@ static inline flx_val flx_scatter_nd_with(flx_graph *g, flx_val x, flx_val indic
 #define FLX_SCATTER_ND_(g_, x_, indices_, updates_, ...) FLX_BUILT_(flx_val, flx_scatter_nd_with((g_), (x_), \
     (indices_), (updates_), &(flx_scatter_nd_attrs){.index_vector_axis = FLX_DEFAULT, .unique = -1, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_scatter_nd(flx_graph *g, flx_val x, flx_val indices, flx_val updates, const
+                                     flx_scatter_nd_attrs *attrs)
+{
+    return flx_scatter_nd_with(g, x, indices, updates, attrs);
+}
 #endif
 
 
@@ -2937,6 +3283,11 @@ static inline flx_val flx_dot_general_with(flx_graph *g, flx_val l, flx_val r, c
 #define flx_dot_general(...) FLX_DOT_GENERAL_(__VA_ARGS__, .struct_size = sizeof(flx_dot_general_attrs))
 #define FLX_DOT_GENERAL_(g_, l_, r_, ...) FLX_BUILT_(flx_val, flx_dot_general_with((g_), (l_), (r_), \
     &(flx_dot_general_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dot_general(flx_graph *g, flx_val l, flx_val r, const flx_dot_general_attrs *attrs = NULL)
+{
+    return flx_dot_general_with(g, l, r, attrs);
+}
 #endif
 
 typedef struct flx_widening_dot_attrs {
@@ -2976,6 +3327,11 @@ static inline flx_val flx_widening_dot_with(flx_graph *g, flx_val l, flx_val r, 
 #define flx_widening_dot(...) FLX_WIDENING_DOT_(__VA_ARGS__, .struct_size = sizeof(flx_widening_dot_attrs))
 #define FLX_WIDENING_DOT_(g_, l_, r_, ...) FLX_BUILT_(flx_val, flx_widening_dot_with((g_), (l_), (r_), \
     &(flx_widening_dot_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_widening_dot(flx_graph *g, flx_val l, flx_val r, const flx_widening_dot_attrs *attrs)
+{
+    return flx_widening_dot_with(g, l, r, attrs);
+}
 #endif
 
 typedef struct flx_lora_matmul_attrs {
@@ -3005,6 +3361,12 @@ static inline flx_val flx_lora_matmul_with(flx_graph *g, flx_val x, flx_val w, f
 #define flx_lora_matmul(...) FLX_LORA_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_lora_matmul_attrs))
 #define FLX_LORA_MATMUL_(g_, x_, w_, a_, b_, ...) FLX_BUILT_(flx_val, flx_lora_matmul_with((g_), (x_), (w_), (a_), \
     (b_), &(flx_lora_matmul_attrs){.scale = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_lora_matmul(flx_graph *g, flx_val x, flx_val w, flx_val a, flx_val b, const
+                                      flx_lora_matmul_attrs *attrs = NULL)
+{
+    return flx_lora_matmul_with(g, x, w, a, b, attrs);
+}
 #endif
 
 typedef struct flx_einsum_attrs {
@@ -3029,6 +3391,12 @@ static inline flx_val flx_einsum_with(flx_graph *g, const flx_val *operands, siz
 #define flx_einsum(...) FLX_EINSUM_(__VA_ARGS__, .struct_size = sizeof(flx_einsum_attrs))
 #define FLX_EINSUM_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_einsum_with((g_), (operands_), \
     (num_operands_), &(flx_einsum_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_einsum(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_einsum_attrs
+                                 *attrs)
+{
+    return flx_einsum_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_grouped_matmul_attrs {
@@ -3057,6 +3425,12 @@ static inline flx_val flx_grouped_matmul_with(flx_graph *g, flx_val x, flx_val w
 #define flx_grouped_matmul(...) FLX_GROUPED_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_grouped_matmul_attrs))
 #define FLX_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_grouped_matmul_with((g_), (x_), (w_), (e_), \
     &(flx_grouped_matmul_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const flx_grouped_matmul_attrs
+                                         *attrs = NULL)
+{
+    return flx_grouped_matmul_with(g, x, w, e, attrs);
+}
 #endif
 
 typedef struct flx_grouped_matmul_input_backward_attrs {
@@ -3087,6 +3461,12 @@ static inline flx_val flx_grouped_matmul_input_backward_with(flx_graph *g, flx_v
 #define FLX_GROUPED_MATMUL_INPUT_BACKWARD_(g_, dy_, w_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_input_backward_with((g_), (dy_), (w_), (e_), \
     &(flx_grouped_matmul_input_backward_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_grouped_matmul_input_backward(flx_graph *g, flx_val dy, flx_val w, flx_val e, const
+                                                        flx_grouped_matmul_input_backward_attrs *attrs = NULL)
+{
+    return flx_grouped_matmul_input_backward_with(g, dy, w, e, attrs);
+}
 #endif
 
 typedef struct flx_grouped_matmul_weight_backward_attrs {
@@ -3120,6 +3500,12 @@ static inline flx_val flx_grouped_matmul_weight_backward_with(flx_graph *g, flx_
 #define FLX_GROUPED_MATMUL_WEIGHT_BACKWARD_(g_, x_, dy_, e_, ...) FLX_BUILT_(flx_val, \
     flx_grouped_matmul_weight_backward_with((g_), (x_), (dy_), (e_), &(flx_grouped_matmul_weight_backward_attrs){.E = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_grouped_matmul_weight_backward(flx_graph *g, flx_val x, flx_val dy, flx_val e, const
+                                                         flx_grouped_matmul_weight_backward_attrs *attrs)
+{
+    return flx_grouped_matmul_weight_backward_with(g, x, dy, e, attrs);
+}
 #endif
 
 
@@ -3179,6 +3565,12 @@ static inline flx_val flx_lu_solve_with(flx_graph *g, flx_val lu, flx_val perm, 
 #define flx_lu_solve(...) FLX_LU_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_lu_solve_attrs))
 #define FLX_LU_SOLVE_(g_, lu_, perm_, b_, ...) FLX_BUILT_(flx_val, flx_lu_solve_with((g_), (lu_), (perm_), (b_), \
     &(flx_lu_solve_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_lu_solve(flx_graph *g, flx_val lu, flx_val perm, flx_val b, const flx_lu_solve_attrs *attrs =
+                                   NULL)
+{
+    return flx_lu_solve_with(g, lu, perm, b, attrs);
+}
 #endif
 
 /** the inverse of each matrix */
@@ -3221,6 +3613,11 @@ static inline flx_val flx_cholesky_with(flx_graph *g, flx_val a, const flx_chole
 #define flx_cholesky(...) FLX_CHOLESKY_(__VA_ARGS__, .struct_size = sizeof(flx_cholesky_attrs))
 #define FLX_CHOLESKY_(g_, a_, ...) FLX_BUILT_(flx_val, flx_cholesky_with((g_), (a_), &(flx_cholesky_attrs){.lower = \
     -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cholesky(flx_graph *g, flx_val a, const flx_cholesky_attrs *attrs = NULL)
+{
+    return flx_cholesky_with(g, a, attrs);
+}
 #endif
 
 /** the determinant of each matrix */
@@ -3304,6 +3701,11 @@ static inline flx_val flx_matrix_power_with(flx_graph *g, flx_val a, const flx_m
 #define flx_matrix_power(...) FLX_MATRIX_POWER_(__VA_ARGS__, .struct_size = sizeof(flx_matrix_power_attrs))
 #define FLX_MATRIX_POWER_(g_, a_, ...) FLX_BUILT_(flx_val, flx_matrix_power_with((g_), (a_), \
     &(flx_matrix_power_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_matrix_power(flx_graph *g, flx_val a, const flx_matrix_power_attrs *attrs)
+{
+    return flx_matrix_power_with(g, a, attrs);
+}
 #endif
 
 /** the main diagonal of each matrix; diag does the same for any diagonal k */
@@ -3368,6 +3770,11 @@ static inline flx_val flx_spmv_with(flx_graph *g, flx_val v, flx_val x, const fl
 #define flx_spmv(...) FLX_SPMV_(__VA_ARGS__, .struct_size = sizeof(flx_spmv_attrs))
 #define FLX_SPMV_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_spmv_with((g_), (v_), (x_), &(flx_spmv_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_spmv(flx_graph *g, flx_val v, flx_val x, const flx_spmv_attrs *attrs)
+{
+    return flx_spmv_with(g, v, x, attrs);
+}
 #endif
 
 typedef struct flx_sparse_solve_attrs {
@@ -3400,6 +3807,11 @@ static inline flx_val flx_sparse_solve_with(flx_graph *g, flx_val v, flx_val x, 
 #define flx_sparse_solve(...) FLX_SPARSE_SOLVE_(__VA_ARGS__, .struct_size = sizeof(flx_sparse_solve_attrs))
 #define FLX_SPARSE_SOLVE_(g_, v_, x_, ...) FLX_BUILT_(flx_val, flx_sparse_solve_with((g_), (v_), (x_), \
     &(flx_sparse_solve_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_sparse_solve(flx_graph *g, flx_val v, flx_val x, const flx_sparse_solve_attrs *attrs)
+{
+    return flx_sparse_solve_with(g, v, x, attrs);
+}
 #endif
 
 typedef struct flx_solve_triangular_attrs {
@@ -3437,6 +3849,12 @@ static inline flx_val flx_solve_triangular_with(flx_graph *g, flx_val t, flx_val
     sizeof(flx_solve_triangular_attrs))
 #define FLX_SOLVE_TRIANGULAR_(g_, t_, b_, ...) FLX_BUILT_(flx_val, flx_solve_triangular_with((g_), (t_), (b_), \
     &(flx_solve_triangular_attrs){.lower = -1, .unit_diagonal = -1, .left_side = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_solve_triangular(flx_graph *g, flx_val t, flx_val b, const flx_solve_triangular_attrs *attrs =
+                                           NULL)
+{
+    return flx_solve_triangular_with(g, t, b, attrs);
+}
 #endif
 
 typedef struct flx_norm_attrs {
@@ -3469,6 +3887,11 @@ static inline flx_val flx_norm_with(flx_graph *g, flx_val x, const flx_norm_attr
 #define flx_norm(...) FLX_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_norm_attrs))
 #define FLX_NORM_(g_, x_, ...) FLX_BUILT_(flx_val, flx_norm_with((g_), (x_), &(flx_norm_attrs){.ord = NAN, .keep_dims \
     = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_norm(flx_graph *g, flx_val x, const flx_norm_attrs *attrs = NULL)
+{
+    return flx_norm_with(g, x, attrs);
+}
 #endif
 
 /** the Hermitian part of a is v diag(w) v^H: w ascending and real, v unitary; in derivatives of v, equal eigenvalues
@@ -3545,6 +3968,11 @@ static inline flx_val flx_pinv_with(flx_graph *g, flx_val a, const flx_pinv_attr
 #define flx_pinv(...) FLX_PINV_(__VA_ARGS__, .struct_size = sizeof(flx_pinv_attrs))
 #define FLX_PINV_(g_, a_, ...) FLX_BUILT_(flx_val, flx_pinv_with((g_), (a_), &(flx_pinv_attrs){.rcond = NAN, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_pinv(flx_graph *g, flx_val a, const flx_pinv_attrs *attrs = NULL)
+{
+    return flx_pinv_with(g, a, attrs);
+}
 #endif
 
 /** pinv(a) b: the shortest of all x that minimise |a x - b| */
@@ -3587,6 +4015,11 @@ static inline flx_val flx_cg_with(flx_graph *g, const flx_val *operands, size_t 
 #define flx_cg(...) FLX_CG_(__VA_ARGS__, .struct_size = sizeof(flx_cg_attrs))
 #define FLX_CG_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_cg_with((g_), (operands_), (num_operands_), \
     &(flx_cg_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cg(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_cg_attrs *attrs)
+{
+    return flx_cg_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_gmres_attrs {
@@ -3617,6 +4050,12 @@ static inline flx_val flx_gmres_with(flx_graph *g, const flx_val *operands, size
 #define flx_gmres(...) FLX_GMRES_(__VA_ARGS__, .struct_size = sizeof(flx_gmres_attrs))
 #define FLX_GMRES_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_gmres_with((g_), (operands_), \
     (num_operands_), &(flx_gmres_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gmres(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_gmres_attrs
+                                *attrs)
+{
+    return flx_gmres_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_fixed_point_attrs {
@@ -3648,6 +4087,12 @@ static inline flx_val flx_fixed_point_with(flx_graph *g, const flx_val *operands
 #define FLX_FIXED_POINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_fixed_point_with((g_), \
     (operands_), (num_operands_), &(flx_fixed_point_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fixed_point(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                      flx_fixed_point_attrs *attrs)
+{
+    return flx_fixed_point_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_root_attrs {
@@ -3678,6 +4123,11 @@ static inline flx_val flx_root_with(flx_graph *g, const flx_val *operands, size_
 #define flx_root(...) FLX_ROOT_(__VA_ARGS__, .struct_size = sizeof(flx_root_attrs))
 #define FLX_ROOT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_root_with((g_), (operands_), \
     (num_operands_), &(flx_root_attrs){.tol = NAN, .max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_root(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_root_attrs *attrs)
+{
+    return flx_root_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_odeint_attrs {
@@ -3709,6 +4159,12 @@ static inline flx_val flx_odeint_with(flx_graph *g, const flx_val *operands, siz
 #define flx_odeint(...) FLX_ODEINT_(__VA_ARGS__, .struct_size = sizeof(flx_odeint_attrs))
 #define FLX_ODEINT_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_odeint_with((g_), (operands_), \
     (num_operands_), &(flx_odeint_attrs){.rtol = NAN, .atol = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_odeint(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_odeint_attrs
+                                 *attrs)
+{
+    return flx_odeint_with(g, operands, num_operands, attrs);
+}
 #endif
 
 
@@ -3740,6 +4196,11 @@ static inline flx_val flx_fft_with(flx_graph *g, flx_val x, const flx_fft_attrs 
 #define flx_fft(...) FLX_FFT_(__VA_ARGS__, .struct_size = sizeof(flx_fft_attrs))
 #define FLX_FFT_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_with((g_), (x_), &(flx_fft_attrs){.inverse = -1, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fft(flx_graph *g, flx_val x, const flx_fft_attrs *attrs = NULL)
+{
+    return flx_fft_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_fft_axis_attrs {
@@ -3771,6 +4232,11 @@ static inline flx_val flx_fft_axis_with(flx_graph *g, flx_val x, const flx_fft_a
 #define flx_fft_axis(...) FLX_FFT_AXIS_(__VA_ARGS__, .struct_size = sizeof(flx_fft_axis_attrs))
 #define FLX_FFT_AXIS_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fft_axis_with((g_), (x_), &(flx_fft_axis_attrs){.axis = \
     FLX_DEFAULT, .inverse = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fft_axis(flx_graph *g, flx_val x, const flx_fft_axis_attrs *attrs)
+{
+    return flx_fft_axis_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_fftn_attrs {
@@ -3799,6 +4265,11 @@ static inline flx_val flx_fftn_with(flx_graph *g, flx_val x, const flx_fftn_attr
 #define flx_fftn(...) FLX_FFTN_(__VA_ARGS__, .struct_size = sizeof(flx_fftn_attrs))
 #define FLX_FFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_fftn_with((g_), (x_), &(flx_fftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_fftn(flx_graph *g, flx_val x, const flx_fftn_attrs *attrs = NULL)
+{
+    return flx_fftn_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_ifftn_attrs {
@@ -3827,6 +4298,11 @@ static inline flx_val flx_ifftn_with(flx_graph *g, flx_val x, const flx_ifftn_at
 #define flx_ifftn(...) FLX_IFFTN_(__VA_ARGS__, .struct_size = sizeof(flx_ifftn_attrs))
 #define FLX_IFFTN_(g_, x_, ...) FLX_BUILT_(flx_val, flx_ifftn_with((g_), (x_), &(flx_ifftn_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_ifftn(flx_graph *g, flx_val x, const flx_ifftn_attrs *attrs = NULL)
+{
+    return flx_ifftn_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_rfft_attrs {
@@ -3855,6 +4331,11 @@ static inline uint32_t flx_rfft_with(flx_graph *g, flx_val x, flx_val results[2]
 #define flx_rfft(...) FLX_RFFT_(__VA_ARGS__, .struct_size = sizeof(flx_rfft_attrs))
 #define FLX_RFFT_(g_, x_, results_, ...) FLX_BUILT_(uint32_t, flx_rfft_with((g_), (x_), (results_), \
     &(flx_rfft_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_rfft(flx_graph *g, flx_val x, flx_val results[2], const flx_rfft_attrs *attrs = NULL)
+{
+    return flx_rfft_with(g, x, results, attrs);
+}
 #endif
 
 typedef struct flx_irfft_attrs {
@@ -3884,6 +4365,11 @@ static inline flx_val flx_irfft_with(flx_graph *g, flx_val re, flx_val im, const
 #define flx_irfft(...) FLX_IRFFT_(__VA_ARGS__, .struct_size = sizeof(flx_irfft_attrs))
 #define FLX_IRFFT_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_irfft_with((g_), (re_), (im_), &(flx_irfft_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_irfft(flx_graph *g, flx_val re, flx_val im, const flx_irfft_attrs *attrs = NULL)
+{
+    return flx_irfft_with(g, re, im, attrs);
+}
 #endif
 
 typedef struct flx_rfft_complex_attrs {
@@ -3912,6 +4398,11 @@ static inline flx_val flx_rfft_complex_with(flx_graph *g, flx_val x, const flx_r
 #define flx_rfft_complex(...) FLX_RFFT_COMPLEX_(__VA_ARGS__, .struct_size = sizeof(flx_rfft_complex_attrs))
 #define FLX_RFFT_COMPLEX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_rfft_complex_with((g_), (x_), \
     &(flx_rfft_complex_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rfft_complex(flx_graph *g, flx_val x, const flx_rfft_complex_attrs *attrs = NULL)
+{
+    return flx_rfft_complex_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_irfft_complex_attrs {
@@ -3940,6 +4431,11 @@ static inline flx_val flx_irfft_complex_with(flx_graph *g, flx_val z, const flx_
 #define flx_irfft_complex(...) FLX_IRFFT_COMPLEX_(__VA_ARGS__, .struct_size = sizeof(flx_irfft_complex_attrs))
 #define FLX_IRFFT_COMPLEX_(g_, z_, ...) FLX_BUILT_(flx_val, flx_irfft_complex_with((g_), (z_), \
     &(flx_irfft_complex_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_irfft_complex(flx_graph *g, flx_val z, const flx_irfft_complex_attrs *attrs = NULL)
+{
+    return flx_irfft_complex_with(g, z, attrs);
+}
 #endif
 
 typedef struct flx_conv_attrs {
@@ -3994,6 +4490,11 @@ static inline flx_val flx_conv_with(flx_graph *g, flx_val x, flx_val w, const fl
 #define flx_conv(...) FLX_CONV_(__VA_ARGS__, .struct_size = sizeof(flx_conv_attrs))
 #define FLX_CONV_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_with((g_), (x_), (w_), &(flx_conv_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_conv(flx_graph *g, flx_val x, flx_val w, const flx_conv_attrs *attrs = NULL)
+{
+    return flx_conv_with(g, x, w, attrs);
+}
 #endif
 
 typedef struct flx_conv_backward_input_attrs {
@@ -4035,6 +4536,12 @@ static inline flx_val flx_conv_backward_input_with(flx_graph *g, flx_val z, flx_
     sizeof(flx_conv_backward_input_attrs))
 #define FLX_CONV_BACKWARD_INPUT_(g_, z_, w_, ...) FLX_BUILT_(flx_val, flx_conv_backward_input_with((g_), (z_), (w_), \
     &(flx_conv_backward_input_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_conv_backward_input(flx_graph *g, flx_val z, flx_val w, const flx_conv_backward_input_attrs
+                                              *attrs)
+{
+    return flx_conv_backward_input_with(g, z, w, attrs);
+}
 #endif
 
 typedef struct flx_conv_backward_weight_attrs {
@@ -4076,6 +4583,12 @@ static inline flx_val flx_conv_backward_weight_with(flx_graph *g, flx_val x, flx
     sizeof(flx_conv_backward_weight_attrs))
 #define FLX_CONV_BACKWARD_WEIGHT_(g_, x_, z_, ...) FLX_BUILT_(flx_val, flx_conv_backward_weight_with((g_), (x_), (z_), \
     &(flx_conv_backward_weight_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_conv_backward_weight(flx_graph *g, flx_val x, flx_val z, const flx_conv_backward_weight_attrs
+                                               *attrs)
+{
+    return flx_conv_backward_weight_with(g, x, z, attrs);
+}
 #endif
 
 typedef struct flx_conv_transpose_attrs {
@@ -4116,6 +4629,12 @@ static inline flx_val flx_conv_transpose_with(flx_graph *g, flx_val x, flx_val w
 #define flx_conv_transpose(...) FLX_CONV_TRANSPOSE_(__VA_ARGS__, .struct_size = sizeof(flx_conv_transpose_attrs))
 #define FLX_CONV_TRANSPOSE_(g_, x_, w_, ...) FLX_BUILT_(flx_val, flx_conv_transpose_with((g_), (x_), (w_), \
     &(flx_conv_transpose_attrs){.groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_conv_transpose(flx_graph *g, flx_val x, flx_val w, const flx_conv_transpose_attrs *attrs =
+                                         NULL)
+{
+    return flx_conv_transpose_with(g, x, w, attrs);
+}
 #endif
 
 typedef struct flx_pool_attrs {
@@ -4153,6 +4672,11 @@ static inline flx_val flx_pool_with(flx_graph *g, flx_val x, const flx_pool_attr
 #define flx_pool(...) FLX_POOL_(__VA_ARGS__, .struct_size = sizeof(flx_pool_attrs))
 #define FLX_POOL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_with((g_), (x_), &(flx_pool_attrs){.count_include_pad = \
     -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_pool(flx_graph *g, flx_val x, const flx_pool_attrs *attrs)
+{
+    return flx_pool_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_pool_argmax_attrs {
@@ -4185,6 +4709,11 @@ static inline flx_val flx_pool_argmax_with(flx_graph *g, flx_val x, const flx_po
 #define flx_pool_argmax(...) FLX_POOL_ARGMAX_(__VA_ARGS__, .struct_size = sizeof(flx_pool_argmax_attrs))
 #define FLX_POOL_ARGMAX_(g_, x_, ...) FLX_BUILT_(flx_val, flx_pool_argmax_with((g_), (x_), \
     &(flx_pool_argmax_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_pool_argmax(flx_graph *g, flx_val x, const flx_pool_argmax_attrs *attrs)
+{
+    return flx_pool_argmax_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_max_pool_backward_attrs {
@@ -4219,6 +4748,12 @@ static inline flx_val flx_max_pool_backward_with(flx_graph *g, flx_val x, flx_va
     sizeof(flx_max_pool_backward_attrs))
 #define FLX_MAX_POOL_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_max_pool_backward_with((g_), (x_), (dy_), \
     &(flx_max_pool_backward_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_max_pool_backward(flx_graph *g, flx_val x, flx_val dy, const flx_max_pool_backward_attrs
+                                            *attrs)
+{
+    return flx_max_pool_backward_with(g, x, dy, attrs);
+}
 #endif
 
 /** [N, C, H, W] to [N, C, 2H, 2W], each element repeated 2 by 2 */
@@ -4259,6 +4794,11 @@ static inline flx_val flx_resize_with(flx_graph *g, flx_val x, const flx_resize_
 #define flx_resize(...) FLX_RESIZE_(__VA_ARGS__, .struct_size = sizeof(flx_resize_attrs))
 #define FLX_RESIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_resize_with((g_), (x_), &(flx_resize_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_resize(flx_graph *g, flx_val x, const flx_resize_attrs *attrs)
+{
+    return flx_resize_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_stft_attrs {
@@ -4291,6 +4831,11 @@ static inline flx_val flx_stft_with(flx_graph *g, flx_val x, flx_val window, con
 #define flx_stft(...) FLX_STFT_(__VA_ARGS__, .struct_size = sizeof(flx_stft_attrs))
 #define FLX_STFT_(g_, x_, window_, ...) FLX_BUILT_(flx_val, flx_stft_with((g_), (x_), (window_), \
     &(flx_stft_attrs){.frame_len = FLX_DEFAULT, .hop = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_stft(flx_graph *g, flx_val x, flx_val window, const flx_stft_attrs *attrs)
+{
+    return flx_stft_with(g, x, window, attrs);
+}
 #endif
 
 typedef struct flx_psd_attrs {
@@ -4317,6 +4862,11 @@ static inline flx_val flx_psd_with(flx_graph *g, flx_val re, flx_val im, const f
 #define flx_psd(...) FLX_PSD_(__VA_ARGS__, .struct_size = sizeof(flx_psd_attrs))
 #define FLX_PSD_(g_, re_, im_, ...) FLX_BUILT_(flx_val, flx_psd_with((g_), (re_), (im_), &(flx_psd_attrs){.n = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_psd(flx_graph *g, flx_val re, flx_val im, const flx_psd_attrs *attrs = NULL)
+{
+    return flx_psd_with(g, re, im, attrs);
+}
 #endif
 
 /** the linear convolution along the last axes, of length len(a) + len(b) - 1, computed by Fourier transforms */
@@ -4352,6 +4902,11 @@ static inline flx_val flx_fftfreq_with(flx_graph *g, const flx_fftfreq_attrs *at
 #define flx_fftfreq(...) FLX_FFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_fftfreq_attrs))
 #define FLX_FFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_fftfreq_with((g_), &(flx_fftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fftfreq(flx_graph *g, const flx_fftfreq_attrs *attrs)
+{
+    return flx_fftfreq_with(g, attrs);
+}
 #endif
 
 typedef struct flx_rfftfreq_attrs {
@@ -4378,6 +4933,11 @@ static inline flx_val flx_rfftfreq_with(flx_graph *g, const flx_rfftfreq_attrs *
 #define flx_rfftfreq(...) FLX_RFFTFREQ_(__VA_ARGS__, .struct_size = sizeof(flx_rfftfreq_attrs))
 #define FLX_RFFTFREQ_(g_, ...) FLX_BUILT_(flx_val, flx_rfftfreq_with((g_), &(flx_rfftfreq_attrs){.n = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rfftfreq(flx_graph *g, const flx_rfftfreq_attrs *attrs)
+{
+    return flx_rfftfreq_with(g, attrs);
+}
 #endif
 
 typedef struct flx_log_mel_attrs {
@@ -4404,6 +4964,11 @@ static inline flx_val flx_log_mel_with(flx_graph *g, flx_val spec, flx_val filt,
 #define flx_log_mel(...) FLX_LOG_MEL_(__VA_ARGS__, .struct_size = sizeof(flx_log_mel_attrs))
 #define FLX_LOG_MEL_(g_, spec_, filt_, ...) FLX_BUILT_(flx_val, flx_log_mel_with((g_), (spec_), (filt_), \
     &(flx_log_mel_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_log_mel(flx_graph *g, flx_val spec, flx_val filt, const flx_log_mel_attrs *attrs = NULL)
+{
+    return flx_log_mel_with(g, spec, filt, attrs);
+}
 #endif
 
 typedef struct flx_log_mel_backward_attrs {
@@ -4433,6 +4998,12 @@ static inline flx_val flx_log_mel_backward_with(flx_graph *g, flx_val spec, flx_
     sizeof(flx_log_mel_backward_attrs))
 #define FLX_LOG_MEL_BACKWARD_(g_, spec_, filt_, dy_, ...) FLX_BUILT_(flx_val, flx_log_mel_backward_with((g_), (spec_), \
     (filt_), (dy_), &(flx_log_mel_backward_attrs){.floor = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_log_mel_backward(flx_graph *g, flx_val spec, flx_val filt, flx_val dy, const
+                                           flx_log_mel_backward_attrs *attrs = NULL)
+{
+    return flx_log_mel_backward_with(g, spec, filt, dy, attrs);
+}
 #endif
 
 typedef struct flx_log_mel_normalize_attrs {
@@ -4465,6 +5036,11 @@ static inline flx_val flx_log_mel_normalize_with(flx_graph *g, flx_val y, const 
     sizeof(flx_log_mel_normalize_attrs))
 #define FLX_LOG_MEL_NORMALIZE_(g_, y_, ...) FLX_BUILT_(flx_val, flx_log_mel_normalize_with((g_), (y_), \
     &(flx_log_mel_normalize_attrs){.range = NAN, .shift = NAN, .scale = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_log_mel_normalize(flx_graph *g, flx_val y, const flx_log_mel_normalize_attrs *attrs = NULL)
+{
+    return flx_log_mel_normalize_with(g, y, attrs);
+}
 #endif
 
 typedef struct flx_welch_peaks_attrs {
@@ -4491,6 +5067,12 @@ static inline uint32_t flx_welch_peaks_with(flx_graph *g, flx_val spec, flx_val 
 #define flx_welch_peaks(...) FLX_WELCH_PEAKS_(__VA_ARGS__, .struct_size = sizeof(flx_welch_peaks_attrs))
 #define FLX_WELCH_PEAKS_(g_, spec_, results_, ...) FLX_BUILT_(uint32_t, flx_welch_peaks_with((g_), (spec_), \
     (results_), &(flx_welch_peaks_attrs){.k = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_welch_peaks(flx_graph *g, flx_val spec, flx_val results[2], const flx_welch_peaks_attrs
+                                       *attrs)
+{
+    return flx_welch_peaks_with(g, spec, results, attrs);
+}
 #endif
 
 typedef struct flx_reduce_window_attrs {
@@ -4535,6 +5117,12 @@ static inline uint32_t flx_reduce_window_with(flx_graph *g, const flx_val *opera
 #define FLX_REDUCE_WINDOW_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_reduce_window_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_reduce_window_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_reduce_window(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                         size_t capacity, const flx_reduce_window_attrs *attrs)
+{
+    return flx_reduce_window_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_select_and_scatter_attrs {
@@ -4581,6 +5169,12 @@ static inline flx_val flx_select_and_scatter_with(flx_graph *g, flx_val x, flx_v
     sizeof(flx_select_and_scatter_attrs))
 #define FLX_SELECT_AND_SCATTER_(g_, x_, source_, init_, ...) FLX_BUILT_(flx_val, flx_select_and_scatter_with((g_), \
     (x_), (source_), (init_), &(flx_select_and_scatter_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_select_and_scatter(flx_graph *g, flx_val x, flx_val source, flx_val init, const
+                                             flx_select_and_scatter_attrs *attrs)
+{
+    return flx_select_and_scatter_with(g, x, source, init, attrs);
+}
 #endif
 
 
@@ -4640,6 +5234,12 @@ static inline flx_val flx_attention_with(flx_graph *g, flx_val q, flx_val k, flx
 #define FLX_ATTENTION_(g_, q_, k_, v_, mask_, ...) FLX_BUILT_(flx_val, flx_attention_with((g_), (q_), (k_), (v_), \
     (mask_), &(flx_attention_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_attention(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val mask, const
+                                    flx_attention_attrs *attrs)
+{
+    return flx_attention_with(g, q, k, v, mask, attrs);
+}
 #endif
 
 typedef struct flx_attention_backward_attrs {
@@ -4701,6 +5301,12 @@ static inline flx_val flx_attention_backward_with(flx_graph *g, flx_val q, flx_v
     (q_), (k_), (v_), (dy_), (mask_), &(flx_attention_backward_attrs){.num_heads = FLX_DEFAULT, .head_dim = \
     FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size \
     = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_attention_backward(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy, flx_val mask,
+                                             const flx_attention_backward_attrs *attrs)
+{
+    return flx_attention_backward_with(g, q, k, v, dy, mask, attrs);
+}
 #endif
 
 typedef struct flx_attention_backward_all_attrs {
@@ -4756,6 +5362,12 @@ static inline uint32_t flx_attention_backward_all_with(flx_graph *g, flx_val q, 
     flx_attention_backward_all_with((g_), (q_), (k_), (v_), (dy_), (results_), \
     &(flx_attention_backward_all_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .num_kv_heads = \
     FLX_DEFAULT, .window = FLX_DEFAULT, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_attention_backward_all(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val dy, flx_val
+                                                  results[3], const flx_attention_backward_all_attrs *attrs)
+{
+    return flx_attention_backward_all_with(g, q, k, v, dy, results, attrs);
+}
 #endif
 
 typedef struct flx_axial_rope2d_attrs {
@@ -4799,6 +5411,11 @@ static inline flx_val flx_axial_rope2d_with(flx_graph *g, flx_val x, const flx_a
 #define FLX_AXIAL_ROPE2D_(g_, x_, ...) FLX_BUILT_(flx_val, flx_axial_rope2d_with((g_), (x_), \
     &(flx_axial_rope2d_attrs){.end_x = FLX_DEFAULT, .end_y = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .theta = NAN, \
     .repeat_factor = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_axial_rope2d(flx_graph *g, flx_val x, const flx_axial_rope2d_attrs *attrs)
+{
+    return flx_axial_rope2d_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_softmax_cross_entropy_with_logits_attrs {
@@ -4828,6 +5445,12 @@ static inline flx_val flx_softmax_cross_entropy_with_logits_with(flx_graph *g, f
 #define FLX_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS_(g_, logits_, labels_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_with_logits_with((g_), (logits_), (labels_), \
     &(flx_softmax_cross_entropy_with_logits_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_softmax_cross_entropy_with_logits(flx_graph *g, flx_val logits, flx_val labels, const
+                                                            flx_softmax_cross_entropy_with_logits_attrs *attrs = NULL)
+{
+    return flx_softmax_cross_entropy_with_logits_with(g, logits, labels, attrs);
+}
 #endif
 
 typedef struct flx_softmax_cross_entropy_backward_attrs {
@@ -4858,6 +5481,12 @@ static inline flx_val flx_softmax_cross_entropy_backward_with(flx_graph *g, flx_
 #define FLX_SOFTMAX_CROSS_ENTROPY_BACKWARD_(g_, logits_, labels_, dl_, ...) FLX_BUILT_(flx_val, \
     flx_softmax_cross_entropy_backward_with((g_), (logits_), (labels_), (dl_), \
     &(flx_softmax_cross_entropy_backward_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_softmax_cross_entropy_backward(flx_graph *g, flx_val logits, flx_val labels, flx_val dl, const
+                                                         flx_softmax_cross_entropy_backward_attrs *attrs = NULL)
+{
+    return flx_softmax_cross_entropy_backward_with(g, logits, labels, dl, attrs);
+}
 #endif
 
 typedef struct flx_layer_norm_attrs {
@@ -4889,6 +5518,12 @@ static inline flx_val flx_layer_norm_with(flx_graph *g, flx_val x, flx_val gamma
 #define flx_layer_norm(...) FLX_LAYER_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm_attrs))
 #define FLX_LAYER_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_layer_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, const flx_layer_norm_attrs
+                                     *attrs = NULL)
+{
+    return flx_layer_norm_with(g, x, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_rms_norm_attrs {
@@ -4923,6 +5558,12 @@ static inline flx_val flx_rms_norm_with(flx_graph *g, flx_val x, flx_val gamma, 
 #define flx_rms_norm(...) FLX_RMS_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_rms_norm_attrs))
 #define FLX_RMS_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_rms_norm_with((g_), (x_), (gamma_), (beta_), \
     &(flx_rms_norm_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rms_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, const flx_rms_norm_attrs *attrs
+                                   = NULL)
+{
+    return flx_rms_norm_with(g, x, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_group_norm_attrs {
@@ -4955,6 +5596,12 @@ static inline flx_val flx_group_norm_with(flx_graph *g, flx_val x, flx_val gamma
 #define flx_group_norm(...) FLX_GROUP_NORM_(__VA_ARGS__, .struct_size = sizeof(flx_group_norm_attrs))
 #define FLX_GROUP_NORM_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_group_norm_with((g_), (x_), (gamma_), \
     (beta_), &(flx_group_norm_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_group_norm(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, const flx_group_norm_attrs
+                                     *attrs)
+{
+    return flx_group_norm_with(g, x, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_layer_norm2d_attrs {
@@ -4983,6 +5630,12 @@ static inline flx_val flx_layer_norm2d_with(flx_graph *g, flx_val x, flx_val gam
 #define flx_layer_norm2d(...) FLX_LAYER_NORM2D_(__VA_ARGS__, .struct_size = sizeof(flx_layer_norm2d_attrs))
 #define FLX_LAYER_NORM2D_(g_, x_, gamma_, beta_, ...) FLX_BUILT_(flx_val, flx_layer_norm2d_with((g_), (x_), (gamma_), \
     (beta_), &(flx_layer_norm2d_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_layer_norm2d(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, const
+                                       flx_layer_norm2d_attrs *attrs = NULL)
+{
+    return flx_layer_norm2d_with(g, x, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_batch_norm_inference_attrs {
@@ -5015,6 +5668,12 @@ static inline flx_val flx_batch_norm_inference_with(flx_graph *g, flx_val x, flx
 #define FLX_BATCH_NORM_INFERENCE_(g_, x_, gamma_, beta_, mean_, var_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_with((g_), (x_), (gamma_), (beta_), (mean_), (var_), \
     &(flx_batch_norm_inference_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_batch_norm_inference(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val mean,
+                                               flx_val var, const flx_batch_norm_inference_attrs *attrs = NULL)
+{
+    return flx_batch_norm_inference_with(g, x, gamma, beta, mean, var, attrs);
+}
 #endif
 
 typedef struct flx_batch_norm_training_attrs {
@@ -5046,6 +5705,12 @@ static inline uint32_t flx_batch_norm_training_with(flx_graph *g, flx_val x, flx
 #define FLX_BATCH_NORM_TRAINING_(g_, x_, gamma_, beta_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_batch_norm_training_with((g_), (x_), (gamma_), (beta_), (results_), &(flx_batch_norm_training_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_batch_norm_training(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val results[3],
+                                               const flx_batch_norm_training_attrs *attrs = NULL)
+{
+    return flx_batch_norm_training_with(g, x, gamma, beta, results, attrs);
+}
 #endif
 
 typedef struct flx_layer_norm_backward_input_attrs {
@@ -5079,6 +5744,12 @@ static inline flx_val flx_layer_norm_backward_input_with(flx_graph *g, flx_val x
 #define FLX_LAYER_NORM_BACKWARD_INPUT_(g_, x_, gamma_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_layer_norm_backward_input_with((g_), (x_), (gamma_), (dy_), &(flx_layer_norm_backward_input_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_layer_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val dy, const
+                                                    flx_layer_norm_backward_input_attrs *attrs = NULL)
+{
+    return flx_layer_norm_backward_input_with(g, x, gamma, dy, attrs);
+}
 #endif
 
 typedef struct flx_layer_norm_backward_gamma_attrs {
@@ -5111,6 +5782,12 @@ static inline flx_val flx_layer_norm_backward_gamma_with(flx_graph *g, flx_val x
 #define FLX_LAYER_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_layer_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_layer_norm_backward_gamma_attrs){.axis = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_layer_norm_backward_gamma(flx_graph *g, flx_val x, flx_val dy, const
+                                                    flx_layer_norm_backward_gamma_attrs *attrs = NULL)
+{
+    return flx_layer_norm_backward_gamma_with(g, x, dy, attrs);
+}
 #endif
 
 typedef struct flx_rms_norm_backward_input_attrs {
@@ -5145,6 +5822,12 @@ static inline flx_val flx_rms_norm_backward_input_with(flx_graph *g, flx_val x, 
 #define FLX_RMS_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_input_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rms_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy,
+                                                  const flx_rms_norm_backward_input_attrs *attrs = NULL)
+{
+    return flx_rms_norm_backward_input_with(g, x, gamma, beta, dy, attrs);
+}
 #endif
 
 typedef struct flx_rms_norm_backward_gamma_attrs {
@@ -5179,6 +5862,12 @@ static inline flx_val flx_rms_norm_backward_gamma_with(flx_graph *g, flx_val x, 
 #define FLX_RMS_NORM_BACKWARD_GAMMA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_gamma_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_gamma_attrs){.axis \
     = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rms_norm_backward_gamma(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy,
+                                                  const flx_rms_norm_backward_gamma_attrs *attrs = NULL)
+{
+    return flx_rms_norm_backward_gamma_with(g, x, gamma, beta, dy, attrs);
+}
 #endif
 
 typedef struct flx_rms_norm_backward_beta_attrs {
@@ -5213,6 +5902,12 @@ static inline flx_val flx_rms_norm_backward_beta_with(flx_graph *g, flx_val x, f
 #define FLX_RMS_NORM_BACKWARD_BETA_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_rms_norm_backward_beta_with((g_), (x_), (gamma_), (beta_), (dy_), &(flx_rms_norm_backward_beta_attrs){.axis = \
     FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rms_norm_backward_beta(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy, const
+                                                 flx_rms_norm_backward_beta_attrs *attrs = NULL)
+{
+    return flx_rms_norm_backward_beta_with(g, x, gamma, beta, dy, attrs);
+}
 #endif
 
 typedef struct flx_group_norm_backward_input_attrs {
@@ -5247,6 +5942,12 @@ static inline flx_val flx_group_norm_backward_input_with(flx_graph *g, flx_val x
 #define FLX_GROUP_NORM_BACKWARD_INPUT_(g_, x_, gamma_, beta_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_group_norm_backward_input_with((g_), (x_), (gamma_), (beta_), (dy_), \
     &(flx_group_norm_backward_input_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_group_norm_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val beta, flx_val dy,
+                                                    const flx_group_norm_backward_input_attrs *attrs)
+{
+    return flx_group_norm_backward_input_with(g, x, gamma, beta, dy, attrs);
+}
 #endif
 
 typedef struct flx_group_norm_backward_gamma_attrs {
@@ -5279,6 +5980,12 @@ static inline flx_val flx_group_norm_backward_gamma_with(flx_graph *g, flx_val x
 #define FLX_GROUP_NORM_BACKWARD_GAMMA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_gamma_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_gamma_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_group_norm_backward_gamma(flx_graph *g, flx_val x, flx_val dy, const
+                                                    flx_group_norm_backward_gamma_attrs *attrs)
+{
+    return flx_group_norm_backward_gamma_with(g, x, dy, attrs);
+}
 #endif
 
 typedef struct flx_group_norm_backward_beta_attrs {
@@ -5311,6 +6018,12 @@ static inline flx_val flx_group_norm_backward_beta_with(flx_graph *g, flx_val x,
 #define FLX_GROUP_NORM_BACKWARD_BETA_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_group_norm_backward_beta_with((g_), \
     (x_), (dy_), &(flx_group_norm_backward_beta_attrs){.num_groups = FLX_DEFAULT, .eps = NAN, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_group_norm_backward_beta(flx_graph *g, flx_val x, flx_val dy, const
+                                                   flx_group_norm_backward_beta_attrs *attrs)
+{
+    return flx_group_norm_backward_beta_with(g, x, dy, attrs);
+}
 #endif
 
 typedef struct flx_batch_norm_inference_backward_input_attrs {
@@ -5344,6 +6057,14 @@ static inline flx_val flx_batch_norm_inference_backward_input_with(flx_graph *g,
 #define FLX_BATCH_NORM_INFERENCE_BACKWARD_INPUT_(g_, x_, gamma_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_input_with((g_), (x_), (gamma_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_input_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_batch_norm_inference_backward_input(flx_graph *g, flx_val x, flx_val gamma, flx_val mean,
+                                                              flx_val var, flx_val dy, const
+                                                              flx_batch_norm_inference_backward_input_attrs *attrs =
+                                                              NULL)
+{
+    return flx_batch_norm_inference_backward_input_with(g, x, gamma, mean, var, dy, attrs);
+}
 #endif
 
 typedef struct flx_batch_norm_inference_backward_gamma_attrs {
@@ -5376,6 +6097,14 @@ static inline flx_val flx_batch_norm_inference_backward_gamma_with(flx_graph *g,
 #define FLX_BATCH_NORM_INFERENCE_BACKWARD_GAMMA_(g_, x_, mean_, var_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_gamma_with((g_), (x_), (mean_), (var_), (dy_), \
     &(flx_batch_norm_inference_backward_gamma_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_batch_norm_inference_backward_gamma(flx_graph *g, flx_val x, flx_val mean, flx_val var,
+                                                              flx_val dy, const
+                                                              flx_batch_norm_inference_backward_gamma_attrs *attrs =
+                                                              NULL)
+{
+    return flx_batch_norm_inference_backward_gamma_with(g, x, mean, var, dy, attrs);
+}
 #endif
 
 typedef struct flx_batch_norm_inference_backward_beta_attrs {
@@ -5404,6 +6133,12 @@ static inline flx_val flx_batch_norm_inference_backward_beta_with(flx_graph *g, 
 #define FLX_BATCH_NORM_INFERENCE_BACKWARD_BETA_(g_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_batch_norm_inference_backward_beta_with((g_), (dy_), &(flx_batch_norm_inference_backward_beta_attrs){.eps = \
     NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_batch_norm_inference_backward_beta(flx_graph *g, flx_val dy, const
+                                                             flx_batch_norm_inference_backward_beta_attrs *attrs = NULL)
+{
+    return flx_batch_norm_inference_backward_beta_with(g, dy, attrs);
+}
 #endif
 
 /** y[N, S, H] = sum over n of c h, where h[N, H, n] = exp(delta a) h + delta b x for each token, starting at 0 */
@@ -5453,6 +6188,13 @@ static inline uint32_t flx_gated_delta_net_with(flx_graph *g, flx_val q, flx_val
 #define FLX_GATED_DELTA_NET_(g_, q_, k_, v_, gamma_, beta_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_gated_delta_net_with((g_), (q_), (k_), (v_), (gamma_), (beta_), (state_), (results_), (capacity_), \
     &(flx_gated_delta_net_attrs){.carry_state = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_gated_delta_net(flx_graph *g, flx_val q, flx_val k, flx_val v, flx_val gamma, flx_val beta,
+                                           flx_val state, flx_val *results, size_t capacity, const
+                                           flx_gated_delta_net_attrs *attrs = NULL)
+{
+    return flx_gated_delta_net_with(g, q, k, v, gamma, beta, state, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_rope_attrs {
@@ -5491,6 +6233,11 @@ static inline flx_val flx_rope_with(flx_graph *g, flx_val x, flx_val cos, flx_va
 #define FLX_ROPE_(g_, x_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_with((g_), (x_), (cos_), (sin_), \
     &(flx_rope_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_rope(flx_graph *g, flx_val x, flx_val cos, flx_val sin, const flx_rope_attrs *attrs)
+{
+    return flx_rope_with(g, x, cos, sin, attrs);
+}
 #endif
 
 typedef struct flx_rope_backward_attrs {
@@ -5529,6 +6276,12 @@ static inline flx_val flx_rope_backward_with(flx_graph *g, flx_val dy, flx_val c
 #define FLX_ROPE_BACKWARD_(g_, dy_, cos_, sin_, ...) FLX_BUILT_(flx_val, flx_rope_backward_with((g_), (dy_), (cos_), \
     (sin_), &(flx_rope_backward_attrs){.head_dim = FLX_DEFAULT, .n_rot = FLX_DEFAULT, .num_heads = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rope_backward(flx_graph *g, flx_val dy, flx_val cos, flx_val sin, const
+                                        flx_rope_backward_attrs *attrs)
+{
+    return flx_rope_backward_with(g, dy, cos, sin, attrs);
+}
 #endif
 
 
@@ -5567,6 +6320,11 @@ static inline flx_val flx_quantize_with(flx_graph *g, flx_val x, const flx_quant
 #define flx_quantize(...) FLX_QUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_quantize_attrs))
 #define FLX_QUANTIZE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_quantize_with((g_), (x_), &(flx_quantize_attrs){.axis = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_quantize(flx_graph *g, flx_val x, const flx_quantize_attrs *attrs)
+{
+    return flx_quantize_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_dequantize_attrs {
@@ -5601,6 +6359,11 @@ static inline flx_val flx_dequantize_with(flx_graph *g, flx_val q, const flx_deq
 #define flx_dequantize(...) FLX_DEQUANTIZE_(__VA_ARGS__, .struct_size = sizeof(flx_dequantize_attrs))
 #define FLX_DEQUANTIZE_(g_, q_, ...) FLX_BUILT_(flx_val, flx_dequantize_with((g_), (q_), &(flx_dequantize_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dequantize(flx_graph *g, flx_val q, const flx_dequantize_attrs *attrs)
+{
+    return flx_dequantize_with(g, q, attrs);
+}
 #endif
 
 typedef struct flx_dequant_matmul_attrs {
@@ -5631,6 +6394,12 @@ static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *opera
 #define flx_dequant_matmul(...) FLX_DEQUANT_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_dequant_matmul_attrs))
 #define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dequant_matmul_with((g_), \
     (operands_), (num_operands_), &(flx_dequant_matmul_attrs){.bs = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                         flx_dequant_matmul_attrs *attrs)
+{
+    return flx_dequant_matmul_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_dequant_grouped_matmul_attrs {
@@ -5665,6 +6434,12 @@ static inline flx_val flx_dequant_grouped_matmul_with(flx_graph *g, flx_val x, f
     sizeof(flx_dequant_grouped_matmul_attrs))
 #define FLX_DEQUANT_GROUPED_MATMUL_(g_, x_, w_, e_, ...) FLX_BUILT_(flx_val, flx_dequant_grouped_matmul_with((g_), \
     (x_), (w_), (e_), &(flx_dequant_grouped_matmul_attrs){.N = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dequant_grouped_matmul(flx_graph *g, flx_val x, flx_val w, flx_val e, const
+                                                 flx_dequant_grouped_matmul_attrs *attrs)
+{
+    return flx_dequant_grouped_matmul_with(g, x, w, e, attrs);
+}
 #endif
 
 typedef struct flx_dequant_moe_weights_attrs {
@@ -5704,6 +6479,11 @@ static inline flx_val flx_dequant_moe_weights_with(flx_graph *g, flx_val w, cons
 #define FLX_DEQUANT_MOE_WEIGHTS_(g_, w_, ...) FLX_BUILT_(flx_val, flx_dequant_moe_weights_with((g_), (w_), \
     &(flx_dequant_moe_weights_attrs){.E = FLX_DEFAULT, .K = FLX_DEFAULT, .N = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_dequant_moe_weights(flx_graph *g, flx_val w, const flx_dequant_moe_weights_attrs *attrs)
+{
+    return flx_dequant_moe_weights_with(g, w, attrs);
+}
 #endif
 
 typedef struct flx_fake_quantize_attrs {
@@ -5748,6 +6528,12 @@ static inline uint32_t flx_fake_quantize_with(flx_graph *g, flx_val x, flx_val s
 #define FLX_FAKE_QUANTIZE_(g_, x_, state_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_fake_quantize_with((g_), \
     (x_), (state_), (results_), (capacity_), &(flx_fake_quantize_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, \
     .decay = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_fake_quantize(flx_graph *g, flx_val x, flx_val state, flx_val *results, size_t capacity,
+                                         const flx_fake_quantize_attrs *attrs = NULL)
+{
+    return flx_fake_quantize_with(g, x, state, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_fake_quantize_backward_attrs {
@@ -5794,6 +6580,12 @@ static inline flx_val flx_fake_quantize_backward_with(flx_graph *g, flx_val x, f
 #define FLX_FAKE_QUANTIZE_BACKWARD_(g_, x_, dy_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_backward_with((g_), \
     (x_), (dy_), (s_), &(flx_fake_quantize_backward_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .decay = NAN, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fake_quantize_backward(flx_graph *g, flx_val x, flx_val dy, flx_val s, const
+                                                 flx_fake_quantize_backward_attrs *attrs = NULL)
+{
+    return flx_fake_quantize_backward_with(g, x, dy, s, attrs);
+}
 #endif
 
 typedef struct flx_fake_quantize_lsq_attrs {
@@ -5829,6 +6621,12 @@ static inline flx_val flx_fake_quantize_lsq_with(flx_graph *g, flx_val x, flx_va
 #define FLX_FAKE_QUANTIZE_LSQ_(g_, x_, s_, ...) FLX_BUILT_(flx_val, flx_fake_quantize_lsq_with((g_), (x_), (s_), \
     &(flx_fake_quantize_lsq_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_fake_quantize_lsq(flx_graph *g, flx_val x, flx_val s, const flx_fake_quantize_lsq_attrs *attrs
+                                            = NULL)
+{
+    return flx_fake_quantize_lsq_with(g, x, s, attrs);
+}
 #endif
 
 typedef struct flx_fake_quantize_lsq_backward_x_attrs {
@@ -5866,6 +6664,12 @@ static inline flx_val flx_fake_quantize_lsq_backward_x_with(flx_graph *g, flx_va
 #define FLX_FAKE_QUANTIZE_LSQ_BACKWARD_X_(g_, x_, s_, dy_, ...) FLX_BUILT_(flx_val, \
     flx_fake_quantize_lsq_backward_x_with((g_), (x_), (s_), (dy_), &(flx_fake_quantize_lsq_backward_x_attrs){.bits = \
     FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fake_quantize_lsq_backward_x(flx_graph *g, flx_val x, flx_val s, flx_val dy, const
+                                                       flx_fake_quantize_lsq_backward_x_attrs *attrs = NULL)
+{
+    return flx_fake_quantize_lsq_backward_x_with(g, x, s, dy, attrs);
+}
 #endif
 
 typedef struct flx_fake_quantize_lsq_backward_scale_attrs {
@@ -5905,6 +6709,12 @@ static inline flx_val flx_fake_quantize_lsq_backward_scale_with(flx_graph *g, fl
     flx_fake_quantize_lsq_backward_scale_with((g_), (x_), (s_), (dy_), \
     &(flx_fake_quantize_lsq_backward_scale_attrs){.bits = FLX_DEFAULT, .axis = FLX_DEFAULT, .grad_scale = NAN, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fake_quantize_lsq_backward_scale(flx_graph *g, flx_val x, flx_val s, flx_val dy, const
+                                                           flx_fake_quantize_lsq_backward_scale_attrs *attrs = NULL)
+{
+    return flx_fake_quantize_lsq_backward_scale_with(g, x, s, dy, attrs);
+}
 #endif
 
 typedef struct flx_q_matmul_attrs {
@@ -5943,6 +6753,11 @@ static inline flx_val flx_q_matmul_with(flx_graph *g, flx_val x, flx_val w, flx_
 #define FLX_Q_MATMUL_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_matmul_with((g_), (x_), (w_), (bias_), \
     &(flx_q_matmul_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_q_matmul(flx_graph *g, flx_val x, flx_val w, flx_val bias, const flx_q_matmul_attrs *attrs)
+{
+    return flx_q_matmul_with(g, x, w, bias, attrs);
+}
 #endif
 
 typedef struct flx_q_conv_attrs {
@@ -6011,6 +6826,11 @@ static inline flx_val flx_q_conv_with(flx_graph *g, flx_val x, flx_val w, flx_va
 #define FLX_Q_CONV_(g_, x_, w_, bias_, ...) FLX_BUILT_(flx_val, flx_q_conv_with((g_), (x_), (w_), (bias_), \
     &(flx_q_conv_attrs){.mult = NAN, .x_zp = FLX_DEFAULT, .w_zp = FLX_DEFAULT, .out_zp = FLX_DEFAULT, .groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_q_conv(flx_graph *g, flx_val x, flx_val w, flx_val bias, const flx_q_conv_attrs *attrs)
+{
+    return flx_q_conv_with(g, x, w, bias, attrs);
+}
 #endif
 
 
@@ -6059,6 +6879,11 @@ static inline flx_val flx_rng_uniform_with(flx_graph *g, flx_val key, const flx_
 #define FLX_RNG_UNIFORM_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_uniform_with((g_), (key_), \
     &(flx_rng_uniform_attrs){.lo = NAN, .hi = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_rng_uniform(flx_graph *g, flx_val key, const flx_rng_uniform_attrs *attrs)
+{
+    return flx_rng_uniform_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_rng_normal_attrs {
@@ -6105,6 +6930,11 @@ static inline flx_val flx_rng_normal_with(flx_graph *g, flx_val key, const flx_r
 #define FLX_RNG_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_normal_with((g_), (key_), \
     &(flx_rng_normal_attrs){.mean = NAN, .std = NAN, .seed = FLX_DEFAULT, .stream = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_rng_normal(flx_graph *g, flx_val key, const flx_rng_normal_attrs *attrs)
+{
+    return flx_rng_normal_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_rng_bits_attrs {
@@ -6137,6 +6967,11 @@ static inline flx_val flx_rng_bits_with(flx_graph *g, flx_val key, const flx_rng
 #define flx_rng_bits(...) FLX_RNG_BITS_(__VA_ARGS__, .struct_size = sizeof(flx_rng_bits_attrs))
 #define FLX_RNG_BITS_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_bits_with((g_), (key_), \
     &(flx_rng_bits_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rng_bits(flx_graph *g, flx_val key, const flx_rng_bits_attrs *attrs)
+{
+    return flx_rng_bits_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_rng_bit_generator_attrs {
@@ -6172,6 +7007,12 @@ static inline uint32_t flx_rng_bit_generator_with(flx_graph *g, flx_val state, f
     sizeof(flx_rng_bit_generator_attrs))
 #define FLX_RNG_BIT_GENERATOR_(g_, state_, results_, ...) FLX_BUILT_(uint32_t, flx_rng_bit_generator_with((g_), \
     (state_), (results_), &(flx_rng_bit_generator_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_rng_bit_generator(flx_graph *g, flx_val state, flx_val results[2], const
+                                             flx_rng_bit_generator_attrs *attrs)
+{
+    return flx_rng_bit_generator_with(g, state, results, attrs);
+}
 #endif
 
 typedef struct flx_rng_split_attrs {
@@ -6197,6 +7038,11 @@ static inline flx_val flx_rng_split_with(flx_graph *g, flx_val key, const flx_rn
 #define flx_rng_split(...) FLX_RNG_SPLIT_(__VA_ARGS__, .struct_size = sizeof(flx_rng_split_attrs))
 #define FLX_RNG_SPLIT_(g_, key_, ...) FLX_BUILT_(flx_val, flx_rng_split_with((g_), (key_), &(flx_rng_split_attrs){.num \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_rng_split(flx_graph *g, flx_val key, const flx_rng_split_attrs *attrs = NULL)
+{
+    return flx_rng_split_with(g, key, attrs);
+}
 #endif
 
 /** the first two Philox words of key at block data (64 bits, sign extended) of stream 2^64 - 2 */
@@ -6241,6 +7087,11 @@ static inline flx_val flx_sample_with(flx_graph *g, flx_val logits, const flx_sa
 #define flx_sample(...) FLX_SAMPLE_(__VA_ARGS__, .struct_size = sizeof(flx_sample_attrs))
 #define FLX_SAMPLE_(g_, logits_, ...) FLX_BUILT_(flx_val, flx_sample_with((g_), (logits_), &(flx_sample_attrs){.top_k \
     = FLX_DEFAULT, .top_p = NAN, .temperature = NAN, .seed = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_sample(flx_graph *g, flx_val logits, const flx_sample_attrs *attrs = NULL)
+{
+    return flx_sample_with(g, logits, attrs);
+}
 #endif
 
 typedef struct flx_bernoulli_attrs {
@@ -6267,6 +7118,11 @@ static inline flx_val flx_bernoulli_with(flx_graph *g, flx_val key, flx_val p, c
 #define flx_bernoulli(...) FLX_BERNOULLI_(__VA_ARGS__, .struct_size = sizeof(flx_bernoulli_attrs))
 #define FLX_BERNOULLI_(g_, key_, p_, ...) FLX_BUILT_(flx_val, flx_bernoulli_with((g_), (key_), (p_), \
     &(flx_bernoulli_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_bernoulli(flx_graph *g, flx_val key, flx_val p, const flx_bernoulli_attrs *attrs)
+{
+    return flx_bernoulli_with(g, key, p, attrs);
+}
 #endif
 
 /** i32 argmax of logits - ln(-ln u) along the last axis: index k with probability softmax(logits)[k] */
@@ -6301,6 +7157,11 @@ static inline flx_val flx_permutation_with(flx_graph *g, flx_val key, const flx_
 #define flx_permutation(...) FLX_PERMUTATION_(__VA_ARGS__, .struct_size = sizeof(flx_permutation_attrs))
 #define FLX_PERMUTATION_(g_, key_, ...) FLX_BUILT_(flx_val, flx_permutation_with((g_), (key_), \
     &(flx_permutation_attrs){.n = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_permutation(flx_graph *g, flx_val key, const flx_permutation_attrs *attrs)
+{
+    return flx_permutation_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_dropout_attrs {
@@ -6327,6 +7188,11 @@ static inline flx_val flx_dropout_with(flx_graph *g, flx_val x, flx_val key, con
 #define flx_dropout(...) FLX_DROPOUT_(__VA_ARGS__, .struct_size = sizeof(flx_dropout_attrs))
 #define FLX_DROPOUT_(g_, x_, key_, ...) FLX_BUILT_(flx_val, flx_dropout_with((g_), (x_), (key_), \
     &(flx_dropout_attrs){.rate = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_dropout(flx_graph *g, flx_val x, flx_val key, const flx_dropout_attrs *attrs)
+{
+    return flx_dropout_with(g, x, key, attrs);
+}
 #endif
 
 typedef struct flx_truncated_normal_attrs {
@@ -6356,6 +7222,11 @@ static inline flx_val flx_truncated_normal_with(flx_graph *g, flx_val key, const
     sizeof(flx_truncated_normal_attrs))
 #define FLX_TRUNCATED_NORMAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_truncated_normal_with((g_), (key_), \
     &(flx_truncated_normal_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_truncated_normal(flx_graph *g, flx_val key, const flx_truncated_normal_attrs *attrs)
+{
+    return flx_truncated_normal_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_exponential_attrs {
@@ -6384,6 +7255,11 @@ static inline flx_val flx_exponential_with(flx_graph *g, flx_val key, const flx_
 #define flx_exponential(...) FLX_EXPONENTIAL_(__VA_ARGS__, .struct_size = sizeof(flx_exponential_attrs))
 #define FLX_EXPONENTIAL_(g_, key_, ...) FLX_BUILT_(flx_val, flx_exponential_with((g_), (key_), \
     &(flx_exponential_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_exponential(flx_graph *g, flx_val key, const flx_exponential_attrs *attrs)
+{
+    return flx_exponential_with(g, key, attrs);
+}
 #endif
 
 typedef struct flx_gamma_attrs {
@@ -6411,6 +7287,11 @@ static inline flx_val flx_gamma_with(flx_graph *g, flx_val key, flx_val a, const
 #define flx_gamma(...) FLX_GAMMA_(__VA_ARGS__, .struct_size = sizeof(flx_gamma_attrs))
 #define FLX_GAMMA_(g_, key_, a_, ...) FLX_BUILT_(flx_val, flx_gamma_with((g_), (key_), (a_), \
     &(flx_gamma_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gamma(flx_graph *g, flx_val key, flx_val a, const flx_gamma_attrs *attrs)
+{
+    return flx_gamma_with(g, key, a, attrs);
+}
 #endif
 
 
@@ -6441,6 +7322,12 @@ static inline uint32_t flx_if_with(flx_graph *g, const flx_val *operands, size_t
 #define flx_if(...) FLX_IF_(__VA_ARGS__, .struct_size = sizeof(flx_if_attrs))
 #define FLX_IF_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_if_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_if_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_if(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                              capacity, const flx_if_attrs *attrs)
+{
+    return flx_if_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_case_attrs {
@@ -6465,6 +7352,12 @@ static inline uint32_t flx_case_with(flx_graph *g, const flx_val *operands, size
 #define flx_case(...) FLX_CASE_(__VA_ARGS__, .struct_size = sizeof(flx_case_attrs))
 #define FLX_CASE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_case_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_case_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_case(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                capacity, const flx_case_attrs *attrs)
+{
+    return flx_case_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_while_attrs {
@@ -6496,6 +7389,12 @@ static inline uint32_t flx_while_with(flx_graph *g, const flx_val *operands, siz
 #define FLX_WHILE_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_while_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_while_attrs){.max_iterations = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_while(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                 capacity, const flx_while_attrs *attrs)
+{
+    return flx_while_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_custom_fn_attrs {
@@ -6538,6 +7437,12 @@ static inline uint32_t flx_custom_fn_with(flx_graph *g, const flx_val *operands,
 #define FLX_CUSTOM_FN_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_custom_fn_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_custom_fn_attrs){.num_residuals = FLX_DEFAULT, .recompute = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_custom_fn(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                     size_t capacity, const flx_custom_fn_attrs *attrs)
+{
+    return flx_custom_fn_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_call_attrs {
@@ -6563,6 +7468,12 @@ static inline uint32_t flx_call_with(flx_graph *g, const flx_val *operands, size
 #define flx_call(...) FLX_CALL_(__VA_ARGS__, .struct_size = sizeof(flx_call_attrs))
 #define FLX_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_call_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_call_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_call(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                capacity, const flx_call_attrs *attrs)
+{
+    return flx_call_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_scan_attrs {
@@ -6612,6 +7523,12 @@ static inline uint32_t flx_scan_with(flx_graph *g, const flx_val *operands, size
     (operands_), (num_operands_), (results_), (capacity_), &(flx_scan_attrs){.num_carry = FLX_DEFAULT, .num_bcast = \
     FLX_DEFAULT, .num_xs = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .num_checkpoints \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_scan(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                capacity, const flx_scan_attrs *attrs)
+{
+    return flx_scan_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_while_backward_attrs {
@@ -6647,6 +7564,12 @@ static inline uint32_t flx_while_backward_with(flx_graph *g, const flx_val *oper
 #define FLX_WHILE_BACKWARD_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_while_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_while_backward_attrs){.max_iterations = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_while_backward(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                          size_t capacity, const flx_while_backward_attrs *attrs)
+{
+    return flx_while_backward_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_scan_backward_attrs {
@@ -6699,6 +7622,12 @@ static inline uint32_t flx_scan_backward_with(flx_graph *g, const flx_val *opera
     flx_scan_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, .reverse = \
     -1, .save_trajectory = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_scan_backward(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                         size_t capacity, const flx_scan_backward_attrs *attrs)
+{
+    return flx_scan_backward_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_scan_backward_xs_attrs {
@@ -6753,6 +7682,12 @@ static inline flx_val flx_scan_backward_xs_with(flx_graph *g, const flx_val *ope
 #define FLX_SCAN_BACKWARD_XS_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_scan_backward_xs_with((g_), \
     (operands_), (num_operands_), &(flx_scan_backward_xs_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, \
     .length = FLX_DEFAULT, .reverse = -1, .save_trajectory = -1, .i = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_scan_backward_xs(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                           flx_scan_backward_xs_attrs *attrs)
+{
+    return flx_scan_backward_xs_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_scan_replay_backward_attrs {
@@ -6807,6 +7742,12 @@ static inline uint32_t flx_scan_replay_backward_with(flx_graph *g, const flx_val
     flx_scan_replay_backward_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_scan_replay_backward_attrs){.num_carry = FLX_DEFAULT, .num_bcast = FLX_DEFAULT, .length = FLX_DEFAULT, \
     .reverse = -1, .num_checkpoints = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_scan_replay_backward(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val
+                                                *results, size_t capacity, const flx_scan_replay_backward_attrs *attrs)
+{
+    return flx_scan_replay_backward_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 
@@ -6861,6 +7802,12 @@ static inline uint32_t flx_kernel_call_with(flx_graph *g, const flx_val *operand
 #define FLX_KERNEL_CALL_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, \
     flx_kernel_call_with((g_), (operands_), (num_operands_), (results_), (capacity_), \
     &(flx_kernel_call_attrs){.max_trips = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_kernel_call(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results,
+                                       size_t capacity, const flx_kernel_call_attrs *attrs)
+{
+    return flx_kernel_call_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 typedef struct flx_custom_attrs {
@@ -6892,6 +7839,12 @@ static inline uint32_t flx_custom_with(flx_graph *g, const flx_val *operands, si
 #define FLX_CUSTOM_(g_, operands_, num_operands_, results_, capacity_, ...) FLX_BUILT_(uint32_t, flx_custom_with((g_), \
     (operands_), (num_operands_), (results_), (capacity_), &(flx_custom_attrs){.effect = -1, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline uint32_t flx_custom(flx_graph *g, const flx_val *operands, size_t num_operands, flx_val *results, size_t
+                                  capacity, const flx_custom_attrs *attrs)
+{
+    return flx_custom_with(g, operands, num_operands, results, capacity, attrs);
+}
 #endif
 
 
@@ -6926,6 +7879,11 @@ static inline flx_val flx_all_reduce_with(flx_graph *g, flx_val x, const flx_all
 #define flx_all_reduce(...) FLX_ALL_REDUCE_(__VA_ARGS__, .struct_size = sizeof(flx_all_reduce_attrs))
 #define FLX_ALL_REDUCE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_reduce_with((g_), (x_), &(flx_all_reduce_attrs){.size \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_all_reduce(flx_graph *g, flx_val x, const flx_all_reduce_attrs *attrs)
+{
+    return flx_all_reduce_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_all_gather_attrs {
@@ -6957,6 +7915,11 @@ static inline flx_val flx_all_gather_with(flx_graph *g, flx_val x, const flx_all
 #define flx_all_gather(...) FLX_ALL_GATHER_(__VA_ARGS__, .struct_size = sizeof(flx_all_gather_attrs))
 #define FLX_ALL_GATHER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_gather_with((g_), (x_), &(flx_all_gather_attrs){.axis \
     = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_all_gather(flx_graph *g, flx_val x, const flx_all_gather_attrs *attrs)
+{
+    return flx_all_gather_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_reduce_scatter_attrs {
@@ -6988,6 +7951,11 @@ static inline flx_val flx_reduce_scatter_with(flx_graph *g, flx_val x, const flx
 #define flx_reduce_scatter(...) FLX_REDUCE_SCATTER_(__VA_ARGS__, .struct_size = sizeof(flx_reduce_scatter_attrs))
 #define FLX_REDUCE_SCATTER_(g_, x_, ...) FLX_BUILT_(flx_val, flx_reduce_scatter_with((g_), (x_), \
     &(flx_reduce_scatter_attrs){.axis = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_reduce_scatter(flx_graph *g, flx_val x, const flx_reduce_scatter_attrs *attrs)
+{
+    return flx_reduce_scatter_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_all_to_all_attrs {
@@ -7023,6 +7991,11 @@ static inline flx_val flx_all_to_all_with(flx_graph *g, flx_val x, const flx_all
 #define FLX_ALL_TO_ALL_(g_, x_, ...) FLX_BUILT_(flx_val, flx_all_to_all_with((g_), (x_), \
     &(flx_all_to_all_attrs){.split_axis = FLX_DEFAULT, .concat_axis = FLX_DEFAULT, .size = FLX_DEFAULT, .struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_all_to_all(flx_graph *g, flx_val x, const flx_all_to_all_attrs *attrs)
+{
+    return flx_all_to_all_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_broadcast_attrs {
@@ -7051,6 +8024,11 @@ static inline flx_val flx_broadcast_with(flx_graph *g, flx_val x, const flx_broa
 #define flx_broadcast(...) FLX_BROADCAST_(__VA_ARGS__, .struct_size = sizeof(flx_broadcast_attrs))
 #define FLX_BROADCAST_(g_, x_, ...) FLX_BUILT_(flx_val, flx_broadcast_with((g_), (x_), &(flx_broadcast_attrs){.root = \
     FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_broadcast(flx_graph *g, flx_val x, const flx_broadcast_attrs *attrs)
+{
+    return flx_broadcast_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_collective_permute_attrs {
@@ -7083,6 +8061,11 @@ static inline flx_val flx_collective_permute_with(flx_graph *g, flx_val x, const
     sizeof(flx_collective_permute_attrs))
 #define FLX_COLLECTIVE_PERMUTE_(g_, x_, ...) FLX_BUILT_(flx_val, flx_collective_permute_with((g_), (x_), \
     &(flx_collective_permute_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_collective_permute(flx_graph *g, flx_val x, const flx_collective_permute_attrs *attrs)
+{
+    return flx_collective_permute_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_send_attrs {
@@ -7111,6 +8094,11 @@ static inline flx_val flx_send_with(flx_graph *g, flx_val x, const flx_send_attr
 #define flx_send(...) FLX_SEND_(__VA_ARGS__, .struct_size = sizeof(flx_send_attrs))
 #define FLX_SEND_(g_, x_, ...) FLX_BUILT_(flx_val, flx_send_with((g_), (x_), &(flx_send_attrs){.to = FLX_DEFAULT, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_send(flx_graph *g, flx_val x, const flx_send_attrs *attrs)
+{
+    return flx_send_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_recv_attrs {
@@ -7140,6 +8128,11 @@ static inline flx_val flx_recv_with(flx_graph *g, const flx_recv_attrs *attrs)
 #define flx_recv(...) FLX_RECV_(__VA_ARGS__, .struct_size = sizeof(flx_recv_attrs))
 #define FLX_RECV_(g_, ...) FLX_BUILT_(flx_val, flx_recv_with((g_), &(flx_recv_attrs){.from = FLX_DEFAULT, .struct_size \
     = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_recv(flx_graph *g, const flx_recv_attrs *attrs)
+{
+    return flx_recv_with(g, attrs);
+}
 #endif
 
 /** its operands, once all processes have reached this op */
@@ -7172,6 +8165,11 @@ static inline flx_val flx_shard_with(flx_graph *g, flx_val x, const flx_shard_at
 #define flx_shard(...) FLX_SHARD_(__VA_ARGS__, .struct_size = sizeof(flx_shard_attrs))
 #define FLX_SHARD_(g_, x_, ...) FLX_BUILT_(flx_val, flx_shard_with((g_), (x_), &(flx_shard_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_shard(flx_graph *g, flx_val x, const flx_shard_attrs *attrs)
+{
+    return flx_shard_with(g, x, attrs);
+}
 #endif
 
 typedef struct flx_axis_index_attrs {
@@ -7195,6 +8193,11 @@ static inline flx_val flx_axis_index_with(flx_graph *g, const flx_axis_index_att
 #define flx_axis_index(...) FLX_AXIS_INDEX_(__VA_ARGS__, .struct_size = sizeof(flx_axis_index_attrs))
 #define FLX_AXIS_INDEX_(g_, ...) FLX_BUILT_(flx_val, flx_axis_index_with((g_), &(flx_axis_index_attrs){.struct_size = \
     0, __VA_ARGS__}))
+#else
+static inline flx_val flx_axis_index(flx_graph *g, const flx_axis_index_attrs *attrs)
+{
+    return flx_axis_index_with(g, attrs);
+}
 #endif
 
 
@@ -7258,6 +8261,13 @@ static inline flx_val flx_gaussian_splat_render_with(flx_graph *g, flx_val posit
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_render_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gaussian_splat_render(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations,
+                                                flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const
+                                                flx_gaussian_splat_render_attrs *attrs)
+{
+    return flx_gaussian_splat_render_with(g, positions, log_scales, rotations, opacity, colours, sh, meta, attrs);
+}
 #endif
 
 typedef struct flx_gaussian_splat_render_backward_attrs {
@@ -7336,6 +8346,15 @@ static inline flx_val flx_gaussian_splat_render_backward_with(flx_graph *g, flx_
     .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, \
     .max_list_entries = FLX_DEFAULT, .clip = NAN, .sh_bands = FLX_DEFAULT, .max_anisotropy = NAN, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_gaussian_splat_render_backward(flx_graph *g, flx_val positions, flx_val log_scales, flx_val
+                                                         rotations, flx_val opacity, flx_val colours, flx_val sh,
+                                                         flx_val meta, flx_val d_rgba, const
+                                                         flx_gaussian_splat_render_backward_attrs *attrs)
+{
+    return flx_gaussian_splat_render_backward_with(g, positions, log_scales, rotations, opacity, colours, sh, meta,
+        d_rgba, attrs);
+}
 #endif
 
 typedef struct flx_gaussian_splat_prepare_attrs {
@@ -7397,6 +8416,13 @@ static inline flx_val flx_gaussian_splat_prepare_with(flx_graph *g, flx_val posi
     (colours_), (sh_), (meta_), &(flx_gaussian_splat_prepare_attrs){.width = FLX_DEFAULT, .height = FLX_DEFAULT, \
     .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, .max_splat_steps = FLX_DEFAULT, \
     .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gaussian_splat_prepare(flx_graph *g, flx_val positions, flx_val log_scales, flx_val rotations,
+                                                 flx_val opacity, flx_val colours, flx_val sh, flx_val meta, const
+                                                 flx_gaussian_splat_prepare_attrs *attrs)
+{
+    return flx_gaussian_splat_prepare_with(g, positions, log_scales, rotations, opacity, colours, sh, meta, attrs);
+}
 #endif
 
 typedef struct flx_gaussian_splat_rasterize_attrs {
@@ -7451,6 +8477,12 @@ static inline flx_val flx_gaussian_splat_rasterize_with(flx_graph *g, flx_val pr
     FLX_DEFAULT, .height = FLX_DEFAULT, .tile_size = FLX_DEFAULT, .radius_scale = NAN, .alpha_cutoff = NAN, \
     .max_splat_steps = FLX_DEFAULT, .transmittance_threshold = NAN, .max_list_entries = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_gaussian_splat_rasterize(flx_graph *g, flx_val prep, flx_val meta, const
+                                                   flx_gaussian_splat_rasterize_attrs *attrs)
+{
+    return flx_gaussian_splat_rasterize_with(g, prep, meta, attrs);
+}
 #endif
 
 
@@ -7483,6 +8515,12 @@ static inline flx_val flx_fused_matmul_bias_act_with(flx_graph *g, flx_val x, fl
     sizeof(flx_fused_matmul_bias_act_attrs))
 #define FLX_FUSED_MATMUL_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_matmul_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_matmul_bias_act_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_matmul_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const
+                                                flx_fused_matmul_bias_act_attrs *attrs = NULL)
+{
+    return flx_fused_matmul_bias_act_with(g, x, w, b, attrs);
+}
 #endif
 
 typedef struct flx_fused_swiglu_attrs {
@@ -7511,6 +8549,11 @@ static inline flx_val flx_fused_swiglu_with(flx_graph *g, flx_val p, const flx_f
 #define flx_fused_swiglu(...) FLX_FUSED_SWIGLU_(__VA_ARGS__, .struct_size = sizeof(flx_fused_swiglu_attrs))
 #define FLX_FUSED_SWIGLU_(g_, p_, ...) FLX_BUILT_(flx_val, flx_fused_swiglu_with((g_), (p_), \
     &(flx_fused_swiglu_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_swiglu(flx_graph *g, flx_val p, const flx_fused_swiglu_attrs *attrs = NULL)
+{
+    return flx_fused_swiglu_with(g, p, attrs);
+}
 #endif
 
 /** matmul(x, w) + res */
@@ -7571,6 +8614,12 @@ static inline flx_val flx_activation_backward_with(flx_graph *g, flx_val x, flx_
     sizeof(flx_activation_backward_attrs))
 #define FLX_ACTIVATION_BACKWARD_(g_, x_, dy_, ...) FLX_BUILT_(flx_val, flx_activation_backward_with((g_), (x_), (dy_), \
     &(flx_activation_backward_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_activation_backward(flx_graph *g, flx_val x, flx_val dy, const flx_activation_backward_attrs
+                                              *attrs)
+{
+    return flx_activation_backward_with(g, x, dy, attrs);
+}
 #endif
 
 typedef struct flx_cumsum_backward_attrs {
@@ -7599,6 +8648,11 @@ static inline flx_val flx_cumsum_backward_with(flx_graph *g, flx_val dy, const f
 #define flx_cumsum_backward(...) FLX_CUMSUM_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_cumsum_backward_attrs))
 #define FLX_CUMSUM_BACKWARD_(g_, dy_, ...) FLX_BUILT_(flx_val, flx_cumsum_backward_with((g_), (dy_), \
     &(flx_cumsum_backward_attrs){.axis = FLX_DEFAULT, .exclusive = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_cumsum_backward(flx_graph *g, flx_val dy, const flx_cumsum_backward_attrs *attrs = NULL)
+{
+    return flx_cumsum_backward_with(g, dy, attrs);
+}
 #endif
 
 typedef struct flx_gather_backward_attrs {
@@ -7632,6 +8686,11 @@ static inline flx_val flx_gather_backward_with(flx_graph *g, flx_val dy, flx_val
 #define flx_gather_backward(...) FLX_GATHER_BACKWARD_(__VA_ARGS__, .struct_size = sizeof(flx_gather_backward_attrs))
 #define FLX_GATHER_BACKWARD_(g_, dy_, idx_, ...) FLX_BUILT_(flx_val, flx_gather_backward_with((g_), (dy_), (idx_), \
     &(flx_gather_backward_attrs){.axis = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gather_backward(flx_graph *g, flx_val dy, flx_val idx, const flx_gather_backward_attrs *attrs)
+{
+    return flx_gather_backward_with(g, dy, idx, attrs);
+}
 #endif
 
 /** 2 dy z, the cotangent of complex_norm_sq's z */
@@ -7671,6 +8730,11 @@ static inline flx_val flx_linear_with(flx_graph *g, flx_val x, flx_val w, flx_va
 #define flx_linear(...) FLX_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_attrs))
 #define FLX_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_linear_with((g_), (x_), (w_), (b_), \
     &(flx_linear_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_linear_attrs *attrs = NULL)
+{
+    return flx_linear_with(g, x, w, b, attrs);
+}
 #endif
 
 typedef struct flx_fused_linear_attrs {
@@ -7702,6 +8766,12 @@ static inline flx_val flx_fused_linear_with(flx_graph *g, flx_val x, flx_val w, 
 #define flx_fused_linear(...) FLX_FUSED_LINEAR_(__VA_ARGS__, .struct_size = sizeof(flx_fused_linear_attrs))
 #define FLX_FUSED_LINEAR_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_linear_with((g_), (x_), (w_), (b_), \
     &(flx_fused_linear_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_linear(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_fused_linear_attrs
+                                       *attrs = NULL)
+{
+    return flx_fused_linear_with(g, x, w, b, attrs);
+}
 #endif
 
 typedef struct flx_linear_pair_attrs {
@@ -7738,6 +8808,12 @@ static inline uint32_t flx_linear_pair_with(flx_graph *g, flx_val x, flx_val w1,
 #define flx_linear_pair(...) FLX_LINEAR_PAIR_(__VA_ARGS__, .struct_size = sizeof(flx_linear_pair_attrs))
 #define FLX_LINEAR_PAIR_(g_, x_, w1_, w2_, b1_, b2_, results_, ...) FLX_BUILT_(uint32_t, flx_linear_pair_with((g_), \
     (x_), (w1_), (w2_), (b1_), (b2_), (results_), &(flx_linear_pair_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_linear_pair(flx_graph *g, flx_val x, flx_val w1, flx_val w2, flx_val b1, flx_val b2, flx_val
+                                       results[2], const flx_linear_pair_attrs *attrs = NULL)
+{
+    return flx_linear_pair_with(g, x, w1, w2, b1, b2, results, attrs);
+}
 #endif
 
 typedef struct flx_gated_ffn_attrs {
@@ -7767,6 +8843,12 @@ static inline flx_val flx_gated_ffn_with(flx_graph *g, flx_val x, flx_val w_gate
 #define flx_gated_ffn(...) FLX_GATED_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_gated_ffn_attrs))
 #define FLX_GATED_FFN_(g_, x_, w_gate_, w_up_, w_down_, ...) FLX_BUILT_(flx_val, flx_gated_ffn_with((g_), (x_), \
     (w_gate_), (w_up_), (w_down_), &(flx_gated_ffn_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_gated_ffn(flx_graph *g, flx_val x, flx_val w_gate, flx_val w_up, flx_val w_down, const
+                                    flx_gated_ffn_attrs *attrs = NULL)
+{
+    return flx_gated_ffn_with(g, x, w_gate, w_up, w_down, attrs);
+}
 #endif
 
 typedef struct flx_swiglu_ffn_attrs {
@@ -7795,6 +8877,12 @@ static inline flx_val flx_swiglu_ffn_with(flx_graph *g, flx_val x, flx_val w_in,
 #define flx_swiglu_ffn(...) FLX_SWIGLU_FFN_(__VA_ARGS__, .struct_size = sizeof(flx_swiglu_ffn_attrs))
 #define FLX_SWIGLU_FFN_(g_, x_, w_in_, w_out_, ...) FLX_BUILT_(flx_val, flx_swiglu_ffn_with((g_), (x_), (w_in_), \
     (w_out_), &(flx_swiglu_ffn_attrs){.gate_first = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_swiglu_ffn(flx_graph *g, flx_val x, flx_val w_in, flx_val w_out, const flx_swiglu_ffn_attrs
+                                     *attrs = NULL)
+{
+    return flx_swiglu_ffn_with(g, x, w_in, w_out, attrs);
+}
 #endif
 
 typedef struct flx_mlp_attrs {
@@ -7826,6 +8914,12 @@ static inline flx_val flx_mlp_with(flx_graph *g, const flx_val *operands, size_t
 #define flx_mlp(...) FLX_MLP_(__VA_ARGS__, .struct_size = sizeof(flx_mlp_attrs))
 #define FLX_MLP_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_mlp_with((g_), (operands_), \
     (num_operands_), &(flx_mlp_attrs){.bias = -1, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_mlp(flx_graph *g, const flx_val *operands, size_t num_operands, const flx_mlp_attrs *attrs =
+                              NULL)
+{
+    return flx_mlp_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_residual_rms_norm_attrs {
@@ -7856,6 +8950,12 @@ static inline uint32_t flx_residual_rms_norm_with(flx_graph *g, flx_val x, flx_v
 #define FLX_RESIDUAL_RMS_NORM_(g_, x_, res_, gamma_, results_, ...) FLX_BUILT_(uint32_t, \
     flx_residual_rms_norm_with((g_), (x_), (res_), (gamma_), (results_), &(flx_residual_rms_norm_attrs){.eps = NAN, \
     .struct_size = 0, __VA_ARGS__}))
+#else
+static inline uint32_t flx_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val gamma, flx_val results[2],
+                                             const flx_residual_rms_norm_attrs *attrs = NULL)
+{
+    return flx_residual_rms_norm_with(g, x, res, gamma, results, attrs);
+}
 #endif
 
 typedef struct flx_causal_conv1d_attrs {
@@ -7887,6 +8987,12 @@ static inline flx_val flx_causal_conv1d_with(flx_graph *g, flx_val x, flx_val w,
 #define flx_causal_conv1d(...) FLX_CAUSAL_CONV1D_(__VA_ARGS__, .struct_size = sizeof(flx_causal_conv1d_attrs))
 #define FLX_CAUSAL_CONV1D_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_causal_conv1d_with((g_), (x_), (w_), (b_), \
     &(flx_causal_conv1d_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_causal_conv1d(flx_graph *g, flx_val x, flx_val w, flx_val b, const flx_causal_conv1d_attrs
+                                        *attrs = NULL)
+{
+    return flx_causal_conv1d_with(g, x, w, b, attrs);
+}
 #endif
 
 typedef struct flx_decoder_block_attrs {
@@ -7935,6 +9041,12 @@ static inline flx_val flx_decoder_block_with(flx_graph *g, const flx_val *operan
 #define FLX_DECODER_BLOCK_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_decoder_block_with((g_), \
     (operands_), (num_operands_), &(flx_decoder_block_attrs){.num_heads = FLX_DEFAULT, .num_kv_heads = FLX_DEFAULT, \
     .window = FLX_DEFAULT, .eps = NAN, .score_scale = NAN, .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_decoder_block(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                        flx_decoder_block_attrs *attrs)
+{
+    return flx_decoder_block_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_draft_head_attrs {
@@ -7963,6 +9075,12 @@ static inline flx_val flx_draft_head_with(flx_graph *g, flx_val x, flx_val w, fl
 #define flx_draft_head(...) FLX_DRAFT_HEAD_(__VA_ARGS__, .struct_size = sizeof(flx_draft_head_attrs))
 #define FLX_DRAFT_HEAD_(g_, x_, w_, w_out_, ...) FLX_BUILT_(flx_val, flx_draft_head_with((g_), (x_), (w_), (w_out_), \
     &(flx_draft_head_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_draft_head(flx_graph *g, flx_val x, flx_val w, flx_val w_out, const flx_draft_head_attrs
+                                     *attrs = NULL)
+{
+    return flx_draft_head_with(g, x, w, w_out, attrs);
+}
 #endif
 
 typedef struct flx_fused_attention_block_attrs {
@@ -8013,6 +9131,12 @@ static inline flx_val flx_fused_attention_block_with(flx_graph *g, const flx_val
     flx_fused_attention_block_with((g_), (operands_), (num_operands_), &(flx_fused_attention_block_attrs){.num_heads = \
     FLX_DEFAULT, .head_dim = FLX_DEFAULT, .has_bias = -1, .has_rope = -1, .window = FLX_DEFAULT, .score_scale = NAN, \
     .softcap = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_attention_block(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                                flx_fused_attention_block_attrs *attrs)
+{
+    return flx_fused_attention_block_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_fused_transformer_layer_attrs {
@@ -8061,6 +9185,12 @@ static inline flx_val flx_fused_transformer_layer_with(flx_graph *g, const flx_v
     flx_fused_transformer_layer_with((g_), (operands_), (num_operands_), \
     &(flx_fused_transformer_layer_attrs){.num_heads = FLX_DEFAULT, .head_dim = FLX_DEFAULT, .ffn_dim = FLX_DEFAULT, \
     .has_bias = -1, .eps1 = NAN, .eps2 = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_transformer_layer(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                                  flx_fused_transformer_layer_attrs *attrs)
+{
+    return flx_fused_transformer_layer_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_fused_conv_bias_act_attrs {
@@ -8122,6 +9252,12 @@ static inline flx_val flx_fused_conv_bias_act_with(flx_graph *g, flx_val x, flx_
 #define FLX_FUSED_CONV_BIAS_ACT_(g_, x_, w_, b_, ...) FLX_BUILT_(flx_val, flx_fused_conv_bias_act_with((g_), (x_), \
     (w_), (b_), &(flx_fused_conv_bias_act_attrs){.groups = FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_conv_bias_act(flx_graph *g, flx_val x, flx_val w, flx_val b, const
+                                              flx_fused_conv_bias_act_attrs *attrs = NULL)
+{
+    return flx_fused_conv_bias_act_with(g, x, w, b, attrs);
+}
 #endif
 
 typedef struct flx_fused_conv_affine_act_attrs {
@@ -8184,6 +9320,12 @@ static inline flx_val flx_fused_conv_affine_act_with(flx_graph *g, flx_val x, fl
 #define FLX_FUSED_CONV_AFFINE_ACT_(g_, x_, w_, scale_, shift_, ...) FLX_BUILT_(flx_val, \
     flx_fused_conv_affine_act_with((g_), (x_), (w_), (scale_), (shift_), &(flx_fused_conv_affine_act_attrs){.groups = \
     FLX_DEFAULT, .batch_groups = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_conv_affine_act(flx_graph *g, flx_val x, flx_val w, flx_val scale, flx_val shift, const
+                                                flx_fused_conv_affine_act_attrs *attrs = NULL)
+{
+    return flx_fused_conv_affine_act_with(g, x, w, scale, shift, attrs);
+}
 #endif
 
 typedef struct flx_fused_residual_ln_attrs {
@@ -8223,6 +9365,12 @@ static inline flx_val flx_fused_residual_ln_with(flx_graph *g, flx_val x, flx_va
 #define FLX_FUSED_RESIDUAL_LN_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_ln_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_ln_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_residual_ln(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma, flx_val
+                                            beta, const flx_fused_residual_ln_attrs *attrs = NULL)
+{
+    return flx_fused_residual_ln_with(g, x, res, bias, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_fused_residual_rms_norm_attrs {
@@ -8263,6 +9411,12 @@ static inline flx_val flx_fused_residual_rms_norm_with(flx_graph *g, flx_val x, 
 #define FLX_FUSED_RESIDUAL_RMS_NORM_(g_, x_, res_, bias_, gamma_, beta_, ...) FLX_BUILT_(flx_val, \
     flx_fused_residual_rms_norm_with((g_), (x_), (res_), (bias_), (gamma_), (beta_), \
     &(flx_fused_residual_rms_norm_attrs){.has_bias = -1, .eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_residual_rms_norm(flx_graph *g, flx_val x, flx_val res, flx_val bias, flx_val gamma,
+                                                  flx_val beta, const flx_fused_residual_rms_norm_attrs *attrs = NULL)
+{
+    return flx_fused_residual_rms_norm_with(g, x, res, bias, gamma, beta, attrs);
+}
 #endif
 
 typedef struct flx_fused_ada_layer_norm_attrs {
@@ -8292,6 +9446,12 @@ static inline flx_val flx_fused_ada_layer_norm_with(flx_graph *g, flx_val x, flx
     sizeof(flx_fused_ada_layer_norm_attrs))
 #define FLX_FUSED_ADA_LAYER_NORM_(g_, x_, scale_, shift_, ...) FLX_BUILT_(flx_val, flx_fused_ada_layer_norm_with((g_), \
     (x_), (scale_), (shift_), &(flx_fused_ada_layer_norm_attrs){.eps = NAN, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_fused_ada_layer_norm(flx_graph *g, flx_val x, flx_val scale, flx_val shift, const
+                                               flx_fused_ada_layer_norm_attrs *attrs = NULL)
+{
+    return flx_fused_ada_layer_norm_with(g, x, scale, shift, attrs);
+}
 #endif
 
 typedef struct flx_elementwise_region_attrs {
@@ -8318,6 +9478,12 @@ static inline flx_val flx_elementwise_region_with(flx_graph *g, const flx_val *o
 #define FLX_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_elementwise_region_attrs){.struct_size = 0, \
     __VA_ARGS__}))
+#else
+static inline flx_val flx_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                             flx_elementwise_region_attrs *attrs)
+{
+    return flx_elementwise_region_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_batch_elementwise_region_attrs {
@@ -8355,6 +9521,12 @@ static inline flx_val flx_batch_elementwise_region_with(flx_graph *g, const flx_
 #define FLX_BATCH_ELEMENTWISE_REGION_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, \
     flx_batch_elementwise_region_with((g_), (operands_), (num_operands_), &(flx_batch_elementwise_region_attrs){.axis \
     = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_batch_elementwise_region(flx_graph *g, const flx_val *operands, size_t num_operands, const
+                                                   flx_batch_elementwise_region_attrs *attrs)
+{
+    return flx_batch_elementwise_region_with(g, operands, num_operands, attrs);
+}
 #endif
 
 typedef struct flx_transform_region_attrs {
@@ -8382,6 +9554,11 @@ static inline flx_val flx_transform_region_with(flx_graph *g, flx_val x, const f
     sizeof(flx_transform_region_attrs))
 #define FLX_TRANSFORM_REGION_(g_, x_, ...) FLX_BUILT_(flx_val, flx_transform_region_with((g_), (x_), \
     &(flx_transform_region_attrs){.struct_size = 0, __VA_ARGS__}))
+#else
+static inline flx_val flx_transform_region(flx_graph *g, flx_val x, const flx_transform_region_attrs *attrs)
+{
+    return flx_transform_region_with(g, x, attrs);
+}
 #endif
 
 #undef FLX_LISTED_

@@ -318,6 +318,35 @@ static void write_signature(FILE *f, const op_row *e)
     write_line(f, &l, indent, "");
 }
 
+static int has_required(const op_row *e)
+{
+    for (uint32_t i = 0; i < e->view.num_attrs; i++)
+        if (attr_at(e, i).required)
+            return 1;
+    return 0;
+}
+
+/* In C++, flx_OP(g, x) or flx_OP(g, x, &attrs). */
+static void write_overload(FILE *f, const op_row *e)
+{
+    line l = {0};
+    fputs("#else\n", f);
+    put(&l, "static inline %s flx_%s", e->num_results == 1 ? "flx_val" : "uint32_t", e->view.name);
+    int indent = (int)l.size + 1;
+    put_operands(&l, e, 1);
+    put(&l, ", const flx_%s_attrs *attrs%s)", e->view.name, has_required(e) ? "" : " = NULL");
+    write_line(f, &l, indent, "");
+    fputs("{\n", f);
+    put(&l, "    return flx_%s_with(g", e->view.name);
+    if (e->variadic)
+        put(&l, ", operands, num_operands");
+    for (int i = 0; !e->variadic && i < e->num_operands; i++)
+        put(&l, ", %s", e->operand[i]);
+    put(&l, "%s, attrs);", e->num_results < 0 ? ", results, capacity" : e->num_results > 1 ? ", results" : "");
+    write_line(f, &l, 8, "");
+    fputs("}\n", f);
+}
+
 /* In C, flx_OP(g, x, …): whatever comes after operands and results initialises the struct. Its size is given again at
    the end, so that there is something to give where there is no attribute. Parameters end with an underscore because a
    macro would also replace a field of their name. */
@@ -346,6 +375,7 @@ static void write_macro(FILE *f, const op_row *e)
     }
     put(&l, ".struct_size = 0, __VA_ARGS__}))");
     write_line(f, &l, 4, " \\");
+    write_overload(f, e);
     fputs("#endif\n\n", f);
 }
 

@@ -18,6 +18,13 @@ def _xp():
     return _lazy["xp"]
 
 
+def _traced_hint(what):
+    """What a function under a transform does instead of asking for a value."""
+    if what == "bool()":
+        return "use fluxion.cond, fluxion.where or fluxion.while_loop, or a static argument"
+    return "keep it an array of one element, return it, or make it a static argument"
+
+
 def _binary(name, flip=False):
     def method(self, other):
         if not isinstance(other, Array) and dtypes.number_kind(other) is None and not _is_arraylike(other):
@@ -99,8 +106,7 @@ class Array(_core.ArrayBase):
     def _value(self, what):
         if self._graph is not None:
             raise TracerError("TRACE", f"{what} of {tracing.describe(self)} needs its value, but the function "
-                              f"'{self._graph.name}' is being traced", "",
-                              "use fluxion.cond, fluxion.where or fluxion.while_loop, or a static argument")
+                              f"'{self._graph.name}' is being traced", "", _traced_hint(what))
         if self.size != 1:
             raise TypeError(f"{what} of an array of {self.size} elements: only arrays of one element are numbers")
         return self._element(0)

@@ -25,6 +25,18 @@ bool flxi_step_writes(const flxi_program *m, const flxi_step *s, uint32_t k)
     return k >= s->num_reads;
 }
 
+/* `ops` are names with commas between them; as many as fit. */
+static void hint_group(flx_error *err, const char *ops)
+{
+    enum { ROOM = 50 };
+    size_t n = strlen(ops);
+    bool is_cut = n > ROOM;
+    for (n = is_cut ? ROOM : n; is_cut && n && ops[n] != ','; n--)
+        ;
+    flxi_hint(err, "one kernel computes %.*s%s; ungrouped, the first of them is named", (int)n, ops,
+              is_cut ? " and more" : "");
+}
+
 flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint32_t k, const void *data, flx_error *err)
 {
     const flxi_value *v = flxi_value_at(l->g, l->slots[s->slots[k]].value);
@@ -32,6 +44,6 @@ flx_code flxi_step_check_finite(const flxi_routine *l, const flxi_step *s, uint3
     flxi_node_name name;
     flx_code code = flxi_check_finite(v->type, data, flxi_name_node(&name, &flxi_ops[n->op], v->name, n->origin), err);
     if (code != FLX_OK && s->num_nodes > 1 && s->computes)
-        flxi_hint(err, "one kernel computes %.50s; ungrouped, the first of them is named", s->computes);
+        hint_group(err, s->computes);
     return code;
 }

@@ -135,6 +135,8 @@ static statistics statistics_of_floats(const flx_tensor *t)
         sum += x;
     }
     s.mean = (double)(sum / (long double)s.numbers);
+    if (isnan(s.mean))
+        s.mean = NAN; /* of infinities of both signs, whose NaN has a sign */
     return s;
 }
 

@@ -54,9 +54,11 @@ void write_ops_manual(FILE *f)
           "one must\n"
           "be given. `x...` is any number of operands, `[x]` one that may be left out. Operands share one dtype out of "
           "those\n"
-          "listed, except those with a role: `:index` any integer dtype (or floats that hold integers), `:pred` "
-          "anything\n"
-          "nonzero, `:key` a u32[2], `:int` any integer dtype, `:any` as the op says. `flx ops NAME` prints one row.\n",
+          "listed, except those with a role: `:index` any integer dtype, or floats that hold integers, whose "
+          "derivative is\n"
+          "zero; `:pred` anything nonzero, `:key` a u32[2], `:int` any integer dtype, `:any` as the op says. `flx ops "
+          "NAME`\n"
+          "prints one row.\n",
           f);
     const char *family = "";
     for (size_t i = 0; i < flx_op_count(); i++) {

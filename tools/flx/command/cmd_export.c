@@ -146,10 +146,10 @@ const command command_export = {
     .about = "Writes the main graph as an ONNX model where OUT ends in .onnx, with the parameters that m.safetensors\n"
              "beside m.flx (or weights.safetensors beside the model.flx of a training folder) has as initialisers,\n"
              "as a portable artifact of StableHLO where it ends in .mlirbc, and else as StableHLO text (.mlir):\n"
-             "@main takes the inputs and parameters in order of declaration and returns the outputs. Extents must be\n"
-             "numbers: --set gives those of symbolic\n"
-             "dimensions. An op without a counterpart there is written as what it means in terms of others; the few\n"
-             "for which that is not known are named when one is met.",
+             "@main takes the inputs and parameters in order of declaration and returns the outputs. In StableHLO\n"
+             "extents must be numbers: --set gives those of symbolic dimensions. ONNX keeps symbolic dimensions.\n"
+             "An op without a counterpart is written as what it means in terms of others; the few for which that\n"
+             "is not known are named when one is met.",
     .options = options,
     .examples = examples,
     .run = run_export,

@@ -391,7 +391,8 @@ const command command_ops = {
              "  zero             zero by definition\n"
              "  undefined        there can be none, for the reason given\n"
              "  none             there is none\n"
-             "A word after an operand is its role: :index a position, :pred a truth value, :key a random\n"
+             "A word after an operand is its role: :index a position, whose derivative is zero even where it is\n"
+             "a float that holds an integer, :pred a truth value, :key a random\n"
              "key, :int an integer, :any a dtype of its own, :pair the same, with each value of the first half\n"
              "sharing it with one of the second; operands without a word share one of the dtypes listed.\n"
              "x... is any number of operands, [x] may be left out.",

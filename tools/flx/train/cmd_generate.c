@@ -8,9 +8,16 @@
 
 enum { USUAL_LENGTH = 64 };
 
+/* flx chat has the longer name. */
+static const char *top_of(const args *a)
+{
+    const char *top = args_value(a, "--top");
+    return top ? top : args_value(a, "--top-k");
+}
+
 static int read_options(const args *a, flx_generate_options *o)
 {
-    const char *tokens = args_value(a, "--tokens"), *top = args_value(a, "--top"), *seed = args_value(a, "--seed");
+    const char *tokens = args_value(a, "--tokens"), *top = top_of(a), *seed = args_value(a, "--seed");
     const char *length = args_value(a, "--length"), *temperature = args_value(a, "--temperature");
     int64_t seed_number = 0;
     *o = (flx_generate_options){.struct_size = sizeof *o, .context = USUAL_LENGTH, .temperature = 0.8};
@@ -52,6 +59,7 @@ static const option options[] = {
     {"--temperature", "T",
      "above 1 more varied, below 1 more likely text; 0: always the most\nlikely token; 0.8 unless given", MAY_BE_GIVEN},
     {"--top", "K", "draw from the K most likely tokens only", MAY_BE_GIVEN},
+    {"--top-k", "K", "the same", MAY_BE_GIVEN},
     {"--seed", "S", "of the random numbers; 0 unless given", MAY_BE_GIVEN},
     {"--length", "L", "how many tokens the model sees, if its graph does not say; 64 unless given", MAY_BE_GIVEN},
     {0},

@@ -16,5 +16,5 @@ int main(void)
     flx_graph_release(df);
     flx_module_free(f);
     flx_context_free(ctx);
-    return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
+    return err.code ? fprintf(stderr, "%s: %s\n", err.where, err.message), 1 : 0;
 }

@@ -54,5 +54,5 @@ int main(void)
     flx_tensor_release(x); /* calls release() */
     flx_graph_release(g);
     flx_context_free(ctx);
-    return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
+    return err.code ? fprintf(stderr, "%s: %s\n", err.where, err.message), 1 : 0;
 }

@@ -65,5 +65,5 @@ int main(void)
     flx_trainer_free(t);
     flx_graph_release(g);
     flx_context_free(ctx);
-    return err.code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
+    return err.code ? fprintf(stderr, "%s: %s\n", err.where, err.message), 1 : 0;
 }

@@ -97,5 +97,5 @@ int main(void)
     flx_tensor_release(x);
     flx_tensor_release(w);
     flx_context_free(ctx);
-    return code ? fprintf(stderr, "%s\n", err.message), 1 : 0;
+    return code ? fprintf(stderr, "%s: %s\n", err.where, err.message), 1 : 0;
 }

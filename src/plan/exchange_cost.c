@@ -4,7 +4,7 @@
    that it separates; these are counted once for each set of axes. Otherwise messages are counted one by one. */
 #include "plan/mesh_plan.h"
 
-#include "backend/exchange.h"
+#include "backend/message_size.h"
 
 /* By link: pairs of a sender and a receiver of one group, the sender on this side of the connection and the receiver on
    the other, for the connection with most of them. */

@@ -4,7 +4,7 @@
    the process that looks at them. An all_reduce is a reduce_scatter and an all_gather of nearly equal pieces, which
    moves as few bytes as any way can: 2 (n - 1) / n of the value to and from each process. */
 #include "backend/collective/member.h"
-#include "backend/exchange.h"
+#include "backend/message_size.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* exchange.h: what a plan of exchanges between processes must know of the exchanges themselves. */
-#ifndef FLXI_EXCHANGE_H
-#define FLXI_EXCHANGE_H
-
-/* Bytes of a message of an all_reduce, at most. */
-enum { FLXI_REDUCE_CHUNK = 1 << 20 };
-
-#endif

@@ -527,7 +527,7 @@ static flx_code parse_kernel(flxi_kparser *p)
         FLXI_TRY(parse_statement(p));
     }
     flxi_knext(p);
-    if (flxi_ktoken_is(&p->x.token, "graph") || flxi_ktoken_is(&p->x.token, "kernel"))
+    if (flxi_ktoken_is(&p->x.token, "graph"))
         return flxi_kfail_at(
             p, p->x.token.s, "flx kernel reads files of one kernel; kernels of a graph file run by its graphs",
             "expected the end of the text after the kernel, found '%.*s'", (int)p->x.token.n, p->x.token.s);

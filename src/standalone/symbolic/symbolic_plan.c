@@ -26,7 +26,7 @@ static flx_code differ(planner *x, const flxi_step *s)
     const flxi_routine *l = x->l[0];
     flxi_fail(x->err, FLX_E_UNSUPPORTED, "%.100s has other steps for other extents of '%.60s'",
               s && s->computes ? s->computes : "the graph", x->p->names[0]);
-    flxi_hint(x->err, "give it an extent: --set %.60s=…, or flx_build_options.dims in C", x->p->names[0]);
+    flxi_hint(x->err, "give the extent: --set %.60s=INT (flx_build_options.dims)", x->p->names[0]);
     if (s)
         flxi_at_node(x->err, l->g, flxi_node_at(l->g, s->node));
     return FLX_E_UNSUPPORTED;

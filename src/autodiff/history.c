@@ -4,8 +4,6 @@
    a pipe, and an error says "vmap of grad of 'mlp'". */
 #include "autodiff/autodiff.h"
 
-#include "graph/input_hint.h"
-
 #include <stdio.h>
 
 typedef struct {

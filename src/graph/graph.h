@@ -129,6 +129,9 @@ bool flxi_has_exchange(const flxi_node *n);
 
 /* Position of the leaf or of the output with this name; false when there is none. */
 bool flxi_find_leaf(const flx_graph *g, const char *name, size_t *i);
+/* The hint of an error about an input called `name`, which does not exist: the nearest one, and the inputs as far as
+   they fit (input_hint.c). */
+void flxi_hint_input(flx_error *err, const flx_graph *g, const char *name);
 bool flxi_find_output(const flx_graph *g, const char *name, size_t *i);
 
 /* The graph's own copy of a type; NULL when memory is exhausted. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input_hint.c: see input_hint.h. */
-#include "graph/input_hint.h"
-
+/* input_hint.c: what a name that no input has was meant to be. */
+#include "graph/graph.h"
 #include "graph/text/typo.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 
 #include "base/host/stop.h"
 #include "base/options.h"
-#include "graph/input_hint.h"
 #include "passes/pass.h"
 
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "train/train.h"
 
 #include "base/options.h"
-#include "graph/input_hint.h"
 #include "passes/pass.h"
 #include "train/params.h"
 

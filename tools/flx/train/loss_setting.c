@@ -102,11 +102,21 @@ static int build(train_plan *p, const loss_kind *kind, const char *column, flx_g
     return settings_fail(&p->settings, p->made_loss, "%s", err.message);
 }
 
+/* Models that `flx model` prints have their loss. */
+static int check_is_needed(const train_plan *p)
+{
+    if (!flx_module_find(p->model.module, "loss"))
+        return STATUS_OK;
+    settings_fail(&p->settings, p->made_loss, "the model has a graph 'loss', which is trained");
+    hint("remove this line, and write inputs = columns(INPUT=COLUMN) if its inputs are not called as the columns");
+    return STATUS_BAD_INPUT;
+}
+
 int loss_setting_build(train_plan *p)
 {
     const char *column;
     const loss_kind *kind = find_kind(p);
-    if (!kind)
+    if (!kind || check_is_needed(p))
         return STATUS_BAD_INPUT;
     int status = settings_operand(&p->settings, p->made_loss, 0, "a column", &column);
     if (!status)

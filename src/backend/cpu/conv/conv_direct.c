@@ -63,6 +63,27 @@ static flxi_conv_problem new_problem(const flxi_route_node *n, const flxi_conv_f
     return p;
 }
 
+/* How far apart are its images, or features; its channels; its groups. */
+static void set_planes(flxi_conv_view *v, int64_t outer, int64_t inner, int64_t group)
+{
+    v->outer = outer;
+    v->inner = inner;
+    v->group = group;
+}
+
+/* An axis as the form has it. */
+static flxi_conv_axis axis_of(const flxi_conv_form *f, int k, int64_t spread)
+{
+    const flxi_slide *s = slide_of(f, k);
+    return (flxi_conv_axis){.out = extent_of(f, &f->z, k),
+                            .taps = s->window,
+                            .in = s->extent,
+                            .stride = s->stride,
+                            .dilation = s->dilation,
+                            .low = s->low,
+                            .spread = spread};
+}
+
 static const void *operand(const flxi_route_node *n, int i)
 {
     return n->in ? n->in[i] : NULL;
@@ -80,24 +101,13 @@ static flxi_conv_problem gather_of(const flxi_route_node *n, const flxi_conv_for
     p.images = f->z.dims[0];
     p.channels = f->w.dims[1];
     p.features = f->w.dims[0] / p.groups;
-    p.x.outer = f->x.steps[0];
-    p.x.inner = f->x.steps[1];
-    p.x.group = f->groups > 1 ? p.channels * f->x.steps[1] : p.images * f->x.steps[0];
-    p.w.outer = f->w.steps[0];
-    p.w.inner = f->w.steps[1];
-    p.w.group = p.features * f->w.steps[0];
-    p.z.outer = f->z.steps[0];
-    p.z.inner = f->z.steps[1];
-    p.z.group = p.features * f->z.steps[1];
+    set_planes(&p.x, f->x.steps[0], f->x.steps[1],
+               f->groups > 1 ? p.channels * f->x.steps[1] : p.images * f->x.steps[0]);
+    set_planes(&p.w, f->w.steps[0], f->w.steps[1], p.features * f->w.steps[0]);
+    set_planes(&p.z, f->z.steps[0], f->z.steps[1], p.features * f->z.steps[1]);
     for (int k = 0; k < 2; k++) {
         const flxi_slide *s = slide_of(f, k);
-        p.axis[k] = (flxi_conv_axis){.out = extent_of(f, &f->z, k),
-                                     .taps = s->window,
-                                     .in = s->extent,
-                                     .stride = s->stride,
-                                     .dilation = s->dilation,
-                                     .low = s->low,
-                                     .spread = s->base_dilation};
+        p.axis[k] = axis_of(f, k, s->base_dilation);
         begin += is_reversed(f, k) ? turn_axis(&p.w, k, s->window) : 0;
     }
     p.x_data = operand(n, 0);
@@ -117,16 +127,10 @@ static flxi_conv_problem to_input_of(const flxi_route_node *n, const flxi_conv_f
     p.channels = f->w.dims[0] / f->groups;
     p.features = f->w.dims[1];
     p.x = p.z;
-    p.x.outer = f->z.steps[0];
-    p.x.inner = f->z.steps[1];
-    p.x.group = p.channels * f->z.steps[1];
-    p.w.outer = f->w.steps[1];
-    p.w.inner = f->w.steps[0];
-    p.w.group = p.channels * f->w.steps[0];
+    set_planes(&p.x, f->z.steps[0], f->z.steps[1], p.channels * f->z.steps[1]);
+    set_planes(&p.w, f->w.steps[1], f->w.steps[0], p.channels * f->w.steps[0]);
     p.z = x;
-    p.z.outer = f->x.steps[0];
-    p.z.inner = f->x.steps[1];
-    p.z.group = p.features * f->x.steps[1];
+    set_planes(&p.z, f->x.steps[0], f->x.steps[1], p.features * f->x.steps[1]);
     for (int k = 0; k < 2; k++) {
         const flxi_slide *s = slide_of(f, k);
         p.axis[k] = (flxi_conv_axis){.out = extent_of(f, &f->x, k),
@@ -151,25 +155,11 @@ static flxi_conv_problem to_weight_of(const flxi_route_node *n, const flxi_conv_
     p.images = f->x.dims[0];
     p.channels = f->w.dims[1];
     p.features = f->w.dims[0] / f->groups;
-    p.x.outer = f->x.steps[0];
-    p.x.inner = f->x.steps[1];
-    p.x.group = p.channels * f->x.steps[1];
-    p.w.outer = f->w.steps[0];
-    p.w.inner = f->w.steps[1];
-    p.w.group = p.features * f->w.steps[0];
-    p.z.outer = f->z.steps[0];
-    p.z.inner = f->z.steps[1];
-    p.z.group = p.features * f->z.steps[1];
-    for (int k = 0; k < 2; k++) {
-        const flxi_slide *s = slide_of(f, k);
-        p.axis[k] = (flxi_conv_axis){.out = extent_of(f, &f->z, k),
-                                     .taps = s->window,
-                                     .in = s->extent,
-                                     .stride = s->stride,
-                                     .dilation = s->dilation,
-                                     .low = s->low,
-                                     .spread = 1};
-    }
+    set_planes(&p.x, f->x.steps[0], f->x.steps[1], p.channels * f->x.steps[1]);
+    set_planes(&p.w, f->w.steps[0], f->w.steps[1], p.features * f->w.steps[0]);
+    set_planes(&p.z, f->z.steps[0], f->z.steps[1], p.features * f->z.steps[1]);
+    for (int k = 0; k < 2; k++)
+        p.axis[k] = axis_of(f, k, 1);
     p.x_data = operand(n, 0);
     p.z_data = operand(n, 1);
     p.w_data = result(n);

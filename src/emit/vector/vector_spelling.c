@@ -145,24 +145,24 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
 #define COMPARED(sign) BOTH(MASK("$a " sign " $b")), .of_float = MASK("$a " sign " $b")
 
 /* Equal floats are the same or zeros of opposite sign: `or` of their bits gives -0, `and` gives +0. */
-#define CHOICE(first, zeros) \
-    "{ const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r); }"
+#define CHOSEN(first, zeros) \
+    "const $v r = @pick(($i)(" first "), a, b); return @pick(($i)(a == b), ($v)(($i)a " zeros " ($i)b), r);"
+#define CHOICE(first, zeros) "{ " CHOSEN(first, zeros) " }"
 
 /* The same with NaN, which `range` would drop, of either side: the first one. `way` is 4 for the smaller, 5 for the
    larger of two numbers, of which -0 is smaller than +0. */
 #define RANGE(name, mask, way)                                                               \
     "const $v x = __builtin_ia32_range" name "512_mask(a, b, " way ", a, (" mask ")-1, 4), " \
     "r = @pick(($i)(b != b), b, x); return @pick(($i)(a != a), a, r);\n"
-#define CHOICE_NAN(first, zeros, way)                                                                                \
-    "{\n#if defined(__AVX512DQ__) && $k * $w == 512 && $w == 32\n    " RANGE(                                        \
-        "ps", "unsigned short",                                                                                      \
-        way) "#elif defined(__AVX512DQ__) && $k * $w == 512 && $w == 64\n    " RANGE("pd", "unsigned char",          \
-                                                                                     way) "#else\n    const $v r = " \
-                                                                                          "@pick(($i)(" first        \
-                                                                                          "), a, b);\n    "          \
-                                                                                          "return @pick(($i)(a == "  \
-                                                                                          "b), ($v)(($i)a " zeros    \
-                                                                                          " ($i)b), r);\n#endif\n}"
+#define RANGE_F32(way) RANGE("ps", "unsigned short", way)
+#define RANGE_F64(way) RANGE("pd", "unsigned char", way)
+#define IF_F32 "{\n#if defined(__AVX512DQ__) && $k * $w == 512 && $w == 32\n    "
+#define IF_F64 "#elif defined(__AVX512DQ__) && $k * $w == 512 && $w == 64\n    "
+#define OTHERWISE "#else\n    "
+#define CHOICE_NAN(first, zeros, way) \
+    IF_F32 RANGE_F32(way)             \
+    IF_F64 RANGE_F64(way)             \
+    OTHERWISE CHOSEN(first, zeros) "\n#endif\n}"
 
 static const flxi_kspelling binaries[KBIN_COUNT] = {
     [KBIN_add] = {WRAPPED("+"), .of_float = "($a + $b)"},

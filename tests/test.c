@@ -257,16 +257,30 @@ const char *test_temp_dir(void)
     return run.temp_dir;
 }
 
-const char *test_missing_path(const char *name)
+/* The text of the path is the same for the same name, and lives until the program ends. */
+static const char *path_in(const char *folder, const char *name)
 {
-    static char paths[32][sizeof run.temp_dir + 64];
+    enum { PATH_BYTES = sizeof run.temp_dir + 64 };
+    static char paths[32][PATH_BYTES];
     static size_t count;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s%s", test_temp_dir(), folder, name);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(strrchr(paths[i], '/') + 1, name) == 0)
+        if (strcmp(paths[i], path) == 0)
             return paths[i];
     CHECK(count < sizeof paths / sizeof *paths);
-    snprintf(paths[count], sizeof paths[count], "%s/missing/%s", test_temp_dir(), name);
+    memcpy(paths[count], path, sizeof path);
     return paths[count++];
+}
+
+const char *test_temp_path(const char *name)
+{
+    return path_in("", name);
+}
+
+const char *test_missing_path(const char *name)
+{
+    return path_in("missing/", name);
 }
 
 /* ---- Probing ---- */

@@ -119,6 +119,9 @@ const char *test_source_dir(void);
 /* A folder for the files that a test writes; created on first use, removed with its contents when the program ends. */
 const char *test_temp_dir(void);
 
+/* A path in this folder. The text lives until the program ends. */
+const char *test_temp_path(const char *name);
+
 /* Calls `probe` in a separate process and returns its result. If it is false, `reason` receives what the probe wrote
    there, or which signal ended the process. For foreign code that may crash: drivers. */
 bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size);

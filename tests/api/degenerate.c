@@ -398,13 +398,12 @@ static flx_code call_compile(const subject *s, const char *device, flx_error *er
 {
     feeding f = feeds_of(s);
     flx_tensor *outputs[MAX_OUTPUTS] = {0};
-    char path[64];
+    const char *path = test_temp_path("degenerate.flxr");
     flx_buffer text = {0};
     const flx_compile_options o = {.struct_size = sizeof o, .device = strcmp(device, "ref") == 0 ? "cpu" : device};
     flx_exec *e = flx_compile(s->g, &o, err);
     flx_code code = e ? flx_exec_run(e, NULL, f.at, f.n, outputs, err) : (flx_code)err->code;
     release_outputs(outputs);
-    snprintf(path, sizeof path, "/tmp/flx_degenerate_%ld.flxr", (long)getpid());
     if (code == FLX_OK)
         code = flx_exec_record(e, NULL, f.at, f.n, path, err);
     flx_recording *r = code == FLX_OK ? flx_recording_read(s->ctx, path, err) : NULL;

@@ -153,10 +153,9 @@ TEST(api_log_and_status_show_what_is_slow)
     events e = {0};
     char *old_cc = getenv("FLX_CC") ? strdup(getenv("FLX_CC")) : NULL;
     char *old_cache = getenv("FLX_CACHE") ? strdup(getenv("FLX_CACHE")) : NULL;
-    char file[] = "/tmp/flx_log_XXXXXX";
-    int fd = mkstemp(file);
-    CHECK(fd >= 0);
-    close(fd);
+    const char *file = test_temp_path("not a program");
+    FILE *f = fopen(file, "w");
+    CHECK(f && fclose(f) == 0);
     flx_context *ctx = logging_context(&e);
     setenv("FLX_CACHE", "on", 1);
     CHECK_EQ_U64(status_of_run(ctx, file), FLX_RUN_SLOW); /* the folder of the cache is a file */

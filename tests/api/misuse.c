@@ -409,9 +409,9 @@ CALL(twice_derived_memory, float x[4] = {0}; float dx[4];
      const flx_kernel_memory m[] = {{"x", x, sizeof x}, {"grad_x", dx, sizeof dx}, {"grad_x", dx, sizeof dx}};
      return flx_kernel_derived_run(f->derived, grid, m, 3, NULL, err);)
 CALL(twice_npz, static const char *const keys[] = {"a", "a"}; const flx_tensor *const values[] = {f->x, f->x};
-     return flx_npz_write("/tmp/flx_misuse.npz", keys, values, 2, err);)
+     return flx_npz_write(test_temp_path("misuse.npz"), keys, values, 2, err);)
 CALL(twice_safetensors, static const char *const keys[] = {"a", "a"}; const flx_tensor *const values[] = {f->x, f->x};
-     return flx_safetensors_write("/tmp/flx_misuse.safetensors", keys, values, 2, err);)
+     return flx_safetensors_write(test_temp_path("misuse.safetensors"), keys, values, 2, err);)
 CALL(twice_passes, return made_kernel(flx_kernel_optimise(f->kernel, "inline,inline,nonsense", err), err);)
 
 TEST(api_misuse_repeated_names_are_refused)
@@ -564,7 +564,7 @@ CALL(null_print, return flx_graph_print(f->g, NULL, err);)
 CALL(null_encode, return flx_graph_encode(f->g, NULL, err);)
 CALL(null_export, return flx_export_stablehlo(f->g, NULL, err);)
 CALL(null_npz_keys, const flx_tensor *const values[] = {f->x};
-     return flx_npz_write("/tmp/flx_misuse.npz", NULL, values, 1, err);)
+     return flx_npz_write(test_temp_path("misuse.npz"), NULL, values, 1, err);)
 CALL(null_npz_key, flx_tensor *t = flx_npz_read(f->ctx, "/dev/null", NULL, err); flx_tensor_release(t);
      return t ? FLX_OK : (flx_code)err->code;)
 CALL(null_npy_path, flx_tensor *t = flx_npy_read(f->ctx, NULL, err); return t ? FLX_OK : (flx_code)err->code;)

@@ -228,8 +228,7 @@ static flx_code trace(const fixture *f, const flx_run_options *o, const feeding 
 
 static flx_code record(const fixture *f, const flx_run_options *o, const feeding *feeds, flx_error *err)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/flx_names_%ld.flxr", (long)getpid());
+    const char *path = test_temp_path("names.flxr");
     flx_code code = flx_exec_record(f->exec, o, feeds->at, feeds->n, path, err);
     unlink(path);
     return code;
@@ -337,11 +336,10 @@ typedef flx_code (*write_fn)(const char *path, const char *const *keys, const fl
 
 static flx_code write_file(const fixture *f, write_fn write, const names *list, flx_error *err)
 {
-    char path[64];
+    const char *path = test_temp_path("names");
     const flx_tensor *values[MOST];
     for (size_t i = 0; i < list->n; i++)
         values[i] = f->x;
-    snprintf(path, sizeof path, "/tmp/flx_names_%ld", (long)getpid());
     flx_code code = write(path, list->v, values, list->n, err);
     unlink(path);
     return code;
@@ -353,7 +351,7 @@ CALL(safetensors_keys, return write_file(f, flx_safetensors_write, list, err);)
 static flx_code write_gguf(const fixture *f, const names *keys, const names *tensors, flx_error *err)
 {
     static const uint32_t one = 1;
-    char path[64];
+    const char *path = test_temp_path("names.gguf");
     flx_gguf_pair pairs[MOST];
     flx_gguf_source sources[MOST];
     for (size_t i = 0; i < keys->n; i++)
@@ -361,7 +359,6 @@ static flx_code write_gguf(const fixture *f, const names *keys, const names *ten
             (flx_gguf_pair){.key = keys->v[i], .kind = FLX_GGUF_U32, .element = FLX_GGUF_U32, .count = 1, .data = &one};
     for (size_t i = 0; i < tensors->n; i++)
         sources[i] = (flx_gguf_source){.name = tensors->v[i], .value = f->x};
-    snprintf(path, sizeof path, "/tmp/flx_names_%ld.gguf", (long)getpid());
     flx_code code = flx_gguf_write(path, pairs, keys->n, sources, tensors->n, err);
     unlink(path);
     return code;

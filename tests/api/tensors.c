@@ -90,9 +90,7 @@ TEST(api_keys_of_files)
     const flx_type type = flx_type_make(FLX_F32, 1, (flx_dim[]){2});
     flx_tensor *t = flx_tensor_new(ctx, &type, NULL, &err);
     const flx_tensor *const tensors[] = {t, t, t};
-    char npz[64], safe[64];
-    snprintf(npz, sizeof npz, "/tmp/flx_keys_%ld.npz", (long)getpid());
-    snprintf(safe, sizeof safe, "/tmp/flx_keys_%ld.safetensors", (long)getpid());
+    const char *npz = test_temp_path("keys.npz"), *safe = test_temp_path("keys.safetensors");
     CHECK_OK(flx_npz_write(npz, keys, tensors, 3, &err), &err);
     CHECK_OK(flx_safetensors_write(safe, keys, tensors, 3, &err), &err);
     check_keys(flx_keys_read(ctx, npz, &err), &err);
@@ -120,7 +118,7 @@ TEST(api_keys_refuse_other_files)
         CHECK_CODE((flx_code)err.code, FLX_E_SYNTAX, &err);
     }
     flx_error err = {0};
-    CHECK(!flx_keys_read(ctx, "/tmp/there is no such file", &err) && err.code);
+    CHECK(!flx_keys_read(ctx, test_missing_path("keys.npz"), &err) && err.code);
     CHECK(!flx_keys_read(NULL, NULL, NULL) && !flx_keys_decode(NULL, NULL, 0, NULL));
     CHECK(flx_keys_count(NULL) == 0 && !flx_keys_at(NULL, 0));
     flx_context_free(ctx);

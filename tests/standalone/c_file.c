@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 struct c_file {
-    char folder[64];
     void *object;
 };
 
@@ -25,13 +24,13 @@ static void write_file(const char *path, const flx_buffer *text)
 
 c_file *c_file_compile(const flx_buffer *text, const char *compiler, const char *flags)
 {
-    char source[100], object[100], command[600];
+    char folder[550], source[600], object[600], command[2000]; /* a folder for each: dlopen() knows objects by name */
     c_file *f = calloc(1, sizeof *f);
     CHECK(f);
-    snprintf(f->folder, sizeof f->folder, "/tmp/flx_c_file_XXXXXX");
-    CHECK(mkdtemp(f->folder));
-    snprintf(source, sizeof source, "%s/model.c", f->folder);
-    snprintf(object, sizeof object, "%s/model.so", f->folder);
+    snprintf(folder, sizeof folder, "%s/c_file_XXXXXX", test_temp_dir());
+    CHECK(mkdtemp(folder));
+    snprintf(source, sizeof source, "%s/model.c", folder);
+    snprintf(object, sizeof object, "%s/model.so", folder);
     write_file(source, text);
     snprintf(command, sizeof command,
              "%s -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off %s -fPIC -shared -o %s %s -lm", compiler,
@@ -41,7 +40,7 @@ c_file *c_file_compile(const flx_buffer *text, const char *compiler, const char 
     CHECK_MSG(f->object, "%s", dlerror());
     unlink(source);
     unlink(object);
-    rmdir(f->folder);
+    rmdir(folder);
     return f;
 }
 

@@ -113,10 +113,7 @@ TEST(standalone_params_are_found_in_file)
 {
     subject s = subject_open();
     flx_error err = {0};
-    char path[] = "/tmp/flx_params_XXXXXX.safetensors";
-    int fd = mkstemps(path, 12);
-    CHECK(fd >= 0);
-    close(fd);
+    const char *path = test_temp_path("params.safetensors");
     CHECK_OK(flx_params_save(s.values, path, &err), &err);
     FILE *in = fopen(path, "rb");
     _Alignas(64) unsigned char file[2000];

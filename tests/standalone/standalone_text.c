@@ -105,15 +105,13 @@ typedef void (*symbol_visit)(char kind, const char *name, unsigned bytes);
 /* Calls `visit` for each symbol of the text as an object of these flags. */
 static void each_symbol(const flx_buffer *text, const char *flags, symbol_visit visit)
 {
-    char folder[] = "/tmp/flx_c_object_XXXXXX", path[64], command[300], line[300], name[200], kind;
+    const char *path = test_temp_path("model.c"), *object = test_temp_path("model.o");
+    char command[1000], line[300], name[200], kind;
     unsigned bytes;
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/model.c", folder);
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(text->data, 1, text->size, f) == text->size && fclose(f) == 0);
-    snprintf(command, sizeof command,
-             "gcc -std=c99 -ffp-contract=off %s -c %s/model.c -o %s/model.o && nm -S %s/model.o", flags, folder, folder,
-             folder);
+    snprintf(command, sizeof command, "gcc -std=c99 -ffp-contract=off %s -c %s -o %s && nm -S %s", flags, path, object,
+             object);
     f = popen(command, "r");
     CHECK(f);
     size_t lines = 0;
@@ -125,8 +123,6 @@ static void each_symbol(const flx_buffer *text, const char *flags, symbol_visit 
             visit(kind, name, 0);
     }
     CHECK_MSG(pclose(f) == 0 && lines > 3, "%s", command);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK(system(command) == 0);
 }
 
 /* Functions of the C library that files may call: memcpy, memset, and those of <math.h>, whatever their precision.

@@ -562,6 +562,23 @@ static bool at_none(const flxi_reader *r)
     return flxi_is_mark(&ahead.token, ',') || flxi_is_mark(&ahead.token, ')');
 }
 
+static flx_code parse_word(flxi_reader *r, const char *name, flx_attr *out)
+{
+    flxi_token t = r->x.token;
+    if (t.kind != TOKEN_NAME) {
+        flx_code code = flxi_expected(r, "the value of an attribute");
+        if (flxi_is_mark(&t, '('))
+            flxi_hint(flxi_parse_error(r), "lists are in brackets: %s=[…]", name);
+        return code;
+    }
+    const char *word = flxi_arena_text(&r->scratch, t.s, t.n);
+    if (!word)
+        return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: a word");
+    flxi_lex_next(&r->x);
+    *out = (flx_attr){.kind = FLX_ATTR_WORD, .as.s = word};
+    return FLX_OK;
+}
+
 flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *type, flx_attr *out)
 {
     flxi_token t = r->x.token;
@@ -594,16 +611,5 @@ flx_code flxi_parse_attr(flxi_reader *r, const flxi_attr *a, const flx_type *typ
     }
     if (flxi_at_number(r))
         return parse_scalar_attr(r, a->kind, out);
-    if (t.kind != TOKEN_NAME) {
-        flx_code code = flxi_expected(r, "the value of an attribute");
-        if (flxi_is_mark(&t, '('))
-            flxi_hint(flxi_parse_error(r), "lists are in brackets: %s=[…]", a->name);
-        return code;
-    }
-    const char *word = flxi_arena_text(&r->scratch, t.s, t.n);
-    if (!word)
-        return flxi_fail_at(r, t.s, FLX_E_OOM, NULL, "out of memory: a word");
-    flxi_lex_next(&r->x);
-    *out = (flx_attr){.kind = FLX_ATTR_WORD, .as.s = word};
-    return FLX_OK;
+    return parse_word(r, a->name, out);
 }

@@ -486,6 +486,19 @@ static void write_matrix(product *p)
         flxi_sa_close(w);
 }
 
+static void write_sum_of_pieces(const product *p, int64_t pieces)
+{
+    flxi_sa_writer *w = p->w;
+    const flxi_product_order *g = &p->form;
+    flxi_sa_line(w, "for (int64_t piece = 1; piece < %lld; piece++)", (long long)pieces);
+    flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", (long long)(p->m * p->n));
+    flxi_sa_line(w, "        pieces[i] += pieces[piece * %lld + i];", (long long)(p->m * p->n));
+    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)p->m);
+    flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", (long long)p->n);
+    flxi_sa_line(w, "        c[i * %lld + j * %lld] = %s;", (long long)g->c_row, (long long)g->c_col,
+                 flxi_sa_store(w, g->result, flxi_sa_print(w, "pieces[i * %lld + j]", (long long)p->n)));
+}
+
 /* The sums of all pieces of the depth, then their sum, in order. */
 static void write_pieces(product *p)
 {
@@ -524,13 +537,7 @@ static void write_pieces(product *p)
         flxi_sa_line(w, "if (from < %lld)", (long long)p->units);
         flxi_sa_line(w, "    return;");
     }
-    flxi_sa_line(w, "for (int64_t piece = 1; piece < %lld; piece++)", (long long)(whole + (rest > 0)));
-    flxi_sa_line(w, "    for (int64_t i = 0; i < %lld; i++)", (long long)count);
-    flxi_sa_line(w, "        pieces[i] += pieces[piece * %lld + i];", (long long)count);
-    flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)p->m);
-    flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j++)", (long long)p->n);
-    flxi_sa_line(w, "        c[i * %lld + j * %lld] = %s;", (long long)g->c_row, (long long)g->c_col,
-                 flxi_sa_store(w, g->result, flxi_sa_print(w, "pieces[i * %lld + j]", (long long)p->n)));
+    write_sum_of_pieces(p, whole + (rest > 0));
 }
 
 /* " + n0 * 64", for the axes of the batch. */

@@ -208,11 +208,11 @@ FLX_API flx_graph *flx_schedule_graph(flx_context *ctx, const flx_schedule_optio
 typedef struct flx_trainer flx_trainer;
 
 /** Compiles the training step of `loss`. Symbolic dimensions of inputs that compile->dims does not bind take their
-    extents from the values of each step, such as the number of examples, and the machine code serves them all; those of
-    parameters must be bound: UNBOUND_DIM otherwise. Parameters are those of options->set, to which those that it lacks
-    are added, or of a set that the trainer makes; new ones are initialised with options->seed. State is zero. The graph
-    may be released afterwards. Options may be NULL; without compile options subnormal numbers are flushed to zero
-    (FLX_COMPILE_FLUSH). NULL on failure; free with flx_trainer_free(). */
+    extents from the values of each step, such as the number of examples; the first step compiles it then, and its
+    machine code serves other extents. Those of parameters must be bound: UNBOUND_DIM otherwise. Parameters are those of
+    options->set, to which those that it lacks are added, or of a set that the trainer makes; new ones are initialised
+    with options->seed. State is zero. The graph may be released afterwards. Options may be NULL; without compile
+    options subnormal numbers are flushed to zero (FLX_COMPILE_FLUSH). NULL on failure; free with flx_trainer_free(). */
 FLX_API flx_trainer *flx_compile_training(const flx_graph *loss, const flx_train_options *options,
                                           const flx_compile_options *compile, flx_error *err);
 FLX_API void flx_trainer_free(flx_trainer *t); /* NULL is fine */

@@ -173,3 +173,71 @@ TEST(stablehlo_meshes_refuse_what_they_cannot_say)
         flx_context_free(ctx);
     }
 }
+
+/* ---- Hostile programs ---- */
+
+#define LONG_NAME "a234567890123456789012345678901"
+#define TWICE(x) x ", " x
+#define EIGHT(x) TWICE(TWICE(TWICE(x)))
+
+/* An axis cuts a value once, and no two axes have one name: otherwise lists of names would outgrow their room. */
+TEST(stablehlo_meshes_have_distinct_axes)
+{
+    static const char *const cases[] = {
+        MANUAL("[\"x\"=2, \"y\"=2]", "{\"x\", \"x\"}", "[[0, 1], [2, 3]]"),
+        MANUAL("[\"x\"=2, \"x\"=2]", "{\"x\"}", "[[0, 1], [2, 3]]"),
+        MANUAL("[" EIGHT("\"" LONG_NAME "\"=1") "]", "{" EIGHT("\"" LONG_NAME "\"") "}", "[[0, 1], [2, 3]]"),
+        MANUAL("[\"x\"=1048576]", "{" EIGHT(EIGHT("\"x\"")) "}", "[[0, 1], [2, 3]]"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_error err = {0};
+        test_fail_context("case %zu", i);
+        flx_context *ctx = flx_context_new(NULL);
+        CHECK(!flx_import_stablehlo(ctx, cases[i], strlen(cases[i]), "test", &err) && err.code != FLX_E_INTERNAL);
+        flx_context_free(ctx);
+    }
+}
+
+/* A large function that asks where it runs, called outside of a manual computation, in one, and outside again. */
+TEST(stablehlo_functions_mean_what_their_calls_mean)
+{
+    enum { ROOM = 60000 };
+    char *text = malloc(ROOM);
+    flx_error err = {0};
+    flx_buffer printed = {0};
+    CHECK(text);
+    int n = snprintf(text, ROOM,
+                     "module {\n  sdy.mesh @mesh = <[\"x\"=2]>\n"
+                     "  func.func private @where(%%v: tensor<2xui32>) -> tensor<2xui32> {\n"
+                     "    %%p = stablehlo.partition_id : tensor<ui32>\n"
+                     "    %%s0 = stablehlo.broadcast_in_dim %%p, dims = [] : (tensor<ui32>) -> tensor<2xui32>\n");
+    for (int i = 0; i < 700; i++)
+        n += snprintf(text + n, ROOM - (size_t)n, "    %%s%d = stablehlo.add %%s%d, %%v : tensor<2xui32>\n", i + 1, i);
+    n += snprintf(text + n, ROOM - (size_t)n,
+                  "    return %%s700 : tensor<2xui32>\n  }\n"
+                  "  func.func public @main(%%a: tensor<4xui32>, %%b: tensor<2xui32>) -> (tensor<2xui32>, "
+                  "tensor<4xui32>, tensor<2xui32>) {\n"
+                  "    %%0 = call @where(%%b) : (tensor<2xui32>) -> tensor<2xui32>\n"
+                  "    %%1 = sdy.manual_computation(%%a) in_shardings=[<@mesh, [{\"x\"}]>] out_shardings=[<@mesh, "
+                  "[{\"x\"}]>] manual_axes={\"x\"} (%%c: tensor<2xui32>) {\n"
+                  "      %%3 = func.call @where(%%c) : (tensor<2xui32>) -> tensor<2xui32>\n"
+                  "      sdy.return %%3 : tensor<2xui32>\n    } : (tensor<4xui32>) -> tensor<4xui32>\n"
+                  "    %%2 = call @where(%%b) : (tensor<2xui32>) -> tensor<2xui32>\n"
+                  "    return %%0, %%1, %%2 : tensor<2xui32>, tensor<4xui32>, tensor<2xui32>\n  }\n}\n");
+    CHECK(n < ROOM);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_import_stablehlo(ctx, text, (size_t)n, "test", &err);
+    CHECK_MADE(m, &err);
+    CHECK_OK(flx_module_print(m, &printed, &err), &err);
+    size_t indices = 0, functions = 0;
+    for (const char *s = printed.data; (s = strstr(s, "axis_index(")); s++)
+        indices++;
+    for (const char *s = printed.data; (s = strstr(s, "graph ")); s++)
+        functions++;
+    CHECK_EQ_U64(functions, 3); /* main, and the function as it is outside and inside */
+    CHECK_EQ_U64(indices, 2);   /* where the operand is cut, and in the function inside */
+    flx_buffer_free(&printed);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free(text);
+}

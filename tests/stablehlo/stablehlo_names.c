@@ -73,6 +73,32 @@ TEST(stablehlo_long_names_of_locations_are_cut)
     check_text(argument, want);
 }
 
+/* As many as there is no room for by longer and longer names; and parts of tuples, which are named after these. */
+TEST(stablehlo_names_of_locations_may_be_equal)
+{
+    enum { COUNT = 20000, ROOM = 60 * COUNT };
+    char *text = malloc(ROOM), name[130];
+    size_t n = 0;
+    CHECK(text);
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    check_text("%arg0: tuple<tensor<f32>, tensor<f32>> loc(\"p\"), %arg1: tensor<f32> loc(\"p_0\"), %arg2: tensor<f32> "
+               "loc(\"p\"), %arg3: tensor<f32> loc(\"p\"), %arg4: tensor<f32> loc(\"p_0\")",
+               "p_0 p_1 p_0_ p p_ p_0_2 ");
+    n += (size_t)snprintf(text, ROOM, "#long = loc(\"%s\")\nfunc.func @main(", name);
+    for (int i = 0; i < COUNT; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s%%arg%d: tensor<f32> loc(#long)", i ? ", " : "", i);
+    n += (size_t)snprintf(text + n, ROOM - n, ") -> tensor<f32> { return %%arg0 : tensor<f32> }");
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_import_stablehlo_with(ctx, text, n, "t", FLX_STABLEHLO_NAMES, &err);
+    CHECK_MSG(m != NULL, "%s: %s", err.where, err.message);
+    CHECK_EQ_U64(flx_graph_input_count(flx_module_main(m)), COUNT);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    free(text);
+}
+
 TEST(stablehlo_names_of_locations_are_asked_for)
 {
     static const char text[] = "func.func @main(%arg0: tensor<f32> loc(\"x\")) -> tensor<f32> { return %arg0 : "

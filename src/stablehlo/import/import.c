@@ -54,20 +54,27 @@ static void plain_source(const char *source, char *out, size_t size)
     out[n] = 0;
 }
 
-/* arg0, or the name of the source; `_` after it until it is the only one. */
+/* arg0, or the name of the source. */
 static void name_argument(const hlo_scope *sc, const hlo_value *argument, size_t i, char *name, size_t size)
 {
-    size_t leaf, n;
-    snprintf(name, size, "arg%zu", i);
-    if (!(sc->im->flags & HLO_IMPORT_NAMES))
-        return;
-    if (argument->source)
+    name[0] = 0;
+    if ((sc->im->flags & HLO_IMPORT_NAMES) && argument->source)
         plain_source(argument->source, name, size - 1);
     if (!name[0])
         snprintf(name, size, "arg%zu", i);
-    while (flxi_find_leaf(sc->g, name, &leaf) && (n = strlen(name)) + 1 < size) {
-        name[n] = '_';
-        name[n + 1] = 0;
+}
+
+/* `_` after a name that is taken; if that is taken too `_2`, `_3` … These numbers are not used twice in a program, so
+   that many equal names take linear time. A name without room for them loses its end. */
+static void make_only_one(hlo_scope *sc, char *name, size_t size)
+{
+    char ending[24] = "_";
+    size_t leaf, n = strlen(name);
+    for (bool is_first = true; flxi_find_leaf(sc->g, name, &leaf); is_first = false) {
+        if (!is_first)
+            snprintf(ending, sizeof ending, "_%zu", ++sc->im->num_renamed + 1);
+        size_t room = size - 1 - strlen(ending), at = n < room ? n : room;
+        snprintf(name + at, size - at, "%s", ending);
     }
 }
 
@@ -76,6 +83,7 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
 {
     hlo_site site = {.im = sc->im, .scope = sc, .g = sc->g};
     flx_type type;
+    char own[160];
     if (t->kind == HLO_TENSOR || t->kind == HLO_SCALAR) {
         if (!flxi_hlo_our_type(sc->g, t, name, &type))
             return false;
@@ -84,7 +92,9 @@ static bool declare(hlo_scope *sc, const hlo_type *t, const char *name, flx_val 
         bool coded = is_coded(sc, t);
         if (coded && flxi_hlo_is_narrow_float(t->element))
             type.dtype = FLX_U8;
-        v[*n] = flx_input(sc->g, name, &type);
+        snprintf(own, sizeof own, "%s", name);
+        make_only_one(sc, own, sizeof own);
+        v[*n] = flx_input(sc->g, own, &type);
         if (coded)
             v[*n] = flxi_hlo_of_byte(&site, v[*n], t->element);
         (*n)++;
@@ -171,7 +181,7 @@ static flx_code import_program(hlo_import *im, flx_module *out)
         g = import_once(im, f);
     while (im->restarts) { /* each time with one symbol less */
         im->restarts = false;
-        im->called.n = 0;
+        im->called.n = im->num_renamed = 0;
         im->error = (flx_error){0};
         g = import_once(im, f);
     }

@@ -113,7 +113,7 @@ static const flx_graph *find_graph(const hlo_import *im, const hlo_function *f, 
 {
     for (size_t i = 0; i < im->called.n; i++) {
         const hlo_called *c = &im->called.at[i];
-        bool same = c->function == f;
+        bool same = c->function == f && c->is_manual == im->mesh.is_manual;
         for (size_t k = 0; same && k < n; k++)
             same = flxi_type_equal(c->types[k], types[k]);
         if (same)
@@ -151,7 +151,7 @@ static const flx_graph *graph_of(hlo_site *s, const hlo_function *f, const flx_v
     hlo_scope sc = {.im = s->im, .caller = s->scope, .function = f, .g = g, .count = f->num_values};
     flx_error err = {0};
     if (build(&sc, s->scope, types)) {
-        hlo_called made = {f, types, g};
+        hlo_called made = {f, types, g, s->im->mesh.is_manual};
         for (size_t i = 0; i < n; i++) /* those of the caller may be freed before */
             types[i] = flxi_type_at(g, g->leaves.at[i]);
         if (flxi_push(s->im->arena.mem, &s->im->called, made))

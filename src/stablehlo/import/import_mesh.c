@@ -26,6 +26,15 @@ static const char *read_name(const char *s, char name[FLXI_MESH_NAME])
     return s + n + 2;
 }
 
+/* A bit for the axis of this name; 0: there is none. */
+static uint32_t axis_bit(const hlo_mesh *m, const char *name)
+{
+    for (int i = 0; i < m->num_axes; i++)
+        if (strcmp(m->axes[i].name, name) == 0)
+            return 1u << i;
+    return 0;
+}
+
 static const char *skip_space(const char *s)
 {
     return s + strspn(s, " \t\r\n");
@@ -45,7 +54,7 @@ void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
         flxi_mesh_axis *a = &out->axes[out->num_axes];
         char *end;
         s = out->num_axes < FLXI_MESH_AXES ? read_name(s, a->name) : NULL;
-        if (!s || *s != '=' || s[1] < '1' || s[1] > '9')
+        if (!s || *s != '=' || s[1] < '1' || s[1] > '9' || axis_bit(out, a->name))
             return;
         a->size = strtoll(s + 1, &end, 10);
         if (a->size > FLXI_MESH_RANKS / ranks || (*end != ',' && *end != ']'))
@@ -67,18 +76,11 @@ void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_ME
         at += (size_t)sprintf(out + at, "%s%s=%lld", i ? "," : "", m->axes[i].name, (long long)m->axes[i].size);
 }
 
-static bool has_axis(const hlo_mesh *m, const char *name)
-{
-    for (int i = 0; i < m->num_axes; i++)
-        if (strcmp(m->axes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- Shardings ---- */
 
-/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. NULL: something else. */
-static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT])
+/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. Every axis of the mesh cuts
+   once, and `used` has those that did. NULL: something else. */
+static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT], uint32_t *used)
 {
     out[0] = 0;
     if (*s != '{')
@@ -90,11 +92,11 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
             continue;
         }
         s = read_name(s, name);
-        if (!s || !has_axis(m, name) || (*s != ',' && *s != '}') || strlen(out) + strlen(name) + 2 > HLO_AXES_TEXT)
+        uint32_t bit = s ? axis_bit(m, name) : 0;
+        if (!bit || (*used & bit) || (*s != ',' && *s != '}'))
             return NULL;
-        if (out[0])
-            strcat(out, ",");
-        strcat(out, name);
+        *used |= bit;
+        strcat(strcat(out, out[0] ? "," : ""), name);
     }
     s++;
     if (*s == 'p') /* p1: a priority */
@@ -105,6 +107,7 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
 bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_cuts *out)
 {
     const char *s = text;
+    uint32_t used = 0;
     out->rank = 0;
     for (size_t i = 0; s && i <= index; i++) {
         s = strstr(s, "<@");
@@ -114,7 +117,7 @@ bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_c
     if (!s || m->ranks < 1)
         return false;
     for (s = skip_space(s + 1); *s != ']'; s = skip_space(s + (*s == ','))) {
-        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank]) : NULL;
+        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank], &used) : NULL;
         if (!s || (*s != ',' && *s != ']'))
             return false;
         out->rank++;

@@ -68,17 +68,6 @@ static bool read_tiling(const char *s, tiling *t)
            is_order(t);
 }
 
-/* The tile along an axis of the value that a device has. */
-static int64_t tile_of(const tiling *t, int64_t device, int axis)
-{
-    int64_t at[MOST], position = 0;
-    for (int i = t->num_dims - 1; i >= 0; device /= t->dims[i], i--)
-        at[i] = device % t->dims[i];
-    for (int i = 0; i < t->num_order; i++)
-        position = position * t->dims[t->order[i]] + at[t->order[i]];
-    return position / product(t->tiles + axis + 1, t->num_tiles - axis - 1) % t->tiles[axis];
-}
-
 /* ---- The mesh ---- */
 
 static void divide_more(hlo_mesh *m, const int64_t *sizes, int n)
@@ -131,16 +120,58 @@ void flxi_hlo_find_mesh(const hlo_module *program, hlo_mesh *out)
 
 /* ---- Values ---- */
 
+/* A digit of the number of a device, and where it is in the number that counts tiles. */
+typedef struct {
+    int64_t size, in_device, in_tiles; /* how many values it has, and what one of it is worth */
+} digit;
+
+/* The digits from the last one that counts tiles, without those of one value. Those that are neighbours in both numbers
+   are one digit, so that every division of it is seen. */
+static int list_digits(const tiling *t, digit *out)
+{
+    int64_t in_tiles = 1;
+    int n = 0;
+    for (int i = t->num_order - 1; i >= 0; i--) {
+        int64_t k = t->order[i], size = t->dims[k], in_device = product(t->dims + k + 1, t->num_dims - (int)k - 1);
+        if (size > 1 && n && in_device == out[n - 1].in_device * out[n - 1].size)
+            out[n - 1].size *= size;
+        else if (size > 1)
+            out[n++] = (digit){size, in_device, in_tiles};
+        in_tiles *= size;
+    }
+    return n;
+}
+
+/* Tiles along an axis are some digits, or parts of them, of the number of a device. If these are consecutive there, the
+   next tile is at the device that is `stride` further on, which is returned. 0: they are not consecutive, or the tiles
+   end within a digit that they do not divide. */
+static int64_t stride_of_tiles(const tiling *t, int axis)
+{
+    digit d[MOST];
+    int n = list_digits(t, d);
+    int64_t low = product(t->tiles + axis + 1, t->num_tiles - axis - 1), high = low * t->tiles[axis];
+    int64_t stride = 0, count = 1;
+    for (int i = 0; i < n; i++) {
+        int64_t above = d[i].in_tiles * d[i].size;
+        int64_t from = d[i].in_tiles > low ? d[i].in_tiles : low, to = above < high ? above : high;
+        if (from >= to)
+            continue;
+        int64_t worth = from / d[i].in_tiles * d[i].in_device;
+        if (from % d[i].in_tiles || to % from || above % to || (stride && worth != stride * count))
+            return 0;
+        stride = stride ? stride : worth;
+        count *= to / from;
+    }
+    return stride;
+}
+
 /* The axis of the mesh whose coordinate is the tile of every device. */
 static const flxi_mesh_axis *axis_of_tiles(const hlo_mesh *m, const tiling *t, int axis)
 {
-    for (int i = 0; i < m->num_axes; i++) {
-        bool fits = m->axes[i].size == t->tiles[axis];
-        for (int64_t d = 0; fits && d < m->ranks; d++)
-            fits = tile_of(t, d, axis) == d / m->axes[i].stride % m->axes[i].size;
-        if (fits)
+    int64_t stride = stride_of_tiles(t, axis);
+    for (int i = 0; i < m->num_axes; i++)
+        if (m->axes[i].size == t->tiles[axis] && m->axes[i].stride == stride)
             return &m->axes[i];
-    }
     return NULL;
 }
 

@@ -41,10 +41,21 @@ static const char *all_axes(hlo_site *s)
     return text ? text : "";
 }
 
-static flx_val index_along(hlo_site *s, const char *axes)
+static flx_val index_along(hlo_site *s, const char *axes, flx_dtype dtype)
 {
     const flx_attr name = flx_attr_string("axis_name", axes);
-    return flx_op1(s->g, "axis_index", NULL, 0, &name, 1);
+    flx_val index = flx_op1(s->g, "axis_index", NULL, 0, &name, 1);
+    return dtype == FLX_I32 ? index : flx_cast(s->g, index, dtype);
+}
+
+/* The smallest dtype of indices into a value. */
+static flx_dtype index_dtype(const flx_type *t)
+{
+    flx_dtype least = FLX_I32;
+    for (int k = 0; k < t->rank; k++)
+        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] > INT32_MAX)
+            least = FLX_I64;
+    return least;
 }
 
 /* Whether the rows of a table, `n` ranks in each, are the groups along these axes, in their order. */
@@ -199,6 +210,7 @@ static const char *manual_axes(hlo_site *s, const char *axes, int64_t *size)
 static flx_val take_part(hlo_site *s, flx_val v, const hlo_cuts *cuts)
 {
     const flx_type *t = flxi_hlo_typeof(s, v);
+    flx_dtype dtype = index_dtype(t);
     flx_val operands[1 + FLX_MAX_RANK] = {v};
     int64_t sizes[FLX_MAX_RANK];
     bool is_cut = false;
@@ -211,9 +223,9 @@ static flx_val take_part(hlo_site *s, flx_val v, const hlo_cuts *cuts)
             return v;
         }
         sizes[k] = t->dims[k] / parts;
-        flx_val zero = flx_scalar(s->g, FLX_I32, 0);
-        operands[1 + k] =
-            parts > 1 ? flx_mul(s->g, index_along(s, axes), flx_scalar(s->g, FLX_I32, (double)sizes[k])) : zero;
+        operands[1 + k] = flx_scalar(s->g, dtype, 0);
+        if (parts > 1)
+            operands[1 + k] = flx_mul(s->g, index_along(s, axes, dtype), flx_scalar(s->g, dtype, (double)sizes[k]));
         is_cut |= parts > 1;
     }
     const flx_attr attr = flx_attr_ints("sizes", (flx_ints){sizes, (size_t)t->rank});
@@ -316,7 +328,7 @@ void flxi_hlo_import_process_index(hlo_site *s)
 {
     bool is_partition = strcmp(s->op->name, "stablehlo.partition_id") == 0;
     if (flxi_hlo_mesh(s)->is_manual && is_partition)
-        s->y[0] = flx_cast(s->g, index_along(s, all_axes(s)), FLX_U32);
+        s->y[0] = index_along(s, all_axes(s), FLX_U32);
     else
         s->y[0] = flx_scalar(s->g, FLX_U32, 0);
 }

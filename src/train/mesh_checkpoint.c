@@ -5,6 +5,7 @@
    all processes have written theirs; parts have a number in their names, so those of the checkpoint before stay until
    then. */
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "graph/mesh.h"
 #include "train/params.h"
 #include "train/train.h"
@@ -18,7 +19,7 @@
 static const char index_name[] = "index.safetensors", mesh_key[] = "parts.mesh", number_key[] = "parts.number",
                   epoch_key[] = "loader.epoch", row_key[] = "loader.row";
 
-enum { PATH_BYTES = 4096, CUT_KEY = 320 };
+enum { PATH_BYTES = 4096 };
 
 /* ---- Values of a trainer ---- */
 
@@ -92,7 +93,8 @@ static flx_code find_region(const mesh_axes *m, const char *cuts, const flx_type
         size_t n = strcspn(s, ",");
         const flxi_mesh_axis *a = n == 1 && *s == '-' ? NULL : find_axis(m, s, n);
         int64_t parts = a ? a->size : 1;
-        if ((!a && (n != 1 || *s != '-')) || whole->dims[k] % parts)
+        bool is_whole = n == 1 && *s == '-', is_new = a && !is_cut[a - m->axes];
+        if ((!is_whole && !is_new) || whole->dims[k] % parts)
             return flxi_fail(err, FLX_E_SYNTAX, "the checkpoint says a cut '%.60s' that its mesh cannot have", cuts);
         out->extent[k] = whole->dims[k] / parts;
         out->begin[k] = a ? rank / a->stride % parts * out->extent[k] : 0;
@@ -164,9 +166,21 @@ static flx_code index_path(char path[PATH_BYTES], const char *folder, flx_error 
     return n < PATH_BYTES ? FLX_OK : flxi_fail(err, FLX_E_USAGE, "the name of the folder is too long");
 }
 
-static void key_of(char key[CUT_KEY], const char *name)
+/* The key of a value's cuts, in `room`; NULL when memory is exhausted. */
+static const char *key_of(flxi_strbuf *room, const char *name)
 {
-    snprintf(key, CUT_KEY, "cut.%.300s", name);
+    room->n = 0;
+    flxi_addf(room, "cut.%s", name);
+    return room->failed ? NULL : room->at;
+}
+
+/* The number that the index says; one that no checkpoint has is damage. */
+static flx_code read_number(const flx_checkpoint *index, int64_t *number, flx_error *err)
+{
+    FLXI_TRY(flx_checkpoint_number(index, number_key, number, err));
+    if (*number < 1 || *number == INT64_MAX)
+        return flxi_fail(err, FLX_E_SYNTAX, "%s says number %lld", index_name, (long long)*number);
+    return FLX_OK;
 }
 
 /* ---- Writing ---- */
@@ -206,16 +220,26 @@ static flx_code write_part(const writing *w, flx_error *err)
     return code;
 }
 
+static flx_code describe_cuts(const writing *w, flx_checkpoint *c, flx_error *err)
+{
+    flxi_strbuf key;
+    flxi_param *p;
+    flx_code code = FLX_OK;
+    flxi_strbuf_init(&key, &context_of(w->t)->mem);
+    for (size_t i = 0; code == FLX_OK && (p = value_at(w->t, i)); i++) {
+        char room[2 * FLX_MAX_RANK];
+        code = key_of(&key, p->name) ? flx_checkpoint_set(c, key.at, cuts_of(w->t, p, room), err)
+                                     : flxi_oom(err, "a checkpoint");
+    }
+    flxi_strbuf_free(&key);
+    return code;
+}
+
 static flx_code describe(const writing *w, const flx_loader *loader, flx_checkpoint *c, flx_error *err)
 {
-    flxi_param *p;
     FLXI_TRY(flx_checkpoint_set(c, mesh_key, axes_of(w->t), err));
     FLXI_TRY(flx_checkpoint_set_number(c, number_key, w->number, err));
-    for (size_t i = 0; (p = value_at(w->t, i)); i++) {
-        char room[2 * FLX_MAX_RANK], key[CUT_KEY];
-        key_of(key, p->name);
-        FLXI_TRY(flx_checkpoint_set(c, key, cuts_of(w->t, p, room), err));
-    }
+    FLXI_TRY(describe_cuts(w, c, err));
     if (!loader)
         return FLX_OK;
     int64_t epoch, row;
@@ -236,19 +260,27 @@ static flx_code write_index(const writing *w, const flx_loader *loader, flx_erro
     return code;
 }
 
-/* What the index names now; a folder without one, or with a damaged one, begins with number 1. */
-static void find_before(writing *w)
+/* What the index names now; a folder without one, or with a damaged one, begins with number 1. An index that cannot be
+   read now may be fine: its parts must stay. */
+static flx_code find_before(writing *w, flx_error *err)
 {
     char path[PATH_BYTES];
     mesh_axes m;
-    flx_checkpoint *c =
-        index_path(path, w->folder, NULL) == FLX_OK ? flx_checkpoint_read(context_of(w->t), path, NULL) : NULL;
+    flx_error why = {0};
+    w->number = 1;
+    FLXI_TRY(index_path(path, w->folder, err));
+    if (access(path, F_OK) != 0)
+        return FLX_OK;
+    flx_checkpoint *c = flx_checkpoint_read(context_of(w->t), path, &why);
     const char *mesh = c ? flx_checkpoint_text(c, mesh_key) : NULL;
-    if (mesh && flx_checkpoint_number(c, number_key, &w->before_number, NULL) == FLX_OK &&
-        read_mesh(mesh, &m, NULL) == FLX_OK)
+    if (mesh && read_number(c, &w->before_number, NULL) == FLX_OK && read_mesh(mesh, &m, NULL) == FLX_OK) {
         w->before_ranks = m.ranks;
+        w->number = w->before_number + 1;
+    }
     flx_checkpoint_free(c);
-    w->number = w->before_ranks ? w->before_number + 1 : 1;
+    if (!c && why.code != FLX_E_SYNTAX && err)
+        *err = why;
+    return c || why.code == FLX_E_SYNTAX ? FLX_OK : (flx_code)why.code;
 }
 
 static void remove_parts(const writing *w, int64_t number, int64_t ranks)
@@ -259,32 +291,64 @@ static void remove_parts(const writing *w, int64_t number, int64_t ranks)
             unlink(path);
 }
 
+/* Fails if any process has failed; a trainer without a mesh is the only one. */
+static flx_code agree(const writing *w, const flx_error *own, flx_error *err)
+{
+    if (flxi_trainer_training(w->t)->axes)
+        return flx_mesh_agree_on(context_of(w->t), own, err);
+    if (own->code && err)
+        *err = *own;
+    return (flx_code)own->code;
+}
+
+/* The writing of an index may fail when it is in its place already: parts that it may name stay. */
+static void remove_unnamed(const writing *w)
+{
+    writing now = *w;
+    flx_error err;
+    if (find_before(&now, &err) == FLX_OK && now.number != w->number + 1)
+        remove_parts(w, w->number, w->mesh.ranks);
+}
+
+static flx_code write_all(writing *w, const flx_loader *loader, flx_error *err)
+{
+    flx_error own = {0};
+    find_before(w, &own);
+    FLXI_TRY(agree(w, &own, err));
+    if (flxi_trainer_training(w->t)->axes) /* all have read the index before one of them replaces it */
+        FLXI_TRY(flx_mesh_agree(context_of(w->t), "the number of the checkpoint", (uint64_t)w->number, err));
+    if (read_mesh(axes_of(w->t), &w->mesh, &own) == FLX_OK)
+        write_part(w, &own);
+    flx_code code = agree(w, &own, err);
+    if (code == FLX_OK && w->rank == 0)
+        write_index(w, loader, &own);
+    if (code == FLX_OK)
+        code = agree(w, &own, err);
+    if (w->rank == 0 && code == FLX_OK)
+        remove_parts(w, w->before_number, w->before_ranks);
+    else if (w->rank == 0)
+        remove_unnamed(w);
+    return code;
+}
+
 flx_code flx_trainer_save_parts(const flx_trainer *t, const flx_loader *loader, const char *folder, flx_error *err)
 {
     if (!t || !folder)
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_save_parts: trainer and folder must not be NULL");
-    flx_context *ctx = context_of(t);
-    writing w = {.t = t, .folder = folder, .rank = flxi_trainer_training(t)->axes ? flx_mesh_rank(ctx) : 0};
-    bool is_shared = flxi_trainer_training(t)->axes;
-    flx_error own = {0};
-    find_before(&w);
-    if (is_shared) /* all have read the index before one of them replaces it */
-        FLXI_TRY(flx_mesh_agree(ctx, "the number of the checkpoint", (uint64_t)w.number, err));
-    if (read_mesh(axes_of(t), &w.mesh, &own) == FLX_OK)
-        write_part(&w, &own);
-    flx_code code = is_shared ? flx_mesh_agree_on(ctx, &own, err) : (flx_code)own.code;
-    if (code == FLX_OK && w.rank == 0)
-        write_index(&w, loader, &own);
-    if (code == FLX_OK)
-        code = is_shared ? flx_mesh_agree_on(ctx, &own, err) : (flx_code)own.code;
-    if (w.rank == 0)
-        remove_parts(&w, code == FLX_OK ? w.before_number : w.number, code == FLX_OK ? w.before_ranks : w.mesh.ranks);
-    if (!is_shared && code != FLX_OK && err)
-        *err = own;
-    return code;
+    writing w = {.t = t, .folder = folder};
+    w.rank = flxi_trainer_training(t)->axes ? flx_mesh_rank(context_of(t)) : 0;
+    return write_all(&w, loader, err);
 }
 
 /* ---- Reading ---- */
+
+/* A value of the trainer, and how it was cut. */
+typedef struct {
+    const char *name, *cuts;
+    flx_type whole;
+    region own;       /* what this process needs of it */
+    flx_tensor *part; /* its elements, new */
+} wanted;
 
 typedef struct {
     flx_trainer *t;
@@ -292,71 +356,76 @@ typedef struct {
     flx_checkpoint *index;
     mesh_axes mesh, from; /* of the trainer, and of the checkpoint */
     int64_t rank, number;
-    flx_tensor **values; /* by position: the new parts */
+    wanted *values; /* by position */
     size_t count;
 } reading;
 
-/* The elements of one value that a rank of the checkpoint has and this process needs. */
-static flx_code take_part(reading *r, size_t i, const char *cuts, const flx_type *whole, int64_t rank,
-                          const region *own, flx_error *err)
+static flx_code want_value(reading *r, size_t i, flxi_strbuf *key, flx_error *err)
+{
+    char room[2 * FLX_MAX_RANK];
+    const flxi_param *p = value_at(r->t, i);
+    const char *new_cuts = cuts_of(r->t, p, room);
+    wanted *v = &r->values[i];
+    if (!key_of(key, p->name))
+        return flxi_oom(err, "a checkpoint");
+    v->name = p->name;
+    v->cuts = flx_checkpoint_text(r->index, key->at);
+    if (!v->cuts)
+        return flxi_fail_hint(err, FLX_E_NAME, "it was written with other options of the training",
+                              "the checkpoint has no '%.60s'", p->name);
+    FLXI_TRY(whole_type(&r->mesh, new_cuts, &p->value->type, &v->whole, err));
+    FLXI_TRY(find_region(&r->mesh, new_cuts, &v->whole, r->rank, &v->own, err));
+    v->part = flx_tensor_new(context_of(r->t), &p->value->type, NULL, err);
+    return v->part ? FLX_OK : FLX_E_OOM;
+}
+
+/* The elements of a value that a rank of the checkpoint has and this process needs. The rank's file is read whole for
+   the first of them, since its checksum is that of all it has. */
+static flx_code take_part(const reading *r, const wanted *v, int64_t rank, flx_checkpoint **file, flx_error *err)
 {
     char path[PATH_BYTES];
-    const char *name = value_at(r->t, i)->name;
     region theirs;
-    FLXI_TRY(find_region(&r->from, cuts, whole, rank, &theirs, err));
+    FLXI_TRY(find_region(&r->from, v->cuts, &v->whole, rank, &theirs, err));
     bool overlaps = theirs.is_first;
-    for (int k = 0; k < whole->rank; k++)
-        overlaps &=
-            theirs.begin[k] < own->begin[k] + own->extent[k] && own->begin[k] < theirs.begin[k] + theirs.extent[k];
+    for (int k = 0; k < v->whole.rank; k++)
+        overlaps &= theirs.begin[k] < v->own.begin[k] + v->own.extent[k] &&
+                    v->own.begin[k] < theirs.begin[k] + theirs.extent[k];
     if (!overlaps)
         return FLX_OK;
     FLXI_TRY(part_path(path, r->folder, r->number, rank, err));
-    flx_tensor *part = flx_safetensors_read(context_of(r->t), path, name, err);
+    if (!*file && !(*file = flx_checkpoint_read(context_of(r->t), path, err)))
+        return (flx_code)err->code;
+    const flx_tensor *part = flx_checkpoint_tensor(*file, v->name, err);
     if (!part)
-        return err && err->code ? (flx_code)err->code : FLX_E_OOM;
-    bool fits = part->type.rank == whole->rank && part->type.dtype == whole->dtype;
-    for (int k = 0; fits && k < whole->rank; k++)
+        return (flx_code)err->code;
+    bool fits = part->type.rank == v->whole.rank && part->type.dtype == v->whole.dtype;
+    for (int k = 0; fits && k < v->whole.rank; k++)
         fits = part->type.dims[k] == theirs.extent[k];
-    if (fits)
-        copy_overlap(whole, &theirs, part->data, own, r->values[i]->data);
-    flx_tensor_release(part);
-    return fits ? FLX_OK
-                : flxi_fail(err, FLX_E_SHAPE, "'%.60s' of rank %lld has another type in the checkpoint", name,
-                            (long long)rank);
-}
-
-static flx_code read_value(reading *r, size_t i, flx_error *err)
-{
-    char room[2 * FLX_MAX_RANK], key[CUT_KEY];
-    const flxi_param *p = value_at(r->t, i);
-    flx_type whole;
-    region own;
-    key_of(key, p->name);
-    const char *cuts = flx_checkpoint_text(r->index, key), *new_cuts = cuts_of(r->t, p, room);
-    if (!cuts)
-        return flxi_fail_hint(err, FLX_E_NAME, "it was written with other options of the training",
-                              "the checkpoint has no '%.60s'", p->name);
-    FLXI_TRY(whole_type(&r->mesh, new_cuts, &p->value->type, &whole, err));
-    FLXI_TRY(find_region(&r->mesh, new_cuts, &whole, r->rank, &own, err));
-    r->values[i] = flx_tensor_new(context_of(r->t), &p->value->type, NULL, err);
-    if (!r->values[i])
-        return FLX_E_OOM;
-    for (int64_t rank = 0; rank < r->from.ranks; rank++)
-        FLXI_TRY(take_part(r, i, cuts, &whole, rank, &own, err));
+    if (!fits)
+        return flxi_fail(err, FLX_E_SHAPE, "'%.60s' of rank %lld has another type in the checkpoint", v->name,
+                         (long long)rank);
+    copy_overlap(&v->whole, &theirs, part->data, &v->own, v->part->data);
     return FLX_OK;
 }
 
-static flx_code read_all(reading *r, flx_loader *loader, flx_error *err)
+static flx_code read_parts(const reading *r, flx_error *err)
+{
+    flx_code code = FLX_OK;
+    for (int64_t rank = 0; code == FLX_OK && rank < r->from.ranks; rank++) {
+        flx_checkpoint *file = NULL;
+        for (size_t i = 0; code == FLX_OK && i < r->count; i++)
+            code = take_part(r, &r->values[i], rank, &file, err);
+        flx_checkpoint_free(file);
+    }
+    return code;
+}
+
+/* What can fail is done before the first value is set. */
+static flx_code take_over(reading *r, flx_loader *loader, flx_error *err)
 {
     int64_t epoch, row;
-    const char *mesh = flx_checkpoint_text(r->index, mesh_key);
-    if (!mesh)
-        return flxi_fail(err, FLX_E_SYNTAX, "%s is not the index of a checkpoint in parts", index_name);
-    FLXI_TRY(read_mesh(mesh, &r->from, err));
-    FLXI_TRY(read_mesh(axes_of(r->t), &r->mesh, err));
-    FLXI_TRY(flx_checkpoint_number(r->index, number_key, &r->number, err));
     for (size_t i = 0; i < r->count; i++)
-        FLXI_TRY(read_value(r, i, err));
+        FLXI_TRY(flxi_tensor_take(value_at(r->t, i)->value, err));
     if (loader) {
         FLXI_TRY(flx_checkpoint_number(r->index, epoch_key, &epoch, err));
         FLXI_TRY(flx_checkpoint_number(r->index, row_key, &row, err));
@@ -365,9 +434,28 @@ static flx_code read_all(reading *r, flx_loader *loader, flx_error *err)
     for (size_t i = 0; i < r->count; i++) {
         flx_params *p = flx_trainer_params(r->t);
         flx_params *set = i < p->entries.n ? p : flx_trainer_state(r->t);
-        FLXI_TRY(flx_params_set(set, value_at(r->t, i)->name, r->values[i], err));
+        FLXI_TRY(flx_params_set(set, r->values[i].name, r->values[i].part, err));
     }
     return FLX_OK;
+}
+
+static flx_code read_all(reading *r, flx_loader *loader, flx_error *err)
+{
+    flxi_strbuf key;
+    const char *mesh = flx_checkpoint_text(r->index, mesh_key);
+    if (!mesh)
+        return flxi_fail(err, FLX_E_SYNTAX, "%s is not the index of a checkpoint in parts", index_name);
+    FLXI_TRY(read_mesh(mesh, &r->from, err));
+    FLXI_TRY(read_mesh(axes_of(r->t), &r->mesh, err));
+    FLXI_TRY(read_number(r->index, &r->number, err));
+    flx_code code = FLX_OK;
+    flxi_strbuf_init(&key, &context_of(r->t)->mem);
+    for (size_t i = 0; code == FLX_OK && i < r->count; i++)
+        code = want_value(r, i, &key, err);
+    flxi_strbuf_free(&key);
+    if (code == FLX_OK)
+        code = read_parts(r, err);
+    return code == FLX_OK ? take_over(r, loader, err) : code;
 }
 
 flx_code flx_trainer_load_parts(flx_trainer *t, flx_loader *loader, const char *folder, flx_error *err)
@@ -387,7 +475,7 @@ flx_code flx_trainer_load_parts(flx_trainer *t, flx_loader *loader, const char *
     r.index = flx_checkpoint_read(ctx, path, &own);
     flx_code code = r.index ? read_all(&r, loader, &own) : (flx_code)own.code;
     for (size_t i = 0; i < r.count; i++)
-        flx_tensor_release(r.values[i]);
+        flx_tensor_release(r.values[i].part);
     flxi_free(&ctx->mem, r.values, r.count + 1, sizeof *r.values);
     flx_checkpoint_free(r.index);
     if (code != FLX_OK && err)

@@ -3,8 +3,12 @@
    those of one process, whatever is cut; state and parameters are kept in parts; checkpoints in parts are read by any
    other mesh with the same bits. */
 #include "../backend/collective/local_ranks.h"
+#include "format/file.h"
 #include "test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <fluxion/checkpoint.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdio.h>
@@ -240,6 +244,123 @@ TEST(mesh_training_resumes_on_other_meshes)
     trained alone = {.load = folder};
     run(&alone);
     CHECK(memcmp(alone.params, first.params, sizeof first.params) == 0);
+    folder_end(folder);
+}
+
+/* ---- Damage ---- */
+
+static void change_byte(const char *path, long from_end)
+{
+    FILE *f = fopen(path, "r+b");
+    CHECK_MSG(f != NULL, "%s", path);
+    CHECK(fseek(f, -from_end, SEEK_END) == 0);
+    int c = fgetc(f);
+    CHECK(c != EOF && fseek(f, -from_end, SEEK_END) == 0 && fputc(c ^ 1, f) != EOF);
+    CHECK(fclose(f) == 0);
+}
+
+/* A bit of a part is wrong: nothing is taken of any part. */
+TEST(mesh_training_notices_damaged_parts)
+{
+    char folder[500], part[600];
+    flx_error err = {0};
+    folder_begin(folder, sizeof folder);
+    trained first = {.w = &ways[6], .steps = 2, .save = folder};
+    run(&first);
+    for (int rank = 0; rank < 4; rank++) {
+        snprintf(part, sizeof part, "%s/part-1-%d.safetensors", folder, rank);
+        flx_context *ctx = flx_context_new(NULL);
+        flx_trainer *t = make(ctx, NULL, &err);
+        CHECK_MADE(t, &err);
+        double before[32], after[32];
+        read_whole(ctx, t, NULL, "w1", before, &err);
+        change_byte(part, 1);
+        CHECK_CODE(flx_trainer_load_parts(t, NULL, folder, &err), FLX_E_SYNTAX, &err);
+        CHECK_MSG(strstr(err.message, "checksum") && strstr(err.where, "part-1-"), "%s: %s", err.where, err.message);
+        read_whole(ctx, t, NULL, "w1", after, &err);
+        CHECK(memcmp(before, after, sizeof before) == 0);
+        change_byte(part, 1);
+        CHECK_OK(flx_trainer_load_parts(t, NULL, folder, &err), &err);
+        flx_trainer_free(t);
+        flx_context_free(ctx);
+    }
+    folder_end(folder);
+}
+
+/* An index whose numbers no trainer writes is damage, for those who read and for those who replace it. */
+TEST(mesh_training_notices_damaged_indices)
+{
+    static const struct {
+        const char *mesh, *number, *cut;
+    } cases[] = {{"data=1", "9223372036854775807", "-"},
+                 {"data=1", "0", "-"},
+                 {"data=1", "-4", "-"},
+                 {"data=1", "1e3", "-"},
+                 {"data=9999999", "1", "-"},
+                 {"", "1", "-"},
+                 {"data=2", "1", "data"},
+                 {"data=2,data=2", "1", "-"}};
+    char folder[500], path[600];
+    flx_error err = {0};
+    folder_begin(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/index.safetensors", folder);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_trainer *t = make(ctx, NULL, &err);
+    CHECK_MADE(t, &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_fail_context("case %zu", i);
+        flx_checkpoint *c = flx_checkpoint_new(ctx, &err);
+        CHECK_MADE(c, &err);
+        CHECK_OK(flx_checkpoint_set(c, "parts.mesh", cases[i].mesh, &err), &err);
+        CHECK_OK(flx_checkpoint_set(c, "parts.number", cases[i].number, &err), &err);
+        CHECK_OK(flx_checkpoint_set(c, "cut.w1", cases[i].cut, &err), &err);
+        CHECK_OK(flx_checkpoint_write(c, path, &err), &err);
+        flx_checkpoint_free(c);
+        CHECK(flx_trainer_load_parts(t, NULL, folder, &err) != FLX_OK && err.code != FLX_E_INTERNAL);
+        CHECK_OK(flx_trainer_save_parts(t, NULL, folder, &err), &err);
+        CHECK_OK(flx_trainer_load_parts(t, NULL, folder, &err), &err);
+    }
+    flx_trainer_free(t);
+    flx_context_free(ctx);
+    folder_end(folder);
+}
+
+/* The index is in its place, but the system says that it failed; or it cannot be read now. */
+static int rename_and_fail(const char *from, const char *to)
+{
+    int code = rename(from, to);
+    return strstr(to, "index") ? -1 : code;
+}
+
+static int fail_to_open(const char *path, int flags, mode_t mode)
+{
+    errno = EIO;
+    return strstr(path, "index") && (flags & O_ACCMODE) == O_RDONLY ? -1 : open(path, flags, mode);
+}
+
+TEST(mesh_training_keeps_parts_that_an_index_names)
+{
+    const flxi_file_calls usual = flxi_file_system;
+    char folder[500];
+    flx_error err = {0};
+    folder_begin(folder, sizeof folder);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_trainer *t = make(ctx, NULL, &err);
+    CHECK_MADE(t, &err);
+    CHECK_OK(flx_trainer_save_parts(t, NULL, folder, &err), &err);
+    flxi_file_system.rename = rename_and_fail;
+    CHECK_CODE(flx_trainer_save_parts(t, NULL, folder, &err), FLX_E_IO, &err);
+    flxi_file_system = usual;
+    CHECK_OK(flx_trainer_load_parts(t, NULL, folder, &err), &err);
+    flxi_file_system.open = fail_to_open;
+    CHECK_CODE(flx_trainer_save_parts(t, NULL, folder, &err), FLX_E_IO, &err);
+    flxi_file_system = usual;
+    CHECK_OK(flx_trainer_load_parts(t, NULL, folder, &err), &err);
+    CHECK_OK(flx_trainer_save_parts(t, NULL, folder, &err), &err);
+    CHECK_EQ_I64(count_parts(folder, 3), 1);
+    flx_trainer_free(t);
+    flx_context_free(ctx);
+    CHECK_EQ_I64(count_parts(folder, 2), 0);
     folder_end(folder);
 }
 

@@ -77,6 +77,9 @@ int64_t flxi_mesh_index(const flxi_mesh_axes *along, int64_t rank);
 /* The rank of process k of the group that `rank` is in. */
 int64_t flxi_mesh_peer(const flxi_mesh_axes *along, int64_t rank, int64_t k);
 
+/* Whether a group of n processes can do it. */
+flx_code flxi_collective_check(const flxi_collective *c, int64_t n, flx_error *err);
+
 /* ---- The mesh of a context ---- */
 
 /* The mesh of the context; NULL: it runs alone. */

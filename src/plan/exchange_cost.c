@@ -5,6 +5,8 @@
 #include "plan/mesh_plan.h"
 
 #include "backend/message_size.h"
+#include "base/host/stop.h"
+#include "graph/op/work.h"
 
 /* By link: pairs of a sender and a receiver of one group, the sender on this side of the connection and the receiver on
    the other, for the connection with most of them. */
@@ -57,42 +59,53 @@ static const crossings *find_crossings(flxi_layout *l, const flxi_mesh_axes *alo
 
 /* ---- Some processes send to some others ---- */
 
+/* Messages of a group of n processes. */
+typedef struct {
+    const flxi_collective *c;
+    int64_t n;
+    const int64_t *targets; /* of a permutation, by process; -1: it sends nothing */
+} sending;
+
 /* To which process of its group a process sends its message number `i`; -1: it sends no more. */
-typedef int64_t (*receiver_fn)(const flxi_collective *c, int64_t index, int64_t n, int64_t i);
+typedef int64_t (*receiver_fn)(const sending *s, int64_t index, int64_t i);
 
 /* A tree, as in collect.c. */
-static int64_t next_of_broadcast(const flxi_collective *c, int64_t index, int64_t n, int64_t i)
+static int64_t next_of_broadcast(const sending *s, int64_t index, int64_t i)
 {
-    int64_t own = (index - c->process + n) % n, bit = 1;
+    int64_t n = s->n, own = (index - s->c->process + n) % n, bit = 1;
     while (bit <= own)
         bit *= 2;
     for (; i > 0 && own + bit < n; i--)
         bit *= 2;
-    return own + bit < n ? (own + bit + c->process) % n : -1;
+    return own + bit < n ? (own + bit + s->c->process) % n : -1;
 }
 
-static int64_t next_of_permute(const flxi_collective *c, int64_t index, int64_t n, int64_t i)
+static int64_t next_of_permute(const sending *s, int64_t index, int64_t i)
 {
-    (void)n;
-    for (size_t k = 0; i == 0 && k < c->num_pairs; k++)
-        if (c->sources[k] == index)
-            return c->targets[k] == index ? -1 : c->targets[k];
-    return -1;
+    return i == 0 ? s->targets[index] : -1;
 }
 
-static int64_t next_of_send(const flxi_collective *c, int64_t index, int64_t n, int64_t i)
+static int64_t next_of_send(const sending *s, int64_t index, int64_t i)
 {
-    (void)n;
-    return i == 0 && c->process != index ? c->process : -1;
+    return i == 0 && s->c->process != index ? s->c->process : -1;
+}
+
+static void list_targets(const flxi_collective *c, int64_t n, int64_t *out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = -1;
+    for (size_t k = 0; k < c->num_pairs; k++)
+        if (c->targets[k] != c->sources[k])
+            out[c->sources[k]] = c->targets[k];
 }
 
 /* Messages that leave or enter the connection with most of them. */
-static int64_t busiest(const flxi_layout *l, const flxi_collective *c, const flxi_mesh_axes *along, receiver_fn next,
+static int64_t busiest(const flxi_layout *l, const sending *s, const flxi_mesh_axes *along, receiver_fn next,
                        int64_t size, bool enters)
 {
-    int64_t n = flxi_mesh_count(along), most = 0, to;
+    int64_t most = 0, to;
     for (int64_t r = 0; r < l->ranks; r++)
-        for (int64_t i = 0; (to = next(c, flxi_mesh_index(along, r), n, i)) >= 0; i++) {
+        for (int64_t i = 0; (to = next(s, flxi_mesh_index(along, r), i)) >= 0; i++) {
             int64_t peer = flxi_mesh_peer(along, r, to), at = (enters ? peer : r) / size;
             if (r / size != peer / size && ++l->counts[at] > most)
                 most = l->counts[at];
@@ -102,14 +115,17 @@ static int64_t busiest(const flxi_layout *l, const flxi_collective *c, const flx
 }
 
 static void count_messages(const flxi_layout *l, const flxi_collective *c, const flxi_mesh_axes *along,
-                           receiver_fn next, double bytes, flxi_exchange_cost *out)
+                           receiver_fn next, int64_t bytes, flxi_exchange_cost *out)
 {
-    out->messages = busiest(l, c, along, next, 1, false);
-    out->bytes = (int64_t)((double)out->messages * bytes);
+    const sending s = {c, flxi_mesh_count(along), l->targets};
+    if (c->kind == COLLECT_PERMUTE)
+        list_targets(c, s.n, l->targets);
+    out->messages = busiest(l, &s, along, next, 1, false);
+    out->bytes = flxi_times(out->messages, bytes);
     for (uint32_t k = 0; k < l->machine.num_links; k++) {
-        int64_t size = ranks_inside(l, k), left = busiest(l, c, along, next, size, false);
-        int64_t entered = busiest(l, c, along, next, size, true);
-        out->link_bytes[k] = (double)(left > entered ? left : entered) * bytes;
+        int64_t size = ranks_inside(l, k), left = busiest(l, &s, along, next, size, false);
+        int64_t entered = busiest(l, &s, along, next, size, true);
+        out->link_bytes[k] = (double)(left > entered ? left : entered) * (double)bytes;
     }
 }
 
@@ -154,20 +170,21 @@ static void cost_all_reduce(const flxi_layout *l, const crossings *x, const flxi
                             flxi_exchange_cost *out)
 {
     int64_t elements = (int64_t)c->elements, size = (int64_t)flx_dtype_size(c->dtype);
-    int64_t own = (elements + n - 1) / n, receivers = elements < n ? elements : n;
-    int64_t chunks = own ? (own * size + FLXI_REDUCE_CHUNK - 1) / FLXI_REDUCE_CHUNK : 0;
-    out->messages = elements ? (receivers - 1 + n - 1) * chunks : 0;
-    out->bytes = (elements - own + (n - 1) * own) * size;
+    int64_t own = elements / n + (elements % n != 0), receivers = elements < n ? elements : n;
+    int64_t own_bytes = flxi_times(own, size), chunks = own_bytes / FLXI_REDUCE_CHUNK;
+    chunks += own_bytes % FLXI_REDUCE_CHUNK != 0;
+    out->messages = elements ? flxi_times(receivers - 1 + n - 1, chunks) : 0;
+    out->bytes = flxi_times(flxi_plus(elements - own, flxi_times(n - 1, own)), size);
     between_all(l, x, n, (double)own * (double)size, 2, out);
     out->seconds += l->machine.message * 4 * (double)(n - 1) * (double)(chunks > 1 ? chunks - 1 : 0);
     if (l->machine.bandwidth > 0) /* the parts are read, and their sum is written */
-        out->seconds += (double)(elements + own) * (double)size / l->machine.bandwidth;
+        out->seconds += ((double)elements + (double)own) * (double)size / l->machine.bandwidth;
 }
 
 static void cost_of_pieces(const flxi_layout *l, const crossings *x, int64_t n, int64_t piece, flxi_exchange_cost *out)
 {
     out->messages = piece ? n - 1 : 0;
-    out->bytes = (n - 1) * piece;
+    out->bytes = flxi_times(n - 1, piece);
     between_all(l, x, n, (double)piece, 1, out);
 }
 
@@ -176,13 +193,14 @@ flx_code flxi_exchange_cost_of(flxi_layout *l, const flxi_collective *c, flxi_ex
     static const receiver_fn receivers[] = {
         [COLLECT_BROADCAST] = next_of_broadcast, [COLLECT_PERMUTE] = next_of_permute, [COLLECT_SEND] = next_of_send};
     flxi_mesh_axes along;
+    flx_error why;
+    FLXI_TRY(flxi_stop_check(err));
     FLXI_TRY(flxi_mesh_find_axes(l->axes, l->num_axes, c->axis_name, &along, err));
-    int64_t n = flxi_mesh_count(&along),
-            bytes = c->dtype ? (int64_t)c->elements * (int64_t)flx_dtype_size(c->dtype) : 0;
+    int64_t n = flxi_mesh_count(&along);
+    int64_t bytes = c->dtype ? flxi_times((int64_t)c->elements, (int64_t)flx_dtype_size(c->dtype)) : 0;
     *out = (flxi_exchange_cost){.messages = 0};
-    if (c->size && c->size != n)
-        return flxi_fail(err, FLX_E_CHECK, "%s: made for %lld processes along '%s', but the mesh has %lld", c->op,
-                         (long long)c->size, c->axis_name, (long long)n);
+    if (flxi_collective_check(c, n, &why) != FLX_OK)
+        return flxi_fail_hint(err, (flx_code)why.code, why.hint, "%s: %.200s", c->op, why.message);
     const crossings *x = find_crossings(l, &along);
     if (!x)
         return flxi_oom(err, "a plan");
@@ -195,7 +213,7 @@ flx_code flxi_exchange_cost_of(flxi_layout *l, const flxi_collective *c, flxi_ex
     else if (c->kind == COLLECT_REDUCE_SCATTER || c->kind == COLLECT_ALL_TO_ALL)
         cost_of_pieces(l, x, n, bytes / n, out);
     else if ((size_t)c->kind < sizeof receivers / sizeof *receivers && receivers[c->kind] && bytes) {
-        count_messages(l, c, &along, receivers[c->kind], (double)bytes, out);
+        count_messages(l, c, &along, receivers[c->kind], bytes, out);
         int64_t rounds = 1;
         for (int64_t k = 2; c->kind == COLLECT_BROADCAST && k < n; k *= 2)
             rounds++;

@@ -241,7 +241,8 @@ static flx_code read_layout(planner *p, const char *axes, const flx_machine *giv
                                   (long long)l->ranks);
     }
     l->counts = flxi_new(&p->arena, int64_t, (size_t)l->ranks);
-    return l->counts ? FLX_OK : flxi_oom(p->err, "a plan");
+    l->targets = flxi_new(&p->arena, int64_t, (size_t)l->ranks);
+    return l->counts && l->targets ? FLX_OK : flxi_oom(p->err, "a plan");
 }
 
 /* ---- The whole ---- */
@@ -317,7 +318,7 @@ static flx_code make_plan(planner *p, const flx_graph *g, const char *axes, cons
     FLXI_TRY(flx_graph_error(g, p->err));
     FLXI_TRY(FLXI_READ_OPTIONS(flx_mesh_plan, &full, out, p->err));
     if (g->symbols.n)
-        return flxi_fail_hint(p->err, FLX_E_UNBOUND_DIM, "replace them with flx_specialise()",
+        return flxi_fail_hint(p->err, FLX_E_UNBOUND_DIM, "give the extents: --set DIM=INT (flx_specialise())",
                               "'%.60s' has symbolic dimensions, whose cost is not known", g->name);
     FLXI_TRY(read_layout(p, axes, machine));
     FLXI_TRY(compile(p, g));

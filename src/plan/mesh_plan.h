@@ -19,6 +19,7 @@ typedef struct {
     flx_machine machine; /* flops 0: there is none */
     flxi_arena *arena;   /* for what follows */
     int64_t *counts;     /* by rank: scratch */
+    int64_t *targets;    /* by process of a group: scratch */
     struct flxi_crossings *crossings;
 } flxi_layout;
 

@@ -152,7 +152,7 @@ static flx_code check_leaf(const flx_params *s, const flx_graph *g, size_t leaf,
     const flxi_param *p = flxi_params_find(s, v->name);
     flxi_type_text text;
     if (!flxi_type_is_static(v->type))
-        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "bind its dimensions first, with flx_specialise()",
+        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give the extents: --set DIM=INT (flx_specialise())",
                               "the parameter '%.60s' is %s, but parameters need static types", v->name,
                               flxi_type_str(s->ctx, v->type, &text));
     return p ? flxi_param_fits(s, p, v->type, err) : FLX_OK;

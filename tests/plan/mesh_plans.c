@@ -6,6 +6,7 @@
 
 #include <fluxion/exec.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,4 +232,66 @@ TEST(mesh_plans_refuse_wrong_machines)
     CHECK_CODE(plan_text("graph f(x: f64[N]) { return exp(x) }", "data=2", NULL, &plan, &err), FLX_E_UNBOUND_DIM, &err);
     CHECK_CODE(plan_text(GRAPH("return all_gather(x, axis_name=\"data\", size=4)"), "data=2", NULL, &plan, &err),
                FLX_E_CHECK, &err);
+}
+
+/* A ring of many ranks: each knows its only neighbour, without a search among all. */
+TEST(mesh_plans_of_long_rings_take_linear_time)
+{
+    enum { RANKS = 1 << 16, ROOM = 16 * RANKS };
+    flx_error err = {0};
+    flx_mesh_plan plan = {0};
+    char *text = malloc(ROOM);
+    CHECK(text);
+    size_t n =
+        (size_t)snprintf(text, ROOM, "graph f(x: f64[8]) { return collective_permute(x, axis_name=\"ring\", sources=[");
+    for (int i = 0; i < RANKS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s%d", i ? "," : "", i);
+    n += (size_t)snprintf(text + n, ROOM - n, "], targets=[");
+    for (int i = 0; i < RANKS; i++)
+        n += (size_t)snprintf(text + n, ROOM - n, "%s%d", i ? "," : "", (i + 1) % RANKS);
+    n += (size_t)snprintf(text + n, ROOM - n, "]) }");
+    CHECK(n < ROOM);
+    CHECK_OK(plan_text(text, "copies=16,ring=65536", NULL, &plan, &err), &err);
+    CHECK_EQ_I64(plan.messages, 1);
+    CHECK_EQ_I64(plan.bytes, 64);
+    free(text);
+}
+
+/* Types alone are planned: their sizes may be beyond all numbers. */
+TEST(mesh_plans_of_sizes_beyond_memory_do_not_overflow)
+{
+    static const char *const bodies[] = {"all_reduce(x, axis_name=\"data\")",
+                                         "broadcast(x, axis_name=\"data\", root=1)",
+                                         "send(x, axis_name=\"data\", to=1)",
+                                         "all_to_all(x, axis_name=\"data\", split_axis=0, concat_axis=0, size=1024)",
+                                         "reduce_scatter(x, axis_name=\"data\", size=1024)",
+                                         "all_gather(x, axis_name=\"data\", size=1024)"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        for (int bits = 40; bits < 63; bits++) {
+            char text[300];
+            flx_error err = {0};
+            flx_mesh_plan plan = {0};
+            snprintf(text, sizeof text, "graph f(x: f64[%lld]) { return %s }", 1LL << bits, bodies[i]);
+            test_fail_context("%s", text);
+            flx_code code = plan_text(text, "data=1024", NULL, &plan, &err);
+            CHECK_MSG(code == FLX_OK ? plan.bytes > 0 : code == FLX_E_SIZE, "%s", err.message);
+            CHECK(bits > 40 || code == FLX_OK);
+        }
+}
+
+TEST(mesh_plans_refuse_processes_that_the_mesh_does_not_have)
+{
+    static const char *const bodies[] = {
+        "broadcast(x, axis_name=\"data\", root=2)", "broadcast(x, axis_name=\"data\", root=4611686018427387903)",
+        "send(x, axis_name=\"data\", to=4)", "collective_permute(x, axis_name=\"data\", sources=[0], targets=[2])",
+        "collective_permute(x, axis_name=\"data\", sources=[3], targets=[1])"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char text[200];
+        flx_error err = {0};
+        flx_mesh_plan plan = {0};
+        snprintf(text, sizeof text, "graph f(x: f64[8]) { return %s }", bodies[i]);
+        test_fail_context("%s", text);
+        CHECK_CODE(plan_text(text, "data=2", NULL, &plan, &err), FLX_E_CHECK, &err);
+        CHECK_MSG(strstr(err.message, "of the mesh has no process"), "%s", err.message);
+    }
 }

@@ -306,29 +306,11 @@ static flx_code (*const ways[])(exchange *x) = {
     [COLLECT_AGREE] = nothing,
 };
 
-static flx_code check_size(const exchange *x)
-{
-    const flxi_collective *c = x->c;
-    int64_t n = x->group.n, last = c->process;
-    if (c->size && c->size != n)
-        return flxi_fail_hint(x->err, FLX_E_CHECK, "write size= as in the mesh that the graph runs on",
-                              "made for %lld process%s along '%s', but the mesh has %lld", (long long)c->size,
-                              c->size == 1 ? "" : "es", c->axis_name, (long long)n);
-    for (size_t i = 0; i < c->num_pairs; i++) {
-        last = c->sources[i] > last ? c->sources[i] : last;
-        last = c->targets[i] > last ? c->targets[i] : last;
-    }
-    if (last >= n)
-        return flxi_fail_hint(x->err, FLX_E_CHECK, "processes are counted from 0",
-                              "axis '%s' of the mesh has no process %lld", c->axis_name, (long long)last);
-    return FLX_OK;
-}
-
 static flx_code run_exchange(exchange *x)
 {
     bool is_point = x->c->kind == COLLECT_SEND || x->c->kind == COLLECT_RECV;
     FLXI_TRY(flxi_member_group(x->m, x->c->axis_name, &x->group, x->err));
-    FLXI_TRY(check_size(x));
+    FLXI_TRY(flxi_collective_check(x->c, x->group.n, x->err));
     x->messages = flxi_new(&x->arena, flxi_message, 4 * (size_t)x->group.n + 64);
     if (!x->messages)
         return no_memory(x);

@@ -14,6 +14,8 @@
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
 
+#include <stdlib.h>
+
 typedef struct {
     const char *axis_name;
     int64_t op; /* a word of REDUCTIONS */
@@ -127,16 +129,27 @@ static flx_code infer_all_to_all(flxi_infer *f)
     return scale_axis(f, a->concat_axis, false);
 }
 
-static bool are_distinct_processes(const flx_ints *list)
+static int by_number(const void *a, const void *b)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->v[i] < 0)
-            return false;
-        for (size_t k = 0; k < i; k++)
-            if (list->v[k] == list->v[i])
-                return false;
-    }
-    return true;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* None is negative or there twice. */
+static flx_code check_distinct(flxi_infer *f, const flx_ints *list)
+{
+    int64_t *sorted = flxi_new(f->arena, int64_t, list->n + 1);
+    bool is_fine = true;
+    if (!sorted)
+        return flxi_oom(f->err, "processes");
+    if (list->n)
+        memcpy(sorted, list->v, list->n * sizeof *sorted);
+    qsort(sorted, list->n, sizeof *sorted, by_number);
+    for (size_t i = 0; i < list->n; i++)
+        is_fine &= sorted[i] >= 0 && (i == 0 || sorted[i] != sorted[i - 1]);
+    return is_fine ? FLX_OK
+                   : flxi_infer_fail(f, FLX_E_ATTRIBUTE, "each process sends once and receives once at most",
+                                     "sources and targets must be distinct processes, counted from 0");
 }
 
 static flx_code infer_permute(flxi_infer *f)
@@ -145,9 +158,8 @@ static flx_code infer_permute(flxi_infer *f)
     if (a->sources.n != a->targets.n)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "process sources[i] sends to process targets[i]",
                                "there are %zu sources and %zu targets", a->sources.n, a->targets.n);
-    if (!are_distinct_processes(&a->sources) || !are_distinct_processes(&a->targets))
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "each process sends once and receives once at most",
-                               "sources and targets must be distinct processes, counted from 0");
+    FLXI_TRY(check_distinct(f, &a->sources));
+    FLXI_TRY(check_distinct(f, &a->targets));
     return infer_same(f);
 }
 

@@ -227,7 +227,7 @@ static flx_code partition(const flx_graph *g, const char *axes, const flx_shardi
     FLXI_TRY(flxi_mesh_read_axes(axes, &size, p.axes, &p.num_axes, err));
     FLXI_TRY(check_names(g, list, count, err));
     if (g->symbols.n)
-        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "replace them with flx_specialise()",
+        return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give the extents: --set DIM=INT (flx_specialise())",
                               "'%.60s' has symbolic dimensions, which cannot be cut", g->name);
     flx_graph *open = NULL;
     FLXI_TRY(flxi_open_composites(g, list, count, &open, err));

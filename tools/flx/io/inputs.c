@@ -407,7 +407,16 @@ static int read_files(reading *r)
 
 /* ---- Initialisation ---- */
 
-/* With --init, parameters that have no value yet are initialised as they are declared. */
+/* The parameters of the graph, in shapes that the known extents make static, initialised as they are declared. */
+static flx_params *make_params(const reading *r, uint64_t seed, flx_error *err)
+{
+    flx_graph *g = specialise(r, r->model->graph, err);
+    flx_params *params = g ? flx_params_of(g, seed, err) : NULL;
+    flx_graph_release(g);
+    return params;
+}
+
+/* With --init, for parameters that have no value yet. */
 static int initialise(reading *r, const args *a)
 {
     const flx_graph *g = r->model->graph;
@@ -418,7 +427,7 @@ static int initialise(reading *r, const args *a)
         return STATUS_OK;
     if (!read_i64(text, &seed))
         return fail(FLX_E_USAGE, "--init %s: an integer is needed", text);
-    flx_params *params = flx_params_of(g, (uint64_t)seed, &err);
+    flx_params *params = make_params(r, (uint64_t)seed, &err);
     if (!params)
         return report(&err, r->model->name);
     for (size_t i = 0; i < r->num_slots; i++)

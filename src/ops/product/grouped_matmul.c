@@ -201,6 +201,31 @@ static void work_weight(const flx_graph *g, const flxi_node *n, flxi_work *w)
     work_rows(flxi_type_at(g, n->in[0]), flxi_type_at(g, n->first), flxi_type_at(g, n->first), w);
 }
 
+/* A row of the result comes from one row, and a column from one column of the matrices. Extents that are the same may
+   be written differently: by blocks, then. */
+static bool link_rows(const flxi_use *u, flxi_link *l, int column)
+{
+    if (u->operand == 1)
+        return l->axis == column && flxi_link_move(u, l, 1);
+    return l->axis == 0 && (flxi_link_move(u, l, 0) || flxi_link_move_blocks(u, l, 0));
+}
+
+static bool link_grouped(const flxi_use *u, flxi_link *l)
+{
+    return link_rows(u, l, 2);
+}
+
+static bool link_input(const flxi_use *u, flxi_link *l)
+{
+    return link_rows(u, l, 1);
+}
+
+/* The columns of both factors are axes of every matrix; which rows belong to a matrix is in the data. */
+static bool link_weight(const flxi_use *u, flxi_link *l)
+{
+    return u->operand < 2 && l->axis == 1 && flxi_link_move(u, l, u->operand == 0 ? 1 : 2);
+}
+
 const flxi_rules flxi_rules_grouped_matmul = {
     .infer = infer_grouped,
     .eval = eval_grouped,
@@ -210,7 +235,7 @@ const flxi_rules flxi_rules_grouped_matmul = {
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_grouped,
     .work = work_grouped,
-    .link = flxi_link_dense,
+    .link = link_grouped,
 };
 
 /* ---- grouped_matmul_input_backward ---- */
@@ -258,7 +283,7 @@ const flxi_rules flxi_rules_grouped_matmul_input_backward = {
     .attrs_size = sizeof(grouped_attrs),
     .samples = samples_input,
     .work = work_grouped,
-    .link = flxi_link_dense,
+    .link = link_input,
 };
 
 /* ---- grouped_matmul_weight_backward ---- */
@@ -359,5 +384,5 @@ const flxi_rules flxi_rules_grouped_matmul_weight_backward = {
     .attrs_size = sizeof(weight_attrs),
     .samples = samples_weight,
     .work = work_weight,
-    .link = flxi_link_dense,
+    .link = link_weight,
 };

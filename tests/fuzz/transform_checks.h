@@ -32,15 +32,15 @@ static inline void check_made(flx_graph *made, const flx_error *err)
         check_refusal(err);
         return;
     }
+    flx_stop *stop = flx_stop_use(NULL); /* checking is not part of the work that may be ended */
     if (flx_graph_verify(made, &wrong) != FLX_OK)
         fprintf(stderr, "%s: %s (%s)\n", flx_code_name(wrong.code), wrong.message, wrong.where);
     need(wrong.code == FLX_OK);
     if (flx_graph_node_count(made) <= MAX_DERIVED_NODES) {
-        flx_stop *stop = flx_stop_use(NULL); /* reading back is not part of the work that may be ended */
         check_text(made);
         check_bytes(made);
-        flx_stop_use(stop);
     }
+    flx_stop_use(stop);
     flx_graph_release(made);
 }
 

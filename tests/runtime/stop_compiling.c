@@ -4,6 +4,7 @@
 #include "backend/cache_fixture.h"
 #include "session_case.h"
 
+#include <fluxion/onnx.h>
 #include <fluxion/stablehlo.h>
 #include <stdlib.h>
 #include <time.h>
@@ -145,7 +146,7 @@ static const char *const wrt[] = {"x"};
 typedef struct {
     flx_context *ctx;
     const flx_graph *g; /* of the context */
-    const flx_buffer *bytes;
+    const flx_buffer *bytes, *onnx, *bytecode;
     flx_error err;
 } reading;
 
@@ -180,6 +181,20 @@ static flx_code read_stablehlo(reading *r)
     return failure(r, m);
 }
 
+static flx_code read_bytecode(reading *r)
+{
+    flx_module *m = flx_import_stablehlo(r->ctx, r->bytecode->data, r->bytecode->size, "h", &r->err);
+    flx_module_free(m);
+    return failure(r, m);
+}
+
+static flx_code read_onnx(reading *r)
+{
+    flx_onnx *m = flx_onnx_decode(r->ctx, r->onnx->data, r->onnx->size, "o", NULL, &r->err);
+    flx_onnx_free(m);
+    return failure(r, m);
+}
+
 #define TRANSFORM(name, call)        \
     static flx_code name(reading *r) \
     {                                \
@@ -209,18 +224,48 @@ static flx_code take_inlined(reading *r)
     return code;
 }
 
-static flx_code (*const ways[])(reading *r) = {read_text, read_bytes_of,   read_stablehlo, take_grad,    take_jvp,
-                                               take_hvp,  take_vmap,       take_jacobian,  take_hessian, take_taylor,
-                                               take_nth,  take_simplified, take_inlined};
-enum { WAYS = sizeof ways / sizeof *ways };
+static flx_code (*const ways[])(reading *r) = {
+    read_text, read_bytes_of, read_stablehlo, read_bytecode, read_onnx, take_grad,       take_jvp,    take_hvp,
+    take_vmap, take_jacobian, take_hessian,   take_taylor,   take_nth,  take_simplified, take_inlined};
+enum { WAYS = sizeof ways / sizeof *ways, READERS = 5 };
+
+/* What the readers read. */
+typedef struct {
+    flx_context *ctx;
+    flx_graph *g;
+    flx_buffer bytes, onnx, bytecode;
+} read_files;
+
+static void files_begin(read_files *f)
+{
+    flx_error err = {0};
+    *f = (read_files){.ctx = flx_context_new(NULL)};
+    f->g = graph_of(f->ctx, scalar);
+    f->bytes = bytes_of(f->g);
+    CHECK_OK(flx_onnx_encode(f->g, NULL, 0, &f->onnx, &err), &err);
+    CHECK_OK(flx_export_stablehlo_bytecode(f->g, &f->bytecode, &err), &err);
+}
+
+static void files_end(read_files *f)
+{
+    flx_buffer_free(&f->bytes);
+    flx_buffer_free(&f->onnx);
+    flx_buffer_free(&f->bytecode);
+    flx_graph_release(f->g);
+    flx_context_free(f->ctx);
+}
+
+static reading reading_of(const read_files *f, flx_context *ctx, const flx_graph *g)
+{
+    return (reading){.ctx = ctx, .g = g, .bytes = &f->bytes, .onnx = &f->onnx, .bytecode = &f->bytecode};
+}
 
 TEST(stop_readers_and_transforms)
 {
-    flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = graph_of(ctx, scalar);
-    flx_buffer bytes = bytes_of(g);
-    reading r = {.ctx = ctx, .g = g, .bytes = &bytes};
-    flx_stop *stop = flx_stop_new(ctx, 0, &r.err);
+    read_files f;
+    files_begin(&f);
+    reading r = reading_of(&f, f.ctx, f.g);
+    flx_stop *stop = flx_stop_new(f.ctx, 0, &r.err);
     CHECK(stop);
     for (int i = 0; i < WAYS; i++) {
         test_fail_context("way %d", i);
@@ -237,9 +282,7 @@ TEST(stop_readers_and_transforms)
         CHECK_OK(ways[i](&r), &r.err);
     flx_stop_free(stop);
     flx_stop_free(NULL);
-    flx_buffer_free(&bytes);
-    flx_graph_release(g);
-    flx_context_free(ctx);
+    files_end(&f);
 }
 
 /* Grows without an end in sight. */
@@ -265,17 +308,16 @@ TEST(stop_an_expansion_at_its_time_limit)
 
 TEST(node_limit_holds_in_every_reader_and_transform)
 {
-    flx_context *wide = flx_context_new(NULL);
-    flx_graph *large = graph_of(wide, scalar);
-    flx_buffer bytes = bytes_of(large);
+    read_files f;
+    files_begin(&f);
     CHECK(!flx_context_new(&(flx_context_options){.struct_size = sizeof(flx_context_options), .node_limit = -1}));
     for (int i = 0; i < WAYS; i++) {
-        bool reads = i < 3, was_refused = false;
+        bool reads = i < READERS, was_refused = false;
         for (int64_t limit = reads ? 1 : 7; limit < 1000 && (!was_refused || limit < 100); limit++) {
             flx_context_options o = {.struct_size = sizeof o, .node_limit = limit};
             flx_context *ctx = flx_context_new(&o);
             flx_graph *g = reads ? NULL : graph_of(ctx, scalar);
-            reading r = {.ctx = ctx, .g = g, .bytes = &bytes};
+            reading r = reading_of(&f, ctx, g);
             flx_code code = ways[i](&r);
             test_fail_context("way %d, %lld nodes", i, (long long)limit);
             CHECK_MSG(code == FLX_OK || (code == FLX_E_SIZE && strstr(r.err.message, "nodes")), "%s: %s",
@@ -286,9 +328,7 @@ TEST(node_limit_holds_in_every_reader_and_transform)
         }
         CHECK(was_refused || ways[i] == take_simplified || ways[i] == take_vmap); /* these make no more nodes */
     }
-    flx_buffer_free(&bytes);
-    flx_graph_release(large);
-    flx_context_free(wide);
+    files_end(&f);
 }
 
 /* Each graph inlines the one before twice: 2^40 nodes. */

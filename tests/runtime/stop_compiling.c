@@ -4,7 +4,11 @@
 #include "backend/cache_fixture.h"
 #include "session_case.h"
 
+#include <fluxion/build.h>
+#include <fluxion/lower.h>
+#include <fluxion/mesh.h>
 #include <fluxion/onnx.h>
+#include <fluxion/quantise.h>
 #include <fluxion/stablehlo.h>
 #include <stdlib.h>
 #include <time.h>
@@ -224,15 +228,60 @@ static flx_code take_inlined(reading *r)
     return code;
 }
 
-static flx_code (*const ways[])(reading *r) = {
-    read_text, read_bytes_of, read_stablehlo, read_bytecode, read_onnx, take_grad,       take_jvp,    take_hvp,
-    take_vmap, take_jacobian, take_hessian,   take_taylor,   take_nth,  take_simplified, take_inlined};
-enum { WAYS = sizeof ways / sizeof *ways, READERS = 5 };
+TRANSFORM(take_widened, flx_widen(r->g, &r->err))
+TRANSFORM(take_mixed, flx_mixed_precision(r->g, FLX_F16, &r->err))
+TRANSFORM(take_lowered, flx_lower(r->g, FLX_POLICY_FOR_AUTODIFF, &r->err))
+TRANSFORM(take_rewritten, flx_rewrite_patterns(r->g, NULL, NULL, &r->err))
+TRANSFORM(take_specialised, flx_specialise(r->g, NULL, 0, &r->err))
+TRANSFORM(take_part, flx_partition(r->g, "data=2", &(flx_sharding){"x", ""}, 1, NULL, &r->err))
+TRANSFORM(take_quantised, flx_quantise(r->g, &(flx_quantise_options){.flags = FLX_QUANTISE_TRAIN}, &r->err))
 
-/* What the readers read. */
+#define WRITER(name, call)           \
+    static flx_code name(reading *r) \
+    {                                \
+        flx_buffer out = {0};        \
+        flx_code code = call;        \
+        flx_buffer_free(&out);       \
+        return code;                 \
+    }
+WRITER(write_text, flx_graph_print(r->g, &out, &r->err))
+WRITER(write_encoded, flx_graph_encode(r->g, &out, &r->err))
+WRITER(write_stablehlo, flx_export_stablehlo(r->g, &out, &r->err))
+WRITER(write_bytecode, flx_export_stablehlo_bytecode(r->g, &out, &r->err))
+WRITER(write_onnx, flx_onnx_encode(r->g, NULL, 0, &out, &r->err))
+WRITER(write_c, flx_build_c(r->g, NULL, &out, NULL, NULL, &r->err))
+
+static flx_code take_plan(reading *r)
+{
+    flx_mesh_plan plan = {.struct_size = sizeof plan};
+    return flx_plan_mesh(r->g, "data=2", NULL, &plan, &r->err);
+}
+
+/* First those that read, then those that make graphs. */
+static flx_code (*const ways[])(reading *r) = {
+    read_text,       read_bytes_of,    read_stablehlo, read_bytecode,  read_onnx,    take_grad,
+    take_jvp,        take_hvp,         take_vmap,      take_jacobian,  take_hessian, take_taylor,
+    take_nth,        take_simplified,  take_inlined,   take_widened,   take_mixed,   take_lowered,
+    take_rewritten,  take_specialised, take_part,      take_quantised, write_text,   write_encoded,
+    write_stablehlo, write_bytecode,   write_onnx,     write_c,        take_plan};
+enum { WAYS = sizeof ways / sizeof *ways, READERS = 5, MAKERS = 15 };
+
+static flx_graph *long_chain(flx_context *ctx)
+{
+    enum { NODES = 20000 };
+    flx_graph *g = flx_graph_new(ctx, "long");
+    flx_type type = flx_type_make(FLX_F32, 0, NULL);
+    flx_val x = flx_input(g, "x", &type);
+    for (int i = 0; i < NODES; i++)
+        x = flx_sin(g, x);
+    flx_output(g, x, "y");
+    return g;
+}
+
+/* What the readers read, and a graph that takes a while to write. */
 typedef struct {
     flx_context *ctx;
-    flx_graph *g;
+    flx_graph *g, *large;
     flx_buffer bytes, onnx, bytecode;
 } read_files;
 
@@ -241,6 +290,7 @@ static void files_begin(read_files *f)
     flx_error err = {0};
     *f = (read_files){.ctx = flx_context_new(NULL)};
     f->g = graph_of(f->ctx, scalar);
+    f->large = long_chain(f->ctx);
     f->bytes = bytes_of(f->g);
     CHECK_OK(flx_onnx_encode(f->g, NULL, 0, &f->onnx, &err), &err);
     CHECK_OK(flx_export_stablehlo_bytecode(f->g, &f->bytecode, &err), &err);
@@ -251,6 +301,7 @@ static void files_end(read_files *f)
     flx_buffer_free(&f->bytes);
     flx_buffer_free(&f->onnx);
     flx_buffer_free(&f->bytecode);
+    flx_graph_release(f->large);
     flx_graph_release(f->g);
     flx_context_free(f->ctx);
 }
@@ -275,9 +326,11 @@ TEST(stop_readers_and_transforms)
     CHECK(flx_stop_use(stop) == NULL);
     for (int i = 0; i < WAYS; i++) {
         test_fail_context("way %d, stopped", i);
+        r.g = i < MAKERS ? f.g : f.large; /* what is done at once need not be stopped */
         CHECK_CODE(ways[i](&r), FLX_E_CANCELLED, &r.err);
     }
     CHECK(flx_stop_use(NULL) == stop);
+    r.g = f.g;
     for (int i = 0; i < WAYS; i++)
         CHECK_OK(ways[i](&r), &r.err);
     flx_stop_free(stop);
@@ -311,7 +364,7 @@ TEST(node_limit_holds_in_every_reader_and_transform)
     read_files f;
     files_begin(&f);
     CHECK(!flx_context_new(&(flx_context_options){.struct_size = sizeof(flx_context_options), .node_limit = -1}));
-    for (int i = 0; i < WAYS; i++) {
+    for (int i = 0; i < MAKERS; i++) {
         bool reads = i < READERS, was_refused = false;
         for (int64_t limit = reads ? 1 : 7; limit < 1000 && (!was_refused || limit < 100); limit++) {
             flx_context_options o = {.struct_size = sizeof o, .node_limit = limit};

@@ -343,3 +343,47 @@ TEST(compiled_calls_end_when_the_run_is_cancelled)
     release_feeds(n);
     bench_close(&b);
 }
+
+/* ---- Memory ---- */
+
+#define DOUBLES(buffers, value)                                                                      \
+    "kernel_call(exp(x), kernel=\"kernel k(workgroup = [64, 1, 1]) { " buffers " let i = invocation" \
+    "_id(0); if (i < 65536) { " value " } }\", grid=[1024]"
+#define SINE(call) "graph main(x: f32[65536]) { y = " call ") return reduce_sum(sin(y)) }"
+
+/* How many whole values the arena has room for; nothing is copied into it or out of it. */
+static int64_t values_in_arena(const flx_graph *g)
+{
+    flx_buffer report = {0};
+    flx_error err = {0};
+    flx_exec *e = flx_compile(g, &(flx_compile_options){.device = "cpu", .threads = 1}, &err);
+    CHECK_MADE(e, &err);
+    CHECK_OK(flx_exec_report(e, &report, &err), &err);
+    CHECK_MSG(strstr(report.data, "dispatch steps") && !strstr(report.data, "copy"), "%s", report.data);
+    int64_t values = (int64_t)flx_exec_memory(e) / (65536 * 4);
+    flx_buffer_free(&report);
+    flx_exec_free(e);
+    return values;
+}
+
+/* A kernel reads what the step before has written where that wrote it, its result is read there, and a buffer that it
+   reads and writes is changed in place when nothing else needs it. */
+TEST(compiled_calls_work_in_place_without_copies)
+{
+    static const struct {
+        const char *text;
+        int64_t values, in_gradient;
+    } rows[] = {
+        {SINE(DOUBLES("buffer a: f32[65536] read; buffer out: f32[65536] output;", "out[i] = a[i] * 2.0;")), 2, 3},
+        {SINE(DOUBLES("buffer t: f32[65536] read_write;", "t[i] = t[i] * 2.0;") ", inputs=\"t\", results=\"t\""), 1, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        text_bench b = bench_open(rows[i].text, NULL);
+        test_fail_context("%s", rows[i].text);
+        CHECK_EQ_I64(values_in_arena(b.g), rows[i].values);
+        flx_graph *d = gradient_of(b.g);
+        CHECK_EQ_I64(values_in_arena(d), rows[i].in_gradient);
+        flx_graph_release(d);
+        bench_close(&b);
+    }
+}

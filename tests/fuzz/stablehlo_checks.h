@@ -5,6 +5,7 @@
 #define FLX_STABLEHLO_CHECKS_H
 
 #include "fuzz_checks.h"
+#include "graph/mesh.h"
 #include "stablehlo/syntax/syntax.h"
 #include "transform_checks.h"
 
@@ -75,6 +76,24 @@ static void check_module(const hlo_module *m, size_t size)
     }
 }
 
+/* The mesh that it names is one, and names of arguments change nothing but names. */
+static void check_names_and_mesh(flx_context *ctx, const char *text, size_t size, const flx_module *plain)
+{
+    flx_error err = {0};
+    flx_buffer axes = {0};
+    flxi_mesh_axis list[FLXI_MESH_AXES];
+    int num_axes;
+    int64_t ranks = 0;
+    flx_module *m = flx_import_stablehlo_with(ctx, text, size, "fuzz", FLX_STABLEHLO_NAMES, &err);
+    need(m || err.code == FLX_E_OOM || err.code == FLX_E_SIZE);
+    need(!m || flx_graph_node_count(flx_module_main(m)) == flx_graph_node_count(flx_module_main(plain)));
+    flx_module_free(m);
+    need(flx_stablehlo_mesh(ctx, text, size, "fuzz", &axes, &err) == FLX_OK || err.code == FLX_E_OOM);
+    if (axes.size)
+        need(flxi_mesh_read_axes(axes.data, &ranks, list, &num_axes, &err) == FLX_OK && ranks > 1);
+    flx_buffer_free(&axes);
+}
+
 static void check_import(const char *text, size_t size)
 {
     flx_error err = {0};
@@ -84,6 +103,8 @@ static void check_import(const char *text, size_t size)
         need(err.code != FLX_OK && err.code != FLX_E_INTERNAL && err.message[0]);
     for (size_t i = 0; i < flx_module_count(m); i++)
         need(flx_graph_verify(flx_module_graph(m, i), &err) == FLX_OK);
+    if (m)
+        check_names_and_mesh(ctx, text, size, m);
     if (m)
         check_uses(flx_module_main(m));
     flx_module_free(m);

@@ -57,6 +57,10 @@ TEST(stablehlo_arguments_are_called_as_their_locations_say)
                "%arg5: tensor<f32> loc(#nowhere), %arg6: tensor<f32> loc(#loc4)",
                "arg0 arg1 arg2 arg3 arg4 arg5 arg6 ");
     check_text("%arg0: tuple<tensor<f32>, tensor<2xf32>> loc(\"pair\")", "pair_0 pair_1 ");
+    check_text(
+        "%arg0: tensor<f32> loc(\"0.weight\"), %arg1: tensor<f32> loc(\"[0]\"), %arg2: tensor<f32> loc(\"param\"), "
+        "%arg3: tensor<f32> loc(\"_0\"), %arg4: tensor<f32> loc(\"_\")",
+        "_0.weight _0 _param _0_ _ ");
 }
 
 TEST(stablehlo_long_names_of_locations_are_cut)

@@ -53,18 +53,25 @@ static flx_code decode_array(attr_site *s)
 
 static flx_code decode_dictionary(attr_site *s)
 {
+    const unsigned char *at = s->b->at;
     size_t n = flxi_vhlo_count(s->b);
+    if (n > HLO_MOST_ENTRIES)
+        return flxi_vhlo_fail(s->r, at, FLX_E_SIZE, NULL, "more than %d attributes in one list", HLO_MOST_ENTRIES);
     hlo_entry *entries = flxi_new(s->r->p.arena, hlo_entry, n);
     if (!entries)
         return flxi_hlop_oom(&s->r->p);
     for (size_t i = 0; i < n; i++) {
-        const unsigned char *at = s->b->at;
         const hlo_attr *name;
+        at = s->b->at;
         FLXI_TRY(flxi_vhlo_read_attr(s->r, s->b, &name));
         FLXI_TRY(flxi_vhlo_read_attr(s->r, s->b, &entries[i].value));
         if (name->kind != HLO_A_STRING)
             return flxi_vhlo_fail(s->r, at, FLX_E_SYNTAX, NULL, "the name of an attribute is not a string");
         entries[i].name = name->text;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(entries[k].name, name->text) == 0)
+                return flxi_vhlo_fail(s->r, at, FLX_E_ATTRIBUTE, NULL, "the attribute %.60s is given twice",
+                                      name->text);
     }
     s->a->kind = HLO_A_DICT;
     s->a->entries = entries;

@@ -54,14 +54,19 @@ static void plain_source(const char *source, char *out, size_t size)
     out[n] = 0;
 }
 
-/* arg0, or the name of the source. */
+/* arg0, or the name of the source; `_` before it where it is a word of the text form or begins with a digit. */
 static void name_argument(const hlo_scope *sc, const hlo_value *argument, size_t i, char *name, size_t size)
 {
-    name[0] = 0;
+    char *own = name + 1;
+    own[0] = 0;
     if ((sc->im->flags & HLO_IMPORT_NAMES) && argument->source)
-        plain_source(argument->source, name, size - 1);
-    if (!name[0])
+        plain_source(argument->source, own, size - 1);
+    size_t n = strlen(own);
+    name[0] = '_';
+    if (!n)
         snprintf(name, size, "arg%zu", i);
+    else if (flxi_is_name(own, n))
+        memmove(name, own, n + 1);
 }
 
 /* `_` after a name that is taken; if that is taken too `_2`, `_3` … These numbers are not used twice in a program, so

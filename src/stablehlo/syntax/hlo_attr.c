@@ -264,16 +264,14 @@ static flx_code parse_member(hlo_parser *p, const hlo_attr **out)
     return flxi_hlop_attr(p, out);
 }
 
-enum { most_entries = 4096 }; /* so that looking for the same name among them stays cheap */
-
 /* Names are kept once, so equal ones are one pointer. */
 static flx_code check_entry(hlo_parser *p, hlo_location at, size_t base, const char *name)
 {
     for (size_t i = base; i < p->entries.n; i++)
         if (p->entries.at[i].name == name)
             return flxi_hlop_fail_at(p, at, FLX_E_ATTRIBUTE, NULL, "the attribute %.60s is given twice", name);
-    if (p->entries.n - base >= most_entries)
-        return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "more than %d attributes in one list", most_entries);
+    if (p->entries.n - base >= HLO_MOST_ENTRIES)
+        return flxi_hlop_fail_at(p, at, FLX_E_SIZE, NULL, "more than %d attributes in one list", HLO_MOST_ENTRIES);
     return FLX_OK;
 }
 

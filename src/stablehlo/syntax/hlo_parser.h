@@ -12,7 +12,8 @@
 #include "base/hash.h"
 #include "stablehlo/syntax/syntax.h"
 
-enum { HLO_MAX_DEPTH = 256 }; /* of types, attributes and regions within each other */
+enum { HLO_MAX_DEPTH = 256 };     /* of types, attributes and regions within each other */
+enum { HLO_MOST_ENTRIES = 4096 }; /* in a dictionary, so that looking for the same name among them stays cheap */
 
 /* The current position of the parser; saved and restored to read something twice. */
 typedef struct {

@@ -44,7 +44,7 @@ typedef struct flx_build_options {
     size_t num_dims;
     const flx_train_options *train; /* NULL: no NAME_step(); otherwise a training step with these options */
     int64_t memory_budget; /* bytes that the arena may have, as flx_compile_options.memory_budget; 0: no bound */
-    int32_t threads;       /* a flx_build_threads; with threads all extents must be known */
+    int32_t threads;       /* a flx_build_threads */
     int32_t reserved;      /* 0 */
 } flx_build_options;
 

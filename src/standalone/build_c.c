@@ -542,10 +542,9 @@ flx_code flx_build_c(const flx_graph *g, const flx_build_options *options, flx_b
     flx_graph *bound = flx_specialise(g, o.dims, o.num_dims, err);
     if (!bound)
         return (flx_code)err->code;
-    if ((o.memory_budget || o.threads) && flx_graph_symbol(bound, 0)) {
-        flx_code refused = flxi_fail_hint(
-            err, FLX_E_UNBOUND_DIM, "give all extents: --set (flx_build_options.dims)", "%s the extent of '%.60s'",
-            o.memory_budget ? "a budget of memory needs" : "threads need", flx_graph_symbol(bound, 0));
+    if (o.memory_budget && flx_graph_symbol(bound, 0)) {
+        flx_code refused = flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give all extents: --set (flx_build_options.dims)",
+                                          "a budget of memory needs the extent of '%.60s'", flx_graph_symbol(bound, 0));
         flx_graph_release(bound);
         return refused;
     }

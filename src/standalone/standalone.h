@@ -153,6 +153,7 @@ typedef struct {
    1) is what is left to do by one thread. */
 typedef struct {
     int64_t units;        /* less than 2: one thread computes it */
+    int64_t terms;        /* multiplications, of which few are not worth threads; 0: they are worth it */
     size_t common, bytes; /* of the scratch memory: what all threads share, which comes first; with that of one */
     bool has_end;
 } flxi_sa_cuts;
@@ -172,9 +173,13 @@ typedef struct flxi_sa_part {
     void (*fill)(flxi_sa_writer *w);                            /* statements of init, with w->table */
 } flxi_sa_part;
 
-enum { FLXI_SA_MAX_THREADS = 8 };
+enum { FLXI_SA_MAX_THREADS = 8, FLXI_SA_MIN_TERMS = 32768 /* that threads are worth */ };
 /* The scratch memory of all threads. */
 size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c);
+/* How threads compute a node; units 0: one does. */
+flxi_sa_cuts flxi_sa_cuts_of(const flxi_sa_part *p, const flxi_device_node *n);
+/* The same in a file, where extents that are arguments decide while it runs whether threads are worth it. */
+flxi_sa_cuts flxi_sa_cuts_in(const flxi_sa_file *f, const flxi_sa_part *p, const flxi_device_node *n);
 
 /* What parts return when they fail; the header of a file has the same numbers. */
 typedef enum {
@@ -261,6 +266,7 @@ typedef struct {
     const char *function;
     bool has_scratch, takes_thread, has_end;
     int64_t units;
+    int64_t work, least_work; /* less is left to one thread, where extents are arguments */
 } flxi_sa_cut;
 void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cut *c);
 /* What threads need in the file, in this order: types, functions of the user, headers, functions. */

@@ -7,7 +7,7 @@
 
 static size_t scratch_of(const flxi_sa_part *p, const flxi_device_node *n, bool has_threads)
 {
-    const flxi_sa_cuts cuts = has_threads && p->cuts ? p->cuts(n) : (flxi_sa_cuts){0};
+    const flxi_sa_cuts cuts = has_threads ? flxi_sa_cuts_of(p, n) : (flxi_sa_cuts){0};
     return cuts.units > 1 ? flxi_sa_cuts_bytes(&cuts) : p->scratch ? p->scratch(n) : 0;
 }
 

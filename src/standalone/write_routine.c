@@ -84,8 +84,10 @@ static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
         return FLX_OK; /* there is nothing to compute */
     FLXI_TRY(flxi_sa_kernel(r->w.f, r->m, r->l, s, &k, r->err));
     const char *range = NULL;
-    if (r->w.f->threads && k.can_be_shared && s->work >= MIN_SHARED) {
-        flxi_sa_share_call(r, s, &(flxi_sa_cut){.function = k.name, .units = (int64_t)k.units});
+    if (r->w.f->threads && k.can_be_shared && (s->work >= MIN_SHARED || r->w.f->num_symbols)) {
+        flxi_sa_share_call(
+            r, s,
+            &(flxi_sa_cut){.function = k.name, .units = (int64_t)k.units, .work = s->work, .least_work = MIN_SHARED});
         return FLX_OK;
     }
     if (r->w.f->threads)
@@ -171,7 +173,7 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
     const flxi_sa_part *part = s->way->code;
     flxi_strbuf body, text;
     flxi_sa_writer w = {.f = r->w.f, .n = s->described, .out = &body, .depth = 1, .routine = r, .step = s};
-    const flxi_sa_cuts cuts = r->w.f->threads && part->cuts ? part->cuts(s->described) : (flxi_sa_cuts){0};
+    const flxi_sa_cuts cuts = flxi_sa_cuts_in(r->w.f, part, s->described);
     w.body_at = flxi_sa_padded(r->w.f, part->scratch ? part->scratch(s->described) : 0);
     w.units = cuts.units > 1 ? cuts.units : 0;
     w.table = flxi_sa_table_of(r, s);
@@ -190,7 +192,9 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
                                           .has_scratch = has_scratch(s),
                                           .takes_thread = true,
                                           .has_end = cuts.has_end,
-                                          .units = cuts.units});
+                                          .units = cuts.units,
+                                          .work = cuts.terms,
+                                          .least_work = FLXI_SA_MIN_TERMS});
     else
         add_call(r, s, name, has_scratch(s), part->can_fail, w.table);
     flxi_strbuf_free(&body);

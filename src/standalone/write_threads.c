@@ -136,7 +136,8 @@ static const char openmp_text[] =
     "{\n"
     "    (void)m;\n"
     "#if defined(_OPENMP)\n"
-    "    const int most = omp_get_max_threads() < ^_MAX_THREADS ? omp_get_max_threads() : ^_MAX_THREADS;\n"
+    "    const int limit = m ? ^_MAX_THREADS : 1; /* without a model by one */\n"
+    "    const int most = omp_get_max_threads() < limit ? omp_get_max_threads() : limit;\n"
     "#pragma omp parallel num_threads(most)\n"
     "    {\n"
     "        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();\n"
@@ -200,12 +201,15 @@ void flxi_sa_threads_define(flxi_sa_file *f, flxi_strbuf *out)
 
 /* ---- Tasks ---- */
 
-/* static void NAME_(void *const *at, int thread, int64_t begin, int64_t end): the function on arguments of a table. */
+/* static void NAME_(void *const *at, int thread, int64_t begin, int64_t end): the function on arguments of a table.
+   Those that it gets for extents come from the end of the table (symbolic_thread.c). */
 static const char *task_of(flxi_sa_routine *r, const flxi_sa_cut *c, uint32_t num_arguments)
 {
     flxi_strbuf text;
     flxi_strbuf_init(&text, r->w.f->mem);
     flxi_add_text(&text, "static void NAME_(void *const *at, int thread, int64_t begin, int64_t end)\n{\n");
+    if (r->w.f->num_symbols)
+        flxi_addf(&text, "    extents_(at[%u]);\n", num_arguments);
     if (!c->takes_thread)
         flxi_add_text(&text, "    (void)thread;\n");
     flxi_addf(&text, "    %s(", c->function);
@@ -220,6 +224,22 @@ static const char *task_of(flxi_sa_routine *r, const flxi_sa_cut *c, uint32_t nu
     return name;
 }
 
+/* The threads of a step: none where extents leave too little work. */
+static const char *team_for(flxi_sa_file *f, const flxi_sa_cut *c)
+{
+    if (!f->num_symbols || !c->work)
+        return "m";
+    return flxi_sa_text(f, "%lld < %lld ? NULL : m", (long long)c->work, (long long)c->least_work);
+}
+
+static void declare_extents(flxi_sa_writer *w)
+{
+    flxi_addf(w->out, "%*sconst int64_t extents[] = {", 4 * w->depth, "");
+    for (size_t i = 0; i < w->f->num_symbols; i++)
+        flxi_addf(w->out, "%s%s", i ? ", " : "", w->f->symbols[i]);
+    flxi_add_text(w->out, "};\n");
+}
+
 void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cut *c)
 {
     flxi_sa_writer *w = &r->w;
@@ -228,13 +248,15 @@ void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cu
     for (uint32_t k = 0; k < s->num_slots; k++)
         flxi_sa_slot(r, s, k); /* variables come first */
     flxi_sa_open(w, "/* by all threads */");
+    if (w->f->num_symbols)
+        declare_extents(w);
     flxi_addf(w->out, "%*svoid *const task_at[] = {", 4 * w->depth, "");
     for (uint32_t k = 0; k < s->num_slots; k++)
         flxi_addf(w->out, "%s(void *)%s", k ? ", " : "", flxi_sa_slot(r, s, k));
     if (c->has_scratch)
         flxi_addf(w->out, ", arena + %zu", s->scratch_offset);
-    flxi_add_text(w->out, "};\n");
-    flxi_sa_line(w, "%s_share(m, %s, task_at, %lld);", w->f->prefix, task, (long long)c->units);
+    flxi_add_text(w->out, w->f->num_symbols ? ", (void *)extents};\n" : "};\n");
+    flxi_sa_line(w, "%s_share(%s, %s, task_at, %lld);", w->f->prefix, team_for(w->f, c), task, (long long)c->units);
     if (c->has_end)
         flxi_sa_line(w, "%s(task_at, 0, %lld, %lld);", task, (long long)c->units, (long long)c->units + 1);
     flxi_sa_close(w);

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    unsigned char *arena;
+/* Room for the struct of a model without parameters, and of its team of threads. */
+typedef union {
+    void *alignment;
+    unsigned char bytes[4096];
 } bare_model;
 
 static const char *const graphs[] = {
@@ -21,6 +23,7 @@ static const char *const graphs[] = {
     "graph f(x: f32[N, 6], y: f32[M, 6]) {\n  return dot_general(x, y, lc=[1], rc=[1]), concat(x, y, axis=0)\n}\n",
     "graph f(x: f64[N], i: i32[N]) {\n  return cumsum(x), sort(x), gather(x, i, oob=clamp)\n}\n",
     "graph f(x: f32[N, 4, 5], y: f32[N, 5, 3]) {\n  return matmul(x, y), transpose(x, perm=[1, 0, 2])\n}\n",
+    "graph f(x: f32[N, 160], y: f32[160, 9]) {\n  return reduce_sum(exp(x), axes=[1]), matmul(x, y), tanh(x)\n}\n",
     "graph step(c: f32[N], x: f32[N]) {\n  h = tanh(add(c, x))\n  return h, mul(h, h)\n}\n"
     "graph f(c: f32[N], x: f32[7, N]) {\n  s, y = scan(c, x, body=@step, num_carry=1)\n  return s, y\n}\n",
 };
@@ -69,6 +72,23 @@ static int64_t memory_bytes(const c_file *f, size_t symbols, int64_t n)
     return symbols == 1 ? one(n) : two(n, 2 * n + 1);
 }
 
+/* Starts or stops a team of three threads, where the file has one. */
+static void start_team(const c_file *f, bare_model *m, bare_model *team)
+{
+    int (*start)(bare_model *, bare_model *, int);
+    *(void **)&start = c_file_symbol(f, "model_start");
+    CHECK(start(m, team, 3) == 0);
+}
+
+static void stop_team(const c_file *f, bare_model *m)
+{
+    void (*stop)(bare_model *);
+    *(void **)&stop = c_file_symbol(f, "model_stop");
+    stop(m);
+}
+
+static bool by_team; /* files have threads */
+
 /* The graph with extents n (and 2 n + 1), by the file and by the reference; `c`: whose values it takes, or NULL. */
 static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
 {
@@ -103,14 +123,18 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
     }
     CHECK(bytes > 0);
     void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
-    bare_model m;
+    bare_model m, team;
     int (*init)(bare_model *, void *);
     *(void **)&init = c_file_symbol(f, "model_init");
     CHECK(memory && init(&m, memory) == 0);
     memset(memory, 0xa5, (size_t)bytes);
+    if (by_team)
+        start_team(f, &m, &team);
     int code = call(f, &m, symbols, n, in, at);
     CHECK_MSG(code == 0 || c, "%d", code);
     CHECK(call(f, &m, symbols, 0, in, at) == 10);
+    if (by_team)
+        stop_team(f, &m);
     char way[200];
     snprintf(way, sizeof way, "C file, N = %lld: %.150s", (long long)n, about);
     bundle *b = bundle_new(ctx);
@@ -123,17 +147,19 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
     flx_graph_release(bound);
 }
 
-static void check_graph(const flx_graph *g, const char *about, const char *flags, int vector_bytes)
+static void check_graph(const flx_graph *g, const char *about, const char *flags, int32_t threads)
 {
     static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256};
     flx_error err = {0};
     flx_buffer text;
     const flx_build_options o = {
-        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
+        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .threads = threads};
+    by_team = threads == FLX_BUILD_PTHREADS;
     CHECK_MSG(flx_build_c(g, &o, &text, NULL, NULL, &err) == FLX_OK, "%s: %s", about, err.message);
     c_file *f = c_file_compile(&text, "gcc", flags);
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         check_extent(f, g, extents[i], NULL, about);
+    by_team = false;
     c_file_free(f);
     flx_buffer_free(&text);
 }
@@ -144,6 +170,34 @@ TEST(standalone_symbolic_files_agree_with_reference_for_all_extents)
         flx_context *ctx = bundle_context();
         flx_graph *g = main_of(ctx, graphs[i]);
         check_graph(g, graphs[i], "-O1 -Wvla", 0);
+        flx_graph_release(g);
+        flx_context_free(ctx);
+    }
+}
+
+/* Threads decide while the file runs whether an extent leaves them enough work. */
+TEST(standalone_symbolic_files_by_threads_agree_with_reference)
+{
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        flx_context *ctx = bundle_context();
+        flx_graph *g = main_of(ctx, graphs[i]);
+        check_graph(g, graphs[i], "-O1 -Wvla -pthread", FLX_BUILD_PTHREADS);
+        flx_graph_release(g);
+        flx_context_free(ctx);
+    }
+}
+
+/* Sums of all elements take sixteen at a time: what is left has a formula for most fixed extents. */
+TEST(standalone_symbolic_reductions_of_all_elements)
+{
+    static const int widths[] = {1, 2, 3, 4, 5, 7, 10, 20, 32};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "graph f(x: f32[N, %d]) {\n  return reduce_sum(x), reduce_mean(x), reduce_max(x)\n}\n", widths[i]);
+        flx_context *ctx = bundle_context();
+        flx_graph *g = main_of(ctx, text);
+        check_graph(g, text, "-O0", 0);
         flx_graph_release(g);
         flx_context_free(ctx);
     }

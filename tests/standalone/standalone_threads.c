@@ -178,18 +178,13 @@ TEST(standalone_threads_with_vectors_have_bits_of_one_thread)
 #endif
 }
 
-TEST(standalone_threads_need_all_extents)
+TEST(standalone_threads_are_of_a_kind)
 {
-    static const char open[] = "graph model(x: f32[N]) {\n  return exp(x)\n}\n";
     flx_error err = {0};
     flx_buffer source;
-    flx_context *ctx = flx_context_new(NULL);
-    flx_module *m = flx_parse(ctx, open, strlen(open), "open", &err);
-    const flx_build_options o = {.struct_size = sizeof o, .threads = FLX_BUILD_PTHREADS};
-    CHECK(m && flx_build_c(flx_module_main(m), &o, &source, NULL, NULL, &err) == FLX_E_UNBOUND_DIM);
-    CHECK_EQ_STR(err.message, "threads need the extent of 'N'");
+    subject_of_threads x;
+    begin(&x);
     const flx_build_options wrong = {.struct_size = sizeof wrong, .threads = 3};
-    CHECK(flx_build_c(flx_module_main(m), &wrong, &source, NULL, NULL, &err) == FLX_E_USAGE);
-    flx_module_free(m);
-    flx_context_free(ctx);
+    CHECK(flx_build_c(x.g, &wrong, &source, NULL, NULL, &err) == FLX_E_USAGE);
+    end(&x);
 }

@@ -210,7 +210,7 @@ static int64_t matrices_of(const contraction *c)
 }
 
 /* Threads share the matrices; of one matrix its lines, some at a time, which every number of rows of a tile divides. */
-enum { LINES = 24, MIN_TERMS = 32768 /* that threads are worth */ };
+enum { LINES = 24 };
 
 static bool cuts_lines(const product *p)
 {
@@ -225,9 +225,10 @@ flxi_sa_cuts flxi_sa_contraction_cuts(const flxi_device_node *n)
         terms *= (double)c.depth.at[k].count;
     int64_t matrices = matrices_of(&c), lines = inner(&c.lines).count;
     bool is_complex = flxi_is_complex(n->out_types[0]->dtype);
-    if (terms < MIN_TERMS || (is_complex && matrices < 2))
+    if (terms < 1 || (is_complex && matrices < 2))
         return (flxi_sa_cuts){0};
     return (flxi_sa_cuts){.units = matrices > 1 ? matrices : (lines + LINES - 1) / LINES,
+                          .terms = terms < 1e18 ? (int64_t)terms : INT64_MAX,
                           .bytes = (flxi_sa_contraction_scratch(n) + 63) / 64 * 64};
 }
 

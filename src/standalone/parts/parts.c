@@ -62,6 +62,23 @@ size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c)
     return c->common + FLXI_SA_MAX_THREADS * (c->bytes - c->common);
 }
 
+flxi_sa_cuts flxi_sa_cuts_of(const flxi_sa_part *p, const flxi_device_node *n)
+{
+    const flxi_sa_cuts none = {0}, c = p->cuts ? p->cuts(n) : none;
+    return c.units > 1 && (!c.terms || c.terms >= FLXI_SA_MIN_TERMS) ? c : none;
+}
+
+flxi_sa_cuts flxi_sa_cuts_in(const flxi_sa_file *f, const flxi_sa_part *p, const flxi_device_node *n)
+{
+    if (!f->threads || !p->cuts)
+        return (flxi_sa_cuts){0};
+    if (!f->num_symbols)
+        return flxi_sa_cuts_of(p, n);
+    flxi_sa_cuts c = p->cuts(n);
+    c.bytes = flxi_sa_padded(f, p->scratch ? p->scratch(n) : 0);
+    return c;
+}
+
 size_t flxi_sa_no_scratch(const flxi_device_node *n)
 {
     (void)n;

@@ -3,6 +3,7 @@
    one by one, and merged (symbolic.h). */
 #include "base/context.h"
 #include "base/options.h"
+#include "graph/graph.h"
 #include "passes/pass.h"
 #include "standalone/symbolic/symbolic.h"
 
@@ -18,6 +19,7 @@ typedef struct {
     flxi_sa_model *models[FLXI_SA_MAX_SAMPLES];
     flx_build_sizes sizes[FLXI_SA_MAX_SAMPLES];
     flx_buffer sources[FLXI_SA_MAX_SAMPLES], headers[FLXI_SA_MAX_SAMPLES];
+    flxi_sa_polys counts; /* of elements, and of rows */
     flx_error *err;
 } builder;
 
@@ -93,13 +95,56 @@ static int64_t least_extent(const builder *b)
     return high;
 }
 
+/* ---- Numbers that a text may only have in rounded form ---- */
+
+static flx_code keep_count(builder *b, const int64_t *counts)
+{
+    flxi_sa_poly f;
+    if (counts[0] == counts[1] || !flxi_sa_fit(&b->p, counts, &f) || flxi_sa_polys_have(&b->counts, &f))
+        return FLX_OK;
+    return flxi_push(b->names.mem, &b->counts, f) ? FLX_OK : flxi_oom(b->err, "C text");
+}
+
+/* Products of the leading extents of a value, one after the other, for all samples. */
+static flx_code keep_counts_of(builder *b, size_t function, uint32_t value)
+{
+    int64_t counts[FLXI_SA_MAX_SAMPLES];
+    const flx_type *first = flxi_type_at(b->models[0]->functions[function].program.main->g, value);
+    for (int rank = 1; rank <= first->rank; rank++) {
+        for (size_t i = 0; i < b->p.n; i++) {
+            const flx_type *t = flxi_type_at(b->models[i]->functions[function].program.main->g, value);
+            if (t->rank != first->rank)
+                return FLX_OK;
+            counts[i] = flxi_static_extent(t, 0, rank);
+        }
+        FLXI_TRY(keep_count(b, counts));
+    }
+    return FLX_OK;
+}
+
+/* Loops over all elements of a value take some at a time: then the count itself is nowhere in the text, only what is
+   left after vectors, say. */
+static flx_code find_counts(builder *b)
+{
+    for (size_t k = 0; k < b->models[0]->num_functions; k++) {
+        uint32_t least = UINT32_MAX;
+        for (size_t i = 0; i < b->p.n; i++) {
+            uint32_t n = b->models[i]->functions[k].program.main->g->value_count;
+            least = n < least ? n : least;
+        }
+        for (uint32_t v = 1; v <= least; v++)
+            FLXI_TRY(keep_counts_of(b, k, v));
+    }
+    return FLX_OK;
+}
+
 static flx_code merge(builder *b, const flx_buffer *texts, flxi_sa_range *range, flx_buffer *out)
 {
     flxi_strbuf merged, threaded;
     flxi_sa_file *f = &b->names;
     flxi_strbuf_init(&merged, f->mem);
     flxi_strbuf_init(&threaded, f->mem);
-    flx_code code = flxi_sa_merge(&b->p, texts, f, &merged, range, b->err);
+    flx_code code = flxi_sa_merge(&b->p, texts, &b->counts, f, &merged, range, b->err);
     if (code == FLX_OK && merged.failed)
         code = flxi_oom(b->err, "C text");
     if (code == FLX_OK)
@@ -168,6 +213,7 @@ static flx_code build(builder *b, flx_buffer *source, flx_buffer *header, flx_bu
     flxi_sa_range range = {least_extent(b), INT32_MAX};
     FLXI_TRY(flxi_sa_plan_together(b->models, &b->p, b->err));
     FLXI_TRY(measure(b));
+    FLXI_TRY(find_counts(b));
     for (size_t i = 0; i < b->p.n; i++) {
         FLXI_TRY(flxi_sa_model_write(b->models[i], &b->sources[i], header ? &b->headers[i] : NULL));
     }
@@ -200,6 +246,7 @@ flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, 
         flx_buffer_free(&b->sources[i]);
         flx_buffer_free(&b->headers[i]);
     }
+    flxi_vec_free(mem, &b->counts);
     flxi_sa_file_free(&b->names);
     flxi_free(mem, b, 1, sizeof *b);
     return code;

@@ -31,6 +31,9 @@ typedef struct {
     int64_t c[FLXI_SA_MAX_TERMS];
 } flxi_sa_poly;
 
+typedef FLXI_VEC(flxi_sa_poly) flxi_sa_polys;
+bool flxi_sa_polys_have(const flxi_sa_polys *x, const flxi_sa_poly *f);
+
 /* Extents of the samples. None is a multiple of 4, so that all have remainders after tiles; some are odd, and some
    twice an odd number, so that a remainder that only some extents have is not mistaken for a number that all have:
    such a graph has other texts for these samples. */
@@ -56,10 +59,11 @@ typedef struct {
     int64_t least, limit;
 } flxi_sa_range;
 
-/* One text from those of the samples. `range` is narrowed to extents for which all numbers of the text stay below 2^31,
+/* One text from those of the samples. `counts` are those of elements: numbers of the text may be what is left of them
+   after tiles. `range` is narrowed to extents for which all numbers of the text stay below 2^31,
    and none is negative that is not for the samples. UNSUPPORTED: texts differ in more than numbers with formulas. */
-flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa_file *f, flxi_strbuf *out,
-                       flxi_sa_range *range, flx_error *err);
+flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, const flxi_sa_polys *counts, flxi_sa_file *f,
+                       flxi_strbuf *out, flxi_sa_range *range, flx_error *err);
 /* Gives the extents to the static functions that need them, and puts the range where `least_` and `limit_` are. */
 flx_code flxi_sa_thread_extents(const flxi_sa_points *p, const flxi_sa_range *range, const flxi_strbuf *text,
                                 flxi_sa_file *f, flxi_strbuf *out, flx_error *err);

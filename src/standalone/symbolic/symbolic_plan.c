@@ -135,6 +135,12 @@ static size_t own_bytes(const flxi_program *m, const flxi_step *s)
     }
 }
 
+/* Whether each thread has that memory for itself. */
+static bool is_by_threads(const flxi_sa_file *f, const flxi_step *s)
+{
+    return s->kind == STEP_ROUTE && flxi_sa_cuts_in(f, s->way->code, s->described).units > 1;
+}
+
 static void add_poly(flxi_sa_poly *to, const flxi_sa_poly *by, int64_t times)
 {
     for (size_t t = 0; t < FLXI_SA_MAX_TERMS; t++)
@@ -155,6 +161,10 @@ static flx_code scratch_of(planner *x, uint32_t step, flxi_sa_poly *out)
     for (size_t i = 0; i < x->p->n; i++)
         bytes[i] = (int64_t)own_bytes(x->l[i]->program, &x->l[i]->steps[step]);
     FLXI_TRY(padded(x, bytes, s, out));
+    if (is_by_threads(&x->models[0]->f, s)) {
+        part = *out;
+        add_poly(out, &part, FLXI_SA_MAX_THREADS - 1);
+    }
     FLXI_TRY(body_room(x, step, &part));
     add_poly(out, &part, 1);
     for (uint32_t k = 0; k < carries_of(x->l[0], s); k++) {

@@ -32,7 +32,7 @@ typedef struct {
     const char *begin, *comment; /* of the first text; its last comment at the beginning of a line */
     FLXI_VEC(number) numbers;
     FLXI_VEC(piece) pieces;
-    FLXI_VEC(flxi_sa_poly) known;
+    flxi_sa_polys known;
     const flxi_allocator *mem;
     flx_error *err;
 } merger;
@@ -153,17 +153,17 @@ static flx_code read_all(merger *x)
 
 /* ---- Formulas ---- */
 
-static bool is_same_poly(const flxi_sa_poly *a, const flxi_sa_poly *b)
+bool flxi_sa_polys_have(const flxi_sa_polys *x, const flxi_sa_poly *f)
 {
-    return memcmp(a, b, sizeof *a) == 0;
+    for (size_t i = 0; i < x->n; i++)
+        if (memcmp(&x->at[i], f, sizeof *f) == 0)
+            return true;
+    return false;
 }
 
 static bool keep_poly(merger *x, const flxi_sa_poly *f)
 {
-    for (size_t i = 0; i < x->known.n; i++)
-        if (is_same_poly(&x->known.at[i], f))
-            return true;
-    return flxi_push(x->mem, &x->known, *f);
+    return flxi_sa_polys_have(&x->known, f) || flxi_push(x->mem, &x->known, *f);
 }
 
 static int64_t rounded_as(form f, int64_t v, int64_t by)
@@ -189,7 +189,7 @@ static bool fits(const merger *x, const number *n, const flxi_sa_poly *f, form w
 
 static bool find_rounded(merger *x, number *n)
 {
-    static const int64_t widths[] = {2, 4, 6, 8, 16, 32, 64};
+    static const int64_t widths[] = {2, 4, 6, 8, 16, 24, 32, 64};
     for (size_t k = 0; k < x->known.n; k++)
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
             for (int way = FORM_FLOOR; way <= FORM_WHOLE; way++)
@@ -246,7 +246,8 @@ static bool declares_array(const char *text, size_t n)
     return k < name && k > 1 && text[k - 1] == ' ' && (is_word(text[k - 2]) || text[k - 2] == '*');
 }
 
-static flx_code find_formulas(merger *x)
+/* What numbers may be rounded from: the extents, the polynomials of the text, and counts of elements. */
+static flx_code find_known(merger *x, const flxi_sa_polys *counts)
 {
     for (size_t s = 0; s < x->p->num_symbols; s++) {
         int64_t values[FLXI_SA_MAX_SAMPLES];
@@ -262,6 +263,14 @@ static flx_code find_formulas(merger *x)
         if (n->is_known && !keep_poly(x, &n->poly))
             return flxi_oom(x->err, "C text");
     }
+    for (size_t i = 0; i < counts->n; i++)
+        if (!keep_poly(x, &counts->at[i]))
+            return flxi_oom(x->err, "C text");
+    return FLX_OK;
+}
+
+static flx_code find_formulas(merger *x)
+{
     for (size_t i = 0; i < x->pieces.n; i++) {
         number *n = x->pieces.at[i].number < SIZE_MAX ? &x->numbers.at[x->pieces.at[i].number] : NULL;
         bool is_length = n && !n->in_comment && declares_array(x->pieces.at[i].text, x->pieces.at[i].n);
@@ -383,8 +392,8 @@ static int64_t smallest_extent(const merger *x)
     return least;
 }
 
-flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa_file *f, flxi_strbuf *out,
-                       flxi_sa_range *range, flx_error *err)
+flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, const flxi_sa_polys *counts, flxi_sa_file *f,
+                       flxi_strbuf *out, flxi_sa_range *range, flx_error *err)
 {
     merger x = {.p = p, .mem = f->mem, .err = err};
     for (size_t i = 0; i < p->n; i++) {
@@ -393,6 +402,8 @@ flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, flxi_sa
     }
     x.begin = x.at[0];
     flx_code code = read_all(&x);
+    if (code == FLX_OK)
+        code = find_known(&x, counts);
     if (code == FLX_OK)
         code = find_formulas(&x);
     for (size_t i = 0; code == FLX_OK && i < x.pieces.n; i++) {

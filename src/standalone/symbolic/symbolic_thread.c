@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbolic_thread.c: extents as arguments. A static function needs them when its text mentions one, or calls a function
-   that needs them; then its definition and all its calls get them as their last arguments. */
+   that needs them; then its definition and all its calls get them as their last arguments. A task of threads finds them
+   in the table of its arguments instead: it has a line `extents_(at[3]);`, which becomes their declarations. */
 #include "standalone/symbolic/symbolic.h"
 
 #include <ctype.h>
@@ -10,7 +11,10 @@ typedef struct {
     size_t n;
     const char *begin, *end; /* of its whole text */
     unsigned needs;          /* a bit for each extent */
+    bool is_task;            /* it declares them itself */
 } function;
+
+static const char marker[] = "    extents_(";
 
 /* A call or definition whose arguments are not closed yet. */
 typedef struct {
@@ -83,7 +87,9 @@ static bool read_function(const threader *x, const char *p, function *out)
         depth += (*end == '{') - (*end == '}');
         end++;
     } while (end < x->end && depth > 0);
-    *out = (function){name, (size_t)(parenthesis - name), p, end, 0};
+    const char *line = memchr(body, '\n', (size_t)(end - body));
+    bool is_task = line && end - line > (ptrdiff_t)sizeof marker && memcmp(line + 1, marker, sizeof marker - 1) == 0;
+    *out = (function){name, (size_t)(parenthesis - name), p, end, 0, is_task};
     return true;
 }
 
@@ -119,7 +125,8 @@ static unsigned needs_of(threader *x, const function *f)
             continue;
         }
         called = find(x, p, (size_t)(after - p));
-        needs |= extent_bit(x, p, (size_t)(after - p)) | (called && called != f ? called->needs : 0);
+        needs |= extent_bit(x, p, (size_t)(after - p));
+        needs |= called && called != f && !called->is_task ? called->needs : 0;
         p = after;
     }
     return needs;
@@ -160,7 +167,7 @@ static flx_code write_word(threader *x, const char **at, int depth)
         return FLX_OK;
     }
     flxi_add_bytes(x->out, p, (size_t)(after - p));
-    if (!f || !f->needs)
+    if (!f || !f->needs || f->is_task)
         return FLX_OK;
     if (after == x->end || *after != '(')
         return flxi_fail(x->err, FLX_E_UNSUPPORTED, "'%.*s' is called with an extent that is not known", (int)f->n,
@@ -199,11 +206,28 @@ static const char *write_macro(threader *x, const char *p)
     return p;
 }
 
+/* The line of a task at which it declares the extents that what it calls needs; the end of it. */
+static const char *write_extents(threader *x, const char *p)
+{
+    const char *table = p + sizeof marker - 1, *end = strchr(table, '\n') + 1;
+    const function *f = NULL;
+    for (size_t i = 0; i < x->functions.n && !f; i++)
+        if (x->functions.at[i].begin <= p && p < x->functions.at[i].end)
+            f = &x->functions.at[i];
+    for (size_t s = 0; f && s < x->p->num_symbols; s++)
+        if (f->needs >> s & 1)
+            flxi_addf(x->out, "    const int64_t %s = ((const int64_t *)%.*s)[%zu];\n", x->p->names[s],
+                      (int)(end - table - 3), table, s);
+    return end;
+}
+
 static flx_code write_all(threader *x)
 {
     int depth = 0;
     for (const char *p = x->text; p < x->end;) {
-        if (x->end - p > 8 && memcmp(p, "#define ", 8) == 0)
+        if (x->end - p > (ptrdiff_t)sizeof marker && memcmp(p, marker, sizeof marker - 1) == 0)
+            p = write_extents(x, p);
+        else if (x->end - p > 8 && memcmp(p, "#define ", 8) == 0)
             p = write_macro(x, p);
         else if (p + 1 < x->end && p[0] == '/' && p[1] == '*') {
             const char *after = skip_comment(p, x->end);

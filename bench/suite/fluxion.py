@@ -28,6 +28,7 @@ class Timing:
     bytes: int = 0
     flops: int = 0
     check: float | None = None
+    processor: float = 0.0  # the least of all runs, of all threads
 
 
 @dataclass
@@ -72,6 +73,7 @@ class Flx:
         return Timing(
             median=found["median_ms"] / 1e3,
             best=found["best_ms"] / 1e3,
+            processor=found["processor_ms"] / 1e3,
             compile_s=(found["compile_ms"] or 0) / 1e3,
             memory=found["memory_bytes"],
             spread=found["spread"],

@@ -36,6 +36,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", default=1.0, type=float)
     parser.add_argument("--svg")
     parser.add_argument("--best", action="store_true")
+    parser.add_argument("--processor", action="store_true")
     parser.add_argument("--no-own", action="store_true")
     parser.add_argument("--no-stablehlo", action="store_true")
     parser.add_argument("--size", default=["1MB"], type=split)

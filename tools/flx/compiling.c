@@ -105,6 +105,13 @@ size_t compiling_steps(const flx_exec *e)
     return n;
 }
 
+double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 double clock_seconds(void)
 {
     struct timespec t;

@@ -64,5 +64,7 @@ size_t compiling_steps(const flx_exec *e);
 
 /* Seconds of a clock that never goes back. */
 double clock_seconds(void);
+/* Processor time of all threads of the process. */
+double processor_seconds(void);
 
 #endif

@@ -13,7 +13,7 @@
           write_dispatch.c  kernels of the user;  write_threads.c: steps by several threads
           write_kernel.c    kernels in plain C;  write_data.c: constants;  write_loader.c: parameters of a file
           borrow.c          functions of src/numeric as text
-          part_….c          parts by family, with the table parts.def */
+          parts/            parts by family, with the table parts.def; tiles/: those of targets with vectors */
 #ifndef FLXI_STANDALONE_H
 #define FLXI_STANDALONE_H
 

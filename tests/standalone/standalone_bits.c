@@ -136,6 +136,29 @@ TEST(standalone_products_have_bits_of_cpu)
     check_bits("a: f32[300, 50], b: f32[300, 70]) {\n  return matmul(transpose(a, perm=[1, 0]), b)");
 }
 
+/* Squares of columns, or of sums, that are turned in registers, and what is left beside them. */
+TEST(standalone_turned_products_have_bits_of_cpu)
+{
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    check_bits("a: f32[50, 1100], b: f32[75, 1100]) {\n  return matmul(a, transpose(b, perm=[1, 0]))");
+    check_bits("a: f32[33, 61], b: f32[40, 61]) {\n  return matmul(a, transpose(b, perm=[1, 0]))");
+    check_bits("a: f32[21, 64], b: f32[1500, 64]) {\n  return matmul(a, transpose(b, perm=[1, 0]))");
+    check_bits(
+        "x: f32[2, 3, 14, 23], z: f32[2, 19, 12, 21]) {\n  return conv_backward_weight(x, z, kernel_size=[3, 3])");
+}
+
+/* With 32 registers eight rows are one tile. */
+TEST(standalone_products_of_eight_rows_have_bits_of_cpu)
+{
+    static const char flags[] = "-O1 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma";
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        return;
+    check_bits_of("a: f32[8, 90], b: f32[90, 119]) {\n  return matmul(a, b)", 64, flags);
+    check_bits_of("a: f32[7, 1100], b: f32[1100, 96]) {\n  return matmul(a, b)", 64, flags);
+}
+
 TEST(standalone_convolutions_have_bits_of_cpu)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))

@@ -4,7 +4,7 @@
 #ifndef FLXI_FACTOR_TEXT_H
 #define FLXI_FACTOR_TEXT_H
 
-#include "standalone/parts/tiles.h"
+#include "standalone/tiles/tiles.h"
 
 /* `columns` is scratch memory of flxi_sa_factor_columns() numbers, `turned` of 8 m. */
 typedef enum {

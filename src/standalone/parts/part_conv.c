@@ -4,7 +4,7 @@
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "ops/signal/conv.h"
-#include "standalone/parts/part_direct.h"
+#include "standalone/tiles/part_direct.h"
 
 typedef enum { TO_FEATURES, TO_INPUT, TO_WEIGHT } direction;
 

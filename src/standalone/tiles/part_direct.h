@@ -4,7 +4,7 @@
 #define FLXI_PART_DIRECT_H
 
 #include "backend/order.h"
-#include "standalone/parts/tiles.h"
+#include "standalone/tiles/tiles.h"
 
 typedef struct {
     flxi_sa_writer *w;

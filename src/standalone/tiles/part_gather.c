@@ -7,7 +7,7 @@
    positions of a block of rows are one walk: position q of the block meets tap t at q + taps[t], and what it computes
    between the ends of two rows is left out. Where positions are several elements apart, the copy has a plane for each
    remainder. Weights are packed in sixes of features, which are the rows of tiles. */
-#include "standalone/parts/part_direct.h"
+#include "standalone/tiles/part_direct.h"
 
 typedef struct {
     flxi_sa_direct_form *f;

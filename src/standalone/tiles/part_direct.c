@@ -2,7 +2,7 @@
 /* part_direct.c: convolutions of real floats over one or two spatial axes, for targets with vectors. The definition
    leaves out terms that meet padding, and tiles compute them with zeros: an operand with infinities or NaN, with which
    that would make a difference, is computed term by term (part_conv.c). */
-#include "standalone/parts/part_direct.h"
+#include "standalone/tiles/part_direct.h"
 
 enum { MOST_PHASES = 16, MIN_SHARED = 4096 /* elements that threads are worth */ };
 

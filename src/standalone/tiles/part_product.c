@@ -9,7 +9,7 @@
    memory along the depth. Where results are not neighbours, or are rounded to a narrower dtype, sums have memory of
    their own until the last chunk is added. */
 #include "backend/order.h"
-#include "standalone/parts/tiles.h"
+#include "standalone/tiles/tiles.h"
 
 /* What threads share: nothing, matrices of the batch, pieces of the depth, dot products, strips of columns, or blocks
    of rows. */
@@ -41,6 +41,7 @@ enum {
     SUM_COLUMNS = 256,
     FEW_ROWS = 48, /* too few for packing columns to pay */
     SMALL_BYTES = 24576,
+    HIGH_VECTORS = 3, /* of a tile of seven or eight rows */
     FEW_LINES = 64,   /* that a tile reads without packing */
     UNITS = 16,       /* for threads, about … */
     UNIT_ROWS = 24,   /* … with at least that many rows */
@@ -104,7 +105,7 @@ static bool reads_in_place(const product *p)
             a->depth.steps[0] == 1 || (has_neighbours(a, p->form.dtype) && p->k <= FEW_LINES));
 }
 
-static int64_t batch_of(const flxi_product_order *g)
+int64_t flxi_sa_batch_of(const flxi_product_order *g)
 {
     int64_t count = 1;
     for (int k = 0; k < g->batch_rank; k++)
@@ -116,7 +117,7 @@ static int64_t batch_of(const flxi_product_order *g)
 static void cut(product *p)
 {
     const flxi_product_order *g = &p->form;
-    int64_t batch = batch_of(g), panel = p->m == 1 ? WIDE_COLUMNS : MOST_COLUMNS;
+    int64_t batch = flxi_sa_batch_of(g), panel = p->m == 1 ? WIDE_COLUMNS : MOST_COLUMNS;
     if ((double)batch * (double)p->m * (double)p->n * (double)g->k < MIN_TERMS)
         return;
     if (batch > 1) {
@@ -185,16 +186,15 @@ flxi_sa_cuts flxi_sa_product_cuts(const flxi_device_node *n)
 
 /* ---- Text ---- */
 
-/* Where index `i` of a walk is. */
-static const char *walk_at(product *p, const flxi_walk *x, const char *i)
+const char *flxi_sa_walk_at(flxi_sa_writer *w, const flxi_walk *x, const char *i)
 {
     const char *text = "0", *rest = i;
     for (int r = x->rank - 1; r >= 0; r--) {
-        const char *index = r == 0 ? rest : flxi_sa_print(p->w, "(%s) %% %lld", rest, (long long)x->dims[r]);
-        const char *term = x->steps[r] == 1 ? flxi_sa_print(p->w, "%s", index)
-                                            : flxi_sa_print(p->w, "(%s) * %lld", index, (long long)x->steps[r]);
-        text = text[0] == '0' && !text[1] ? term : flxi_sa_print(p->w, "%s + %s", text, term);
-        rest = flxi_sa_print(p->w, "((%s) / %lld)", rest, (long long)x->dims[r]);
+        const char *index = r == 0 ? rest : flxi_sa_print(w, "(%s) %% %lld", rest, (long long)x->dims[r]);
+        const char *term = x->steps[r] == 1 ? flxi_sa_print(w, "%s", index)
+                                            : flxi_sa_print(w, "(%s) * %lld", index, (long long)x->steps[r]);
+        text = text[0] == '0' && !text[1] ? term : flxi_sa_print(w, "%s + %s", text, term);
+        rest = flxi_sa_print(w, "((%s) / %lld)", rest, (long long)x->dims[r]);
     }
     return text;
 }
@@ -209,15 +209,46 @@ static void write_packing(product *p, const char *from, const flxi_order_side *x
     if (has_neighbours(x, dtype)) {
         flxi_sa_line(w, "for (int64_t d = 0; d < depth; d++)");
         flxi_sa_line(w, "    memcpy(%s + d * %lld, %s + %s + %s, (size_t)(%s) * sizeof(%s));", to, (long long)width,
-                     from, walk_at(p, &x->line, line), walk_at(p, &x->depth, "k + d"), lines, p->real);
+                     from, flxi_sa_walk_at(w, &x->line, line), flxi_sa_walk_at(w, &x->depth, "k + d"), lines, p->real);
         return;
     }
-    const char *element = flxi_sa_print(w, "%s[%s + %s]", from, walk_at(p, &x->line, flxi_sa_print(w, "%s + l", line)),
-                                        walk_at(p, &x->depth, "k + d"));
+    const char *at = flxi_sa_walk_at(w, &x->line, flxi_sa_print(w, "%s + l", line));
+    const char *element = flxi_sa_print(w, "%s[%s + %s]", from, at, flxi_sa_walk_at(w, &x->depth, "k + d"));
     flxi_sa_line(w, "for (int64_t part = 0; part < depth; part += 16)");
     flxi_sa_line(w, "    for (int64_t l = 0; l < %s; l++)", lines);
     flxi_sa_line(w, "        for (int64_t d = part; d < part + 16 && d < depth; d++)");
     flxi_sa_line(w, "            %s[d * %lld + l] = %s;", to, (long long)width, flxi_sa_load(w, dtype, element));
+}
+
+static bool is_along_depth(const flxi_order_side *x, int32_t dtype)
+{
+    return is_plain(x, dtype) && x->line.rank == 1 && x->depth.rank == 1 && x->depth.steps[0] == 1;
+}
+
+/* Columns that go along the depth: squares are turned in registers, then what is left of the depth, and of the columns.
+   */
+static void write_turned_columns(product *p, const char *line, int64_t count, int64_t width)
+{
+    flxi_sa_writer *w = p->w;
+    long long lanes = p->shape.lanes, whole = count / lanes * lanes, step = step_of(&p->form.b.line);
+    bool has_rest = p->k % p->chunk % lanes || (p->chunk % lanes && p->k >= p->chunk);
+    const char *from = flxi_sa_print(w, "b + (%s + l) * %lld + k + d", line, step);
+    flxi_sa_line(w, "for (int64_t d = 0; d + %lld <= depth; d += %lld)", lanes, lanes);
+    flxi_sa_line(w, "    for (int64_t l = 0; l < %lld; l += %lld)", whole, lanes);
+    flxi_sa_line(w, "        %s(%s, %lld, columns + d * %lld + l, %lld);", flxi_sa_turn(w, p->sum), from, step,
+                 (long long)width, (long long)width);
+    const char *element =
+        flxi_sa_print(w, "columns[d * %lld + l] = b[(%s + l) * %lld + k + d]", (long long)width, line, step);
+    if (has_rest) {
+        flxi_sa_line(w, "for (int64_t d = depth / %lld * %lld; d < depth; d++)", lanes, lanes);
+        flxi_sa_line(w, "    for (int64_t l = 0; l < %lld; l++)", whole);
+        flxi_sa_line(w, "        %s;", element);
+    }
+    if (whole < count) {
+        flxi_sa_line(w, "for (int64_t l = %lld; l < %lld; l++)", whole, (long long)count);
+        flxi_sa_line(w, "    for (int64_t d = 0; d < depth; d++)");
+        flxi_sa_line(w, "        %s;", element);
+    }
 }
 
 static void write_packed_rows(product *p)
@@ -292,12 +323,22 @@ static void write_tile(product *p, const panel *q, const char *i, int rows)
                  (long long)width, (long long)q->columns, p->real);
 }
 
+/* Seven or eight rows are one tile, which is narrower, where registers allow it: columns are read once. */
+static bool has_high_tiles(const product *p)
+{
+    return p->w->f->vector_bytes == 64 && p->m > 6 && p->m <= 8 && !p->packs_a && !p->packs_b;
+}
+
 /* Tiles of `count` rows from `from` on, an expression: six at a time, then the rest. Where rows are not packed in
    sixes the last two tiles are alike, since a thin one would wait for its few chains. */
 static void write_rows(product *p, const panel *q, const char *from, int64_t count)
 {
     flxi_sa_writer *w = p->w;
     int64_t rest = count % 6, sixes = count - rest;
+    if (has_high_tiles(p)) {
+        write_tile(p, q, from, (int)count);
+        return;
+    }
     if (rest && !p->packs_a && sixes) {
         sixes -= 6;
         rest += 6;
@@ -327,10 +368,13 @@ static void write_panel(product *p, const panel *q)
         int64_t width = (int64_t)q->vectors * p->shape.lanes;
         if (q->columns < width)
             flxi_sa_line(w, "memset(columns, 0, (size_t)depth * %lld * sizeof(%s));", (long long)width, p->real);
-        write_packing(p, "b", &p->form.b, "columns", q->j, flxi_sa_print(w, "%lld", (long long)q->columns), width);
+        if (q->columns >= p->shape.lanes && is_along_depth(&p->form.b, p->form.dtype))
+            write_turned_columns(p, q->j, q->columns, width);
+        else
+            write_packing(p, "b", &p->form.b, "columns", q->j, flxi_sa_print(w, "%lld", (long long)q->columns), width);
     }
     if (q->columns % p->shape.lanes && p->is_in_place)
-        flxi_sa_line(w, "%s part[%d * %d];", p->real, p->m < 6 ? (int)p->m : 6, q->vectors * p->shape.lanes);
+        flxi_sa_line(w, "%s part[%d * %d];", p->real, p->m < 8 ? (int)p->m : 8, q->vectors * p->shape.lanes);
     if (p->block == p->m) {
         write_rows(p, q, "0", p->m);
         return;
@@ -351,7 +395,7 @@ static void write_panel(product *p, const panel *q)
 static void write_columns(product *p, const char *from, int64_t count)
 {
     flxi_sa_writer *w = p->w;
-    int most = p->m == 1 ? p->shape.wide : p->shape.vectors, lanes = p->shape.lanes;
+    int most = p->m == 1 ? p->shape.wide : has_high_tiles(p) ? HIGH_VECTORS : p->shape.vectors, lanes = p->shape.lanes;
     int64_t width = (int64_t)most * lanes, whole = count / width * width, rest = count - whole;
     const char *base = from[0] == '0' ? "" : flxi_sa_print(w, "%s + ", from);
     if (whole) {
@@ -369,12 +413,38 @@ static void write_columns(product *p, const char *from, int64_t count)
     }
 }
 
+/* Sums whose columns are rows of the result: squares are turned in registers, then what is left of the rows and of the
+   columns. */
+static void write_turned_sums(product *p, const char *left, int64_t columns)
+{
+    flxi_sa_writer *w = p->w;
+    bool has_blocks = p->block < p->m, has_strips = p->strip < p->n;
+    long long lanes = p->shape.lanes, pitch = round_up(p->strip, WIDE_COLUMNS), whole = columns / lanes * lanes;
+    const char *first = has_blocks ? "first" : "0";
+    const char *end = has_blocks ? "end" : flxi_sa_print(w, "%lld", (long long)p->m);
+    const char *from = has_blocks ? "(i - first)" : "i";
+    const char *j = has_strips ? flxi_sa_print(w, "(%s + j)", left) : "j";
+    const char *at = flxi_sa_print(w, "%s * %lld + i", j, (long long)p->form.c_col);
+    flxi_sa_line(w, "const int64_t squares = %s + (%s - %s) / %lld * %lld;", first, end, first, lanes, lanes);
+    flxi_sa_line(w, "for (int64_t i = %s; i < squares; i += %lld)", first, lanes);
+    flxi_sa_line(w, "    for (int64_t j = 0; j < %lld; j += %lld)", whole, lanes);
+    flxi_sa_line(w, "        %s(sums + %s * %lld + j, %lld, %s + %s, %lld);", flxi_sa_turn(w, p->sum), from, pitch,
+                 pitch, p->c, at, (long long)p->form.c_col);
+    flxi_sa_line(w, "for (int64_t i = %s; i < %s; i++)", first, end);
+    flxi_sa_line(w, "    for (int64_t j = i < squares ? %lld : 0; j < %lld; j++)", whole, (long long)columns);
+    flxi_sa_line(w, "        %s[%s] = sums[%s * %lld + j];", p->c, at, from, pitch);
+}
+
 /* What the sums of a block and strip are, rounded where that is needed, to where they belong. */
 static void write_sums(product *p, const char *left, int64_t columns)
 {
     flxi_sa_writer *w = p->w;
     const flxi_product_order *g = &p->form;
     bool has_blocks = p->block < p->m, has_strips = p->strip < p->n;
+    if (g->c_row == 1 && g->result == p->sum && columns >= p->shape.lanes && p->m >= p->shape.lanes) {
+        write_turned_sums(p, left, columns);
+        return;
+    }
     const char *sum = flxi_sa_print(w, "sums[(i%s) * %lld + j%s]", has_blocks ? " - first" : "",
                                     (long long)round_up(p->strip, WIDE_COLUMNS), has_strips ? " - left" : "");
     flxi_sa_line(w, "for (int64_t i = %s; i < %s; i++)", has_blocks ? "first" : "0",
@@ -540,21 +610,17 @@ static void write_pieces(product *p)
     write_sum_of_pieces(p, whole + (rest > 0));
 }
 
-/* " + n0 * 64", for the axes of the batch. */
-static const char *batch_at(product *p, const char *base, const int64_t *steps)
+const char *flxi_sa_batch_at(flxi_sa_writer *w, const flxi_product_order *g, const char *base, const int64_t *steps)
 {
-    for (int k = 0; k < p->form.batch_rank; k++)
+    for (int k = 0; k < g->batch_rank; k++)
         if (steps[k])
-            base = flxi_sa_print(p->w, "%s + n%d * %lld", base, k, (long long)steps[k]);
+            base = flxi_sa_print(w, "%s + n%d * %lld", base, k, (long long)steps[k]);
     return base;
 }
 
-/* Loops over the axes of the batch; one loop where threads share it. */
-static void open_batch(product *p)
+void flxi_sa_open_batch(flxi_sa_writer *w, const flxi_product_order *g, bool is_cut)
 {
-    flxi_sa_writer *w = p->w;
-    const flxi_product_order *g = &p->form;
-    if (p->cut != CUT_BATCH) {
+    if (!is_cut) {
         for (int k = 0; k < g->batch_rank; k++)
             flxi_sa_open(w, "for (int64_t n%d = 0; n%d < %lld; n%d++)", k, k, (long long)g->batch_dims[k], k);
         return;
@@ -567,6 +633,12 @@ static void open_batch(product *p)
                          (long long)g->batch_dims[k]);
 }
 
+void flxi_sa_close_batch(flxi_sa_writer *w, const flxi_product_order *g, bool is_cut)
+{
+    for (int k = 0; k < (is_cut ? 1 : g->batch_rank); k++)
+        flxi_sa_close(w);
+}
+
 void flxi_sa_product(flxi_sa_writer *w)
 {
     product p = plan_of(w->n, w->units > 1);
@@ -575,15 +647,14 @@ void flxi_sa_product(flxi_sa_writer *w)
     p.shape = flxi_sa_shape_of(w->f, p.sum);
     p.c = "c";
     p.c_row = g->c_row;
-    open_batch(&p);
+    flxi_sa_open_batch(w, g, p.cut == CUT_BATCH);
     const char *type = flxi_sa_type(g->dtype);
-    flxi_sa_line(w, "const %s *a = %s;", type, batch_at(&p, p.form.is_turned ? "x1" : "x0", g->a.batch));
-    flxi_sa_line(w, "const %s *b = %s;", type, batch_at(&p, p.form.is_turned ? "x0" : "x1", g->b.batch));
-    flxi_sa_line(w, "%s *c = %s;", flxi_sa_type(g->result), batch_at(&p, "y0", g->c_batch));
+    flxi_sa_line(w, "const %s *a = %s;", type, flxi_sa_batch_at(w, g, g->is_turned ? "x1" : "x0", g->a.batch));
+    flxi_sa_line(w, "const %s *b = %s;", type, flxi_sa_batch_at(w, g, g->is_turned ? "x0" : "x1", g->b.batch));
+    flxi_sa_line(w, "%s *c = %s;", flxi_sa_type(g->result), flxi_sa_batch_at(w, g, "y0", g->c_batch));
     if (p.is_piece)
         write_pieces(&p);
     else
         write_matrix(&p);
-    for (int k = 0; k < (p.cut == CUT_BATCH ? 1 : g->batch_rank); k++)
-        flxi_sa_close(w);
+    flxi_sa_close_batch(w, g, p.cut == CUT_BATCH);
 }

@@ -5,6 +5,7 @@
 #ifndef FLXI_TILES_H
 #define FLXI_TILES_H
 
+#include "backend/order.h"
 #include "standalone/parts/parts.h"
 
 /* What a target can hold: a tile has at most that many rows, and columns of that many vectors. */
@@ -15,6 +16,19 @@ typedef struct {
 } flxi_sa_shape;
 
 flxi_sa_shape flxi_sa_shape_of(const flxi_sa_file *f, int32_t dtype);
+
+/* ---- Products: where operands are ---- */
+
+/* Where index `i`, an expression, of a walk is. */
+const char *flxi_sa_walk_at(flxi_sa_writer *w, const flxi_walk *x, const char *i);
+/* The number of matrices, loops over the axes of the batch, which are one loop where threads share it, and an address
+   for the current matrix. */
+int64_t flxi_sa_batch_of(const flxi_product_order *g);
+void flxi_sa_open_batch(flxi_sa_writer *w, const flxi_product_order *g, bool is_cut);
+void flxi_sa_close_batch(flxi_sa_writer *w, const flxi_product_order *g, bool is_cut);
+const char *flxi_sa_batch_at(flxi_sa_writer *w, const flxi_product_order *g, const char *base, const int64_t *steps);
+
+/* ---- Tiles ---- */
 
 /* NAME(a, a_row, a_col, b, b_row, c, c_row, depth, add): c = Σ a b, or added to what c holds. */
 const char *flxi_sa_tile(flxi_sa_writer *w, int32_t dtype, int rows, int vectors);
@@ -28,6 +42,9 @@ const char *flxi_sa_tap_tile(flxi_sa_writer *w, int32_t dtype, int rows, int vec
    z_image, z_line and z_step. */
 const char *flxi_sa_line_tile(flxi_sa_writer *w, int32_t dtype, int rows, int vectors);
 const char *flxi_sa_walk_type(flxi_sa_writer *w);
+
+/* NAME(x, step, y, pitch): y[d * pitch + i] = x[i * step + d], for a square of as many rows as a vector has lanes. */
+const char *flxi_sa_turn(flxi_sa_writer *w, int32_t dtype);
 
 /* NAME(x, count): whether none of them is infinite or NaN. */
 const char *flxi_sa_finite(flxi_sa_writer *w, int32_t dtype);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tiles.c: see tiles.h. Sums have names, not an array: compilers then keep them in registers at every level of
    optimisation. */
-#include "standalone/parts/tiles.h"
+#include "standalone/tiles/tiles.h"
 
 #include "emit/vector/vector_spelling.h"
 
@@ -204,6 +204,55 @@ const char *flxi_sa_finite(flxi_sa_writer *w, int32_t dtype)
               t.subject.lanes);
     return finish(&t, flxi_sa_print(w, "is_finite%s", kind_of(dtype)),
                   "Whether all are finite: the difference of an infinity or NaN and itself is NaN.");
+}
+
+/* ---- Turning ---- */
+
+/* The lanes of two rows that exchange blocks of `apart` lanes; is_low: of the row that comes first. */
+static void add_lanes(tile *t, int apart, bool is_low)
+{
+    int lanes = (int)t->subject.lanes;
+    for (int j = 0; j < lanes; j++) {
+        int own = is_low ? j : j + lanes, other = is_low ? j - apart + lanes : j + apart;
+        bool keeps = is_low == !(j & apart);
+        flxi_addf(&t->text, "%s%d", j ? ", " : "", keeps ? own : other);
+    }
+}
+
+/* Rows that are `apart` rows apart exchange blocks of as many lanes. */
+static void add_exchange(tile *t, int apart)
+{
+    static const char *const rows[] = {"high", "low"};
+    int lanes = (int)t->subject.lanes;
+    flxi_addf(&t->text, "    for (int i = 0; i < %d; i++) {\n", lanes);
+    flxi_addf(&t->text, "        if (i & %d)\n            continue;\n", apart);
+    add(t, "        const $v a = r[i], b = r[i + $a];\n", apart, 0, 0);
+    for (int is_clang = 1; is_clang >= 0; is_clang--) {
+        add_word(t, is_clang ? "#if defined(__clang__)\n" : "#else\n");
+        for (int is_low = 1; is_low >= 0; is_low--) {
+            add(t, "        const $v ", 0, 0, 0);
+            flxi_addf(&t->text, "%s = ", rows[is_low]);
+            add(t, is_clang ? "__builtin_shufflevector(a, b, " : "__builtin_shuffle(a, b, ($i){", 0, 0, 0);
+            add_lanes(t, apart, is_low);
+            add_word(t, is_clang ? ");\n" : "});\n");
+        }
+    }
+    flxi_addf(&t->text, "#endif\n        r[i] = low;\n        r[i + %d] = high;\n    }\n", apart);
+}
+
+const char *flxi_sa_turn(flxi_sa_writer *w, int32_t dtype)
+{
+    tile t = begin(w, dtype, 1, 1);
+    const char *real = real_of(&t);
+    int lanes = (int)t.subject.lanes;
+    flxi_addf(&t.text, "static void NAME_(const %s *x, int64_t step, %s *y, int64_t pitch)\n{\n", real, real);
+    add(&t, "    $v r[$a];\n", lanes, 0, 0);
+    add(&t, "    for (int i = 0; i < $a; i++)\n        r[i] = @get(x + i * step);\n", lanes, 0, 0);
+    for (int apart = lanes / 2; apart > 0; apart /= 2)
+        add_exchange(&t, apart);
+    add(&t, "    for (int i = 0; i < $a; i++)\n        @put(y + i * pitch, r[i]);\n}\n", lanes, 0, 0);
+    return finish(&t, flxi_sa_print(w, "turn_%d%s", lanes, kind_of(dtype)),
+                  flxi_sa_print(w, "A square of %d x %d numbers turned: columns of x become rows of y.", lanes, lanes));
 }
 
 /* ---- Dot products ---- */

@@ -5,7 +5,7 @@
 
    Tiles have pairs of tap and channel as rows and features as the lanes of vectors. A unit of rows is copied: x with
    zeros for padding, z with its features side by side. */
-#include "standalone/parts/part_direct.h"
+#include "standalone/tiles/part_direct.h"
 
 typedef struct {
     flxi_sa_direct_form *f;
@@ -144,7 +144,48 @@ static void copy_x(const plan *g)
     w->depth -= 2;
 }
 
-/* z as [image, row, column, feature], some columns at a time so that lines of memory are written as a whole. */
+/* Elements of z from feature `feature` on, some columns at a time so that lines of memory are written as a whole. */
+static void copy_features(const plan *g, int64_t feature)
+{
+    flxi_sa_writer *w = g->f->w;
+    const flxi_conv_problem *p = g->p;
+    flxi_sa_line(w, "for (int64_t part = 0; part < columns; part += 16)");
+    w->depth++;
+    flxi_sa_open(w, "for (int64_t f = %lld; f < %lld; f++)", flxi_sa_long(feature), flxi_sa_long(p->features));
+    flxi_sa_line(w, "for (int64_t v = part; v < columns && v < part + 16; v++)");
+    flxi_sa_line(w, "    to[v * %lld + f] = %s;", flxi_sa_long(g->features),
+                 flxi_sa_load(w, p->dtype,
+                              flxi_sa_print(w, "from[f * %lld + v * %lld]", flxi_sa_long(p->z.inner),
+                                            flxi_sa_long(p->z.at[1]))));
+    flxi_sa_close(w);
+    w->depth--;
+}
+
+/* Squares of columns that are neighbours are turned in registers; the last ones overlap those before. */
+static void turn_features(const plan *g)
+{
+    flxi_sa_writer *w = g->f->w;
+    const flxi_conv_problem *p = g->p;
+    int lanes = g->f->shape.lanes;
+    int64_t whole = p->features / lanes * lanes;
+    flxi_sa_open(w, "for (int64_t part = 0; part < columns && columns >= %d; part += %d)", lanes, lanes);
+    flxi_sa_line(w, "const int64_t v = part + %d <= columns ? part : columns - %d;", lanes, lanes);
+    flxi_sa_line(w, "for (int64_t f = 0; f < %lld; f += %d)", flxi_sa_long(whole), lanes);
+    flxi_sa_line(w, "    %s(from + f * %lld + v, %lld, to + v * %lld + f, %lld);", flxi_sa_turn(w, p->dtype),
+                 flxi_sa_long(p->z.inner), flxi_sa_long(p->z.inner), flxi_sa_long(g->features),
+                 flxi_sa_long(g->features));
+    flxi_sa_close(w);
+    flxi_sa_open(w, "if (columns < %d)", lanes);
+    copy_features(g, 0);
+    if (whole < p->features) {
+        w->depth--;
+        flxi_sa_open(w, "} else");
+        copy_features(g, whole);
+    }
+    flxi_sa_close(w);
+}
+
+/* z as [image, row, column, feature]. */
 static void copy_z(const plan *g)
 {
     flxi_sa_writer *w = g->f->w;
@@ -158,16 +199,11 @@ static void copy_z(const plan *g)
         w, "const %s *from = %s + %lld + group * %lld + (image + i) * %lld + (row + r) * %lld + column * %lld;",
         flxi_sa_type(p->dtype), g->f->d.is_turned ? "x0" : "x1", flxi_sa_long(p->z_first), flxi_sa_long(p->z.group),
         flxi_sa_long(p->z.outer), flxi_sa_long(p->z.at[0]), flxi_sa_long(p->z.at[1]));
-    flxi_sa_line(w, "for (int64_t part = 0; part < columns; part += 16)");
-    w->depth++;
-    flxi_sa_open(w, "for (int64_t f = 0; f < %lld; f++)", flxi_sa_long(p->features));
-    flxi_sa_line(w, "for (int64_t v = part; v < columns && v < part + 16; v++)");
-    flxi_sa_line(w, "    to[v * %lld + f] = %s;", flxi_sa_long(g->features),
-                 flxi_sa_load(w, p->dtype,
-                              flxi_sa_print(w, "from[f * %lld + v * %lld]", flxi_sa_long(p->z.inner),
-                                            flxi_sa_long(p->z.at[1]))));
-    flxi_sa_close(w);
-    w->depth--;
+    int lanes = g->f->shape.lanes;
+    if (p->z.at[1] == 1 && p->dtype == g->f->sum && p->features >= lanes && p->axis[1].out >= lanes)
+        turn_features(g);
+    else
+        copy_features(g, 0);
     flxi_sa_close(w);
     w->depth--;
 }

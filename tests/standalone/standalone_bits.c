@@ -99,6 +99,8 @@ static void check_bits_of(const char *body, int32_t vector_bytes, const char *fl
     const flx_build_options o = {
         .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
     CHECK_OK(flx_build_c(g, &o, &source, NULL, &sizes, &err), &err);
+    CHECK_MSG(!strstr(body, "quantize(") || !vector_bytes || strstr(source.data, "dots_of_bytes"), "%s: no bytes",
+              body);
     c_file *f = c_file_compile(&source, "gcc", flags);
     c_file_memory memory = c_file_memory_new((size_t)sizes.memory_bytes);
     flx_tensor *in[2];
@@ -157,6 +159,25 @@ TEST(standalone_products_of_eight_rows_have_bits_of_cpu)
         return;
     check_bits_of("a: f32[8, 90], b: f32[90, 119]) {\n  return matmul(a, b)", 64, flags);
     check_bits_of("a: f32[7, 1100], b: f32[1100, 96]) {\n  return matmul(a, b)", 64, flags);
+}
+
+/* Numbers that are rounded to bytes are multiplied as integers, which is exact. */
+TEST(standalone_products_of_bytes_have_bits_of_cpu)
+{
+    static const char *const products[] = {
+        "a: f32[37, 70], b: f32[70, 45]) {\n  p = cast(quantize(a, scales=[0.01]), to=i32)\n"
+        "  return cast(matmul(p, cast(quantize(b, scales=[0.01]), to=i32)), to=f32)",
+        "a: f32[5, 130], b: f32[131, 130]) {\n  p = cast(cast(abs(mul(a, 200)), to=u8), to=i32)\n"
+        "  q = cast(quantize(b, scales=[0.01]), to=i32)\n"
+        "  return cast(dot_general(p, q, lc=[1], rc=[1]), to=f32)",
+        "a: f32[3, 20, 64], b: f32[3, 64, 18]) {\n  p = cast(quantize(a, scales=[0.01]), to=i32)\n"
+        "  return cast(matmul(p, cast(quantize(b, scales=[0.01]), to=i32)), to=f32)"};
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        check_bits(products[i]);
+        check_plain_bits(products[i]);
+    }
 }
 
 TEST(standalone_convolutions_have_bits_of_cpu)

@@ -4,17 +4,6 @@
 
 #include "base/host/stop.h"
 
-#include <sys/mman.h>
-
-/* Large arenas on large pages, where the system has some: fewer misses of the address cache. */
-static void ask_for_large_pages(unsigned char *memory, size_t nbytes)
-{
-    const size_t page = (size_t)2 << 20;
-    size_t skipped = (0 - (uintptr_t)memory) % page;
-    if (nbytes >= skipped + page)
-        (void)madvise(memory + skipped, (nbytes - skipped) / page * page, MADV_HUGEPAGE); /* a wish, no more */
-}
-
 flx_code flxi_host_allocate(flx_context *ctx, size_t nbytes, flxi_device_memory *out, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(ctx);
@@ -24,7 +13,6 @@ flx_code flxi_host_allocate(flx_context *ctx, size_t nbytes, flxi_device_memory 
     if (!block)
         return flxi_fail_hint(err, FLX_E_OOM, "flx bench shows how much a graph needs",
                               "out of memory: an arena of %zu bytes", nbytes);
-    ask_for_large_pages(block, all);
     *out = (flxi_device_memory){.at = block + (0 - (uintptr_t)block) % 64, .handle = block, .nbytes = all};
     return FLX_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/host/stop.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 struct flxi_block {
     flxi_block *next; /* older */
@@ -47,10 +48,29 @@ static bool array_bytes(size_t count, size_t size, size_t *out)
 }
 
 /* The C library's pages are zero already: touching gigabytes of them takes longer than the work may that is stopped. */
+/* Large blocks on large pages, where the system has some: fewer misses of the address cache, and fewer faults. Whole
+   pages that nothing has touched yet. */
+static void ask_for_large_pages(void *block, size_t nbytes)
+{
+#if defined(MADV_HUGEPAGE)
+    const size_t page = (size_t)2 << 20;
+    size_t skipped = (0 - (uintptr_t)block) % page;
+    if (nbytes >= skipped + page)
+        (void)madvise((char *)block + skipped, (nbytes - skipped) / page * page, MADV_HUGEPAGE); /* a wish, no more */
+#else
+    (void)block;
+    (void)nbytes;
+#endif
+}
+
 void *flxi_alloc_zeroed(const flxi_allocator *mem, size_t nbytes)
 {
-    if (mem->fn == flxi_default_alloc)
-        return calloc(nbytes, 1);
+    if (mem->fn == flxi_default_alloc) {
+        void *block = calloc(nbytes, 1);
+        if (block)
+            ask_for_large_pages(block, nbytes);
+        return block;
+    }
     void *p = mem->fn(mem->user, NULL, 0, nbytes);
     return p ? memset(p, 0, nbytes) : NULL;
 }

@@ -348,8 +348,8 @@ static void scatter_divided(const scattering *s)
 }
 
 #if defined(__x86_64__)
-/* Whole lines from `to`, a multiple of 64, past the cache; returns where they end. Stores of 16 bytes take four times as
-   long on some machines. */
+/* Whole lines from `to`, a multiple of 64, past the cache; returns where they end. Stores of 16 bytes take longer on
+   some machines. */
 static __attribute__((target("avx"))) char *stream_wide_zeros(char *to, const char *end)
 {
     for (; end - to >= 64; to += 64)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decompose.c: see decompose.h. A round replaces every node that must be decomposed; rounds repeat until none is
-   left. */
+   left. A scan whose steps the decomposition of another node repeats is replaced with it. */
 #include "passes/decompose.h"
+
+#include "ops/control/control.h"
 
 #include <fluxion/catalogue.h>
 
@@ -126,7 +128,11 @@ typedef struct {
 static flxi_expansion choose_decomposition(const flx_graph *g, uint32_t i, const void *user)
 {
     const decomposing *d = user;
-    return d->must(g, i, d->user) ? flxi_ops[flxi_node_at(g, i)->op].rules->decompose : NULL;
+    uint32_t partner = 0;
+    if (d->must(g, i, d->user))
+        return flxi_ops[flxi_node_at(g, i)->op].rules->decompose;
+    flxi_expansion beside = flxi_scan_beside_replay(g, i, &partner);
+    return beside && d->must(g, partner, d->user) ? beside : NULL;
 }
 
 flx_code flxi_decompose(const flx_graph *in, flxi_choose_node must, const void *user, flx_graph **out,

@@ -9,9 +9,13 @@
    save 15 carries and cost as much as another forward pass. The steps after the last whole segment are reversed first,
    as a segment of their own.
 
+   The scan itself, where it is still in the graph and has no stacked outputs, becomes the first of these scans: its
+   steps are not computed apart from those of the segments.
+
    The sums of the cotangents of broadcast inputs are carried through all segments: the additions, and so the bits, are
    those of the plain backward scan. It is what compiled code runs, and what is differentiated and batched. */
 #include "ops/control/control.h"
+#include "ops/opcode.h"
 #include "ops/rule/body/bodies.h"
 
 typedef struct {
@@ -351,38 +355,100 @@ static void reverse_steps(const replay *r, flxi_site *s, const stretch *t, flx_v
     flxi_scan_back(&inner, r->p, r->a->body_vjp, saved, t->dy, t->sums, y);
 }
 
-/* Of a length that is not known, all carries are kept; so they are where a sequence cannot have one axis more. */
-static int64_t most_steps(const replay *r, const flxi_site *s)
+/* Of a length that is not known, all carries are kept; so they are where a sequence cannot have one axis more.
+   `in`: the operands of the backward op in g. */
+static int64_t most_steps(const scan_attrs *a, const flx_graph *g, const uint32_t *in, uint32_t nin)
 {
-    int64_t length = r->a->scan.length, root = 1;
-    if (!flxi_dim_is_number(length) || r->carries == 0)
+    int64_t root = 1;
+    if (!flxi_dim_is_number(a->length) || a->num_carry == 0)
         return INT64_MAX;
-    for (uint32_t i = r->carries + r->bcasts; i < s->nin; i++)
-        if (flxi_typeof(s, s->x[i])->rank >= FLX_MAX_RANK)
+    for (uint32_t i = (uint32_t)(a->num_carry + a->num_bcast); i < nin; i++)
+        if (flxi_type_at(g, in[i])->rank >= FLX_MAX_RANK)
             return INT64_MAX;
-    while (root < 2097152 && root * root * root < length)
+    while (root < 2097152 && root * root * root < a->length)
         root++;
-    return r->a->scan.num_checkpoints > root ? r->a->scan.num_checkpoints : root;
+    return a->num_checkpoints > root ? a->num_checkpoints : root;
+}
+
+static replay replay_of(const scan_backward_attrs *a)
+{
+    return (replay){.a = a,
+                    .inputs = (uint32_t)a->scan.body->leaves.n,
+                    .carries = (uint32_t)a->scan.num_carry,
+                    .bcasts = (uint32_t)a->scan.num_bcast,
+                    .outputs = (uint32_t)a->scan.body->outputs.n};
 }
 
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, flx_val *y)
 {
     const scan_backward_attrs *a = s->attrs;
-    replay r = {.a = a,
-                .p = p,
-                .inputs = (uint32_t)a->scan.body->leaves.n,
-                .carries = (uint32_t)a->scan.num_carry,
-                .bcasts = (uint32_t)a->scan.num_bcast,
-                .outputs = (uint32_t)a->scan.body->outputs.n};
+    replay r = replay_of(a);
+    uint32_t *in = flxi_rule_new(s, uint32_t, s->nin);
+    r.p = p;
     flx_val *dy = flxi_rule_new(s, flx_val, r.outputs);
     uint32_t at = r.inputs;
-    if (!dy)
+    if (!dy || !in)
         return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[i] = s->x[i].id;
     for (uint32_t i = 0; i < r.inputs; i++)
         r.cotangents += p->wanted[i];
     for (uint32_t k = 0; k < r.outputs; k++)
         if (p->seeded[k])
             dy[k] = s->x[at++];
-    r.most = most_steps(&r, s);
+    r.most = most_steps(&a->scan, s->g, in, s->nin);
     reverse_steps(&r, s, &(stretch){a->scan.length, dy, NULL, false}, y);
+}
+
+/* ---- The scan itself ---- */
+
+/* Whether the backward op reverses these steps, and its segments are several. */
+static bool is_cut_by(const flx_graph *g, const flxi_node *n, const flxi_node *back)
+{
+    const scan_attrs *a = n->attrs, *b = &((const scan_backward_attrs *)back->attrs)->scan;
+    return back->nin >= n->nin && a->body == b->body && a->num_carry == b->num_carry && a->num_bcast == b->num_bcast &&
+           a->reverse == b->reverse && a->num_checkpoints == b->num_checkpoints &&
+           memcmp(n->in, back->in, n->nin * sizeof *n->in) == 0 && b->length > most_steps(b, g, back->in, back->nin);
+}
+
+/* The scan as its segments, which are those of the backward op: it has the same attributes and operands. */
+static void run_in_segments(flxi_site *s, flx_val *y)
+{
+    scan_backward_attrs a = {.scan = *(const scan_attrs *)s->attrs};
+    uint32_t shared = (uint32_t)(a.scan.num_carry + a.scan.num_bcast);
+    uint32_t *in = flxi_rule_new(s, uint32_t, s->nin);
+    flx_val *after = flxi_rule_new(s, flx_val, 2 * (size_t)a.scan.num_carry), *x = flxi_rule_new(s, flx_val, s->nin);
+    if (!in || !after || !x)
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        in[i] = s->x[i].id;
+    if (a.scan.length == FLXI_ABSENT)
+        a.scan.length = flxi_typeof(s, s->x[shared])->dims[0];
+    replay r = replay_of(&a);
+    r.most = most_steps(&a.scan, s->g, in, s->nin);
+    const cut c = cut_of(&r, a.scan.length);
+    if (!run_segments(&r, s, &c, after))
+        return;
+    for (uint32_t i = 0; i < s->nin; i++)
+        x[i] = i < r.carries ? after[i] : i < shared || !c.num_rest ? s->x[i] : rows(s, s->x[i], c.rest, c.num_rest);
+    if (c.num_rest) {
+        const flx_scan_attrs rest = attrs_of(&r, a.scan.body, r.carries, c.num_rest);
+        flx_scan_with(s->g, x, s->nin, y, r.carries, &rest);
+    } else {
+        memcpy(y, after, r.carries * sizeof *y);
+    }
+}
+
+flxi_expansion flxi_scan_beside_replay(const flx_graph *g, uint32_t node, uint32_t *partner)
+{
+    const flxi_node *n = flxi_node_at(g, node);
+    const scan_attrs *a = flxi_scan_attrs(n);
+    if (!a || a->num_checkpoints <= 0 || a->save_trajectory || a->num_carry < 1 || n->nout != (uint32_t)a->num_carry)
+        return NULL;
+    for (uint32_t i = node + 1; i < g->node_count; i++) {
+        *partner = i;
+        if (flxi_node_at(g, i)->op == OP_scan_replay_backward && is_cut_by(g, n, flxi_node_at(g, i)))
+            return run_in_segments;
+    }
+    return NULL;
 }

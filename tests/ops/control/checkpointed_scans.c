@@ -4,6 +4,7 @@
    compiler; the program and its memory are the same. */
 #include "test.h"
 
+#include <fluxion/build.h>
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,19 +70,27 @@ typedef struct {
     flx_graph *g;
 } scan_case;
 
-/* The gradient of a loss of all results; of order 2 its derivative along itself. */
+/* A loss of all results, and its gradient; of order 2 their derivative along themselves; of order 0 without stacked
+   results. */
 static scan_case open_case(int length, const char *options, int order)
 {
     static const char *const wrt[] = {"h", "w", "xs"};
     char text[700];
     flx_error err = {0};
     scan_case c = {.ctx = flx_context_new(NULL)};
-    snprintf(text, sizeof text,
-             STEP "graph f(h: f64[3], w: f64[3], xs: f64[%d, 3]) {\n"
-                  "  c, n, y = scan(h, full(i32[], 0), w, xs, body=@step, num_carry=2, num_bcast=1%s)\n"
-                  "  return add(reduce_sum(mul(c, c)), reduce_sum(sin(y)))\n}\n",
-             length, options);
-    c.g = flx_grad(parse(c.ctx, text, &c.m), wrt, 3, NULL, &err);
+    if (order == 0)
+        snprintf(text, sizeof text,
+                 "graph step(h: f64[3], w: f64[3], x: f64[3]) { return tanh(add(mul(h, w), x)) }\n"
+                 "graph f(h: f64[3], w: f64[3], xs: f64[%d, 3]) {\n"
+                 "  c = scan(h, w, xs, body=@step, num_bcast=1%s)\n  return reduce_sum(mul(c, c))\n}\n",
+                 length, options);
+    else
+        snprintf(text, sizeof text,
+                 STEP "graph f(h: f64[3], w: f64[3], xs: f64[%d, 3]) {\n"
+                      "  c, n, y = scan(h, full(i32[], 0), w, xs, body=@step, num_carry=2, num_bcast=1%s)\n"
+                      "  return add(reduce_sum(mul(c, c)), reduce_sum(sin(y)))\n}\n",
+                 length, options);
+    c.g = flx_grad(parse(c.ctx, text, &c.m), wrt, 3, &(flx_grad_options){.flags = FLX_GRAD_VALUE}, &err);
     CHECK_MSG(c.g, "%s", err.message);
     if (order == 2) {
         flx_graph *second = flx_jvp(c.g, wrt, 3, &err);
@@ -156,4 +165,47 @@ TEST(compiled_scan_with_checkpoints_has_second_derivatives)
     check_case(7, ", num_checkpoints=2", 2, FLX_COMPILE_INTERPRET);
     check_case(13, ", num_checkpoints=3, reverse=true", 2, FLX_COMPILE_INTERPRET);
     check_case(28, ", num_checkpoints=1", 2, FLX_COMPILE_INTERPRET);
+}
+
+TEST(compiled_scan_with_checkpoints_and_no_rows_has_the_gradients_of_the_reference)
+{
+    static const int lengths[] = {0, 1, 2, 5, 8, 9, 29, 64, 65};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        check_case(lengths[i], ", num_checkpoints=1", 0, FLX_COMPILE_INTERPRET);
+        check_case(lengths[i], ", num_checkpoints=3, reverse=true", 0, FLX_COMPILE_INTERPRET);
+    }
+}
+
+/* ---- Work ---- */
+
+/* Of a loss and its gradient, counted by steps. */
+static double flops_of(const char *options)
+{
+    char text[300];
+    flx_error err = {0};
+    flx_module *m;
+    flx_buffer source;
+    flx_build_sizes sizes = {.struct_size = sizeof sizes};
+    flx_context *ctx = flx_context_new(NULL);
+    snprintf(text, sizeof text,
+             "graph step(h: f32[8, 64], w: f32[64, 64]) { return sin(matmul(h, w)) }\n"
+             "graph f(h: f32[8, 64], w: f32[64, 64]) {\n"
+             "  c = scan(h, w, body=@step, num_bcast=1, length=100%s)\n  return reduce_sum(c)\n}\n",
+             options);
+    const char *wrt[] = {"w"};
+    flx_graph *d = flx_grad(parse(ctx, text, &m), wrt, 1, &(flx_grad_options){.flags = FLX_GRAD_VALUE}, &err);
+    CHECK_MSG(d, "%s", err.message);
+    CHECK_OK(flx_build_c(d, NULL, &source, NULL, &sizes, &err), &err);
+    flx_buffer_free(&source);
+    flx_graph_release(d);
+    flx_module_free(m);
+    flx_context_free(ctx);
+    return (double)sizes.flops;
+}
+
+TEST(compiled_scan_with_checkpoints_computes_its_steps_once_more)
+{
+    double forward = 100 * 2.0 * 8 * 64 * 64, more = flops_of(", num_checkpoints=10") - flops_of("");
+    CHECK_MSG(more > 0.9 * forward && more < 1.1 * forward, "%.3g more operations, a forward pass has %.3g", more,
+              forward);
 }

@@ -102,7 +102,7 @@ void flxi_scan_back(flxi_site *s, const flxi_backward_plan *p, const flx_graph *
 
 /* scan_replay_backward as scans over segments (scan_segments.c). */
 void flxi_decompose_replay(flxi_site *s, const flxi_backward_plan *p, flx_val *y);
-/* A scan that such an op, *partner, reverses, as the first of its scans; NULL: the node is none. */
+/* A scan that such an op, *partner, reverses, as the first of its scans; NULL: it is not such a scan. */
 flxi_expansion flxi_scan_beside_replay(const flx_graph *g, uint32_t node, uint32_t *partner);
 
 /* Of operands in the order carries, broadcast inputs, sequences, cotangents: counts, types, both bodies. `step`

@@ -320,3 +320,31 @@ TEST(passes_take_linear_time)
     flx_graph_release(g);
     flx_context_free(ctx);
 }
+
+/* ---- Order ---- */
+
+/* The sum that needs least comes first, whatever the order of outputs and of appending. */
+TEST(order_puts_sums_over_processes_first)
+{
+    static const char ordered[] = "graph f(x: f32[3]) {\n"
+                                  "  a = exp(x) b = all_reduce(a, axis_name=\"data\") c = tanh(a)\n"
+                                  "  d = reduce_scatter(c, axis_name=\"data\") e = sin(c)\n"
+                                  "  h = all_reduce(e, axis_name=\"data\", op=max) k = neg(h) l = neg(d) m = neg(b)\n"
+                                  "  return k, l, m\n}\n";
+    check_pass(flxi_pass_order, ordered, ordered);
+    check_pass(flxi_pass_order,
+               "graph f(x: f32[3]) {\n"
+               "  a = exp(x) c = tanh(a) e = sin(c) h = all_reduce(e, axis_name=\"data\", op=max) k = neg(h)\n"
+               "  d = reduce_scatter(c, axis_name=\"data\") l = neg(d)\n"
+               "  b = all_reduce(a, axis_name=\"data\") m = neg(b)\n  return k, l, m\n}\n",
+               ordered);
+}
+
+/* What is gathered is larger than its parts, so it comes where it is used. */
+TEST(order_leaves_gathers_where_they_are_used)
+{
+    static const char ordered[] = "graph f(x: f32[3], w: f32[3]) {\n"
+                                  "  a = exp(x) b = tanh(a) c = all_gather(w, axis_name=\"data\") d = mul(b, c)\n"
+                                  "  return d\n}\n";
+    check_pass(flxi_pass_order, ordered, ordered);
+}

@@ -665,3 +665,9 @@ bool flxi_exchange_of(const flx_graph *g, const flxi_node *n, flxi_collective *o
         }
     return false;
 }
+
+bool flxi_exchange_sums(const flxi_node *n)
+{
+    const flxi_rules *rules = flxi_ops[n->op].rules;
+    return rules == &flxi_rules_all_reduce || rules == &flxi_rules_reduce_scatter;
+}

@@ -9,4 +9,7 @@
 /* Fills everything but the addresses; types must be static. False: the node does not exchange values. */
 bool flxi_exchange_of(const flx_graph *g, const flxi_node *n, flxi_collective *out);
 
+/* Whether it sums values of all processes, or reduces them in another way. */
+bool flxi_exchange_sums(const flxi_node *n);
+
 #endif

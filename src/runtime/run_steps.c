@@ -431,7 +431,8 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
         else if (k < n->nin && x->nbytes)
             FLXI_TRY(r->device->copy(&r->run, x->data, b->at[s->slots[k]], x->nbytes, COPY_TO_HOST));
     }
-    for (uint32_t k = 0; k < n->nout; k++)
+    bool writes_all = flxi_ops[n->op].traits & TRAIT_EXCHANGES; /* and may write tens of megabytes */
+    for (uint32_t k = 0; !writes_all && k < n->nout; k++)
         if (t->out[k]->nbytes)
             memset(t->out[k]->data, 0, t->out[k]->nbytes);
     evaluation v = {r, b, s, t};

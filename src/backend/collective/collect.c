@@ -256,13 +256,14 @@ static flx_code broadcast(exchange *x)
     return move_messages(x);
 }
 
-/* Results come zeroed. */
 static flx_code permute(exchange *x)
 {
     const flxi_collective *c = x->c;
     size_t size = c->elements * x->bytes;
+    bool is_target = false;
     for (size_t i = 0; i < c->num_pairs; i++) {
         bool sends = c->sources[i] == x->group.index, receives = c->targets[i] == x->group.index;
+        is_target |= receives;
         if (sends && receives && size)
             memcpy(c->out, c->in, size);
         else if (sends)
@@ -270,6 +271,8 @@ static flx_code permute(exchange *x)
         else if (receives)
             add_message(x, c->sources[i], false, c->out, size);
     }
+    if (!is_target && size)
+        memset(c->out, 0, size);
     return move_messages(x);
 }
 
@@ -287,8 +290,12 @@ static flx_code send_value(exchange *x)
 
 static flx_code receive_value(exchange *x)
 {
-    int64_t from = x->c->process;
-    return from == x->group.index ? FLX_OK : flxi_member_receive(x->m, x->group.ranks[from], x->c, x->err);
+    const flxi_collective *c = x->c;
+    if (c->process != x->group.index)
+        return flxi_member_receive(x->m, x->group.ranks[c->process], c, x->err);
+    if (c->elements)
+        memset(c->out, 0, c->elements * x->bytes);
+    return FLX_OK;
 }
 
 static flx_code nothing(exchange *x)

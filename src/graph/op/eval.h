@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eval.h: reference evaluation, seen from the rule of an op.
 
-   Operands and results are dense, row-major, of static shape; results come zeroed. The rule must be total: whatever the
-   values are, it stays inside the buffers. Loops that may take long poll base/host/stop.h: what a rule computes after
-   that is not used. Rules are plain and slow on purpose: they define the correct results. */
+   Operands and results are dense, row-major, of static shape; results come zeroed, except those of exchanges
+   (TRAIT_EXCHANGES). The rule must be total: whatever the values are, it stays inside the buffers. Loops that may take
+   long poll base/host/stop.h: what a rule computes after that is not used. Rules are plain and slow on purpose: they
+   define the correct results. */
 #ifndef FLXI_EVAL_H
 #define FLXI_EVAL_H
 

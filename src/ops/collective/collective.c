@@ -223,6 +223,8 @@ static flx_code eval_alone(flxi_eval *e, const collective_attrs *a, bool copies)
                               "axis '%s' of the mesh has no process %lld", a->axis_name, (long long)last_process(a));
     for (uint32_t k = 0; copies && k < e->nin; k++)
         flxi_stop_copy(e->out[k]->data, e->in[k]->data, e->out[k]->nbytes);
+    if (!copies || !e->nin)
+        flxi_stop_clear(e->out[0]->data, e->out[0]->nbytes);
     return FLX_OK;
 }
 

@@ -29,7 +29,13 @@ typedef struct flx_mesh_options {
     double timeout;        /* seconds that an exchange waits for others; 0: $FLX_MESH_TIMEOUT, else 120 */
     flx_local_mesh *local; /* of the transport local … */
     int64_t rank;          /* … and which of its processes this context is */
+    uint32_t flags;        /* FLX_MESH_… */
+    uint32_t reserved;
 } flx_mesh_options;
+
+/** Each exchange ends before the next step of the program begins, as with $FLX_MESH_OVERLAP=0. Otherwise steps that do
+    not need its result run meanwhile. Results have the same bits. */
+enum { FLX_MESH_IN_ORDER = 1 };
 
 /** Makes the context a process of a mesh, which it is until flx_mesh_leave() or its end. DEVICE if there is no MPI:
     the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps. */

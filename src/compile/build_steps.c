@@ -640,7 +640,7 @@ static flx_code finish(builder *b)
     l->num_steps = (uint32_t)b->steps.n;
     l->steps = flxi_dup(&l->arena, flxi_step, b->steps.at, b->steps.n);
     if (l->slots && l->steps)
-        return FLX_OK;
+        return flxi_routine_overlap(l, b->mem, b->err);
     l->num_steps = 0;
     return flxi_oom(b->err, "steps");
 }

@@ -101,6 +101,8 @@ static void print_step(const printing *p, const flxi_routine *l, uint32_t i, int
         flxi_addf(out, " in %u parts of the examples", s->parts);
     if (s->workers)
         flxi_addf(out, ", %u steps at a time", s->workers);
+    if (s->ends_before)
+        flxi_addf(out, " beside steps up to %u", s->ends_before - 1);
     if (s->scratch)
         flxi_addf(out, " scratch %zu @arena+%zu", s->scratch, s->scratch_offset);
     flxi_add_char(out, '\n');

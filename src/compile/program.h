@@ -73,6 +73,9 @@ typedef struct {
     uint32_t number;       /* in the program's list */
     const char *no_kernel; /* of a node whose kernel the device refused, or that could not be made: why; or NULL */
     bool is_defect;        /* … the latter, or the device refused what it should compile */
+    uint32_t ends_before;  /* of an exchange that may run beside the steps after it: the first that must find it ended;
+                              0: it ends with its own */
+    uint32_t awaits;       /* the exchange that must have ended before this step, with all before it, + 1; 0: none */
     const char *called;    /* of a step because of which a loop is not a chain: why; or NULL */
     /* For people (explain_steps.c): */
     const char *name;     /* of the kernel, or of the op with its route */
@@ -163,6 +166,11 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err);
 /* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that
    reads the other, and reads each element where it writes it. */
 bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t input, size_t output);
+/* Finds the exchanges with other processes that may run beside other steps, and keeps their memory until they have
+   ended; when all steps are listed. */
+flx_code flxi_routine_overlap(flxi_routine *l, const flxi_allocator *mem, flx_error *err);
+/* Says which step awaits which exchange; when steps are moved no more. */
+void flxi_routine_await(flxi_routine *l);
 /* Moves steps back so that these pairs may share where that is possible; before the arena is planned. */
 void flxi_routine_share(const flxi_program *m, flxi_routine *l, const flx_share *pairs, size_t n);
 flx_code flxi_routine_verify(const flxi_routine *l, flx_error *err);

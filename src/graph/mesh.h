@@ -43,6 +43,12 @@ typedef struct {
 typedef struct flxi_mesh flxi_mesh;
 struct flxi_mesh {
     flx_code (*collect)(flxi_mesh *m, const flxi_collective *c, flx_error *err);
+    /* Exchanges that may run while the caller computes, in the order in which they are started: operand, result and the
+       stop of the caller must stay until finish() has returned for this one, or for a later one. `exchange` is its
+       number; 0: it has ended already. */
+    flx_code (*start)(flxi_mesh *m, const flxi_collective *c, uint64_t *exchange, flx_error *err);
+    /* Waits for it and for those before it; fails if one of them has failed. */
+    flx_code (*finish)(flxi_mesh *m, uint64_t exchange, flx_error *err);
     /* Index of this process along the axes, and how many there are. */
     flx_code (*locate)(const flxi_mesh *m, const char *axis_name, int64_t *index, int64_t *size, flx_error *err);
     void (*discard)(flxi_mesh *m);

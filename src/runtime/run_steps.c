@@ -15,6 +15,7 @@
 #include "graph/op/eval.h"
 #include "graph/op/origin.h"
 #include "graph/type/finite.h"
+#include "ops/collective/exchange.h"
 #include "ops/control/control.h"
 #include "runtime/mirrors.h"
 
@@ -43,7 +44,8 @@ typedef struct {
     flxi_loop_part *parts; /* of a scan that is a chain */
     flxi_loop_row *rows;
     flxi_loop_carry *carries;
-    worker *workers; /* of a scan whose steps are independent */
+    worker *workers;   /* of a scan whose steps are independent */
+    uint64_t exchange; /* that it has started; 0: none is running */
 } step_state;
 
 struct block {
@@ -51,6 +53,7 @@ struct block {
     unsigned char *base;
     void **at; /* by slot */
     step_state *steps;
+    uint32_t running; /* no exchange of a step before this one is running */
 };
 
 struct flxi_state {
@@ -317,12 +320,18 @@ void flxi_state_free(flxi_state *s)
     flxi_free(mem, s, 1, sizeof *s);
 }
 
-/* ---- Chains ---- */
+/* ---- Watched runs ---- */
+
+/* What each step has written is checked or shown before the next one runs. */
+static bool is_watched(const running *r)
+{
+    return r->setup->observe || r->setup->checks_finite;
+}
 
 /* Not when steps are watched one by one, or run in parts. */
 static bool uses_chains(const running *r)
 {
-    return !r->setup->observe && !r->setup->checks_finite && !r->setup->min_parallel;
+    return !is_watched(r) && !r->setup->min_parallel;
 }
 
 /* ---- Memory of the device ---- */
@@ -449,7 +458,8 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
                    .err = r->err,
                    .run_body = run_body,
                    .print = print_value,
-                   .report = report_status};
+                   .report = report_status,
+                   .started = s->ends_before && !is_watched(r) ? &t->exchange : NULL};
     FLXI_TRY(e.op->rules->eval(&e));
     for (uint32_t k = 0; !is_host && k < n->nout; k++)
         if (t->out[k]->nbytes)
@@ -866,14 +876,37 @@ static flx_code check_guard(running *r, const block *b)
     return flxi_fail(r->err, FLX_E_NUMERIC, "'%.60s' is not finite", l->g->outputs.at[r->setup->guard - 1].name);
 }
 
+/* ---- Exchanges beside steps ---- */
+
+/* Waits for the exchange that step i has started. */
+static flx_code end_exchange(running *r, block *b, uint32_t i)
+{
+    const flxi_node *n = flxi_node_at(b->l->g, b->l->steps[i].node);
+    uint64_t exchange = b->steps[i].exchange;
+    flxi_eval e = {.op = &flxi_ops[n->op], .label = flxi_node_label(b->l->g, n), .origin = n->origin, .err = r->err};
+    b->steps[i].exchange = 0;
+    flx_code code = exchange ? flxi_stop_or(flxi_exchange_finish(&e, r->s->m->ctx, exchange), r->err) : FLX_OK;
+    return code == FLX_OK ? FLX_OK : name_step(r, b, i, code);
+}
+
+/* Those of the steps before `to`, one after the other: the first that failed is named. */
+static flx_code end_exchanges(running *r, block *b, uint32_t to)
+{
+    while (b->l->g->has_exchanges && b->running < to)
+        FLXI_TRY(end_exchange(r, b, b->running++));
+    return FLX_OK;
+}
+
 /* Steps [from, to), each watched where that is wanted. Those that overwrite inputs are not checked: a run must not end
    between two of them. */
-static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
+static flx_code run_steps(running *r, block *b, uint32_t from, uint32_t to)
 {
     const flxi_routine *l = b->l;
     bool is_commit = b == r->s->main && from >= l->commit;
     for (uint32_t i = from; i < to; i++) {
         int64_t begin = r->setup->observe ? now_ns() : 0;
+        if (l->steps[i].awaits)
+            FLXI_TRY(end_exchanges(r, b, l->steps[i].awaits));
         flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
         if (code == FLX_OK && r->setup->checks_finite && !is_commit)
             code = check_finite(r, b, &l->steps[i]);
@@ -885,6 +918,20 @@ static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
             r->setup->observe(r->setup->observe_user, l, b->base, i, now_ns() - begin);
     }
     return FLX_OK;
+}
+
+static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
+{
+    b->running = from;
+    flx_code code = run_steps(r, b, from, to);
+    if (code == FLX_OK)
+        code = end_exchanges(r, b, to);
+    flx_error ignored = {0};
+    running quiet = *r;
+    quiet.err = &ignored;
+    while (code != FLX_OK && b->running < to) /* those that have begun use the memory of the run */
+        end_exchanges(&quiet, b, to);
+    return code;
 }
 
 /* The same, noted as they run for the second time, and as one from then on. What cannot be noted is run. */
@@ -912,8 +959,7 @@ static flx_code run_noted(running *r, block *b, uint32_t from, uint32_t to, flxi
 
 static flx_code run_main_range(running *r, block *b, uint32_t from, uint32_t to, bool is_commit)
 {
-    bool is_watched = r->setup->observe || r->setup->checks_finite;
-    if (b != r->s->main || !r->s->is_notable || is_watched)
+    if (b != r->s->main || !r->s->is_notable || is_watched(r))
         return run_range(r, b, from, to);
     return run_noted(r, b, from, to, &r->s->sequence[is_commit]);
 }

@@ -94,7 +94,7 @@ flx_code flxi_member_transfer(flxi_member *m, flxi_message *messages, size_t n, 
 {
     flx_error why = {0};
     int64_t deadline = flxi_transport_clock() + (int64_t)(seconds * 1e9);
-    flx_code code = n ? m->transport->transfer(m->link, messages, n, deadline, &why) : FLX_OK;
+    flx_code code = n ? m->transport->transfer(m->link, messages, n, deadline, m->computes, &why) : FLX_OK;
     if (code == FLX_OK)
         return FLX_OK;
     if (err)

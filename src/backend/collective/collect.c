@@ -329,6 +329,12 @@ static flx_code run_exchange(exchange *x)
 flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_error *err)
 {
     flxi_member *m = (flxi_member *)mesh;
+    FLXI_TRY(flxi_background_wait(m->background, err)); /* exchanges of all processes have one order */
+    return flxi_member_exchange(m, c, err);
+}
+
+flx_code flxi_member_exchange(flxi_member *m, const flxi_collective *c, flx_error *err)
+{
     flx_error why = {0};
     if (m->has_failed)
         return flxi_fail_hint(err, FLX_E_DEVICE, "leave the mesh, and join another one",

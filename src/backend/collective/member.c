@@ -53,6 +53,7 @@ void flxi_member_group_free(const flxi_member *m, flxi_process_group *g)
 static void discard_member(flxi_mesh *mesh)
 {
     flxi_member *m = (flxi_member *)mesh;
+    flxi_background_free(m->background);
     if (m->link)
         m->transport->close(m->link, m->has_failed);
     flxi_free(&m->ctx->mem, m, 1, sizeof *m);
@@ -79,11 +80,24 @@ static flx_code choose_timeout(double given, double *out, flx_error *err)
     return FLX_OK;
 }
 
+static flx_code choose_overlap(flxi_member *m, const flx_mesh_options *o, flx_error *err)
+{
+    const char *text = getenv("FLX_MESH_OVERLAP");
+    if (o->flags & ~(uint32_t)FLX_MESH_IN_ORDER)
+        return flxi_fail(err, FLX_E_USAGE, "flx_mesh_join: unknown flags 0x%x", (unsigned)o->flags);
+    if (text && *text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return flxi_fail(err, FLX_E_USAGE, "FLX_MESH_OVERLAP must be 0 or 1, got '%.40s'", text);
+    bool is_wanted = !(o->flags & FLX_MESH_IN_ORDER) && !(text && *text == '0');
+    m->overlaps = is_wanted && (!m->transport->serves_threads || m->transport->serves_threads(m->link));
+    return FLX_OK;
+}
+
 static flx_code open_member(flxi_member *m, const flx_mesh_options *o, flx_error *err)
 {
     FLXI_TRY(choose_transport(o, &m->transport, err));
     FLXI_TRY(choose_timeout(o->timeout, &m->timeout, err));
     FLXI_TRY(m->transport->open(m->ctx, o, &m->link, &m->rank, &m->size, err));
+    FLXI_TRY(choose_overlap(m, o, err));
     return flxi_mesh_read_axes(o->axes, &m->size, m->axes, &m->num_axes, err);
 }
 
@@ -98,7 +112,9 @@ flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_er
     flxi_member *m = flxi_alloc(&ctx->mem, 1, sizeof *m);
     if (!m)
         return flxi_oom(err, "a mesh");
-    *m = (flxi_member){.mesh = {flxi_member_collect, flxi_member_locate, discard_member}, .ctx = ctx};
+    *m = (flxi_member){
+        .mesh = {flxi_member_collect, flxi_member_start, flxi_member_finish, flxi_member_locate, discard_member},
+        .ctx = ctx};
     flx_code code = open_member(m, &o, err);
     if (code == FLX_OK)
         code = flxi_mesh_set(ctx, &m->mesh, err);

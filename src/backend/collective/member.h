@@ -6,6 +6,8 @@
 #include "backend/collective/transport.h"
 #include "graph/mesh.h"
 
+typedef struct flxi_background flxi_background;
+
 typedef struct {
     flxi_mesh mesh; /* first */
     flx_context *ctx;
@@ -20,6 +22,9 @@ typedef struct {
     flx_mesh_traffic sent;
     flx_error failure; /* of the exchange that failed, if one has */
     bool has_failed;
+    bool overlaps;               /* exchanges may run while the caller computes … */
+    const atomic_bool *computes; /* … and one does: whether the caller computes now; NULL: none does */
+    flxi_background *background; /* the thread that runs them; NULL: none has been started */
 } flxi_member;
 
 /* The processes along some axes that this one exchanges with, in the order of their coordinates. */
@@ -43,6 +48,16 @@ flx_code flxi_member_receive(flxi_member *m, int64_t peer, const flxi_collective
 flx_code flxi_member_transfer(flxi_member *m, flxi_message *messages, size_t n, double seconds, flx_error *err);
 
 flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_error *err);
+/* The exchange itself, by the one thread that exchanges at the moment. */
+flx_code flxi_member_exchange(flxi_member *m, const flxi_collective *c, flx_error *err);
+
+/* ---- Exchanges in the background (background.c) ---- */
+
+flx_code flxi_member_start(flxi_mesh *mesh, const flxi_collective *c, uint64_t *exchange, flx_error *err);
+flx_code flxi_member_finish(flxi_mesh *mesh, uint64_t exchange, flx_error *err);
+/* Waits for all; NULL is fine. */
+flx_code flxi_background_wait(flxi_background *b, flx_error *err);
+void flxi_background_free(flxi_background *b); /* likewise */
 
 /* out[i] = reduction of parts[0][i], parts[1][i] … in this order: f16 and bf16 in f32, other floats in double. */
 void flxi_reduce_parts(int32_t dtype, flxi_reduction reduction, const void *const *parts, size_t n, size_t count,

@@ -31,8 +31,8 @@ static const char *const shim[] = {
             char *ended;
         } started;
         static MPI_Comm world; static int is_ours;),
-    TEXT(int flx_mpi_open(int *rank, int *size) {
-        int is_open = 0, is_over = 0, level, code;
+    TEXT(int flx_mpi_open(int *rank, int *size, int *serves_threads) {
+        int is_open = 0, is_over = 0, level = 0, code;
         MPI_Initialized(&is_open);
         MPI_Finalized(&is_over);
         if (is_over)
@@ -40,6 +40,8 @@ static const char *const shim[] = {
         if (!is_open && (code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level)))
             return code;
         is_ours = !is_open;
+        MPI_Query_thread(&level);
+        *serves_threads = level >= MPI_THREAD_SERIALIZED;
         if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &world)))
             return code;
         MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);

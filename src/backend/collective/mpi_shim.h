@@ -15,8 +15,8 @@ typedef struct {
 } flxi_mpi_message;
 
 typedef struct {
-    /* 0, or an error of MPI. */
-    int (*open)(int *rank, int *size);
+    /* 0, or an error of MPI. serves_threads: whether threads may take turns with the calls below. */
+    int (*open)(int *rank, int *size, int *serves_threads);
     /* NULL: no memory, or an error of MPI. */
     void *(*start)(int n, const flxi_mpi_message *m);
     /* Sets done[i] of what has arrived; 1: all has, 0: not yet, -1: an error of MPI. */

@@ -11,6 +11,7 @@
 struct flxi_mesh_end {
     const flxi_allocator *mem;
     const flxi_mpi_calls *mpi;
+    bool serves_threads;
 };
 
 enum { PIECE = 1 << 30 }; /* counts of MPI are int */
@@ -19,23 +20,28 @@ static flx_code open_mpi(flx_context *ctx, const flx_mesh_options *o, flxi_mesh_
                          flx_error *err)
 {
     const flxi_mpi_calls *mpi;
-    int own = 0, n = 1;
+    int own = 0, n = 1, serves_threads = 0;
     (void)o;
     FLXI_TRY(flxi_mpi_load(ctx, &mpi, err));
     flxi_mesh_end *l = flxi_alloc(&ctx->mem, 1, sizeof *l);
     if (!l)
         return flxi_oom(err, "a mesh");
-    int code = mpi->open(&own, &n);
+    int code = mpi->open(&own, &n, &serves_threads);
     if (code) {
         flxi_free(&ctx->mem, l, 1, sizeof *l);
         return flxi_fail_hint(err, FLX_E_DEVICE, "MPI starts once in a process", "MPI cannot be started: error %d",
                               code);
     }
-    *l = (flxi_mesh_end){&ctx->mem, mpi};
+    *l = (flxi_mesh_end){&ctx->mem, mpi, serves_threads != 0};
     *rank = own;
     *size = n;
     *out = l;
     return FLX_OK;
+}
+
+static bool serves_threads(const flxi_mesh_end *l)
+{
+    return l->serves_threads;
 }
 
 /* After a failure some processes may never come to the end: MPI is then left as it is. */
@@ -102,17 +108,19 @@ static size_t mark_done(const pieces *p, flxi_message *m, size_t n)
 }
 
 /* Messages advance while they are polled: the processor is given away only when others need it, and slept on when
-   nothing has arrived for long. */
-static void rest(int64_t idle_ns)
+   nothing has arrived for long. A thread that yields to one that computes would get its turn back at the end of a time
+   slice only, so it sleeps then: it wakes up when it wants to. */
+static void rest(int64_t idle_ns, const atomic_bool *computes)
 {
-    if (idle_ns < 50000000)
+    bool is_wanted = computes && atomic_load(computes);
+    if (idle_ns < (is_wanted ? 1 : 50000000))
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 static flx_code wait_for_pieces(flxi_mesh_end *l, void *started, pieces *p, flxi_message *m, size_t n,
-                                int64_t deadline_ns, flx_error *err)
+                                int64_t deadline_ns, const atomic_bool *computes, flx_error *err)
 {
     int64_t last = flxi_transport_clock();
     size_t before = 0;
@@ -130,11 +138,12 @@ static flx_code wait_for_pieces(flxi_mesh_end *l, void *started, pieces *p, flxi
             return flxi_fail(err, FLX_E_TIMEOUT, "the processes of the mesh did not meet in time");
         last = count > before ? now : last;
         before = count;
-        rest(now - last);
+        rest(now - last, computes);
     }
 }
 
-static flx_code transfer_mpi(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, flx_error *err)
+static flx_code transfer_mpi(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns,
+                             const atomic_bool *computes, flx_error *err)
 {
     flxi_arena arena;
     pieces p = {.n = 0};
@@ -146,11 +155,11 @@ static flx_code transfer_mpi(flxi_mesh_end *l, flxi_message *m, size_t n, int64_
     else if (!(started = l->mpi->start((int)p.n, p.wire)))
         code = flxi_fail(err, FLX_E_DEVICE, "MPI does not accept a message");
     else
-        code = wait_for_pieces(l, started, &p, m, n, deadline_ns, err);
+        code = wait_for_pieces(l, started, &p, m, n, deadline_ns, computes, err);
     if (started)
         l->mpi->end(started, code == FLX_OK);
     flxi_arena_free(&arena);
     return code;
 }
 
-const flxi_transport flxi_mpi_transport = {"mpi", open_mpi, transfer_mpi, close_mpi, abort_mpi};
+const flxi_transport flxi_mpi_transport = {"mpi", open_mpi, serves_threads, transfer_mpi, close_mpi, abort_mpi};

@@ -27,9 +27,13 @@ typedef struct {
     const char *name;
     flx_code (*open)(flx_context *ctx, const flx_mesh_options *o, flxi_mesh_end **out, int64_t *rank, int64_t *size,
                      flx_error *err);
-    /* Moves all messages. TIMEOUT at the deadline (CLOCK_MONOTONIC, ns), DEVICE if a peer is gone or the transport
-       failed: is_done of those that are missing is false. After a failure no message is sent any more. */
-    flx_code (*transfer)(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, flx_error *err);
+    /* Whether threads may take turns with transfer(); NULL: they may. */
+    bool (*serves_threads)(const flxi_mesh_end *l);
+    /* Moves all messages. computes: whether another thread of the process needs the processor now; NULL: none does.
+       TIMEOUT at the deadline (CLOCK_MONOTONIC, ns), DEVICE if a peer is gone or the transport failed: is_done of those
+       that are missing is false. After a failure no message is sent any more. */
+    flx_code (*transfer)(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, const atomic_bool *computes,
+                         flx_error *err);
     void (*close)(flxi_mesh_end *l, bool has_failed);
     void (*end_all)(flxi_mesh_end *l, int status); /* NULL: it cannot end others */
 } flxi_transport;

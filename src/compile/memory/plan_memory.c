@@ -187,6 +187,7 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
     if (l->is_planned)
         return FLX_OK;
     l->is_planned = true;
+    flxi_routine_await(l);
     for (uint32_t i = 0; i < l->num_steps; i++) {
         flxi_step *s = &l->steps[i];
         for (uint32_t k = 0; k < s->num_bodies; k++)

@@ -64,12 +64,21 @@ static uint32_t renumbered(uint32_t step, uint32_t from, uint32_t to)
     return step > from && step <= to ? step - 1 : step;
 }
 
+/* What must have happened before step `end` happens no later than it would have: the memory of inputs, whose last use
+   this is, may be written again by what was moved. */
+static uint32_t renumbered_end(uint32_t end, uint32_t from, uint32_t to)
+{
+    return end > from && end <= to ? end - 1 : end;
+}
+
 /* Step `from` becomes step `to`, and those between move up by one. */
 static void move_step(flxi_routine *l, uint32_t from, uint32_t to)
 {
     flxi_step moved = l->steps[from];
     memmove(&l->steps[from], &l->steps[from + 1], (to - from) * sizeof *l->steps);
     l->steps[to] = moved;
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        l->steps[i].ends_before = renumbered_end(l->steps[i].ends_before, from, to);
     for (uint32_t i = 0; i < l->num_slots; i++) {
         l->slots[i].from = renumbered(l->slots[i].from, from, to);
         l->slots[i].to = renumbered(l->slots[i].to, from, to);

@@ -28,6 +28,8 @@ struct flxi_eval {
     flx_code (*run_body)(flxi_eval *e, const flx_graph *body, const flx_tensor *const *in, flx_tensor **out);
     void (*print)(flxi_eval *e, const char *message, const flx_tensor *value);
     void (*report)(flxi_eval *e, uint32_t status); /* FLX_RUN_… of fluxion/run.h */
+    uint64_t *started; /* not NULL: an exchange with other processes may still run when the evaluation returns; its
+                          number goes here (flxi_mesh.start) */
 };
 
 /* Fails with "op 'label': …". */

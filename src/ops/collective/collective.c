@@ -278,7 +278,15 @@ static flx_code exchange(flxi_eval *e, flxi_collect_kind kind)
     c.in = x->data;
     c.out = y->data;
     flx_error why = {0};
-    flx_code code = mesh->collect(mesh, &c, &why);
+    flx_code code = e->started ? mesh->start(mesh, &c, e->started, &why) : mesh->collect(mesh, &c, &why);
+    return said_by_mesh(e, code, &why);
+}
+
+flx_code flxi_exchange_finish(flxi_eval *e, flx_context *ctx, uint64_t exchange)
+{
+    flxi_mesh *mesh = flxi_mesh_of(ctx);
+    flx_error why = {0};
+    flx_code code = mesh && exchange ? mesh->finish(mesh, exchange, &why) : FLX_OK;
     return said_by_mesh(e, code, &why);
 }
 

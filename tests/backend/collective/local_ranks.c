@@ -25,7 +25,7 @@ static void *run_job(void *user)
     return NULL;
 }
 
-void local_ranks_run(int64_t ranks, const char *axes, double timeout, void (*fn)(local_rank *r), void *user)
+void local_ranks_run_with(const flx_mesh_options *options, int64_t ranks, void (*fn)(local_rank *r), void *user)
 {
     flx_error err = {0};
     pthread_t threads[MAX_RANKS];
@@ -35,15 +35,21 @@ void local_ranks_run(int64_t ranks, const char *axes, double timeout, void (*fn)
     flx_local_mesh *mesh = flx_local_mesh_new(ctx, ranks, &err);
     CHECK_MADE(mesh, &err);
     for (int64_t i = 0; i < ranks; i++) {
-        jobs[i] = (job){.rank = {.rank = i, .size = ranks, .user = user}, .fn = fn};
-        jobs[i].options = (flx_mesh_options){
-            .struct_size = sizeof(flx_mesh_options), .axes = axes, .timeout = timeout, .local = mesh, .rank = i};
+        jobs[i] = (job){.rank = {.rank = i, .size = ranks, .user = user}, .options = *options, .fn = fn};
+        jobs[i].options.struct_size = sizeof *options;
+        jobs[i].options.local = mesh;
+        jobs[i].options.rank = i;
         CHECK(pthread_create(&threads[i], NULL, run_job, &jobs[i]) == 0);
     }
     for (int64_t i = 0; i < ranks; i++)
         pthread_join(threads[i], NULL);
     flx_local_mesh_free(mesh);
     flx_context_free(ctx);
+}
+
+void local_ranks_run(int64_t ranks, const char *axes, double timeout, void (*fn)(local_rank *r), void *user)
+{
+    local_ranks_run_with(&(flx_mesh_options){.axes = axes, .timeout = timeout}, ranks, fn, user);
 }
 
 static flx_code run_graph(local_rank *r, const flx_graph *g, const char *device, const double *values, double *out)

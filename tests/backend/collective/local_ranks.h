@@ -18,6 +18,8 @@ typedef struct {
 
 /* `axes` as in flx_mesh_options; returns when all have ended and left. */
 void local_ranks_run(int64_t ranks, const char *axes, double timeout, void (*fn)(local_rank *r), void *user);
+/* With these options but the mesh and the rank. */
+void local_ranks_run_with(const flx_mesh_options *options, int64_t ranks, void (*fn)(local_rank *r), void *user);
 
 /* The main graph of the text on this process: inputs x, w … are filled from `values`, one after another, outputs are
    written to `out` likewise, all f64. `device` NULL: the default. Returns the code, and the error in r->err. */

@@ -102,8 +102,8 @@ FLX_API flx_tensor *flx_mesh_part(flx_context *ctx, const flx_tensor *whole, con
 FLX_API flx_tensor *flx_mesh_whole(flx_context *ctx, const flx_tensor *part, const char *axes, const char *spec,
                                    flx_error *err);
 
-/** Fails in all processes if one of them has failed, with its message: each calls it with what happened to it, an error
-    of code FLX_OK if nothing did. For what only some processes do, such as writing a file. */
+/** Fails in all processes if one of them has failed, with its message, rank and step: each calls it with what happened
+    to it, an error of code FLX_OK if nothing did. For what only some processes do, such as writing a file. */
 FLX_API flx_code flx_mesh_agree_on(flx_context *ctx, const flx_error *own, flx_error *err);
 
 /* ---- Planning a mesh that is not there ---- */

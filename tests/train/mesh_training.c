@@ -394,6 +394,54 @@ TEST(mesh_training_keeps_the_checkpoint_before)
     folder_end(folder);
 }
 
+/* ---- A full disk ---- */
+
+static _Thread_local bool is_disk_full;
+static ssize_t (*write_before)(int fd, const void *data, size_t n);
+
+static ssize_t write_until_full(int fd, const void *data, size_t n)
+{
+    if (!is_disk_full)
+        return write_before(fd, data, n);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* The disk of rank 1 is full in step 3. */
+static void fill_disk_of_rank(local_rank *r)
+{
+    const char *folder = r->user;
+    flx_trainer *t = make(r->ctx, &ways[2], &r->err);
+    CHECK_MADE(t, &r->err);
+    CHECK_OK(flx_trainer_load_parts(t, NULL, folder, &r->err), &r->err);
+    flx_mesh_set_step(r->ctx, 3);
+    is_disk_full = r->rank == 1;
+    CHECK_CODE(flx_trainer_save_parts(t, NULL, folder, &r->err), FLX_E_IO, &r->err);
+    is_disk_full = false;
+    CHECK_MSG(strncmp(r->err.message, "rank 1, step 3: ", 16) == 0 && strstr(r->err.message, strerror(ENOSPC)), "%s",
+              r->err.message);
+    flx_trainer_free(t);
+}
+
+TEST(mesh_training_survives_a_full_disk)
+{
+    char folder[500];
+    folder_begin(folder, sizeof folder);
+    trained first = {.w = &ways[2], .save = folder, .steps = 2};
+    run(&first);
+    write_before = flxi_file_system.write;
+    flxi_file_system.write = write_until_full;
+    local_ranks_run(4, "data=4", 60, fill_disk_of_rank, folder);
+    flxi_file_system.write = write_before;
+    CHECK_EQ_I64(count_parts(folder, 1), 4);
+    CHECK_EQ_I64(count_parts(folder, 2), 0);
+    trained rest = {.w = &ways[2], .load = folder, .save = folder};
+    run(&rest);
+    CHECK(memcmp(rest.params, first.params, sizeof first.params) == 0);
+    CHECK_EQ_I64(count_parts(folder, 2), 4);
+    folder_end(folder);
+}
+
 /* ---- What is refused ---- */
 
 static void refuse_rank(local_rank *r)

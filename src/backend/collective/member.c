@@ -5,6 +5,7 @@
 #include "base/options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -179,6 +180,19 @@ flx_code flx_mesh_agree(flx_context *ctx, const char *what, uint64_t value, flx_
     return m ? flxi_member_collect(&m->mesh, &c, err) : FLX_OK;
 }
 
+/* "rank 1, step 7: …"; alone only what happened. */
+static flx_code said_by(const flxi_member *m, int64_t rank, const flx_error *why, flx_error *err)
+{
+    char who[64] = "";
+    const char *hint = why->hint[0] ? why->hint : NULL;
+    if (m && m->size > 1 && m->step)
+        snprintf(who, sizeof who, "rank %lld, step %lld: ", (long long)rank, (long long)m->step);
+    else if (m && m->size > 1)
+        snprintf(who, sizeof who, "rank %lld: ", (long long)rank);
+    return flxi_fail_hint(err, (flx_code)why->code, hint, "%s%.*s", who, (int)(sizeof why->message - sizeof who),
+                          why->message);
+}
+
 flx_code flx_mesh_agree_on(flx_context *ctx, const flx_error *own, flx_error *err)
 {
     if (!ctx || !own)
@@ -203,11 +217,8 @@ flx_code flx_mesh_agree_on(flx_context *ctx, const flx_error *own, flx_error *er
     while (code == FLX_OK && first < n && all[first].code == FLX_OK)
         first++;
     if (code == FLX_OK && first < n) {
-        const char *hint = all[first].hint[0] ? all[first].hint : NULL;
         all[first].hint[sizeof all[first].hint - 1] = 0;
-        code = n > 1 ? flxi_fail_hint(err, (flx_code)all[first].code, hint, "rank %lld: %.220s", (long long)first,
-                                      all[first].message)
-                     : flxi_fail_hint(err, (flx_code)all[first].code, hint, "%.239s", all[first].message);
+        code = said_by(m, first, &all[first], err);
     }
     flxi_free(&ctx->mem, all, (size_t)n, size);
     return code;

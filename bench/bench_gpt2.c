@@ -3,10 +3,13 @@
 
        bench_gpt2 [LAYERS [BATCH [TOKENS]]]      (default 12 4 64; 768 channels, 12 heads, 50304 words)
        bench_gpt2 --train DEVICE [LAYERS [BATCH [TOKENS]]]
+       mpirun -n 2 bench_gpt2 --mpi DEVICE [LAYERS [BATCH [TOKENS]]]
 
    The loss of the first step has a known value for the default size. With --train, whole steps of AdamW on that device,
-   with products in bf16. */
+   with products in bf16. With --mpi the same in f32 by processes that share a batch: each has BATCH rows and one
+   thread. FLX_MESH_OVERLAP=0: exchanges end before the next step of the program begins. */
 #include <fluxion/fluxion.h>
+#include <fluxion/mesh.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -252,11 +255,34 @@ static void fill_params(flx_params *set)
     }
 }
 
+enum { STEPS = 12, FIRST = 3 };
+
+static void print_steps(flx_trainer *t, double *times, const double *losses, double compiling, int words)
+{
+    double first = times[0];
+    qsort(times + FIRST, STEPS - FIRST, sizeof *times, compare_times);
+    double median = times[FIRST + (STEPS - FIRST) / 2];
+    printf("{\"workload\": \"gpt2_124m\", \"seconds\": %.6g, \"best\": %.6g, \"check\": %.8g, \"compile_s\": %.4g, "
+           "\"tokens_per_s\": %.6g, \"peak_mem_bytes\": %zu, \"losses\": [",
+           median, times[FIRST], losses[0], compiling + first - median, words / median,
+           flx_exec_memory(flx_trainer_exec(t)) + flx_trainer_memory(t));
+    for (int i = 0; i < 6; i++)
+        printf("%s%.6g", i ? ", " : "", losses[i]);
+    printf("]}\n");
+    const char *traced = getenv("FLX_BENCH_REPORT");
+    if (traced) {
+        flx_buffer report = {0};
+        flx_error err = {0};
+        check(flx_exec_report(flx_trainer_exec(t), &report, &err) == FLX_OK, &err);
+        fputs(report.data, stderr);
+        flx_buffer_free(&report);
+    }
+}
+
 static void run_steps(flx_context *ctx, flx_trainer *t, int batch, int tokens, double compiling)
 {
-    enum { STEPS = 12, FIRST = 3 };
     flx_error err = {0};
-    double times[STEPS], losses[STEPS], first = 0;
+    double times[STEPS], losses[STEPS];
     const flx_type types[] = {flx_type_make(FLX_I32, 2, (flx_dim[]){batch, tokens}),
                               flx_type_make(FLX_I32, 1, (flx_dim[]){batch * tokens})};
     flx_tensor *ids = flx_tensor_new(ctx, &types[0], NULL, &err), *next = flx_tensor_new(ctx, &types[1], NULL, &err);
@@ -267,29 +293,14 @@ static void run_steps(flx_context *ctx, flx_trainer *t, int batch, int tokens, d
         double start = now();
         check(flx_trainer_step(t, feeds, 2, &losses[i], &err) == FLX_OK, &err);
         times[i] = now() - start;
-        first = i == 0 ? times[0] : first;
     }
-    qsort(times + FIRST, STEPS - FIRST, sizeof *times, compare_times);
-    double median = times[FIRST + (STEPS - FIRST) / 2];
-    printf("{\"workload\": \"gpt2_124m\", \"seconds\": %.6g, \"best\": %.6g, \"check\": %.8g, \"compile_s\": %.4g, "
-           "\"tokens_per_s\": %.6g, \"peak_mem_bytes\": %zu, \"losses\": [",
-           median, times[FIRST], losses[0], compiling + first - median, batch * tokens / median,
-           flx_exec_memory(flx_trainer_exec(t)) + flx_trainer_memory(t));
-    for (int i = 0; i < 6; i++)
-        printf("%s%.6g", i ? ", " : "", losses[i]);
-    printf("]}\n");
-    const char *traced = getenv("FLX_BENCH_REPORT");
-    if (traced) {
-        flx_buffer report = {0};
-        check(flx_exec_report(flx_trainer_exec(t), &report, &err) == FLX_OK, &err);
-        fputs(report.data, stderr);
-        flx_buffer_free(&report);
-    }
+    if (flx_mesh_rank(ctx) == 0)
+        print_steps(t, times, losses, compiling, batch * tokens * (int)flx_mesh_size(ctx));
     flx_tensor_release(ids);
     flx_tensor_release(next);
 }
 
-static int train(const flx_graph *loss, const char *device, int batch, int tokens)
+static int train(const flx_graph *loss, const char *device, int batch, int tokens, bool is_shared)
 {
     flx_error err = {0};
     const flx_train_options o = {.struct_size = sizeof o,
@@ -298,9 +309,13 @@ static int train(const flx_graph *loss, const char *device, int batch, int token
                                  .rate = 1e-4,
                                  .beta1 = 0.9,
                                  .beta2 = 0.95,
-                                 .weight_decay = 0.1};
-    const flx_compile_options compile = {.struct_size = sizeof compile, .flags = FLX_COMPILE_FLUSH, .device = device};
+                                 .weight_decay = 0.1,
+                                 .data_axis = is_shared ? "data" : NULL};
+    const flx_compile_options compile = {
+        .struct_size = sizeof compile, .flags = FLX_COMPILE_FLUSH, .device = device, .threads = is_shared ? 1 : 0};
+    const flx_mesh_options mesh = {.struct_size = sizeof mesh, .transport = "mpi"};
     double start = now();
+    check(!is_shared || flx_mesh_join(flx_graph_context(loss), &mesh, &err) == FLX_OK, &err);
     flx_trainer *t = flx_compile_training(loss, &o, &compile, &err);
     check(t != NULL, &err);
     double compiling = now() - start;
@@ -312,7 +327,8 @@ static int train(const flx_graph *loss, const char *device, int batch, int token
 
 int main(int argc, char **argv)
 {
-    const char *device = argc > 2 && strcmp(argv[1], "--train") == 0 ? argv[2] : NULL;
+    bool is_shared = argc > 2 && strcmp(argv[1], "--mpi") == 0;
+    const char *device = is_shared || (argc > 2 && strcmp(argv[1], "--train") == 0) ? argv[2] : NULL;
     argc -= device ? 2 : 0;
     argv += device ? 2 : 0;
     int layers = argc > 1 ? atoi(argv[1]) : 12, batch = argc > 2 ? atoi(argv[2]) : 4,
@@ -320,14 +336,14 @@ int main(int argc, char **argv)
     text t = {.cap = (size_t)1 << 20};
     flx_error err = {0};
     t.at = malloc(t.cap);
-    write_model(&t, layers, batch, tokens, device == NULL);
+    write_model(&t, layers, batch, tokens, device == NULL || is_shared);
     flx_context *ctx = flx_context_new(NULL);
     double start = now();
     flx_module *m = flx_parse(ctx, t.at, t.n, "gpt2", &err);
     check(m != NULL, &err);
     double parsed = now();
     if (device) {
-        int status = train(flx_module_main(m), device, batch, tokens);
+        int status = train(flx_module_main(m), device, batch, tokens, is_shared);
         flx_module_free(m);
         flx_context_free(ctx);
         free(t.at);

@@ -73,8 +73,8 @@ typedef struct {
     uint32_t number;       /* in the program's list */
     const char *no_kernel; /* of a node whose kernel the device refused, or that could not be made: why; or NULL */
     bool is_defect;        /* … the latter, or the device refused what it should compile */
-    uint32_t ends_before;  /* of an exchange that may run beside the steps after it: the first that must find it ended;
-                              0: it ends with its own */
+    uint32_t ends_before;  /* of an exchange that may run beside the steps after it: the first that must find it ended,
+                              or the number of steps; 0: it ends with its own */
     uint32_t awaits;       /* the exchange that must have ended before this step, with all before it, + 1; 0: none */
     const char *called;    /* of a step because of which a loop is not a chain: why; or NULL */
     /* For people (explain_steps.c): */

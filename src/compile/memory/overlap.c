@@ -26,6 +26,15 @@ static void find_first_reads(const flxi_routine *l, uint32_t *first)
     }
 }
 
+/* The last step may be one that overwrites an input: an exchange that reads it ends before. */
+static uint32_t latest_end(const flxi_routine *l, const flxi_step *s)
+{
+    for (uint32_t k = 0; k < s->num_reads; k++)
+        if (l->slots[s->slots[k]].segment == SEGMENT_INPUT)
+            return l->num_steps - 1;
+    return l->num_steps;
+}
+
 static void keep_until(flxi_routine *l, const flxi_step *s, uint32_t last)
 {
     for (uint32_t k = 0; k < s->num_slots; k++) {
@@ -39,8 +48,8 @@ static void keep_until(flxi_routine *l, const flxi_step *s, uint32_t last)
 static void let_run(flxi_routine *l, uint32_t i, const uint32_t *first, uint32_t *later)
 {
     flxi_step *s = &l->steps[i];
-    uint32_t end = later[AT_A_TIME - 1], last = l->num_steps - 1;
-    end = end < last ? end : last;
+    uint32_t end = later[AT_A_TIME - 1], latest = latest_end(l, s);
+    end = end < latest ? end : latest;
     for (uint32_t k = s->num_reads; k < s->num_slots; k++)
         end = first[s->slots[k]] < end ? first[s->slots[k]] : end;
     memmove(later + 1, later, (AT_A_TIME - 1) * sizeof *later);
@@ -48,7 +57,7 @@ static void let_run(flxi_routine *l, uint32_t i, const uint32_t *first, uint32_t
     if (end <= i + 1)
         return;
     s->ends_before = end;
-    keep_until(l, s, end);
+    keep_until(l, s, end < l->num_steps ? end : end - 1);
 }
 
 flx_code flxi_routine_overlap(flxi_routine *l, const flxi_allocator *mem, flx_error *err)
@@ -72,7 +81,8 @@ flx_code flxi_routine_overlap(flxi_routine *l, const flxi_allocator *mem, flx_er
 void flxi_routine_await(flxi_routine *l)
 {
     for (uint32_t i = 0; i < l->num_steps; i++) {
-        if (l->steps[i].ends_before)
-            l->steps[l->steps[i].ends_before].awaits = i + 1;
+        uint32_t end = l->steps[i].ends_before;
+        if (end && end < l->num_steps)
+            l->steps[end].awaits = i + 1;
     }
 }

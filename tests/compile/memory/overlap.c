@@ -92,7 +92,7 @@ static uint32_t check_all(const compiled *c)
                 CHECK_MSG(l->steps[j].slots[k] != s->slots[s->num_slots - 1], "step %u reads too early", j);
             running += l->steps[j].ends_before > 0;
         }
-        if (s->ends_before)
+        if (s->ends_before && s->ends_before < l->num_steps)
             CHECK(l->steps[s->ends_before].awaits > i);
         most = running > most ? running : most;
     }

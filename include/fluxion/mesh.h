@@ -149,6 +149,7 @@ typedef struct flx_mesh_plan {
                                  for all links, or NULL */
     flx_plan_exchange *list; /* exchanges by op and axis; room for `capacity`, or NULL */
     size_t capacity, count;  /* … and how many there are, which may be more */
+    double run_seconds;      /* of a run, with exchanges beside steps that do not need their results */
 } flx_mesh_plan;
 
 /** What a run of `g`, the graph of a process (flx_partition()), takes on each rank of the mesh, from types and

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_plan.c: what a run of a graph takes on a rank: the graph is compiled to steps, as for the cpu but without
    machine code, and the steps are added up, those of bodies as often as they run. A step takes as long as its
-   arithmetic or as its memory, whichever is longer; steps and exchanges follow each other. */
+   arithmetic or as its memory, whichever is longer. Exchanges follow each other, and so do other steps; one that the
+   program runs beside the steps after it delays the one that awaits it only. */
 #include "plan/mesh_plan.h"
 
 #include "backend/devices.h"
@@ -21,6 +22,7 @@ typedef struct {
 typedef struct {
     int64_t flops, traffic;
     double seconds, exchange_seconds;
+    double elapsed; /* of both, as far as they follow each other */
     double link_bytes[FLXI_MACHINE_LINKS];
     int64_t open_loops;
     exchange_sum *by_kind;
@@ -51,6 +53,7 @@ static void add_cost(const planner *p, cost *sum, const cost *one, int64_t times
     sum->open_loops += one->open_loops;
     sum->seconds += n * one->seconds;
     sum->exchange_seconds += n * one->exchange_seconds;
+    sum->elapsed += n * one->elapsed;
     for (int k = 0; k < FLXI_MACHINE_LINKS; k++)
         sum->link_bytes[k] += n * one->link_bytes[k];
     for (size_t k = 0; k < p->num_kinds; k++) {
@@ -65,9 +68,8 @@ static void add_cost(const planner *p, cost *sum, const cost *one, int64_t times
 
 static bool is_longer(const planner *p, const cost *a, const cost *b)
 {
-    double left = a->seconds + a->exchange_seconds, right = b->seconds + b->exchange_seconds;
-    if (p->layout.machine.flops > 0 && (left < right || left > right))
-        return left > right;
+    if (p->layout.machine.flops > 0 && (a->elapsed < b->elapsed || a->elapsed > b->elapsed))
+        return a->elapsed > b->elapsed;
     return a->flops > b->flops;
 }
 
@@ -140,6 +142,57 @@ static bool is_exchange(const flxi_routine *l, const flxi_step *s, flxi_collecti
            flxi_exchange_of(l->g, flxi_node_at(l->g, s->node), out);
 }
 
+/* ---- Time ---- */
+
+/* When the exchanges of a routine end. */
+typedef struct {
+    double last;
+    double *of_step;
+} exchange_ends;
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* A step of bodies, in which exchanges wait for those that were started before. */
+static flx_code pass_bodies(planner *p, const flxi_routine *l, const flxi_step *s, exchange_ends *ends, cost *sum)
+{
+    double exchanging = sum->exchange_seconds, before = sum->elapsed;
+    FLXI_TRY(add_bodies(p, l, s, sum));
+    if (sum->exchange_seconds > exchanging)
+        sum->elapsed += later(ends->last - before, 0);
+    return FLX_OK;
+}
+
+static flx_code pass_exchange(planner *p, const flxi_collective *c, uint32_t i, bool is_awaited, exchange_ends *ends,
+                              cost *sum)
+{
+    double before = sum->exchange_seconds;
+    FLXI_TRY(add_exchange(p, c, sum));
+    ends->last = later(ends->last, sum->elapsed) + (sum->exchange_seconds - before);
+    ends->of_step[i] = ends->last;
+    if (is_awaited)
+        sum->elapsed = ends->last;
+    return FLX_OK;
+}
+
+static flx_code pass_step(planner *p, const flxi_routine *l, uint32_t i, exchange_ends *ends, cost *sum)
+{
+    const flxi_step *s = &l->steps[i];
+    flxi_collective c;
+    if (s->awaits)
+        sum->elapsed = later(sum->elapsed, ends->of_step[s->awaits - 1]);
+    if (s->num_bodies)
+        return pass_bodies(p, l, s, ends, sum);
+    if (is_exchange(l, s, &c))
+        return pass_exchange(p, &c, i, !s->ends_before, ends, sum);
+    double before = sum->seconds;
+    add_work(p, s, sum);
+    sum->elapsed += sum->seconds - before;
+    return FLX_OK;
+}
+
 /* Worked out once for each routine: bodies may be used exponentially often. */
 static flx_code cost_of_routine(planner *p, const flxi_routine *l, const cost **out)
 {
@@ -147,18 +200,13 @@ static flx_code cost_of_routine(planner *p, const flxi_routine *l, const cost **
     *out = sum;
     if (sum->is_known)
         return FLX_OK;
-    if (!(sum->by_kind = flxi_new(&p->arena, exchange_sum, p->num_kinds + 1)))
+    exchange_ends ends = {.of_step = flxi_new(&p->arena, double, l->num_steps + 1)};
+    sum->by_kind = flxi_new(&p->arena, exchange_sum, p->num_kinds + 1);
+    if (!sum->by_kind || !ends.of_step)
         return flxi_oom(p->err, "a plan");
-    for (uint32_t i = 0; i < l->num_steps; i++) {
-        const flxi_step *s = &l->steps[i];
-        flxi_collective c;
-        if (s->num_bodies)
-            FLXI_TRY(add_bodies(p, l, s, sum));
-        else if (is_exchange(l, s, &c))
-            FLXI_TRY(add_exchange(p, &c, sum));
-        else
-            add_work(p, s, sum);
-    }
+    for (uint32_t i = 0; i < l->num_steps; i++)
+        FLXI_TRY(pass_step(p, l, i, &ends, sum));
+    sum->elapsed = later(sum->elapsed, ends.last);
     sum->is_known = true;
     return FLX_OK;
 }
@@ -290,6 +338,7 @@ static void fill(const planner *p, const cost *c, flx_mesh_plan *out)
     out->open_loops = c->open_loops;
     out->compute_seconds = c->seconds;
     out->exchange_seconds = c->exchange_seconds;
+    out->run_seconds = c->elapsed;
     out->values = count_values(p, main);
     out->work = (int64_t)main->arena_bytes;
     out->exchanges = out->messages = out->bytes = 0;

@@ -159,6 +159,37 @@ TEST(mesh_plans_add_up_links_and_seconds)
     CHECK(plan.compute_seconds == 8800.0 / 10 && plan.exchange_seconds == 0);
 }
 
+/* A product of 880 seconds after the start of an exchange, or before it. */
+TEST(mesh_plans_run_exchanges_beside_steps)
+{
+    const flx_link links[] = {{4, 1, 0.5}};
+    const flx_machine machine = {
+        .struct_size = sizeof machine, .num_links = 1, .links = links, .flops = 1e9, .bandwidth = 10};
+    static const struct {
+        const char *text;
+        int exchanges; /* that the product is not beside of */
+    } cases[] = {
+        {"y = all_reduce(exp(x), axis_name=\"data\") return matmul(a, b), y, exp(a)", 0},
+        {"y = all_reduce(x, axis_name=\"data\") return matmul(mul(a, reduce_sum(y)), b)", 1},
+        {"c = matmul(a, b) return all_reduce(reshape(narrow(c, axis=0, start=0, len=1), shape=[30]), "
+         "axis_name=\"data\")",
+         1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300];
+        flx_error err = {0};
+        flx_mesh_plan plan = {.list = NULL};
+        snprintf(text, sizeof text, "graph f(x: f64[8], a: f64[10, 20], b: f64[20, 30]) { %s }", cases[i].text);
+        CHECK_OK(plan_text(text, "data=4", &machine, &plan, &err), &err);
+        double all = plan.compute_seconds + plan.exchange_seconds;
+        double least = plan.compute_seconds > plan.exchange_seconds ? plan.compute_seconds : plan.exchange_seconds;
+        double want = cases[i].exchanges ? all : least;
+        CHECK(plan.exchange_seconds > 100 && plan.compute_seconds >= 880);
+        CHECK_MSG(fabs(plan.run_seconds - want) < 0.02 * want, "case %zu: %g s instead of %g, of %g", i,
+                  plan.run_seconds, want, all);
+    }
+}
+
 TEST(mesh_plans_of_large_meshes)
 {
     const flx_link links[] = {{8, 2e11, 2e-6}, {16384, 5e10, 1e-5}};

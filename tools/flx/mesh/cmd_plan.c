@@ -103,11 +103,6 @@ static int make_whole(planned *p, const mesh_cuts *cuts, const model *m, const a
 
 /* ---- Telling ---- */
 
-static double seconds_of(const flx_mesh_plan *p)
-{
-    return p->compute_seconds + p->exchange_seconds;
-}
-
 static const char *time_text(char text[24], double seconds)
 {
     static const struct {
@@ -157,9 +152,13 @@ static void print_links(const planned *p)
 static void print_times(const planned *p)
 {
     char all[24], computing[24], exchanging[24];
-    double own = seconds_of(&p->plan), alone = seconds_of(&p->alone);
-    printf("time       %s: computing %s, exchanging %s\n", time_text(all, own),
+    double own = p->plan.run_seconds, alone = p->alone.run_seconds;
+    double both = p->plan.compute_seconds + p->plan.exchange_seconds;
+    printf("time       %s: computing %s, exchanging %s", time_text(all, own),
            time_text(computing, p->plan.compute_seconds), time_text(exchanging, p->plan.exchange_seconds));
+    if (both - own > 1e-6 * both)
+        printf(", %s of both at once", time_text(all, both - own));
+    printf("\n");
     if (p->alone.ranks && own > 0)
         printf("one rank   %s: %" PRId64 " ranks are %.3g times as fast\n", time_text(all, alone), p->plan.ranks,
                alone / own);
@@ -232,8 +231,9 @@ static void json_lists(json *j, const planned *p)
     json_array_end(j);
     json_number(j, "compute_seconds", p->plan.compute_seconds, 24);
     json_number(j, "exchange_seconds", p->plan.exchange_seconds, 24);
+    json_number(j, "run_seconds", p->plan.run_seconds, 24);
     if (p->alone.ranks)
-        json_number(j, "alone_seconds", seconds_of(&p->alone), 24);
+        json_number(j, "alone_seconds", p->alone.run_seconds, 24);
     if (p->file->memory > 0)
         json_bool(j, "fits", (double)p->plan.values + (double)p->plan.work <= p->file->memory);
 }
@@ -341,7 +341,7 @@ const command command_plan = {
              "The bytes are those that the rank with most sends to others. The memory is that of values, where a\n"
              "parameter and its next value count once, and what the steps work in. With --machine a step takes as\n"
              "long as its arithmetic or its memory, whichever is longer; an exchange takes as long as its busiest\n"
-             "connection; all of them follow each other. docs/distributed.md has the form of the file.\n"
+             "connection, beside steps that do not need its result. docs/distributed.md has the form of the file.\n"
              "\n"
              "--shard cuts inputs, parameters and outputs; with --optimiser also the state, as in\n"
              "state_w1_m=data,- and new_state_w1_m=data,-. With --zero names may be patterns, such as block*.w, and\n"

@@ -71,6 +71,32 @@ static flx_code differ(int64_t rank, const header *theirs, int64_t own_rank, con
 
 /* ---- Transfers with names ---- */
 
+static bool is_listed(const int64_t *ranks, size_t n, int64_t rank)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ranks[i] == rank)
+            return true;
+    return false;
+}
+
+/* "rank 1", or "ranks 0 and 2": a process that waits for another that hangs gives no sign either. */
+static void write_missing(char *text, size_t size, const flxi_message *messages, size_t n)
+{
+    enum { MOST = 4 };
+    int64_t ranks[MOST + 1];
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < n && count <= MOST; i++)
+        if (!messages[i].is_done && !is_listed(ranks, count, messages[i].peer))
+            ranks[count++] = messages[i].peer;
+    size_t shown = count > MOST ? MOST : count;
+    for (size_t i = 0; i < shown && at < size; i++) {
+        const char *before = i == 0 ? (count > 1 ? "ranks " : "rank ") : i + 1 == count ? " and " : ", ";
+        at += (size_t)snprintf(text + at, size - at, "%s%lld", before, (long long)ranks[i]);
+    }
+    if (count > shown && at < size)
+        snprintf(text + at, size - at, " and others");
+}
+
 static flx_code missing(const flxi_member *m, const flxi_message *messages, size_t n, double seconds, flx_code code,
                         flx_error *err)
 {
@@ -86,8 +112,10 @@ static flx_code missing(const flxi_member *m, const flxi_message *messages, size
                               (long long)messages[i].peer, when);
     if (code != FLX_E_TIMEOUT)
         return code;
-    return flxi_fail_hint(err, FLX_E_TIMEOUT, "$FLX_MESH_TIMEOUT is the limit in seconds",
-                          "rank %lld gave no sign for %g s%s", (long long)messages[i].peer, seconds, when);
+    char who[96];
+    write_missing(who, sizeof who, messages, n);
+    return flxi_fail_hint(err, FLX_E_TIMEOUT, "$FLX_MESH_TIMEOUT is the limit in seconds", "%s gave no sign for %g s%s",
+                          who, seconds, when);
 }
 
 flx_code flxi_member_transfer(flxi_member *m, flxi_message *messages, size_t n, double seconds, flx_error *err)

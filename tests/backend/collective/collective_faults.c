@@ -100,6 +100,12 @@ TEST(collective_faults_first_process_hangs)
     check_fault(&c, FLX_E_TIMEOUT, "rank 0 gave no sign for 0.75 s in exchange 1", 3);
 }
 
+TEST(collective_faults_two_processes_hang)
+{
+    fault_case c = {.text = {SUM("f64"), NULL, NULL}, .step = 3, .fault = sleep_long};
+    check_fault(&c, FLX_E_TIMEOUT, "ranks 1 and 2 gave no sign for 0.25 s in step 3", 3);
+}
+
 TEST(collective_faults_process_that_leaves)
 {
     fault_case c = {.text = {SUM("f64"), SUM("f64"), NULL}, .step = 5, .fault = leave};

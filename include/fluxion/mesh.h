@@ -42,6 +42,11 @@ enum { FLX_MESH_IN_ORDER = 1 };
 FLX_API flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err);
 /** Others that wait for this process fail. */
 FLX_API void flx_mesh_leave(flx_context *ctx);
+
+/** The same for what this thread runs in the context, whatever other threads do: the threads of one context may be the
+    processes of a mesh and run one executable at the same time. USAGE if the context or the thread has a mesh. */
+FLX_API flx_code flx_mesh_join_thread(flx_context *ctx, const flx_mesh_options *options, flx_error *err);
+FLX_API void flx_mesh_leave_thread(flx_context *ctx);
 /** Ends all processes of the mesh where the transport can, with this exit status: for a program that gives up. Returns
     if there is none, or if its processes are threads. */
 FLX_API void flx_mesh_abort(flx_context *ctx, int status);

@@ -27,8 +27,27 @@ static void discard_holder(void *data)
     flxi_free(h->mem, h, 1, sizeof *h);
 }
 
+static _Thread_local struct {
+    const flx_context *ctx;
+    flxi_mesh *mesh;
+} entered;
+
+void flxi_mesh_enter(const flx_context *ctx, flxi_mesh *m)
+{
+    entered.ctx = m ? ctx : NULL;
+    entered.mesh = m;
+}
+
+flxi_mesh *flxi_mesh_entered(const flx_context *ctx)
+{
+    return ctx && entered.ctx == ctx ? entered.mesh : NULL;
+}
+
 flxi_mesh *flxi_mesh_of(flx_context *ctx)
 {
+    flxi_mesh *own = flxi_mesh_entered(ctx);
+    if (own)
+        return own;
     const holder *h = ctx ? flxi_context_find_attached(ctx, make_holder) : NULL;
     return h ? h->mesh : NULL;
 }

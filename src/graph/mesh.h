@@ -92,5 +92,10 @@ flx_code flxi_collective_check(const flxi_collective *c, int64_t n, flx_error *e
 flxi_mesh *flxi_mesh_of(flx_context *ctx);
 /* Takes over `m`; the mesh before is discarded. NULL: it runs alone from now on. */
 flx_code flxi_mesh_set(flx_context *ctx, flxi_mesh *m, flx_error *err);
+/* The mesh of what this thread runs in the context, which is then not that of the context. Not taken over; one at a
+   time. NULL: that of the context again. */
+void flxi_mesh_enter(const flx_context *ctx, flxi_mesh *m);
+/* The mesh that the thread has entered; NULL: none. */
+flxi_mesh *flxi_mesh_entered(const flx_context *ctx);
 
 #endif

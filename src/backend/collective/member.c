@@ -102,7 +102,7 @@ static flx_code open_member(flxi_member *m, const flx_mesh_options *o, flx_error
     return flxi_mesh_read_axes(o->axes, &m->size, m->axes, &m->num_axes, err);
 }
 
-flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err)
+static flx_code new_member(flx_context *ctx, const flx_mesh_options *options, flxi_member **out, flx_error *err)
 {
     flx_mesh_options o;
     if (!ctx)
@@ -118,10 +118,37 @@ flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_er
         .ctx = ctx};
     flx_code code = open_member(m, &o, err);
     if (code == FLX_OK)
-        code = flxi_mesh_set(ctx, &m->mesh, err);
+        *out = m;
+    else
+        discard_member(&m->mesh);
+    return code;
+}
+
+flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err)
+{
+    flxi_member *m;
+    FLXI_TRY(new_member(ctx, options, &m, err));
+    flx_code code = flxi_mesh_set(ctx, &m->mesh, err);
     if (code != FLX_OK)
         discard_member(&m->mesh);
     return code;
+}
+
+flx_code flx_mesh_join_thread(flx_context *ctx, const flx_mesh_options *options, flx_error *err)
+{
+    flxi_member *m;
+    FLXI_TRY(new_member(ctx, options, &m, err));
+    flxi_mesh_enter(ctx, &m->mesh);
+    return FLX_OK;
+}
+
+void flx_mesh_leave_thread(flx_context *ctx)
+{
+    flxi_mesh *m = flxi_mesh_entered(ctx);
+    if (m) {
+        flxi_mesh_enter(ctx, NULL);
+        m->discard(m);
+    }
 }
 
 void flx_mesh_leave(flx_context *ctx)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stablehlo_chlo.c: what CHLO has besides functions of one element. */
+#include "stablehlo/stablehlo_program.h"
 #include "stablehlo/stablehlo_rows.h"
 
 static const hlo_row rows[] = {
@@ -177,4 +178,26 @@ static const hlo_mistake mistakes[] = {
 TEST(stablehlo_chlo_refuses)
 {
     CHECK_MISTAKES(mistakes);
+}
+
+/* What the formulas give, not the limits of C: at −inf + i inf, and at −inf and 3 + 4i where it is of interest. */
+TEST(stablehlo_complex_functions_at_infinities)
+{
+#define AT(numbers, count, op)                                                                     \
+    "func.func public @main() -> (tensor<" count "xf32>, tensor<" count "xf32>) {\n"               \
+    "  %z = stablehlo.constant dense<" numbers "> : tensor<" count "xcomplex<f32>>\n"              \
+    "  %0 = \"" op "\"(%z) : (tensor<" count "xcomplex<f32>>) -> tensor<" count "xcomplex<f32>>\n" \
+    "  %r = stablehlo.real %0 : (tensor<" count "xcomplex<f32>>) -> tensor<" count "xf32>\n"       \
+    "  %1 = stablehlo.abs %r : tensor<" count "xf32>\n" /* NaN has a sign on some processors */    \
+    "  %2 = stablehlo.imag %0 : (tensor<" count "xcomplex<f32>>) -> tensor<" count "xf32>\n"       \
+    "  return %1, %2 : tensor<" count "xf32>, tensor<" count "xf32>\n}\n"
+    expect_program(AT("[(0xFF800000, 0x7F800000), (0xFF800000, 0.0)]", "2", "chlo.cosh"), NULL, 0,
+                   "f32[2] nan inf\nf32[2] nan -0");
+    expect_program(AT("[(0xFF800000, 0x7F800000), (0xFF800000, 2.0)]", "2", "stablehlo.exponential_minus_one"), NULL, 0,
+                   "f32[2] nan 1\nf32[2] nan 0");
+    expect_program(AT("[(0xFF800000, 0.0), (0.0, 0x7F800000)]", "2", "stablehlo.tan"), NULL, 0,
+                   "f32[2] nan 0\nf32[2] nan 1");
+    expect_program(AT("[(0xFF800000, 2.0), (3.0, 4.0), (0.0, 0.0)]", "3", "stablehlo.sign"), NULL, 0,
+                   "f32[3] nan 0.6 0\nf32[3] 0 0.8 0");
+#undef AT
 }

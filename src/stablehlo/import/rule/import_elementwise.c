@@ -3,6 +3,7 @@
 #include "graph/type/type.h"
 #include "stablehlo/import/import_narrow.h"
 
+#include <math.h>
 #include <string.h>
 
 void flxi_hlo_import_named(hlo_site *s)
@@ -105,6 +106,56 @@ void flxi_hlo_import_complex_part(hlo_site *s)
 static bool is_complex(const hlo_site *s)
 {
     return flxi_is_complex((int32_t)flxi_hlo_dtype(s, s->x[0]));
+}
+
+/* Ours have the limits of C at infinities (Annex G), where StableHLO has what its formulas give: NaN. */
+typedef enum { BOTH_INFINITE, LEAST_AND_INFINITE, INFINITE_AND_ZERO } exception;
+
+static flx_val is_infinite(hlo_site *s, flx_val x)
+{
+    return flx_eq(s->g, flx_abs(s->g, x), flxi_hlo_number(s, x, (double)INFINITY));
+}
+
+static void import_except_at(hlo_site *s, exception at)
+{
+    flx_graph *g = s->g;
+    flxi_hlo_import_named(s);
+    if (!is_complex(s) || flxi_hlo_failed(s))
+        return;
+    flx_val re = flx_real(g, s->x[0]), im = flx_imag(g, s->x[0]);
+    flx_val nan = flxi_hlo_number(s, re, (double)NAN);
+    flx_val first =
+        at == LEAST_AND_INFINITE ? flx_eq(g, re, flxi_hlo_number(s, re, -(double)INFINITY)) : is_infinite(s, re);
+    flx_val second = at == INFINITE_AND_ZERO ? flx_eq(g, im, flxi_hlo_number(s, im, 0)) : is_infinite(s, im);
+    s->y[0] = flx_where(g, flx_and(g, first, second), flx_complex(g, nan, nan), s->y[0]);
+}
+
+void flxi_hlo_import_cosh(hlo_site *s)
+{
+    import_except_at(s, BOTH_INFINITE);
+}
+
+void flxi_hlo_import_expm1(hlo_site *s)
+{
+    import_except_at(s, LEAST_AND_INFINITE);
+}
+
+void flxi_hlo_import_tan(hlo_site *s)
+{
+    import_except_at(s, INFINITE_AND_ZERO);
+}
+
+/* z / |z|, and 0 for 0. */
+void flxi_hlo_import_sign(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    if (!is_complex(s)) {
+        flxi_hlo_import_named(s);
+        return;
+    }
+    flx_val re = flx_real(g, s->x[0]), im = flx_imag(g, s->x[0]), length = flx_abs(g, s->x[0]);
+    flx_val quotient = flx_complex(g, flx_div(g, re, length), flx_div(g, im, length));
+    s->y[0] = flx_where(g, flx_eq(g, length, flxi_hlo_number(s, length, 0)), s->x[0], quotient);
 }
 
 /* The principal branch: z^(1/3). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vhlo_attrs.c: attributes of VHLO and of MLIR's builtin dialect as attributes of the tree. Those of other dialects are
-   notes that nothing here depends on. */
+/* vhlo_attrs.c: attributes of VHLO and of MLIR's builtin dialect as attributes of the tree. Those of sdy are in
+   vhlo_sharding.c; those of other dialects are notes that nothing here depends on. */
 #include "stablehlo/bytecode/vhlo_reader.h"
 #include "stablehlo/syntax/hlo_number.h"
 
@@ -25,6 +25,7 @@ typedef struct {
     vhlo_bytes *b;
     hlo_attr *a;
     const char *words; /* decode_word: those of the enumeration */
+    uint64_t code;
 } attr_site;
 
 static flx_code set_text(attr_site *s, hlo_attr_kind kind, hlo_span text)
@@ -217,6 +218,11 @@ static flx_code decode_note(attr_site *s)
     return set_text(s, HLO_A_OPAQUE, (hlo_span){"", 0});
 }
 
+static flx_code decode_sharding(attr_site *s)
+{
+    return flxi_vhlo_sharding(s->r, s->code, s->b, s->a);
+}
+
 /* ---- Enumerators ---- */
 
 static flx_code decode_word(attr_site *s)
@@ -364,7 +370,7 @@ static decoder find_decoder(vhlo_dialect dialect, uint64_t code)
         return code < sizeof vhlo_decoders / sizeof *vhlo_decoders ? vhlo_decoders[code] : none;
     if (dialect == VHLO_BUILTIN)
         return code < sizeof builtin_decoders / sizeof *builtin_decoders ? builtin_decoders[code] : none;
-    return (decoder){decode_note, NULL};
+    return (decoder){dialect == VHLO_SDY ? decode_sharding : decode_note, NULL};
 }
 
 static flx_code decode(vhlo_reader *r, vhlo_encoded *e)
@@ -378,7 +384,7 @@ static flx_code decode(vhlo_reader *r, vhlo_encoded *e)
     decoder d = find_decoder(e->dialect, code);
     if (!d.decode)
         return flxi_vhlo_fail(r, e->at, FLX_E_UNSUPPORTED, NULL, "unknown attribute %llu", (unsigned long long)code);
-    attr_site s = {r, e, &b, new_attr(r, HLO_A_UNIT, e), d.words};
+    attr_site s = {r, e, &b, new_attr(r, HLO_A_UNIT, e), d.words, code};
     if (!s.a)
         return FLX_E_OOM;
     FLXI_TRY(d.decode(&s));

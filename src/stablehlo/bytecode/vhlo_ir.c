@@ -384,7 +384,20 @@ static flx_code read_function(vhlo_reader *r, vhlo_bytes *b, op_header *h)
     return flxi_hlop_add_function(&r->p, &f);
 }
 
-/* The functions of the module; devices that the work could be divided among are not used. */
+static flx_code read_mesh(vhlo_reader *r, const op_header *h)
+{
+    const hlo_attr *name = NULL, *mesh = NULL;
+    for (size_t i = 0; i < h->num_attrs; i++) {
+        name = strcmp(h->attrs[i].name, "sym_name") == 0 ? h->attrs[i].value : name;
+        mesh = strcmp(h->attrs[i].name, "mesh") == 0 ? h->attrs[i].value : mesh;
+    }
+    if (h->name->role != VHLO_MESH || h->num_regions || h->num_results)
+        return flxi_vhlo_fail(r, h->at, FLX_E_UNSUPPORTED, NULL, "%.80s is not allowed outside of functions",
+                              h->name->name);
+    return flxi_hlop_add_mesh(&r->p, name, mesh);
+}
+
+/* The functions of the module, and the meshes of devices. */
 static flx_code read_contents(vhlo_reader *r, vhlo_bytes *b)
 {
     number_space numbers = {0};
@@ -399,9 +412,8 @@ static flx_code read_contents(vhlo_reader *r, vhlo_bytes *b)
         FLXI_TRY(read_header(r, b, &h));
         if (h.name->role == VHLO_FUNCTION)
             FLXI_TRY(read_function(r, b, &h));
-        else if (h.name->role != VHLO_MESH || h.num_regions || h.num_results)
-            return flxi_vhlo_fail(r, h.at, FLX_E_UNSUPPORTED, NULL, "%.80s is not allowed outside of functions",
-                                  h.name->name);
+        else
+            FLXI_TRY(read_mesh(r, &h));
     }
     return flxi_vhlo_check(r, b, "the module");
 }
@@ -426,6 +438,7 @@ flx_code flxi_vhlo_module(vhlo_reader *r, hlo_module *out)
     if (id != SECTION_IR)
         return flxi_vhlo_fail(r, h.at, FLX_E_SYNTAX, NULL, "the contents of the module are missing");
     FLXI_TRY(read_contents(r, &inner));
+    out->meshes = HLO_TAKE(&r->p, hlo_named_mesh, meshes, 0, &out->num_meshes);
     out->functions = HLO_TAKE(&r->p, hlo_function, functions, 0, &out->num_functions);
-    return out->functions ? FLX_OK : FLX_E_OOM;
+    return out->functions && out->meshes ? FLX_OK : FLX_E_OOM;
 }

@@ -311,10 +311,28 @@ static flx_code read_module(vhlo_reader *r, vhlo_bytes *b)
     return FLX_OK;
 }
 
+/* Of the operations of sdy those that the importer looks at; what others say of devices is not needed. */
+static flx_code read_sdy(vhlo_reader *r, const vhlo_name *name, vhlo_bytes *b)
+{
+    static const char *const names[][4] = {
+        {"sdy.mesh", "mesh", "sym_name", NULL},
+        {"sdy.sharding_constraint", "sharding", NULL, NULL},
+        {"sdy.reshard", "sharding", NULL, NULL},
+        {"sdy.manual_computation", "in_shardings", "manual_axes", "out_shardings"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 1; k < 4 && names[i][k] && strcmp(name->name, names[i][0]) == 0; k++) {
+            const hlo_attr *a;
+            FLXI_TRY(flxi_vhlo_read_attr(r, b, &a));
+            FLXI_TRY(flxi_hlop_add_attr(&r->p, names[i][k], a));
+        }
+    return flxi_vhlo_check(r, b, name->name);
+}
+
 flx_code flxi_vhlo_properties(vhlo_reader *r, const vhlo_name *name, vhlo_bytes b)
 {
-    if (name->dialect == VHLO_SDY) /* how the work would be divided among devices */
-        return FLX_OK;
+    if (name->dialect == VHLO_SDY)
+        return read_sdy(r, name, &b);
     if (name->role == VHLO_MODULE)
         FLXI_TRY(read_module(r, &b));
     else if (name->row)

@@ -162,6 +162,11 @@ flx_code flxi_vhlo_read_attr(vhlo_reader *r, vhlo_bytes *b, const hlo_attr **out
 /* The program text that a location names; NULL where it names none. */
 flx_code flxi_vhlo_source(vhlo_reader *r, const unsigned char *at, uint64_t number, const hlo_source **out);
 
+/* ---- vhlo_sharding.c ---- */
+
+/* The attribute of the dialect sdy with this number, from the cursor, as its text. */
+flx_code flxi_vhlo_sharding(vhlo_reader *r, uint64_t code, vhlo_bytes *b, hlo_attr *out);
+
 /* ---- vhlo_properties.c ---- */
 
 /* The row of an operation of VHLO; NULL: it has no properties. */

@@ -216,6 +216,7 @@ flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const c
         .ctx = ctx, .module = program, .file = file, .flags = flags, .budget = max_operations, .known.mem = &ctx->mem};
     flxi_arena_init(&im.arena, &ctx->mem);
     flxi_hlo_read_mesh(program, &im.mesh);
+    im.mesh.has_ignored = flags & HLO_IMPORT_WHOLE;
     flx_code code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
     if (code != FLX_OK) {
         flx_module_free(m);

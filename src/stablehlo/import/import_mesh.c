@@ -2,8 +2,10 @@
 /* import_mesh.c: see import_mesh.h. */
 #include "stablehlo/import/import_mesh.h"
 
+#include "stablehlo/import/import_program.h"
 #include "stablehlo/import/import_scope.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,27 +14,18 @@ hlo_mesh *flxi_hlo_mesh(const hlo_site *s)
     return &s->im->mesh;
 }
 
-/* ---- The mesh ---- */
-
-/* A name in quotes; the position after it, or NULL. */
-static const char *read_name(const char *s, char name[FLXI_MESH_NAME])
+bool flxi_hlo_program_mesh(const hlo_site *s, const char *text, hlo_mesh *out)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    size_t n = *s == '"' ? strspn(s + 1, letters) : 0;
-    if (n == 0 || n >= FLXI_MESH_NAME || s[n + 1] != '"')
-        return NULL;
-    memcpy(name, s + 1, n);
-    name[n] = 0;
-    return s + n + 2;
+    return flxi_hlo_mesh_of(s->im->module, text, 0, out);
 }
 
-/* A bit for the axis of this name; 0: there is none. */
-static uint32_t axis_bit(const hlo_mesh *m, const char *name)
+/* ---- Meshes ---- */
+
+/* The length of a name in quotes; 0: there is none. */
+static size_t name_length(const char *s)
 {
-    for (int i = 0; i < m->num_axes; i++)
-        if (strcmp(m->axes[i].name, name) == 0)
-            return 1u << i;
-    return 0;
+    const char *end = *s == '"' ? strchr(s + 1, '"') : NULL;
+    return end ? (size_t)(end - s) - 1 : 0;
 }
 
 static const char *skip_space(const char *s)
@@ -40,23 +33,33 @@ static const char *skip_space(const char *s)
     return s + strspn(s, " \t\r\n");
 }
 
-/* ["data"=2, "model"=2]; devices in another order than theirs are not understood. */
-void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
+/* Graphs and transports know plain names; an axis with another one is called after its number. */
+static void name_axis(hlo_mesh *m, int i, const char *name, size_t n)
 {
-    const char *s = program->mesh ? skip_space(program->mesh) : "";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    m->names[i] = name;
+    if (n < FLXI_MESH_NAME && strspn(name, letters) == n)
+        snprintf(m->axes[i].name, sizeof m->axes[i].name, "%.*s", (int)n, name);
+    else
+        snprintf(m->axes[i].name, sizeof m->axes[i].name, "axis%d", i);
+}
+
+/* ["data"=2, "model"=2]; devices in another order than theirs are not understood. */
+static void read_mesh_text(const char *text, hlo_mesh *out)
+{
+    const char *s = skip_space(text);
     int64_t ranks = 1;
     *out = (hlo_mesh){.ranks = 0};
-    if (!program->mesh)
-        flxi_hlo_find_mesh(program, out);
     if (*s != '[')
         return;
     for (s = skip_space(s + 1); *s != ']'; s = skip_space(s + (*s == ','))) {
         flxi_mesh_axis *a = &out->axes[out->num_axes];
+        size_t n = out->num_axes < FLXI_MESH_AXES ? name_length(s) : 0;
         char *end;
-        s = out->num_axes < FLXI_MESH_AXES ? read_name(s, a->name) : NULL;
-        if (!s || *s != '=' || s[1] < '1' || s[1] > '9' || axis_bit(out, a->name))
+        if (!n || s[n + 2] != '=' || s[n + 3] < '1' || s[n + 3] > '9')
             return;
-        a->size = strtoll(s + 1, &end, 10);
+        name_axis(out, out->num_axes, s + 1, n);
+        a->size = strtoll(s + n + 3, &end, 10);
         if (a->size > FLXI_MESH_RANKS / ranks || (*end != ',' && *end != ']'))
             return;
         ranks *= a->size;
@@ -65,7 +68,42 @@ void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
     }
     for (int i = out->num_axes - 1; i >= 0; i--)
         out->axes[i].stride = i == out->num_axes - 1 ? 1 : out->axes[i + 1].stride * out->axes[i + 1].size;
-    out->ranks = *skip_space(s + 1) ? 0 : ranks;
+    s = skip_space(s + 1);
+    out->ranks = *s && *s != '>' ? 0 : ranks;
+}
+
+void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
+{
+    *out = (hlo_mesh){.ranks = 0};
+    if (!program->num_meshes)
+        flxi_hlo_find_mesh(program, out);
+    for (size_t i = 0; i < program->num_meshes && out->ranks < 2; i++)
+        read_mesh_text(program->meshes[i].text, out);
+}
+
+/* Where the i-th sharding of a text begins: after its <. NULL: there are not as many. */
+static const char *find_sharding(const char *text, size_t index)
+{
+    const char *s = text;
+    for (size_t i = 0; s && i <= index; i++) {
+        const char *named = strstr(s, "<@"), *own = strstr(s, "<mesh<");
+        s = !named || (own && own < named) ? own : named;
+        s = s ? s + 1 : NULL;
+    }
+    return s;
+}
+
+bool flxi_hlo_mesh_of(const hlo_module *program, const char *text, size_t index, hlo_mesh *out)
+{
+    const char *s = find_sharding(text, index);
+    size_t n = s ? strcspn(s, ",>") - 1 : 0;
+    *out = (hlo_mesh){.ranks = 0};
+    if (s && *s != '@')
+        read_mesh_text(s + strlen("mesh<"), out);
+    for (size_t i = 0; s && *s == '@' && i < program->num_meshes; i++)
+        if (strlen(program->meshes[i].name) == n && memcmp(program->meshes[i].name, s + 1, n) == 0)
+            read_mesh_text(program->meshes[i].text, out);
+    return out->ranks > 0;
 }
 
 void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_MESH_AXES])
@@ -78,25 +116,35 @@ void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_ME
 
 /* ---- Shardings ---- */
 
-/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. Every axis of the mesh cuts
-   once, and `used` has those that did. NULL: something else. */
-static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT], uint32_t *used)
+static const flxi_mesh_axis *find_axis(const hlo_mesh *m, const char *name, size_t n)
+{
+    for (int i = 0; i < m->num_axes; i++) {
+        const char *written = m->names[i] ? m->names[i] : m->axes[i].name;
+        if (strncmp(written, name, n) == 0 && (written[n] == '"' || written[n] == 0))
+            return &m->axes[i];
+    }
+    return NULL;
+}
+
+/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. NULL: something else. */
+static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT])
 {
     out[0] = 0;
     if (*s != '{')
         return NULL;
     for (s = skip_space(s + 1); *s != '}'; s = skip_space(s)) {
-        char name[FLXI_MESH_NAME];
         if (*s == '?' || *s == ',') {
             s++;
             continue;
         }
-        s = read_name(s, name);
-        uint32_t bit = s ? axis_bit(m, name) : 0;
-        if (!bit || (*used & bit) || (*s != ',' && *s != '}'))
+        size_t n = name_length(s);
+        const flxi_mesh_axis *a = n ? find_axis(m, s + 1, n) : NULL;
+        s += n + 2;
+        if (!a || (*s != ',' && *s != '}') || strlen(out) + strlen(a->name) + 2 > HLO_AXES_TEXT)
             return NULL;
-        *used |= bit;
-        strcat(strcat(out, out[0] ? "," : ""), name);
+        if (out[0])
+            strcat(out, ",");
+        strcat(out, a->name);
     }
     s++;
     if (*s == 'p') /* p1: a priority */
@@ -106,18 +154,14 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
 
 bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_cuts *out)
 {
-    const char *s = text;
-    uint32_t used = 0;
+    const char *s = find_sharding(text, index);
     out->rank = 0;
-    for (size_t i = 0; s && i <= index; i++) {
-        s = strstr(s, "<@");
-        s = s ? s + 2 : NULL;
-    }
+    s = s ? strstr(s, *s == '@' ? "[" : ">, [") : NULL;
     s = s ? strchr(s, '[') : NULL;
     if (!s || m->ranks < 1)
         return false;
     for (s = skip_space(s + 1); *s != ']'; s = skip_space(s + (*s == ','))) {
-        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank], &used) : NULL;
+        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank]) : NULL;
         if (!s || (*s != ',' && *s != ']'))
             return false;
         out->rank++;
@@ -125,7 +169,7 @@ bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_c
     return true;
 }
 
-static bool read_sharding(const hlo_mesh *m, const hlo_attr *a, hlo_cuts *out)
+bool flxi_hlo_read_sharding(const hlo_mesh *m, const hlo_attr *a, hlo_cuts *out)
 {
     if (a && a->kind == HLO_A_STRING)
         return flxi_hlo_read_tiles(m, a->text, out);
@@ -145,7 +189,8 @@ flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_a
     hlo_cuts cuts;
     char spec[FLX_MAX_RANK * (FLXI_MESH_NAME + 1)] = "";
     bool is_cut = false;
-    if (!t || m->ranks < 2 || m->is_manual || !read_sharding(m, sharding, &cuts) || cuts.rank != t->rank)
+    if (!t || m->ranks < 2 || m->is_manual || m->has_ignored || !flxi_hlo_read_sharding(m, sharding, &cuts) ||
+        cuts.rank != t->rank)
         return v;
     for (int k = 0; k < t->rank; k++) {
         const flxi_mesh_axis *a = NULL;
@@ -157,4 +202,74 @@ flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_a
     }
     const flx_attr attr = flx_attr_string("spec", spec);
     return is_cut ? flx_op1(g, "shard", &v, 1, &attr, 1) : v;
+}
+
+/* ---- Programs for several devices ---- */
+
+static bool has_manual(const hlo_region *r)
+{
+    for (const hlo_op *op = r->first; op; op = op->next) {
+        if (strcmp(op->name, "sdy.manual_computation") == 0)
+            return true;
+        for (size_t i = 0; i < op->num_regions; i++)
+            if (has_manual(&op->regions[i]))
+                return true;
+    }
+    return false;
+}
+
+bool flxi_hlo_has_manual(const hlo_module *m)
+{
+    for (size_t i = 0; i < m->num_functions; i++)
+        if (has_manual(&m->functions[i].body))
+            return true;
+    return false;
+}
+
+static_assert(HLO_MESH_TEXT >= HLO_AXES_TEXT + 32 * FLXI_MESH_AXES, "room for the axes of a mesh");
+
+void flxi_hlo_mesh_of_processes(const hlo_module *m, char out[HLO_MESH_TEXT])
+{
+    hlo_mesh mesh;
+    flxi_hlo_read_mesh(m, &mesh);
+    flxi_hlo_mesh_text(&mesh, out);
+}
+
+/* The mesh and the axes of a sharding; axes of a mesh of other devices than n are none. */
+static bool read_tiles(const hlo_module *m, const hlo_attr *sharding, int64_t n, hlo_mesh *mesh, hlo_cuts *cuts)
+{
+    if (sharding->kind == HLO_A_OPAQUE && !flxi_hlo_mesh_of(m, sharding->text, 0, mesh)) {
+        cuts->rank = 0;
+        return mesh->num_axes == 0; /* a value of one device: all have it here */
+    }
+    if (sharding->kind == HLO_A_STRING)
+        flxi_hlo_read_mesh(m, mesh);
+    if (sharding->kind == HLO_A_STRING && strcmp(sharding->text, "{replicated}") == 0) {
+        cuts->rank = 0;
+        return true;
+    }
+    return flxi_hlo_read_sharding(mesh, sharding, cuts) && (mesh->ranks == n || mesh->ranks == 1);
+}
+
+bool flxi_hlo_tiles(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, int64_t *parts, int64_t *at)
+{
+    const hlo_attr *sharding = flxi_hlo_sharding_of(dict);
+    hlo_mesh mesh;
+    hlo_cuts cuts = {.rank = 0};
+    memset(at, 0, (size_t)(n * rank) * sizeof *at);
+    for (int k = 0; k < rank; k++)
+        parts[k] = 1;
+    if (sharding && !read_tiles(m, sharding, n, &mesh, &cuts))
+        return false;
+    for (int k = 0; k < cuts.rank && k < rank; k++) {
+        flxi_mesh_axes along;
+        if (!cuts.at[k][0])
+            continue;
+        if (flxi_mesh_find_axes(mesh.axes, mesh.num_axes, cuts.at[k], &along, NULL) != FLX_OK)
+            return false;
+        parts[k] = flxi_mesh_count(&along);
+        for (int64_t d = 0; d < n; d++)
+            at[d * rank + k] = flxi_mesh_index(&along, d);
+    }
+    return true;
 }

@@ -11,7 +11,8 @@
 enum {
     HLO_IMPORT_CODES = 1, /* arguments and results of @main whose element types are narrower than any dtype are bytes:
                              integers in their low bits, floats as their codes */
-    HLO_IMPORT_NAMES = 2  /* arguments of @main are called as in the program that this one was made from */
+    HLO_IMPORT_NAMES = 2, /* arguments of @main are called as in the program that this one was made from */
+    HLO_IMPORT_WHOLE = 4  /* shardings outside of manual computations are left out: values there are whole */
 };
 
 /* Reads text, bytecode, or a file of jax.export with bytecode in it. Free with flxi_hlo_module_free(). On failure *out
@@ -21,6 +22,15 @@ flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const c
 
 /* @main, or the only public function; NULL with an error. */
 const hlo_function *flxi_hlo_entry_function(const hlo_module *m, flx_error *err);
+
+/* Whether processes compute different things in it, and its mesh as text: "x=4,y=2" ("": none of several devices). */
+bool flxi_hlo_has_manual(const hlo_module *m);
+enum { HLO_MESH_TEXT = 1024 };
+void flxi_hlo_mesh_of_processes(const hlo_module *m, char out[HLO_MESH_TEXT]);
+
+/* How an argument or result of @main, with this dictionary of attributes (NULL: none), is cut among n devices: into how
+   many parts along each axis, and for each device in turn which of them it has. False: in a way that is not known. */
+bool flxi_hlo_tiles(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, int64_t *parts, int64_t *at);
 
 flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
                             flx_error *err);

@@ -39,7 +39,7 @@ typedef struct {
     const hlo_function *function;
     const flx_type *const *types;
     const flx_graph *graph;
-    bool is_manual; /* called in a manual computation, where operations on the mesh mean something else */
+    bool is_manual; /* of a manual computation: its collective operations are exchanges */
 } hlo_called;
 
 struct hlo_import {
@@ -57,9 +57,8 @@ struct hlo_import {
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
     bool restarts;                      /* another one was found: the import starts again with it */
     hlo_mesh mesh;
-    size_t num_renamed; /* numbers that were given to arguments whose names were taken */
-    int64_t budget;     /* operations that may still be imported: calls multiply them */
-    flx_error error;    /* the first, with its location */
+    int64_t budget;  /* operations that may still be imported: calls multiply them */
+    flx_error error; /* the first, with its location */
 };
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */

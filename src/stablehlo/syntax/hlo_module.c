@@ -314,25 +314,35 @@ static flx_code parse_module(hlo_parser *p, const char **module_name)
     return flxi_hlop_skip_location(p);
 }
 
-/* Keeps what is between < and > of the first mesh. */
-static flx_code keep_mesh(hlo_parser *p, const char *text, size_t length)
+static flx_code keep_mesh(hlo_parser *p, const char *name, hlo_span text)
 {
-    if (p->mesh)
+    hlo_named_mesh mesh = {name, flxi_hlop_keep(p, text)};
+    if (!mesh.text)
+        return FLX_E_OOM;
+    HLO_PUSH(p, meshes, mesh);
+    return FLX_OK;
+}
+
+flx_code flxi_hlop_add_mesh(hlo_parser *p, const hlo_attr *name, const hlo_attr *mesh)
+{
+    static const char start[] = "#sdy.mesh<";
+    size_t n = sizeof start - 1;
+    if (!name || name->kind != HLO_A_STRING || !mesh || mesh->kind != HLO_A_OPAQUE || mesh->length <= n ||
+        strncmp(mesh->text, start, n) != 0)
         return FLX_OK;
-    p->mesh = flxi_hlop_keep(p, (hlo_span){text, length});
-    return p->mesh ? FLX_OK : FLX_E_OOM;
+    return keep_mesh(p, name->text, (hlo_span){mesh->text + n, mesh->length - n - 1});
 }
 
 /* sdy.mesh @mesh = <["x"=2]>: the devices that parts of the program run on. */
 static flx_code parse_mesh(hlo_parser *p)
 {
-    const char *ignored;
-    FLXI_TRY(parse_name(p, &ignored));
+    const char *name = NULL;
+    FLXI_TRY(parse_name(p, &name));
     FLXI_TRY(flxi_hlop_expect(p, "="));
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     const char *start = p->c.at;
     FLXI_TRY(flxi_hlop_skip_balanced(p, '>'));
-    FLXI_TRY(keep_mesh(p, start, (size_t)(p->c.at - start) - 1));
+    FLXI_TRY(keep_mesh(p, name, (hlo_span){start, (size_t)(p->c.at - start) - 1}));
     if (flxi_hlop_eat(p, "{"))
         FLXI_TRY(flxi_hlop_skip_balanced(p, '}'));
     return flxi_hlop_skip_location(p);
@@ -341,13 +351,10 @@ static flx_code parse_mesh(hlo_parser *p)
 /* "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> () */
 static flx_code parse_generic_mesh(hlo_parser *p, hlo_location at)
 {
-    static const char start[] = "#sdy.mesh<";
     hlo_draft d = {.name = "sdy.mesh", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
     FLXI_TRY(close_generic(p, &d));
-    const hlo_attr *a = find_entry(p, d.entries, "mesh");
-    if (a && a->kind == HLO_A_OPAQUE && strncmp(a->text, start, sizeof start - 1) == 0)
-        FLXI_TRY(keep_mesh(p, a->text + sizeof start - 1, a->length - sizeof start));
+    FLXI_TRY(flxi_hlop_add_mesh(p, find_entry(p, d.entries, "sym_name"), find_entry(p, d.entries, "mesh")));
     p->entries.n = d.entries;
     return FLX_OK;
 }
@@ -434,9 +441,9 @@ static flx_code parse_text(hlo_parser *p, hlo_module *m)
 {
     FLXI_TRY(parse_items(p, &m->name, 0));
     FLXI_TRY(resolve_references(p));
-    m->mesh = p->mesh;
+    m->meshes = HLO_TAKE(p, hlo_named_mesh, meshes, 0, &m->num_meshes);
     m->functions = HLO_TAKE(p, hlo_function, functions, 0, &m->num_functions);
-    return m->functions ? FLX_OK : FLX_E_OOM;
+    return m->functions && m->meshes ? FLX_OK : FLX_E_OOM;
 }
 
 void flxi_hlop_init(hlo_parser *p, const flxi_allocator *mem, flxi_arena *arena, const char *file, flx_error *err)
@@ -469,6 +476,7 @@ void flxi_hlop_free(hlo_parser *p)
     flxi_vec_free(p->mem, &p->regions);
     flxi_vec_free(p->mem, &p->targets);
     flxi_vec_free(p->mem, &p->functions);
+    flxi_vec_free(p->mem, &p->meshes);
 }
 
 flx_code flxi_hlo_parse(const flxi_allocator *mem, const char *text, size_t length, const char *file, hlo_module *out,

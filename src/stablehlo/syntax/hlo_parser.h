@@ -81,7 +81,6 @@ typedef struct {
     FLXI_VEC(hlo_alias) aliases;
     flxi_index alias_index;
     bool has_resources; /* they are among the aliases */
-    const char *mesh;   /* of the module */
 
     FLXI_VEC(const void *) items;
     FLXI_VEC(hlo_entry) entries;
@@ -92,6 +91,7 @@ typedef struct {
     FLXI_VEC(hlo_target) targets;
     FLXI_VEC(hlo_reference) references;
     FLXI_VEC(hlo_function) functions;
+    FLXI_VEC(hlo_named_mesh) meshes;
     flxi_index symbols; /* of functions, by the hash of their names */
 } hlo_parser;
 
@@ -109,6 +109,9 @@ void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size
      (const T *)flxi_hlop_take((p), (p)->stack.at ? (p)->stack.at + (base) : NULL, *(count), sizeof(T)))
 
 /* ---- hlo_module.c ---- */
+
+/* #sdy.mesh<["x"=2]> of this name; other attributes are no meshes. */
+flx_code flxi_hlop_add_mesh(hlo_parser *p, const hlo_attr *name, const hlo_attr *mesh);
 
 /* A parser of no text, whose arena is that of the module. */
 void flxi_hlop_init(hlo_parser *p, const flxi_allocator *mem, flxi_arena *arena, const char *file, flx_error *err);

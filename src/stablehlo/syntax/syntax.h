@@ -216,12 +216,19 @@ typedef struct {
     bool is_declared_only; /* no body */
 } hlo_function;
 
+/* sdy.mesh @name = <["data"=2, "model"=2]> */
+typedef struct {
+    const char *name;
+    const char *text; /* between < and >, as written */
+} hlo_named_mesh;
+
 typedef struct {
     flxi_arena arena;
     const char *name; /* NULL: none */
     const hlo_function *functions;
     size_t num_functions;
-    const char *mesh; /* the first sdy.mesh: ["data"=2, "model"=2], as written; NULL: none */
+    const hlo_named_mesh *meshes;
+    size_t num_meshes;
 } hlo_module;
 
 /* Reads a program: the text of one file, with or without a module around the functions. Errors carry FILE:LINE:COL in

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* import_collective.c: operations that communicate with other processes. A program for several replicas has one process
-   here: what it gets from the others are its own values. In a manual computation on a mesh they are exchanges: groups
-   of devices must be those along some axes of the mesh. */
-#include "stablehlo/import/import_mesh.h"
+   here: what it gets from the others are its own values. In a manual computation on a mesh they are exchanges. */
+#include "stablehlo/import/import_exchange.h"
 
 /* ---- One process ---- */
 
@@ -30,91 +29,9 @@ void flxi_hlo_import_async_done(hlo_site *s)
     }
 }
 
-/* ---- Groups as axes ---- */
-
-static const char *all_axes(hlo_site *s)
-{
-    const hlo_mesh *m = flxi_hlo_mesh(s);
-    char *text = flxi_hlo_new(s, char, HLO_AXES_TEXT);
-    for (int i = 0; text && i < m->num_axes; i++)
-        strcat(strcat(text, i ? "," : ""), m->axes[i].name);
-    return text ? text : "";
-}
-
-static flx_val index_along(hlo_site *s, const char *axes, flx_dtype dtype)
-{
-    const flx_attr name = flx_attr_string("axis_name", axes);
-    flx_val index = flx_op1(s->g, "axis_index", NULL, 0, &name, 1);
-    return dtype == FLX_I32 ? index : flx_cast(s->g, index, dtype);
-}
-
-/* The smallest dtype of indices into a value. */
-static flx_dtype index_dtype(const flx_type *t)
-{
-    flx_dtype least = FLX_I32;
-    for (int k = 0; k < t->rank; k++)
-        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] > INT32_MAX)
-            least = FLX_I64;
-    return least;
-}
-
-/* Whether the rows of a table, `n` ranks in each, are the groups along these axes, in their order. */
-static bool are_groups(const hlo_mesh *m, const flxi_mesh_axes *along, flx_ints table, int64_t n)
-{
-    if (flxi_mesh_count(along) != n || (int64_t)table.n != m->ranks)
-        return false;
-    for (int64_t i = 0; i < m->ranks; i++) {
-        int64_t first = table.v[i / n * n];
-        if (first < 0 || first >= m->ranks || flxi_mesh_index(along, first) != 0 ||
-            table.v[i] != flxi_mesh_peer(along, first, i % n))
-            return false;
-    }
-    return true;
-}
-
-/* Tries axes after those that `along` has; the number of tries is bounded by the orders of eight axes. */
-static bool find_axes(const hlo_mesh *m, flxi_mesh_axes *along, flx_ints table, int64_t n, int *tries)
-{
-    if (are_groups(m, along, table, n))
-        return true;
-    for (int i = 0; i < m->num_axes && along->n < m->num_axes; i++) {
-        bool is_new = m->axes[i].size > 1;
-        for (int k = 0; k < along->n; k++)
-            is_new &= along->at[k] != &m->axes[i];
-        if (!is_new || n % (flxi_mesh_count(along) * m->axes[i].size) || --*tries < 0)
-            continue;
-        along->at[along->n++] = &m->axes[i];
-        if (find_axes(m, along, table, n, tries))
-            return true;
-        along->n--;
-    }
-    return false;
-}
-
-/* The axes that replica_groups goes along, and how many devices are in a group; NULL with the error set. */
-static const char *axes_of_groups(hlo_site *s, int64_t *size)
-{
-    const hlo_mesh *m = flxi_hlo_mesh(s);
-    const hlo_attr *a = flxi_hlo_attr(s->op, "replica_groups");
-    flx_ints table = flxi_hlo_ints(s, "replica_groups");
-    flxi_mesh_axes along = {.n = 0};
-    int tries = 20000;
-    char *text = flxi_hlo_new(s, char, HLO_AXES_TEXT);
-    *size = a && a->type && a->type->rank == 2 ? a->type->dims[1] : m->ranks;
-    if (!text || flxi_hlo_failed(s))
-        return NULL;
-    if (*size < 1 || !find_axes(m, &along, table, *size, &tries)) {
-        flxi_hlo_unsupported(s, "groups of devices that are not those along axes of the mesh");
-        return NULL;
-    }
-    for (int i = 0; i < along.n; i++)
-        strcat(strcat(text, i ? "," : ""), along.at[i]->name);
-    return text;
-}
-
 /* ---- Exchanges ---- */
 
-/* The reduction of all_reduce that a region of one operation is; NULL: none. */
+/* The reduction that a region of one operation is; NULL: none. */
 static const char *reduction_of(const hlo_site *s)
 {
     static const char *const words[][2] = {{"stablehlo.add", "sum"},     {"stablehlo.maximum", "max"},
@@ -127,45 +44,46 @@ static const char *reduction_of(const hlo_site *s)
     return NULL;
 }
 
-/* The attributes of our op for the operation; 0: there is no such op. */
-static size_t describe(hlo_site *s, int64_t size, flx_attr attrs[3])
+/* Groups of replica_groups; without them all devices are one. */
+static bool read_groups(hlo_site *s, hlo_groups *out)
+{
+    const hlo_attr *a = flxi_hlo_attr(s->op, "replica_groups");
+    flx_ints table = flxi_hlo_ints(s, "replica_groups");
+    if (flxi_hlo_failed(s))
+        return false;
+    if (table.n == 0)
+        return flxi_hlo_groups_along(s, flxi_hlo_mesh(s), "", out);
+    return flxi_hlo_groups_of(s, table, a && a->type && a->type->rank == 2 ? a->type->dims[1] : 0, out);
+}
+
+static flx_val exchanged(hlo_site *s, const hlo_groups *g, flx_val x)
 {
     const char *name = s->op->name + strlen("stablehlo.");
     const char *reduction = reduction_of(s);
-    bool reduces = strcmp(name, "all_reduce") == 0, scatters = strcmp(name, "reduce_scatter") == 0;
-    attrs[0] = flx_attr_int("size", size);
-    if (reduces && reduction)
-        attrs[1] = flx_attr_word("op", reduction);
-    else if (scatters && reduction && strcmp(reduction, "sum") == 0)
-        attrs[1] = flx_attr_int("axis", flxi_hlo_int(s, "scatter_dimension", 0));
-    else if (strcmp(name, "all_gather") == 0)
-        attrs[1] = flx_attr_int("axis", flxi_hlo_int(s, "all_gather_dim", 0));
-    else if (strcmp(name, "all_to_all") == 0)
-        attrs[1] = flx_attr_int("split_axis", flxi_hlo_int(s, "split_dimension", 0));
-    else if (strcmp(name, "collective_broadcast") == 0)
-        attrs[0] = flx_attr_int("root", 0);
-    else
-        return 0;
-    attrs[2] = flx_attr_int("concat_axis", flxi_hlo_int(s, "concat_dimension", 0));
-    return strcmp(name, "all_to_all") == 0 ? 3 : strcmp(name, "collective_broadcast") == 0 ? 1 : 2;
+    if (strcmp(name, "all_gather") == 0)
+        return flxi_hlo_all_gather(s, g, x, (int)flxi_hlo_int(s, "all_gather_dim", 0));
+    if (strcmp(name, "all_to_all") == 0)
+        return flxi_hlo_all_to_all(s, g, x, (int)flxi_hlo_int(s, "split_dimension", 0),
+                                   (int)flxi_hlo_int(s, "concat_dimension", 0));
+    if (strcmp(name, "collective_broadcast") == 0)
+        return flxi_hlo_from_first(s, g, x);
+    if (strcmp(name, "all_reduce") == 0 && reduction)
+        return flxi_hlo_all_reduce(s, g, x, reduction);
+    if (strcmp(name, "reduce_scatter") == 0 && reduction)
+        return flxi_hlo_reduce_scatter(s, g, x, (int)flxi_hlo_int(s, "scatter_dimension", 0), reduction);
+    flxi_hlo_unsupported(s, "with this reduction on several devices");
+    return x;
 }
 
 static void exchange(hlo_site *s)
 {
-    flx_attr attrs[4];
-    int64_t size;
-    const char *name = s->op->name + strlen("stablehlo."), *axes = axes_of_groups(s, &size);
-    size_t n = axes ? describe(s, size, attrs + 1) : 0;
-    if (flxi_hlo_failed(s))
+    hlo_groups groups;
+    if (!read_groups(s, &groups))
         return;
-    if (!n || s->nx != s->ny) {
-        flxi_hlo_unsupported(s, "with this reduction on several devices");
-        return;
-    }
-    attrs[0] = flx_attr_string("axis_name", axes);
-    const char *op = strcmp(name, "collective_broadcast") == 0 ? "broadcast" : name;
-    for (size_t i = 0; i < s->nx; i++)
-        s->y[i] = flx_op1(s->g, op, &s->x[i], 1, attrs, n + 1);
+    if (s->nx != s->ny)
+        flxi_hlo_unsupported(s, "with other numbers of operands and results on several devices");
+    for (size_t i = 0; i < s->nx && !flxi_hlo_failed(s); i++)
+        s->y[i] = exchanged(s, &groups, s->x[i]);
 }
 
 /* Pairs of devices are pairs of processes along all axes. */
@@ -180,7 +98,8 @@ static void permute(hlo_site *s)
     }
     if (!ends || flxi_hlo_failed(s))
         return;
-    const flx_attr attrs[] = {flx_attr_string("axis_name", all_axes(s)), flx_attr_ints("sources", (flx_ints){ends, n}),
+    const flx_attr attrs[] = {flx_attr_string("axis_name", flxi_hlo_all_axes(s)),
+                              flx_attr_ints("sources", (flx_ints){ends, n}),
                               flx_attr_ints("targets", (flx_ints){ends + n, n})};
     for (size_t i = 0; i < s->nx && i < s->ny; i++)
         s->y[i] = flx_op1(s->g, "collective_permute", &s->x[i], 1, attrs, 3);
@@ -189,9 +108,8 @@ static void permute(hlo_site *s)
 /* ---- Manual computations ---- */
 
 /* Of the axes that a value is cut along those that are manual, and how many devices they have. */
-static const char *manual_axes(hlo_site *s, const char *axes, int64_t *size)
+static const char *manual_axes(hlo_site *s, const hlo_mesh *m, const char *axes, int64_t *size)
 {
-    const hlo_mesh *m = flxi_hlo_mesh(s);
     char *text = flxi_hlo_new(s, char, HLO_AXES_TEXT);
     *size = 1;
     for (const char *a = axes; text && *a;) {
@@ -207,93 +125,94 @@ static const char *manual_axes(hlo_site *s, const char *axes, int64_t *size)
 }
 
 /* The part of a value that this process has. */
-static flx_val take_part(hlo_site *s, flx_val v, const hlo_cuts *cuts)
+static flx_val take_part(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_cuts *cuts)
 {
-    const flx_type *t = flxi_hlo_typeof(s, v);
-    flx_dtype dtype = index_dtype(t);
-    flx_val operands[1 + FLX_MAX_RANK] = {v};
-    int64_t sizes[FLX_MAX_RANK];
-    bool is_cut = false;
-    for (int k = 0; k < t->rank && k < cuts->rank; k++) {
-        int64_t parts;
-        const char *axes = manual_axes(s, cuts->at[k], &parts);
-        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] % parts) {
+    for (int k = 0; k < cuts->rank; k++) {
+        int64_t parts, extent = flxi_hlo_typeof(s, v)->dims[k];
+        hlo_groups groups;
+        const char *axes = manual_axes(s, m, cuts->at[k], &parts);
+        if (!flx_dim_is_static(extent) || extent % parts) {
             flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "axis %d of an operand cannot be cut in %lld equal parts", k,
                           (long long)parts);
             return v;
         }
-        sizes[k] = t->dims[k] / parts;
-        operands[1 + k] = flx_scalar(s->g, dtype, 0);
-        if (parts > 1)
-            operands[1 + k] = flx_mul(s->g, index_along(s, axes, dtype), flx_scalar(s->g, dtype, (double)sizes[k]));
-        is_cut |= parts > 1;
-    }
-    const flx_attr attr = flx_attr_ints("sizes", (flx_ints){sizes, (size_t)t->rank});
-    return is_cut ? flx_op1(s->g, "dynamic_slice", operands, 1 + (size_t)t->rank, &attr, 1) : v;
-}
-
-/* The whole value from the parts of all processes. */
-static flx_val join_parts(hlo_site *s, flx_val v, const hlo_cuts *cuts)
-{
-    for (int k = 0; k < cuts->rank; k++) {
-        int64_t parts;
-        const char *axes = manual_axes(s, cuts->at[k], &parts);
-        const flx_attr attrs[] = {flx_attr_string("axis_name", axes), flx_attr_int("axis", k),
-                                  flx_attr_int("size", parts)};
-        if (parts > 1)
-            v = flx_op1(s->g, "all_gather", &v, 1, attrs, 3);
+        if (parts > 1 && flxi_hlo_groups_along(s, m, axes, &groups))
+            v = flxi_hlo_part_at(s, v, k, parts, flxi_hlo_position_in(s, &groups));
     }
     return v;
 }
 
-static bool read_value_cuts(hlo_site *s, const char *name, size_t i, flx_val v, hlo_cuts *out)
+/* The whole value from the parts of all processes. */
+static flx_val join_parts(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_cuts *cuts)
+{
+    for (int k = 0; k < cuts->rank; k++) {
+        int64_t parts;
+        hlo_groups groups;
+        const char *axes = manual_axes(s, m, cuts->at[k], &parts);
+        if (parts > 1 && flxi_hlo_groups_along(s, m, axes, &groups))
+            v = flxi_hlo_all_gather(s, &groups, v, k);
+    }
+    return v;
+}
+
+static bool read_value_cuts(hlo_site *s, const hlo_mesh *m, const char *name, size_t i, flx_val v, hlo_cuts *out)
 {
     const hlo_attr *a = flxi_hlo_attr(s->op, name);
-    if (a && a->kind == HLO_A_OPAQUE && flxi_hlo_read_cuts(flxi_hlo_mesh(s), a->text, i, out) &&
+    if (a && a->kind == HLO_A_OPAQUE && flxi_hlo_read_cuts(m, a->text, i, out) &&
         out->rank == flxi_hlo_typeof(s, v)->rank)
         return true;
     flxi_hlo_unsupported(s, "%s has no sharding of value %zu along axes of the mesh", name, i);
     return false;
 }
 
-static uint32_t read_manual_axes(hlo_site *s)
+/* The mesh that the computation names, with its manual axes. */
+static bool read_manual_mesh(hlo_site *s, hlo_mesh *out)
 {
-    const hlo_mesh *m = flxi_hlo_mesh(s);
-    const hlo_attr *a = flxi_hlo_attr(s->op, "manual_axes");
-    uint32_t axes = 0;
-    for (int i = 0; a && a->kind == HLO_A_OPAQUE && i < m->num_axes; i++) {
-        char quoted[FLXI_MESH_NAME + 3] = "\"";
-        strcat(strcat(quoted, m->axes[i].name), "\"");
-        axes |= strstr(a->text, quoted) ? 1u << i : 0;
+    const hlo_mesh *ours = flxi_hlo_mesh(s);
+    const hlo_attr *in = flxi_hlo_attr(s->op, "in_shardings"), *to = flxi_hlo_attr(s->op, "out_shardings");
+    const hlo_attr *axes = flxi_hlo_attr(s->op, "manual_axes");
+    if (!(in && in->kind == HLO_A_OPAQUE && flxi_hlo_program_mesh(s, in->text, out)) &&
+        !(to && to->kind == HLO_A_OPAQUE && flxi_hlo_program_mesh(s, to->text, out)))
+        *out = *ours;
+    if (out->ranks != ours->ranks) {
+        flxi_hlo_unsupported(s, "a mesh of %lld devices in a program for %lld", (long long)out->ranks,
+                             (long long)ours->ranks);
+        return false;
     }
-    return axes;
+    out->manual = 0;
+    for (int i = 0; axes && axes->kind == HLO_A_OPAQUE && i < out->num_axes; i++) {
+        const char *name = out->names[i] ? out->names[i] : out->axes[i].name;
+        size_t n = strcspn(name, "\"");
+        for (const char *at = strchr(axes->text, '"'); at; at = strchr(at + 1, '"'))
+            if (strncmp(at + 1, name, n) == 0 && at[n + 1] == '"')
+                out->manual |= 1u << i;
+    }
+    return true;
 }
 
 static void run_on_mesh(hlo_site *s)
 {
-    hlo_mesh *m = flxi_hlo_mesh(s);
+    hlo_mesh *ours = flxi_hlo_mesh(s), *m = flxi_hlo_new(s, hlo_mesh, 1);
     hlo_cuts *cuts = flxi_hlo_new(s, hlo_cuts, 1);
-    flx_val *x = flxi_hlo_new(s, flx_val, s->nx);
-    if (m->is_manual) {
-        flxi_hlo_unsupported(s, "a manual computation in another one");
+    flx_val *x = flxi_hlo_new(s, flx_val, s->nx + 1);
+    if (!m || !cuts || !x || !read_manual_mesh(s, m))
         return;
-    }
-    m->manual = read_manual_axes(s);
-    for (size_t i = 0; cuts && x && i < s->nx; i++) {
-        if (!read_value_cuts(s, "in_shardings", i, s->x[i], cuts))
+    for (size_t i = 0; i < s->nx; i++) {
+        if (!read_value_cuts(s, m, "in_shardings", i, s->x[i], cuts))
             return;
-        x[i] = take_part(s, s->x[i], cuts);
+        x[i] = take_part(s, m, s->x[i], cuts);
     }
-    if (!cuts || !x || flxi_hlo_failed(s))
+    if (flxi_hlo_failed(s))
         return;
-    m->is_manual = true;
+    bool was_manual = ours->is_manual;
+    ours->is_manual = true;
     size_t n = flxi_hlo_inline_region(s, &s->op->regions[0], x, s->nx, s->y, s->ny);
-    m->is_manual = false;
+    ours->is_manual = was_manual;
     if (n != s->ny && !flxi_hlo_failed(s))
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values for %zu results", n, s->ny);
     for (size_t i = 0; i < s->ny && !flxi_hlo_failed(s); i++)
-        if (read_value_cuts(s, "out_shardings", i, s->y[i], cuts))
-            s->y[i] = join_parts(s, s->y[i], cuts);
+        if (read_value_cuts(s, m, "out_shardings", i, s->y[i], cuts))
+            s->y[i] = join_parts(s, m, s->y[i], cuts);
 }
 
 /* ---- Rules ---- */
@@ -328,7 +247,7 @@ void flxi_hlo_import_process_index(hlo_site *s)
 {
     bool is_partition = strcmp(s->op->name, "stablehlo.partition_id") == 0;
     if (flxi_hlo_mesh(s)->is_manual && is_partition)
-        s->y[0] = index_along(s, all_axes(s), FLX_U32);
+        s->y[0] = flx_cast(s->g, flxi_hlo_rank(s), FLX_U32);
     else
         s->y[0] = flx_scalar(s->g, FLX_U32, 0);
 }

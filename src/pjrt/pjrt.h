@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pjrt.h: the objects of the plugin, as its files share them.
 
-   A client has one context of the library and n virtual devices, which all compute with the processor. A buffer is a
-   type, a shape and a counted storage; deleting or donating it drops the storage and leaves the object. A program is
-   compiled to a counted executable, which is both of the interface's handles, PJRT_Executable and
-   PJRT_LoadedExecutable. Everything is computed before a call returns, so that events are ready when they are made; the
-   only others say when memory of the host is no longer used. */
+   A client has one context of the library and n virtual devices, which all compute with the processor. A program for
+   several of them is run once with whole values, or by a thread for each where they compute different things
+   (pjrt_partitioned.c). A buffer is a type, a shape and a counted storage; deleting or donating it drops the storage
+   and leaves the object. A program is compiled to a counted executable, which is both of the interface's handles,
+   PJRT_Executable and PJRT_LoadedExecutable. Everything is computed before a call returns, so that events are ready
+   when they are made; the only others say when memory of the host is no longer used. */
 #ifndef FLXI_PJRT_H
 #define FLXI_PJRT_H
 
@@ -148,14 +149,21 @@ typedef struct {
     const int64_t *dims;
     size_t nbytes;
     size_t position; /* among the inputs or outputs of the graph */
-    size_t shared;   /* of a donated argument: 1 + the result that takes its memory; 0: none */
+    /* On several devices `dims` and `nbytes` are those of the part that each of them has: */
+    const int64_t *whole_dims;
+    size_t whole_nbytes;
+    const int64_t *parts; /* into how many each axis is cut */
+    const int64_t *at;    /* for each device in turn, which of them it has; by axis */
+    bool is_cut;
+    size_t shared; /* of a donated argument: 1 + the result that takes its memory; 0: none */
     bool is_donated;
 } pjrt_slot;
 
 /* What the plugin reads of the compile options (pjrt_options.c). */
 typedef struct {
     int64_t num_replicas, num_partitions;
-    int64_t device; /* id; −1: none */
+    int64_t devices[PJRT_MAX_DEVICES]; /* ids, by partition */
+    size_t num_devices;                /* that were given */
     bool is_portable;
     const char *assignment; /* inside the options; NULL: none */
     size_t assignment_size;
@@ -178,8 +186,12 @@ struct pjrt_executable {
     size_t program_size;
     const char *option_bytes;
     size_t option_bytes_size;
-    pjrt_device *devices[1];
-    pjrt_logical_id logical[1];
+    pjrt_device *devices[PJRT_MAX_DEVICES]; /* by partition */
+    pjrt_logical_id logical[PJRT_MAX_DEVICES];
+    size_t num_devices;
+    const char *mesh; /* of processes that compute different things: "x=4,y=2"; NULL: one computes for all devices */
+    const char *const *shardings[2]; /* of arguments and of results, as JAX wants them; NULL: one device */
+    const size_t *sharding_sizes[2];
     const char **memory_kinds; /* for as many arguments or results as there are more of */
     size_t *memory_kind_sizes;
     int32_t *result_types;
@@ -193,6 +205,30 @@ pjrt_error *flxi_pjrt_read_options(const pjrt_client *c, const char *bytes, size
 pjrt_error *flxi_pjrt_compile(pjrt_client *c, const char *program, size_t size, const char *options,
                               size_t options_size, pjrt_executable **out);
 void flxi_pjrt_executable_release(pjrt_executable *x);
+
+/* What JAX learns about arguments and results, whose parts are known (pjrt_sharding.c). */
+pjrt_error *flxi_pjrt_describe_shardings(pjrt_executable *x);
+extern pjrt_shardings_extension flxi_pjrt_shardings_extension;
+
+/* Runs on the devices of the executable, more than one (pjrt_partitioned.c). */
+pjrt_error *flxi_pjrt_execute_parts(const pjrt_execute_args *a);
+
+/* What an execution does with an argument (pjrt_execute.c): holds its storage in *out, if it is what the slot says;
+   and whether its memory is lost afterwards. */
+pjrt_error *flxi_pjrt_hold_argument(const pjrt_executable *x, pjrt_buffer *b, size_t arg, pjrt_storage **out);
+bool flxi_pjrt_is_donated(const pjrt_executable *x, const pjrt_execute_options *o, size_t arg);
+
+/* Dense or strided elements to others (pjrt_transfer.c). */
+typedef struct {
+    const char *from;
+    char *to;
+    size_t rank;
+    const int64_t *dims;
+    int64_t from_strides[FLX_MAX_RANK], to_strides[FLX_MAX_RANK];
+    size_t element;
+} pjrt_strided_copy;
+void flxi_pjrt_copy_strided(const pjrt_strided_copy *c);
+void flxi_pjrt_dense_strides(const int64_t *dims, size_t rank, size_t element, int64_t *out);
 
 /* ---- Calls back into the host (pjrt_callback.c) ---- */
 

@@ -471,6 +471,30 @@ typedef struct {
     int32_t replica, partition;
 } pjrt_logical_id;
 
+typedef struct {
+    PJRT_HEAD;
+    pjrt_executable *executable;
+    size_t count;
+    const char *const *protos; /* serialised OpSharding; NULL: one device */
+    const size_t *sizes;
+} pjrt_sharding_args;
+static_assert(sizeof(pjrt_sharding_args) == 48, "layout");
+
+/* ---- Extensions: what a chain of them begins with is their head ---- */
+
+#define PJRT_EXTENSION_HEAD \
+    size_t struct_size;     \
+    int32_t type;           \
+    void *next
+
+enum { PJRT_EXTENSION_SHARDINGS = 19 };
+
+typedef struct {
+    PJRT_EXTENSION_HEAD;
+    pjrt_call parameter_shardings, output_shardings;
+} pjrt_shardings_extension;
+static_assert(sizeof(pjrt_shardings_extension) == 40, "layout");
+
 /* ---- Tables that errors and memories begin with ---- */
 
 typedef struct {

@@ -26,6 +26,7 @@ static void set_callback(pjrt_callback function)
 pjrt_callback_extension flxi_pjrt_callback_extension = {
     .struct_size = sizeof(pjrt_callback_extension),
     .type = PJRT_EXTENSION_CALLBACK,
+    .next = &flxi_pjrt_shardings_extension,
     .set_callback = set_callback,
 };
 

@@ -22,9 +22,7 @@ typedef int (*pjrt_callback)(uint64_t id, size_t num_inputs, const pjrt_view *in
 enum { PJRT_EXTENSION_CALLBACK = 0x466c78 };
 
 typedef struct {
-    size_t struct_size;
-    int32_t type;
-    void *next;
+    PJRT_EXTENSION_HEAD;
     void (*set_callback)(pjrt_callback function);
 } pjrt_callback_extension;
 

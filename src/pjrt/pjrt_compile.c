@@ -30,10 +30,38 @@ static pjrt_error *read_slot(flxi_arena *arena, const hlo_type *t, const char *w
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main has the type %s, which arrays cannot have", what, i,
                               text);
     }
-    out->dims = flxi_dup(arena, int64_t, t->dims, t->rank);
+    out->dims = out->whole_dims = flxi_dup(arena, int64_t, t->dims, t->rank);
     if (!out->dims)
         return flxi_pjrt_oom();
-    return flxi_pjrt_array_size(out->type, out->dims, out->rank, &out->nbytes);
+    pjrt_error *e = flxi_pjrt_array_size(out->type, out->dims, out->rank, &out->nbytes);
+    out->whole_nbytes = out->nbytes;
+    return e;
+}
+
+/* The part that each of several devices has. */
+static pjrt_error *read_parts(pjrt_executable *x, const hlo_module *m, const hlo_attr *attrs, const char *what,
+                              size_t i, pjrt_slot *out)
+{
+    size_t n = x->num_devices, rank = out->rank;
+    int64_t *parts = flxi_new(&x->arena, int64_t, rank + 1), *at = flxi_new(&x->arena, int64_t, n * rank + 1);
+    int64_t *dims = flxi_new(&x->arena, int64_t, rank + 1);
+    if (n == 1 || out->type == PJRT_TOKEN)
+        return NULL;
+    if (!parts || !at || !dims)
+        return flxi_pjrt_oom();
+    if (!flxi_hlo_tiles(m, attrs, (int)rank, (int64_t)n, parts, at))
+        return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main has a sharding that is not known", what, i);
+    for (size_t k = 0; k < rank; k++) {
+        if (out->whole_dims[k] % parts[k])
+            return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "axis %zu of %s %zu of @main is not cut in equal parts", k, what,
+                                  i);
+        dims[k] = out->whole_dims[k] / parts[k];
+        out->is_cut |= parts[k] > 1;
+    }
+    out->parts = parts;
+    out->at = at;
+    out->dims = dims;
+    return flxi_pjrt_array_size(out->type, dims, rank, &out->nbytes);
 }
 
 /* tf.aliasing_output = k: the argument's memory should become result k; jax.buffer_donor: it may be used for anything.
@@ -47,7 +75,7 @@ static void read_donation(const hlo_attr *attrs, size_t num_results, pjrt_slot *
     out->is_donated = alias || (donor && (donor->kind == HLO_A_UNIT || donor->integer));
 }
 
-static pjrt_error *read_signature(pjrt_executable *x, const hlo_function *f)
+static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const hlo_function *f)
 {
     pjrt_error *e = NULL;
     x->num_args = f->body.num_args;
@@ -57,13 +85,18 @@ static pjrt_error *read_signature(pjrt_executable *x, const hlo_function *f)
     if (!x->args || !x->results)
         return flxi_pjrt_oom();
     for (size_t i = 0; i < x->num_args && !e; i++) {
+        const hlo_attr *attrs = f->arg_attrs ? f->arg_attrs[i] : NULL;
         e = read_slot(&x->arena, f->body.args[i]->type, "argument", i, &x->args[i]);
-        read_donation(f->arg_attrs ? f->arg_attrs[i] : NULL, x->num_results, &x->args[i]);
+        if (!e)
+            e = read_parts(x, m, attrs, "argument", i, &x->args[i]);
+        read_donation(attrs, x->num_results, &x->args[i]);
         x->args[i].position = x->num_inputs;
         x->num_inputs += x->args[i].type != PJRT_TOKEN;
     }
     for (size_t i = 0; i < x->num_results && !e; i++) {
         e = read_slot(&x->arena, f->results[i], "result", i, &x->results[i]);
+        if (!e)
+            e = read_parts(x, m, f->result_attrs ? f->result_attrs[i] : NULL, "result", i, &x->results[i]);
         x->results[i].position = x->num_outputs;
         x->num_outputs += x->results[i].type != PJRT_TOKEN;
     }
@@ -139,7 +172,7 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
     size_t n = 0;
     if (!shares)
         return flxi_pjrt_oom();
-    for (size_t i = 0; i < x->num_args; i++)
+    for (size_t i = 0; i < x->num_args && x->num_devices == 1; i++)
         if (x->args[i].shared && x->args[i].type != PJRT_TOKEN && x->results[x->args[i].shared - 1].type != PJRT_TOKEN)
             shares[n++] = (flx_share){x->args[i].position, x->results[x->args[i].shared - 1].position};
     flx_compile_options o = {.struct_size = sizeof o,
@@ -150,6 +183,23 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
                              .num_shares = n};
     x->exec = flx_compile(g, &o, &err);
     return x->exec ? NULL : flxi_pjrt_from(&err);
+}
+
+/* A thread for each device where the program says what each of them computes. All of them must run the same steps, so
+   none may change to machine code alone: small programs are interpreted. */
+static pjrt_error *choose_processes(pjrt_executable *x, const hlo_module *program)
+{
+    char mesh[HLO_MESH_TEXT];
+    if (x->num_devices == 1 || !flxi_hlo_has_manual(program))
+        return NULL;
+    flxi_hlo_mesh_of_processes(program, mesh);
+    if (!mesh[0])
+        return NULL;
+    x->mesh = flxi_arena_text(&x->arena, mesh, strlen(mesh));
+    x->options.threads = 1;
+    if (x->options.mode == PJRT_MODE_AUTO)
+        x->options.mode = PJRT_MODE_INTERPRET;
+    return x->mesh ? NULL : flxi_pjrt_oom();
 }
 
 static pjrt_error *import(pjrt_executable *x)
@@ -166,9 +216,11 @@ static pjrt_error *import(pjrt_executable *x)
     if (!f)
         e = flxi_pjrt_from(&err);
     else
-        e = x->name ? read_signature(x, f) : flxi_pjrt_oom();
+        e = x->name ? read_signature(x, &program, f) : flxi_pjrt_oom();
+    if (!e)
+        e = choose_processes(x, &program);
     if (!e) {
-        m = flxi_hlo_import(x->client->ctx, &program, "program", HLO_IMPORT_CODES, &err);
+        m = flxi_hlo_import(x->client->ctx, &program, "program", HLO_IMPORT_CODES | HLO_IMPORT_WHOLE, &err);
         e = m ? compile_graph(x, flx_module_main(m)) : flxi_pjrt_from(&err);
     }
     flx_module_free(m);
@@ -199,14 +251,19 @@ static pjrt_error *make(pjrt_executable *x, const char *program, size_t size, co
     if (!keep_bytes(x, program, size, options, options_size))
         return flxi_pjrt_oom();
     pjrt_error *e = flxi_pjrt_read_options(x->client, x->option_bytes, options_size, &x->options);
-    if (!e)
-        e = import(x);
+    if (e)
+        return e;
+    x->num_devices = (size_t)x->options.num_partitions;
+    for (size_t i = 0; i < x->num_devices; i++) {
+        x->devices[i] = &x->client->devices[x->options.devices[i]];
+        x->logical[i].partition = (int32_t)i;
+    }
+    e = import(x);
     if (e)
         return e;
     fingerprint(x);
     fill_costs(x);
-    x->devices[0] = &x->client->devices[x->options.device >= 0 ? x->options.device : 0];
-    return fill_lists(x) ? NULL : flxi_pjrt_oom();
+    return fill_lists(x) ? flxi_pjrt_describe_shardings(x) : flxi_pjrt_oom();
 }
 
 pjrt_error *flxi_pjrt_compile(pjrt_client *c, const char *program, size_t size, const char *options,

@@ -97,7 +97,7 @@ pjrt_error *flxi_pjrt_loaded_executable_addressable_devices(void *args)
 {
     pjrt_list_args *a = args;
     a->list = of(args)->devices;
-    a->count = of(args)->options.is_portable ? 0 : 1;
+    a->count = of(args)->options.is_portable ? 0 : of(args)->num_devices;
     return NULL;
 }
 
@@ -105,7 +105,7 @@ pjrt_error *flxi_pjrt_loaded_executable_addressable_device_logical_ids(void *arg
 {
     pjrt_list_args *a = args;
     a->list = of(args)->logical;
-    a->count = of(args)->options.is_portable ? 0 : 1;
+    a->count = of(args)->options.is_portable ? 0 : of(args)->num_devices;
     return NULL;
 }
 

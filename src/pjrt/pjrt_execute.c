@@ -24,9 +24,8 @@ typedef struct {
 
 /* ---- Donation ---- */
 
-static bool is_kept(const execution *r, size_t arg)
+static bool is_kept(const pjrt_execute_options *o, size_t arg)
 {
-    const pjrt_execute_options *o = r->options;
     if (!o || !PJRT_HAS(o, num_kept_inputs))
         return false;
     for (size_t i = 0; i < o->num_kept_inputs; i++)
@@ -35,9 +34,14 @@ static bool is_kept(const execution *r, size_t arg)
     return false;
 }
 
+bool flxi_pjrt_is_donated(const pjrt_executable *x, const pjrt_execute_options *o, size_t arg)
+{
+    return x->args[arg].is_donated && !is_kept(o, arg);
+}
+
 static bool is_donated(const execution *r, size_t arg)
 {
-    return r->x->args[arg].is_donated && !is_kept(r, arg);
+    return flxi_pjrt_is_donated(r->x, r->options, arg);
 }
 
 /* Whether one buffer is given twice shows in the holders of its storage: the buffer, and this execution once. */
@@ -70,21 +74,26 @@ static bool may_overwrite(const execution *r, size_t arg)
 
 /* ---- Arguments and results ---- */
 
+pjrt_error *flxi_pjrt_hold_argument(const pjrt_executable *x, pjrt_buffer *b, size_t arg, pjrt_storage **out)
+{
+    const pjrt_slot *slot = &x->args[arg];
+    pjrt_storage *s = *out = flxi_pjrt_buffer_hold(b);
+    if (!s)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu has been deleted or donated", arg);
+    if (slot->type != PJRT_TOKEN && (s->nbytes != slot->nbytes || b->type != slot->type))
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT,
+                              "argument %zu is an array of %zu bytes and element type %d, expected %zu bytes and %d",
+                              arg, s->nbytes, (int)b->type, slot->nbytes, (int)slot->type);
+    return NULL;
+}
+
 static pjrt_error *hold_argument(execution *r, size_t i)
 {
     const pjrt_slot *slot = &r->x->args[i];
-    pjrt_storage *s = flxi_pjrt_buffer_hold(r->args[i]);
-    r->held[i] = s;
-    if (!s)
-        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu has been deleted or donated", i);
-    if (slot->type == PJRT_TOKEN)
-        return NULL;
-    if (s->nbytes != slot->nbytes || r->args[i]->type != slot->type)
-        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT,
-                              "argument %zu is an array of %zu bytes and element type %d, expected %zu bytes and %d", i,
-                              s->nbytes, (int)r->args[i]->type, slot->nbytes, (int)slot->type);
-    r->inputs[slot->position] = s->data;
-    return NULL;
+    pjrt_error *e = flxi_pjrt_hold_argument(r->x, r->args[i], i, &r->held[i]);
+    if (!e && slot->type != PJRT_TOKEN)
+        r->inputs[slot->position] = r->held[i]->data;
+    return e;
 }
 
 static pjrt_error *make_results(execution *r, bool shares)
@@ -218,10 +227,12 @@ pjrt_error *flxi_pjrt_loaded_executable_execute(void *args)
     pjrt_executable *x = a->executable;
     if (atomic_load(&x->is_deleted))
         return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable has been deleted");
-    if (a->num_devices != 1 || a->num_args != x->num_args)
+    if (a->num_devices != x->num_devices || a->num_args != x->num_args)
         return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT,
-                              "%zu arguments on %zu devices, but the program takes %zu on one device", a->num_args,
-                              a->num_devices, x->num_args);
+                              "%zu arguments on %zu devices, but the program takes %zu on %zu devices", a->num_args,
+                              a->num_devices, x->num_args, x->num_devices);
+    if (x->num_devices > 1)
+        return flxi_pjrt_execute_parts(a);
     execution r = {.x = x,
                    .args = x->num_args ? a->arguments[0] : NULL,
                    .device = a->execute_device ? a->execute_device : x->devices[0],

@@ -126,20 +126,20 @@ static pjrt_error *set_named(const named_option *n, pjrt_options *out)
 
 /* ---- Fields ---- */
 
-/* The device of the first replica of the first partition. */
+/* For each partition the device of its first replica: there is one, which check_devices() sees to. */
 static void read_assignment(reader r, pjrt_options *out)
 {
     field f, v;
     out->assignment = r.at;
     out->assignment_size = (size_t)(r.end - r.at);
     while (next_field(&r, &f)) {
-        if (f.number != 3 || out->device >= 0)
-            continue;
-        while (next_field(&f.bytes, &v)) {
+        bool has_device = f.number != 3;
+        while (!has_device && next_field(&f.bytes, &v)) {
             if (v.number == 1 && v.bytes.at)
                 v.value = v.bytes.at < v.bytes.end ? read_varint(&v.bytes) : 0;
-            if (v.number == 1 && out->device < 0)
-                out->device = (int64_t)v.value;
+            has_device = v.number == 1;
+            if (has_device && out->num_devices < PJRT_MAX_DEVICES)
+                out->devices[out->num_devices++] = (int64_t)v.value;
         }
     }
 }
@@ -163,14 +163,21 @@ static pjrt_error *check_devices(const pjrt_client *c, pjrt_options *o)
         o->num_replicas = 1;
     if (o->num_partitions < 1)
         o->num_partitions = 1;
-    if (o->num_replicas > 1 || o->num_partitions > 1)
+    if (o->num_replicas > 1)
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED,
-                              "the program is for %lld replicas and %lld partitions; programs for several devices are "
-                              "not supported yet",
-                              (long long)o->num_replicas, (long long)o->num_partitions);
-    if (o->device >= (int64_t)c->num_devices)
-        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the program is for device %lld: there are %zu",
-                              (long long)o->device, c->num_devices);
+                              "the program is for %lld replicas; programs for several devices must have partitions",
+                              (long long)o->num_replicas);
+    if (o->num_partitions > (int64_t)c->num_devices)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the program is for %lld devices: there are %zu",
+                              (long long)o->num_partitions, c->num_devices);
+    while (o->num_devices < (size_t)o->num_partitions) {
+        o->devices[o->num_devices] = (int64_t)o->num_devices;
+        o->num_devices++;
+    }
+    for (size_t i = 0; i < o->num_devices; i++)
+        if (o->devices[i] < 0 || o->devices[i] >= (int64_t)c->num_devices)
+            return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the program is for device %lld: there are %zu",
+                                  (long long)o->devices[i], c->num_devices);
     return NULL;
 }
 
@@ -179,7 +186,7 @@ pjrt_error *flxi_pjrt_read_options(const pjrt_client *c, const char *bytes, size
     reader r = {.at = bytes, .end = bytes + size};
     field f;
     pjrt_error *e = NULL;
-    *out = (pjrt_options){.device = -1, .mode = c->mode, .threads = c->threads};
+    *out = (pjrt_options){.mode = c->mode, .threads = c->threads};
     while (!e && size && next_field(&r, &f)) {
         named_option named = {0};
         if (f.number == 3) {

@@ -8,16 +8,7 @@ enum { LEAST_SHARED = 1 << 14 }; /* bytes; below, copying takes less than a micr
 
 /* ---- Strided copies ---- */
 
-typedef struct {
-    const char *from;
-    char *to;
-    size_t rank;
-    const int64_t *dims;
-    int64_t from_strides[FLX_MAX_RANK], to_strides[FLX_MAX_RANK];
-    size_t element;
-} strided_copy;
-
-static void copy_axis(const strided_copy *c, size_t axis, const char *from, char *to)
+static void copy_axis(const pjrt_strided_copy *c, size_t axis, const char *from, char *to)
 {
     if (axis == c->rank) {
         memcpy(to, from, c->element);
@@ -33,7 +24,12 @@ static void copy_axis(const strided_copy *c, size_t axis, const char *from, char
         copy_axis(c, axis + 1, from + i * c->from_strides[axis], to + i * c->to_strides[axis]);
 }
 
-static void dense_strides(const int64_t *dims, size_t rank, size_t element, int64_t *out)
+void flxi_pjrt_copy_strided(const pjrt_strided_copy *c)
+{
+    copy_axis(c, 0, c->from, c->to);
+}
+
+void flxi_pjrt_dense_strides(const int64_t *dims, size_t rank, size_t element, int64_t *out)
 {
     int64_t step = (int64_t)element;
     for (size_t i = rank; i-- > 0;) {
@@ -46,7 +42,7 @@ static void dense_strides(const int64_t *dims, size_t rank, size_t element, int6
 static bool is_dense(const int64_t *dims, size_t rank, size_t element, const int64_t *strides)
 {
     int64_t expected[FLX_MAX_RANK];
-    dense_strides(dims, rank, element, expected);
+    flxi_pjrt_dense_strides(dims, rank, element, expected);
     for (size_t i = 0; i < rank; i++)
         if (dims[i] != 1 && strides[i] != expected[i])
             return false;
@@ -63,10 +59,11 @@ static pjrt_error *copy_from_host(const pjrt_from_host_args *a, bool is_flat, si
     if (is_flat && nbytes) {
         memcpy(s->data, a->data, nbytes);
     } else if (nbytes) {
-        strided_copy c = {.rank = a->num_dims, .dims = a->dims, .element = flxi_pjrt_type_size(a->type)};
+        pjrt_strided_copy c = {.from = a->data, .to = s->data, .rank = a->num_dims, .dims = a->dims};
+        c.element = flxi_pjrt_type_size(a->type);
         memcpy(c.from_strides, a->byte_strides, a->num_dims * sizeof *a->byte_strides);
-        dense_strides(a->dims, a->num_dims, c.element, c.to_strides);
-        copy_axis(&c, 0, a->data, s->data);
+        flxi_pjrt_dense_strides(a->dims, a->num_dims, c.element, c.to_strides);
+        flxi_pjrt_copy_strided(&c);
     }
     *out = s;
     return NULL;
@@ -126,7 +123,7 @@ pjrt_error *flxi_pjrt_client_buffer_from_host_buffer(void *args)
 static pjrt_error *host_strides(const pjrt_buffer *b, const pjrt_layout *layout, size_t element, int64_t *out)
 {
     size_t rank = (size_t)b->rank;
-    dense_strides(b->dims, rank, element, out);
+    flxi_pjrt_dense_strides(b->dims, rank, element, out);
     if (!layout)
         return NULL;
     if (layout->type == PJRT_LAYOUT_STRIDES) {
@@ -153,7 +150,8 @@ static pjrt_error *host_strides(const pjrt_buffer *b, const pjrt_layout *layout,
 
 static pjrt_error *copy_to_host(const pjrt_buffer *b, const pjrt_storage *s, const pjrt_layout *layout, void *data)
 {
-    strided_copy c = {.rank = (size_t)b->rank, .dims = b->dims, .element = flxi_pjrt_type_size(b->type)};
+    pjrt_strided_copy c = {.from = s->data, .to = data, .rank = (size_t)b->rank, .dims = b->dims};
+    c.element = flxi_pjrt_type_size(b->type);
     pjrt_error *e = host_strides(b, layout, c.element, c.to_strides);
     if (e)
         return e;
@@ -161,8 +159,8 @@ static pjrt_error *copy_to_host(const pjrt_buffer *b, const pjrt_storage *s, con
         memcpy(data, s->data, s->nbytes);
         return NULL;
     }
-    dense_strides(b->dims, c.rank, c.element, c.from_strides);
-    copy_axis(&c, 0, s->data, data);
+    flxi_pjrt_dense_strides(b->dims, c.rank, c.element, c.from_strides);
+    flxi_pjrt_copy_strided(&c);
     return NULL;
 }
 

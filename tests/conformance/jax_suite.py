@@ -8,6 +8,7 @@ devices that it does not match), fails, or ends in a crash or hang (90 seconds).
   --mode interpret|compile|auto    how programs run (interpret)
   --x64                            with JAX_ENABLE_X64=1
   --cases N                        JAX_NUM_GENERATED_CASES (1)
+  --devices N                      virtual devices (1); tests of several devices are skipped where there is one
   --jobs N                         tests at a time (2)
   --only NAME                      only these files; may be repeated
   --table FILE                     writes the counts as Markdown
@@ -36,6 +37,7 @@ def arguments():
     parser.add_argument("--mode", choices=("interpret", "compile", "auto"), default="interpret")
     parser.add_argument("--x64", action="store_true")
     parser.add_argument("--cases", type=int, default=1)
+    parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--table", type=pathlib.Path)
@@ -48,6 +50,7 @@ def environment(options):
     paths = [str(ROOT / "python" / "jax_plugin"), env.get("PYTHONPATH", "")]
     env.update(PYTHONPATH=os.pathsep.join(p for p in paths if p), JAX_PLATFORMS="fluxion,cpu",
                FLX_PJRT_LIBRARY=str(options.library), FLX_PJRT_MODE=options.mode, FLX_PJRT_THREADS="1",
+               FLX_PJRT_DEVICES=str(options.devices),
                JAX_NUM_GENERATED_CASES=str(options.cases), JAX_SKIP_SLOW_TESTS="1",
                JAX_ENABLE_X64="1" if options.x64 else "0")
     return env
@@ -98,7 +101,7 @@ def write_table(options, rows, total, reasons):
     with open(options.table, "w", encoding="utf-8") as out:
         kind = "x64" if options.x64 else "f32"
         print(f"Written by `script/conformance jax` on {datetime.date.today()}: {options.mode}, {kind}, "
-              f"{options.cases} generated case of each test.\n", file=out)
+              f"{options.devices} device{'s' * (options.devices > 1)}, {options.cases} generated case of each test.\n", file=out)
         print("| file | " + " | ".join(CLASSES) + " | rate |\n|---|" + "---|" * (len(CLASSES) + 1), file=out)
         for row in rows:
             print(row, file=out)

@@ -113,25 +113,40 @@ int host_is_deleted(pjrt_buffer *b)
 
 pjrt_executable *host_compile(pjrt_client *c, const char *program)
 {
+    return host_compile_for(c, program, 1);
+}
+
+pjrt_executable *host_compile_for(pjrt_client *c, const char *program, size_t num_devices)
+{
+    /* executable_build_options { num_partitions } */
+    const char options[] = {3 << 3 | 2, 2, 5 << 3, (char)num_devices};
     char *code = (char *)(uintptr_t)program;
     pjrt_program p = {
         .struct_size = sizeof p, .code = code, .code_size = strlen(program), .format = "mlir", .format_size = 4};
-    pjrt_compile_args a = {.client = c, .program = &p};
+    pjrt_compile_args a = {.client = c, .program = &p, .options = options, .options_size = sizeof options};
     HOST_CALL(Client_Compile, a);
     return a.executable;
 }
 
+void host_run_on(pjrt_executable *x, size_t num_devices, pjrt_buffer *const *const *args, size_t num_args,
+                 pjrt_buffer **const *outputs)
+{
+    pjrt_event *done[8] = {NULL};
+    CHECK(num_devices <= 8);
+    pjrt_execute_args a = {.executable = x,
+                           .arguments = args,
+                           .num_devices = num_devices,
+                           .num_args = num_args,
+                           .outputs = outputs,
+                           .complete_events = done};
+    HOST_CALL(LoadedExecutable_Execute, a);
+    for (size_t d = 0; d < num_devices; d++)
+        destroy_event(done[d]);
+}
+
 void host_run(pjrt_executable *x, pjrt_buffer *const *args, size_t num_args, pjrt_buffer **outputs)
 {
-    pjrt_event *done = NULL;
-    pjrt_execute_args a = {.executable = x,
-                           .arguments = &args,
-                           .num_devices = 1,
-                           .num_args = num_args,
-                           .outputs = &outputs,
-                           .complete_events = &done};
-    HOST_CALL(LoadedExecutable_Execute, a);
-    destroy_event(done);
+    host_run_on(x, 1, &args, num_args, &outputs);
 }
 
 void host_free(pjrt_executable *x)

@@ -24,7 +24,11 @@ void host_drop(pjrt_buffer *b);
 int host_is_deleted(pjrt_buffer *b);
 
 pjrt_executable *host_compile(pjrt_client *c, const char *program);
+pjrt_executable *host_compile_for(pjrt_client *c, const char *program, size_t num_devices);
 void host_run(pjrt_executable *x, pjrt_buffer *const *args, size_t num_args, pjrt_buffer **outputs);
+/* The same on at most 8 devices, with lists by device. */
+void host_run_on(pjrt_executable *x, size_t num_devices, pjrt_buffer *const *const *args, size_t num_args,
+                 pjrt_buffer **const *outputs);
 void host_free(pjrt_executable *x);
 
 #endif

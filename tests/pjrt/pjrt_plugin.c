@@ -373,7 +373,7 @@ TEST(pjrt_program_that_is_not_valid_is_refused_with_its_line)
 TEST(pjrt_compile_options_are_read_and_checked)
 {
     static const char unknown[] = "\x3a\x07\x0a\x05speed";
-    static const char several[] = "\x1a\x02\x28\x02";
+    static const char replicas[] = "\x1a\x02\x20\x02";
     static const char threads[] = "\x3a\x15\x0a\x0f"
                                   "fluxion_threads\x12\x02\x18\x02";
     static const char cut_off[] = "\x1a\x7f";
@@ -383,8 +383,8 @@ TEST(pjrt_compile_options_are_read_and_checked)
     p.format_size = 4;
     pjrt_compile_args a = {.client = c, .program = &p, .options = unknown, .options_size = sizeof unknown - 1};
     CHECK_EQ_STR(HOST_REFUSED(Client_Compile, a, PJRT_INVALID_ARGUMENT), "No such compile option: 'speed'");
-    a.options = several;
-    a.options_size = sizeof several - 1;
+    a.options = replicas;
+    a.options_size = sizeof replicas - 1;
     HOST_REFUSED(Client_Compile, a, PJRT_UNIMPLEMENTED);
     a.options = cut_off;
     a.options_size = sizeof cut_off - 1;

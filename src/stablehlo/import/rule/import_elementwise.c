@@ -109,14 +109,14 @@ static bool is_complex(const hlo_site *s)
 }
 
 /* Ours have the limits of C at infinities (Annex G), where StableHLO has what its formulas give: NaN. */
-typedef enum { BOTH_INFINITE, LEAST_AND_INFINITE, INFINITE_AND_ZERO } exception;
 
 static flx_val is_infinite(hlo_site *s, flx_val x)
 {
     return flx_eq(s->g, flx_abs(s->g, x), flxi_hlo_number(s, x, (double)INFINITY));
 }
 
-static void import_except_at(hlo_site *s, exception at)
+/* NaN where the real part is infinite and the imaginary part is so too, or, for `at_zero`, 0. */
+static void import_except_at_infinity(hlo_site *s, bool at_zero)
 {
     flx_graph *g = s->g;
     flxi_hlo_import_named(s);
@@ -124,25 +124,23 @@ static void import_except_at(hlo_site *s, exception at)
         return;
     flx_val re = flx_real(g, s->x[0]), im = flx_imag(g, s->x[0]);
     flx_val nan = flxi_hlo_number(s, re, (double)NAN);
-    flx_val first =
-        at == LEAST_AND_INFINITE ? flx_eq(g, re, flxi_hlo_number(s, re, -(double)INFINITY)) : is_infinite(s, re);
-    flx_val second = at == INFINITE_AND_ZERO ? flx_eq(g, im, flxi_hlo_number(s, im, 0)) : is_infinite(s, im);
-    s->y[0] = flx_where(g, flx_and(g, first, second), flx_complex(g, nan, nan), s->y[0]);
+    flx_val second = at_zero ? flx_eq(g, im, flxi_hlo_number(s, im, 0)) : is_infinite(s, im);
+    s->y[0] = flx_where(g, flx_and(g, is_infinite(s, re), second), flx_complex(g, nan, nan), s->y[0]);
 }
 
 void flxi_hlo_import_cosh(hlo_site *s)
 {
-    import_except_at(s, BOTH_INFINITE);
+    import_except_at_infinity(s, false);
 }
 
 void flxi_hlo_import_expm1(hlo_site *s)
 {
-    import_except_at(s, LEAST_AND_INFINITE);
+    import_except_at_infinity(s, false);
 }
 
 void flxi_hlo_import_tan(hlo_site *s)
 {
-    import_except_at(s, INFINITE_AND_ZERO);
+    import_except_at_infinity(s, true);
 }
 
 /* z / |z|, and 0 for 0. */

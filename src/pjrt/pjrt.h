@@ -5,8 +5,8 @@
    several of them is run once with whole values, or by a thread for each where they compute different things
    (pjrt_partitioned.c). A buffer is a type, a shape and a counted storage; deleting or donating it drops the storage
    and leaves the object. A program is compiled to a counted executable, which is both of the interface's handles,
-   PJRT_Executable and PJRT_LoadedExecutable. Everything is computed before a call returns, so that events are ready
-   when they are made; the only others say when memory of the host is no longer used. */
+   PJRT_Executable and PJRT_LoadedExecutable. What takes long is computed by the client's queue after the call has
+   returned (pjrt_queue.c): the storages of its results are pending until then. */
 #ifndef FLXI_PJRT_H
 #define FLXI_PJRT_H
 
@@ -42,6 +42,10 @@ void flxi_pjrt_error_free(pjrt_error *e);
 pjrt_event *flxi_pjrt_ready_event(void); /* needs no memory */
 /* One that is not ready, held by two: the caller of the interface, and the one that sets it. NULL: no memory. */
 pjrt_event *flxi_pjrt_event_pending(void);
+pjrt_event *flxi_pjrt_event_retain(pjrt_event *e);
+void flxi_pjrt_event_release(pjrt_event *e); /* NULL is fine */
+/* Waits until it is ready; the error is a copy. */
+pjrt_error *flxi_pjrt_event_wait(pjrt_event *e);
 /* Makes it ready, calls what waits for it and releases the second hold. */
 void flxi_pjrt_event_fire(pjrt_event *e, pjrt_error *error);
 
@@ -74,11 +78,31 @@ typedef struct {
     atomic_llong in_use, peak, count, largest; /* bytes, but count */
 } pjrt_statistics;
 
+/* What is computed later, in the order in which it was added. It must not wait for the host's language: another thread
+   may wait for it and keep that from running. */
+typedef struct pjrt_job {
+    void (*run)(struct pjrt_job *job); /* and frees it */
+    struct pjrt_job *next;
+} pjrt_job;
+
+typedef struct {
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t changed;
+    pjrt_job *first, *last;
+    size_t waiting;
+    bool has_thread, is_closing;
+    pthread_t thread;
+} pjrt_queue;
+
+typedef enum { PJRT_NEVER_LATER, PJRT_LONG_LATER, PJRT_ALL_LATER } pjrt_lateness;
+
 struct pjrt_client { /* also the topology */
     flx_context *ctx;
     pthread_mutex_t lock; /* guards the storages of buffers and user data of memories */
     char platform[32];
     pjrt_mode mode;
+    pjrt_lateness lateness;
+    pjrt_queue queue;
     int32_t threads;
     size_t num_devices;
     pjrt_device devices[PJRT_MAX_DEVICES];
@@ -96,6 +120,14 @@ bool flxi_pjrt_parse_mode(const char *text, size_t size, pjrt_mode *out);
 
 void flxi_pjrt_init_device(pjrt_client *c, int32_t id);
 
+/* ---- Queue (pjrt_queue.c) ---- */
+
+void flxi_pjrt_queue_open(pjrt_queue *q);
+/* Ends when all jobs have run. */
+void flxi_pjrt_queue_close(pjrt_queue *q);
+/* Waits while many jobs wait. False: there is no thread, and nothing was added. */
+bool flxi_pjrt_queue_add(pjrt_queue *q, pjrt_job *job);
+
 /* ---- Types (pjrt_type.c) ---- */
 
 size_t flxi_pjrt_type_size(int32_t type); /* bytes of an element in memory; 0: not known */
@@ -104,8 +136,12 @@ pjrt_error *flxi_pjrt_array_size(int32_t type, const int64_t *dims, size_t rank,
 
 /* ---- Buffers (pjrt_buffer.c) ---- */
 
+typedef enum { STORAGE_READY, STORAGE_PENDING, STORAGE_FAILED } pjrt_state;
+
 typedef struct {
     atomic_int holders;
+    atomic_int state;    /* pjrt_state */
+    pjrt_event *ready;   /* of one that was not ready when it was made: when it is, or why it never will be */
     atomic_int external; /* references of NumPy and DLPack: the memory must not be given to anything else */
     size_t nbytes;
     void *data;
@@ -130,6 +166,8 @@ pjrt_storage *flxi_pjrt_storage_new(pjrt_client *c, size_t nbytes);
 /* Over memory of the host, counted as none of the client's. */
 pjrt_storage *flxi_pjrt_storage_wrap(pjrt_client *c, void *data, size_t nbytes);
 void flxi_pjrt_storage_release(pjrt_storage *s); /* NULL is fine */
+/* Waits until its elements are there. */
+pjrt_error *flxi_pjrt_storage_wait(const pjrt_storage *s);
 
 /* A buffer that takes ownership of the storage; NULL: no memory, and the storage is released. */
 pjrt_buffer *flxi_pjrt_buffer_new(pjrt_device *device, int32_t type, const int64_t *dims, size_t rank,
@@ -152,8 +190,11 @@ typedef struct {
     /* On several devices `dims` and `nbytes` are those of the part that each of them has: */
     const int64_t *whole_dims;
     size_t whole_nbytes;
-    const int64_t *parts; /* into how many each axis is cut */
-    const int64_t *at;    /* for each device in turn, which of them it has; by axis */
+    const int64_t *parts;   /* into how many each axis is cut */
+    const int64_t *at;      /* for each device in turn, which of them it has; by axis */
+    int64_t summands;       /* 1, or the whole is the sum of what that many devices have */
+    const int64_t *summand; /* for each device, which of them it has */
+    int32_t dtype;          /* of the library */
     bool is_cut;
     size_t shared; /* of a donated argument: 1 + the result that takes its memory; 0: none */
     bool is_donated;
@@ -174,6 +215,8 @@ typedef struct {
 struct pjrt_executable {
     atomic_int holders;
     atomic_bool is_deleted;
+    bool calls_host;      /* the process that runs it, such as Python: never later */
+    atomic_llong last_ns; /* how long the last run took, or the first may take */
     pjrt_client *client;
     flxi_arena arena; /* owns what follows */
     flx_exec *exec;
@@ -212,6 +255,9 @@ extern pjrt_shardings_extension flxi_pjrt_shardings_extension;
 
 /* Runs on the devices of the executable, more than one (pjrt_partitioned.c). */
 pjrt_error *flxi_pjrt_execute_parts(const pjrt_execute_args *a);
+
+/* Runs it, and notes how long that took. */
+flx_code flxi_pjrt_run(pjrt_executable *x, const void *const *inputs, void *const *outputs, flx_error *err);
 
 /* What an execution does with an argument (pjrt_execute.c): holds its storage in *out, if it is what the slot says;
    and whether its memory is lost afterwards. */

@@ -65,7 +65,13 @@ void flxi_pjrt_storage_release(pjrt_storage *s)
         s->on_delete(s->data, s->user);
     if (s->done)
         flxi_pjrt_event_fire(s->done, NULL);
+    flxi_pjrt_event_release(s->ready);
     flxi_free(&flxi_pjrt_mem, s, 1, sizeof *s);
+}
+
+pjrt_error *flxi_pjrt_storage_wait(const pjrt_storage *s)
+{
+    return atomic_load(&s->state) == STORAGE_READY ? NULL : flxi_pjrt_event_wait(s->ready);
 }
 
 /* ---- Buffers ---- */
@@ -213,7 +219,11 @@ pjrt_error *flxi_pjrt_buffer_is_deleted(void *args)
 
 pjrt_error *flxi_pjrt_buffer_ready_event(void *args)
 {
-    ((pjrt_object_args *)args)->result = flxi_pjrt_ready_event();
+    pjrt_object_args *a = args;
+    pjrt_storage *s = flxi_pjrt_buffer_hold(a->handle);
+    bool is_ready = !s || atomic_load(&s->state) == STORAGE_READY;
+    a->result = is_ready ? flxi_pjrt_ready_event() : flxi_pjrt_event_retain(s->ready);
+    flxi_pjrt_storage_release(s);
     return NULL;
 }
 

@@ -6,6 +6,8 @@
      threads        FLX_PJRT_THREADS    threads of an execution (0: one for each core)
      mode           FLX_PJRT_MODE       auto: interpret, and compile in the background what takes long; interpret;
                                         compile: before the first run
+     asynchronous   FLX_PJRT_ASYNC      1: what takes long is computed after the call has returned; 0: nothing is;
+                                        2: everything that does not call back
      platform_name                      what JAX calls the platform (fluxion) */
 #include "pjrt/pjrt.h"
 
@@ -37,7 +39,7 @@ static pjrt_error *set_number(const char *name, int64_t value, int64_t least, in
 }
 
 typedef struct {
-    int64_t devices, threads;
+    int64_t devices, threads, lateness;
 } numbers;
 
 static pjrt_error *set_mode(pjrt_client *c, const char *text, size_t size)
@@ -69,26 +71,32 @@ static pjrt_error *read_option(pjrt_client *c, numbers *n, const pjrt_named_valu
         return set_number("devices", v->integer, 1, PJRT_MAX_DEVICES, &n->devices);
     if (is_called(v, "threads", PJRT_VALUE_INT))
         return set_number("threads", v->integer, 0, 1024, &n->threads);
+    if (is_called(v, "asynchronous", PJRT_VALUE_INT))
+        return set_number("asynchronous", v->integer, PJRT_NEVER_LATER, PJRT_ALL_LATER, &n->lateness);
     if (is_called(v, "mode", PJRT_VALUE_STRING))
         return set_mode(c, v->string, v->size);
     if (is_called(v, "platform_name", PJRT_VALUE_STRING))
         return set_platform(c, v->string, v->size);
-    return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT,
-                          "unknown option '%.*s', or not of its type; there are devices, threads (numbers), mode and "
-                          "platform_name (texts)",
-                          v->name_size < 60 ? (int)v->name_size : 60, v->name);
+    return flxi_pjrt_fail(
+        PJRT_INVALID_ARGUMENT,
+        "unknown option '%.*s', or not of its type; there are devices, threads, asynchronous (numbers), "
+        "mode and platform_name (texts)",
+        v->name_size < 60 ? (int)v->name_size : 60, v->name);
 }
 
 static pjrt_error *read_environment(pjrt_client *c, numbers *n)
 {
     const char *devices = getenv("FLX_PJRT_DEVICES");
     const char *threads = getenv("FLX_PJRT_THREADS");
+    const char *lateness = getenv("FLX_PJRT_ASYNC");
     const char *mode = getenv("FLX_PJRT_MODE");
     pjrt_error *e = NULL;
     if (devices && *devices)
         e = set_number("FLX_PJRT_DEVICES", strtoll(devices, NULL, 10), 1, PJRT_MAX_DEVICES, &n->devices);
     if (!e && threads && *threads)
         e = set_number("FLX_PJRT_THREADS", strtoll(threads, NULL, 10), 0, 1024, &n->threads);
+    if (!e && lateness && *lateness)
+        e = set_number("FLX_PJRT_ASYNC", strtoll(lateness, NULL, 10), PJRT_NEVER_LATER, PJRT_ALL_LATER, &n->lateness);
     if (!e && mode && *mode)
         e = set_mode(c, mode, strlen(mode));
     return e;
@@ -96,12 +104,13 @@ static pjrt_error *read_environment(pjrt_client *c, numbers *n)
 
 static pjrt_error *read_options(pjrt_client *c, const pjrt_client_create_args *a)
 {
-    numbers n = {.devices = 1};
+    numbers n = {.devices = 1, .lateness = PJRT_LONG_LATER};
     pjrt_error *e = read_environment(c, &n);
     for (size_t i = 0; i < a->num_options && !e; i++)
         e = read_option(c, &n, &a->options[i]);
     c->num_devices = (size_t)n.devices;
     c->threads = (int32_t)n.threads;
+    c->lateness = (pjrt_lateness)n.lateness;
     return e;
 }
 
@@ -109,6 +118,7 @@ static pjrt_error *read_options(pjrt_client *c, const pjrt_client_create_args *a
 
 static void free_client(pjrt_client *c)
 {
+    flxi_pjrt_queue_close(&c->queue);
     for (size_t i = 0; i < c->num_devices; i++)
         for (int k = 0; k < PJRT_MAX_USER_DATA; k++)
             if (c->devices[i].memory.user[k].data && c->devices[i].memory.user[k].discard)
@@ -142,6 +152,7 @@ pjrt_error *flxi_pjrt_client_create(void *args)
     if (!c)
         return flxi_pjrt_oom();
     pthread_mutex_init(&c->lock, NULL);
+    flxi_pjrt_queue_open(&c->queue);
     pjrt_error *e = open_client(c, a);
     if (e)
         free_client(c);

@@ -30,6 +30,7 @@ static pjrt_error *read_slot(flxi_arena *arena, const hlo_type *t, const char *w
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main has the type %s, which arrays cannot have", what, i,
                               text);
     }
+    out->dtype = (int32_t)flxi_hlo_element(t->element)->carrier;
     out->dims = out->whole_dims = flxi_dup(arena, int64_t, t->dims, t->rank);
     if (!out->dims)
         return flxi_pjrt_oom();
@@ -43,23 +44,30 @@ static pjrt_error *read_parts(pjrt_executable *x, const hlo_module *m, const hlo
                               size_t i, pjrt_slot *out)
 {
     size_t n = x->num_devices, rank = out->rank;
-    int64_t *parts = flxi_new(&x->arena, int64_t, rank + 1), *at = flxi_new(&x->arena, int64_t, n * rank + 1);
+    hlo_tiles t = {.parts = flxi_new(&x->arena, int64_t, rank + 1),
+                   .at = flxi_new(&x->arena, int64_t, n * rank + 1),
+                   .summand = flxi_new(&x->arena, int64_t, n)};
     int64_t *dims = flxi_new(&x->arena, int64_t, rank + 1);
     if (n == 1 || out->type == PJRT_TOKEN)
         return NULL;
-    if (!parts || !at || !dims)
+    if (!t.parts || !t.at || !t.summand || !dims)
         return flxi_pjrt_oom();
-    if (!flxi_hlo_tiles(m, attrs, (int)rank, (int64_t)n, parts, at))
+    if (!flxi_hlo_read_tiles_of(m, attrs, (int)rank, (int64_t)n, &t))
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main has a sharding that is not known", what, i);
     for (size_t k = 0; k < rank; k++) {
-        if (out->whole_dims[k] % parts[k])
+        if (out->whole_dims[k] % t.parts[k])
             return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "axis %zu of %s %zu of @main is not cut in equal parts", k, what,
                                   i);
-        dims[k] = out->whole_dims[k] / parts[k];
-        out->is_cut |= parts[k] > 1;
+        dims[k] = out->whole_dims[k] / t.parts[k];
+        out->is_cut |= t.parts[k] > 1;
     }
-    out->parts = parts;
-    out->at = at;
+    if (t.summands > 1 && flx_dtype_size((flx_dtype)out->dtype) != flxi_pjrt_type_size(out->type))
+        return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main is a sum of narrow elements", what, i);
+    out->is_cut |= t.summands > 1;
+    out->parts = t.parts;
+    out->at = t.at;
+    out->summands = t.summands;
+    out->summand = t.summand;
     out->dims = dims;
     return flxi_pjrt_array_size(out->type, dims, rank, &out->nbytes);
 }
@@ -150,6 +158,7 @@ static void fill_costs(pjrt_executable *x)
             flops += (double)step.flops;
             bytes += (double)step.bytes;
         }
+    atomic_init(&x->last_ns, (long long)(flops + bytes)); /* about one for each nanosecond */
     name_cost(&x->costs[0], "flops", flops);
     name_cost(&x->costs[1], "bytes accessed", bytes);
 }
@@ -190,7 +199,7 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
 static pjrt_error *choose_processes(pjrt_executable *x, const hlo_module *program)
 {
     char mesh[HLO_MESH_TEXT];
-    if (x->num_devices == 1 || !flxi_hlo_has_manual(program))
+    if (x->num_devices == 1 || !flxi_hlo_uses(program, "sdy.manual_computation", NULL))
         return NULL;
     flxi_hlo_mesh_of_processes(program, mesh);
     if (!mesh[0])
@@ -219,6 +228,7 @@ static pjrt_error *import(pjrt_executable *x)
         e = x->name ? read_signature(x, &program, f) : flxi_pjrt_oom();
     if (!e)
         e = choose_processes(x, &program);
+    x->calls_host = flxi_hlo_uses(&program, "stablehlo.custom_call", "fluxion_callback");
     if (!e) {
         m = flxi_hlo_import(x->client->ctx, &program, "program", HLO_IMPORT_CODES | HLO_IMPORT_WHOLE, &err);
         e = m ? compile_graph(x, flx_module_main(m)) : flxi_pjrt_from(&err);

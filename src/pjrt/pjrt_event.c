@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pjrt_event.c: events. Nearly all of them are ready when they are made: these are one constant object, so that an
+/* pjrt_event.c: events. Many of them are ready when they are made: these are one constant object, so that a short
    execution allocates none. The others are counted: a callback may destroy the event that calls it, so a hold is kept
    until all of them have returned, and none is called with the lock held. */
 #include "pjrt/pjrt.h"
@@ -52,6 +52,19 @@ static void release(pjrt_event *e)
     flxi_free(&flxi_pjrt_mem, e, 1, sizeof *e);
 }
 
+pjrt_event *flxi_pjrt_event_retain(pjrt_event *e)
+{
+    if (e != &always_ready)
+        atomic_fetch_add(&e->holders, 1);
+    return e;
+}
+
+void flxi_pjrt_event_release(pjrt_event *e)
+{
+    if (e)
+        release(e);
+}
+
 /* The caller owns what is returned. */
 static pjrt_error *error_copy(pjrt_event *e)
 {
@@ -100,9 +113,7 @@ static bool is_ready(pjrt_event *e)
 
 pjrt_error *flxi_pjrt_event_destroy(void *args)
 {
-    pjrt_event *e = ((pjrt_handle_args *)args)->handle;
-    if (e)
-        release(e);
+    flxi_pjrt_event_release(((pjrt_handle_args *)args)->handle);
     return NULL;
 }
 
@@ -123,7 +134,11 @@ pjrt_error *flxi_pjrt_event_error(void *args)
 
 pjrt_error *flxi_pjrt_event_await(void *args)
 {
-    pjrt_event *e = ((pjrt_handle_args *)args)->handle;
+    return flxi_pjrt_event_wait(((pjrt_handle_args *)args)->handle);
+}
+
+pjrt_error *flxi_pjrt_event_wait(pjrt_event *e)
+{
     if (e == &always_ready)
         return NULL;
     pthread_mutex_lock(&e->lock);

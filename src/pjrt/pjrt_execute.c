@@ -2,10 +2,18 @@
 /* pjrt_execute.c: one execution. Arguments are held while it runs, results are new storages, and a donated argument
    gives its memory to its result where nothing else refers to it. When it has succeeded, donated arguments have lost
    their storages, whether or not the memory was used; when it fails, nothing has changed, unless a result had begun to
-   overwrite a donated argument, which is then lost too. */
+   overwrite a donated argument, which is then lost too.
+
+   A short one runs before the call returns: another thread would need longer to begin. A long one, and one whose
+   arguments are pending, is handed to the queue; its results are pending until then, and fail with it. One that calls
+   back into the host always runs at once: the host may wait for results with the lock that the callback needs. */
 #include "pjrt/pjrt.h"
 
+#include "base/error.h"
+
 #include "pjrt/pjrt_callback.h"
+
+#include <time.h>
 
 enum { FEW = 24 }; /* arguments or results that need no allocation of lists */
 
@@ -20,6 +28,7 @@ typedef struct {
     pjrt_buffer **made;     /* by result */
     const void **inputs;    /* by position in the graph */
     void **outputs;
+    pjrt_event *done; /* of one that runs later, held for the caller; NULL: it has run */
 } execution;
 
 /* ---- Donation ---- */
@@ -65,7 +74,8 @@ static bool may_overwrite(const execution *r, size_t arg)
 {
     const pjrt_slot *a = &r->x->args[arg];
     pjrt_storage *s = r->held[arg];
-    if (!a->shared || !is_donated(r, arg) || !s->block || atomic_load(&s->holders) != 2 || atomic_load(&s->external))
+    if (!a->shared || !is_donated(r, arg) || !s->block || atomic_load(&s->holders) != 2 || atomic_load(&s->external) ||
+        atomic_load(&s->state) != STORAGE_READY)
         return false;
     const pjrt_slot *result = &r->x->results[a->shared - 1];
     return result->nbytes == a->nbytes && !r->written[a->shared - 1] &&
@@ -126,6 +136,21 @@ static void drop_results(execution *r)
 
 /* ---- Running ---- */
 
+static long long now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+flx_code flxi_pjrt_run(pjrt_executable *x, const void *const *inputs, void *const *outputs, flx_error *err)
+{
+    long long start = now_ns();
+    flx_code code = flx_exec_run_at(x->exec, inputs, outputs, err);
+    atomic_store(&x->last_ns, now_ns() - start);
+    return code;
+}
+
 static pjrt_error *run(execution *r)
 {
     flx_error err = {0};
@@ -133,18 +158,30 @@ static pjrt_error *run(execution *r)
     if (e)
         return e;
     flxi_pjrt_forget_callback_error();
-    flx_code code = flx_exec_run_at(r->x->exec, r->inputs, r->outputs, &err);
+    flx_code code = flxi_pjrt_run(r->x, r->inputs, r->outputs, &err);
     if (code == FLX_E_USAGE) { /* compiled meanwhile to something that shares less */
         drop_results(r);
         e = make_results(r, false);
         if (e)
             return e;
-        code = flx_exec_run_at(r->x->exec, r->inputs, r->outputs, &err);
+        code = flxi_pjrt_run(r->x, r->inputs, r->outputs, &err);
     }
     if (code == FLX_OK)
         return NULL;
     e = flxi_pjrt_callback_error();
     return e ? e : flxi_pjrt_from(&err);
+}
+
+/* One that gives its memory to a result was ready, and is pending as that result. */
+static pjrt_error *wait_for_arguments(const execution *r)
+{
+    pjrt_error *e = NULL;
+    for (size_t i = 0; i < r->x->num_args && !e; i++) {
+        size_t shared = r->x->args[i].shared;
+        if (!shared || r->written[shared - 1] != r->held[i])
+            e = flxi_pjrt_storage_wait(r->held[i]);
+    }
+    return e;
 }
 
 static pjrt_error *make_buffers(execution *r)
@@ -159,6 +196,157 @@ static pjrt_error *make_buffers(execution *r)
     return NULL;
 }
 
+static void drop_donated(const execution *r)
+{
+    for (size_t i = 0; i < r->x->num_args; i++)
+        if (is_donated(r, i))
+            flxi_pjrt_buffer_drop(r->args[i]);
+}
+
+/* ---- Later ---- */
+
+typedef struct {
+    pjrt_job job; /* first */
+    size_t size;
+    execution r;      /* without what the caller owns: buffers and options */
+    pjrt_event *done; /* held by each result and by this job */
+} postponed;
+
+/* Results that are where arguments are go to memory of their own first. */
+static flx_code run_apart(execution *r, flx_error *err)
+{
+    flx_code code = FLX_OK;
+    pjrt_storage **own = flxi_alloc(&flxi_pjrt_mem, r->x->num_results, sizeof *own);
+    if (!own)
+        return flxi_oom(err, "results");
+    for (size_t i = 0; i < r->x->num_results && code == FLX_OK; i++) {
+        own[i] = flxi_pjrt_storage_new(r->x->client, r->written[i]->nbytes);
+        if (!own[i])
+            code = flxi_oom(err, "results");
+        else if (r->x->results[i].type != PJRT_TOKEN)
+            r->outputs[r->x->results[i].position] = own[i]->data;
+    }
+    if (code == FLX_OK)
+        code = flxi_pjrt_run(r->x, r->inputs, r->outputs, err);
+    for (size_t i = 0; i < r->x->num_results; i++) {
+        if (code == FLX_OK && own[i]->nbytes)
+            memcpy(r->written[i]->data, own[i]->data, own[i]->nbytes);
+        flxi_pjrt_storage_release(own[i]);
+    }
+    flxi_free(&flxi_pjrt_mem, own, r->x->num_results, sizeof *own);
+    return code;
+}
+
+static void free_postponed(postponed *p)
+{
+    execution *r = &p->r;
+    pjrt_executable *x = r->x;
+    for (size_t i = 0; i < x->num_args; i++)
+        flxi_pjrt_storage_release(r->held[i]);
+    drop_results(r);
+    flxi_free(&flxi_pjrt_mem, p, p->size, 1);
+    flxi_pjrt_executable_release(x);
+}
+
+static void run_postponed(pjrt_job *job)
+{
+    postponed *p = (postponed *)job;
+    execution *r = &p->r;
+    flx_error err = {0};
+    pjrt_error *e = wait_for_arguments(r);
+    if (!e) {
+        flx_code code = flxi_pjrt_run(r->x, r->inputs, r->outputs, &err);
+        if (code == FLX_E_USAGE) /* as in run() */
+            code = run_apart(r, &err);
+        e = code == FLX_OK ? NULL : flxi_pjrt_from(&err);
+    }
+    for (size_t i = 0; i < r->x->num_results; i++)
+        atomic_store(&r->written[i]->state, e ? STORAGE_FAILED : STORAGE_READY);
+    pjrt_event *done = p->done;
+    free_postponed(p);
+    flxi_pjrt_event_fire(done, e);
+}
+
+/* A copy of the execution with room for its lists. */
+static postponed *copy_execution(const execution *r)
+{
+    size_t room = r->room, head = (sizeof(postponed) + 15) / 16 * 16;
+    size_t size = head + room * (2 * sizeof(pjrt_storage *) + 2 * sizeof(void *));
+    postponed *p = flxi_alloc(&flxi_pjrt_mem, size, 1);
+    pjrt_event *done = p ? flxi_pjrt_event_pending() : NULL;
+    if (!done) {
+        if (p)
+            flxi_free(&flxi_pjrt_mem, p, size, 1);
+        return NULL;
+    }
+    void *lists = (char *)p + head;
+    *p = (postponed){.job = {.run = run_postponed}, .size = size, .r = {.x = r->x, .room = room}, .done = done};
+    p->r.held = lists;
+    p->r.written = p->r.held + room;
+    p->r.inputs = (const void **)(uintptr_t)(p->r.written + room);
+    p->r.outputs = (void **)(uintptr_t)(p->r.inputs + room);
+    memcpy(p->r.held, r->held, room * sizeof *r->held);
+    memcpy(p->r.written, r->written, room * sizeof *r->written);
+    memcpy(p->r.inputs, r->inputs, room * sizeof *r->inputs);
+    memcpy(p->r.outputs, r->outputs, room * sizeof *r->outputs);
+    atomic_fetch_add(&r->x->holders, 1);
+    memset(r->held, 0, room * sizeof *r->held); /* the job's */
+    return p;
+}
+
+/* From here on its results are pending; it fails only where there is no memory. */
+static pjrt_error *postpone(execution *r)
+{
+    pjrt_error *e = make_results(r, true);
+    postponed *p = e ? NULL : copy_execution(r);
+    if (e || !p)
+        return e ? e : flxi_pjrt_oom();
+    for (size_t i = 0; i < r->x->num_results; i++) {
+        pjrt_storage *s = p->r.written[i];
+        atomic_fetch_add(&s->holders, 1); /* of the buffer */
+        flxi_pjrt_event_release(s->ready);
+        s->ready = flxi_pjrt_event_retain(p->done);
+        atomic_store(&s->state, STORAGE_PENDING);
+    }
+    e = make_buffers(r);
+    r->done = p->done;
+    if (e) {
+        pjrt_event *done = p->done;
+        free_postponed(p);
+        flxi_pjrt_event_fire(done, NULL);
+        return e;
+    }
+    drop_donated(r);
+    if (!flxi_pjrt_queue_add(&r->x->client->queue, &p->job))
+        run_postponed(&p->job);
+    return NULL;
+}
+
+enum { WORTH_A_THREAD_NS = 300000 };
+
+static bool runs_later(const execution *r)
+{
+    pjrt_lateness lateness = r->x->client->lateness;
+    if (lateness == PJRT_NEVER_LATER || r->x->calls_host)
+        return false;
+    for (size_t i = 0; i < r->x->num_args; i++)
+        if (atomic_load(&r->held[i]->state) == STORAGE_PENDING)
+            return true;
+    return lateness == PJRT_ALL_LATER || atomic_load(&r->x->last_ns) > WORTH_A_THREAD_NS;
+}
+
+static pjrt_error *perform_now(execution *r)
+{
+    pjrt_error *e = wait_for_arguments(r);
+    if (!e)
+        e = run(r);
+    if (!e)
+        e = make_buffers(r);
+    if (!e)
+        drop_donated(r);
+    return e;
+}
+
 static pjrt_error *perform(execution *r)
 {
     pjrt_error *e = NULL;
@@ -166,14 +354,9 @@ static pjrt_error *perform(execution *r)
         e = hold_argument(r, i);
     if (!e)
         e = check_donations(r);
-    if (!e)
-        e = run(r);
-    if (!e)
-        e = make_buffers(r);
-    for (size_t i = 0; i < r->x->num_args && !e; i++)
-        if (is_donated(r, i))
-            flxi_pjrt_buffer_drop(r->args[i]);
-    return e;
+    if (e)
+        return e;
+    return runs_later(r) ? postpone(r) : perform_now(r);
 }
 
 static void finish(execution *r, pjrt_error *e, pjrt_buffer **outputs)
@@ -239,6 +422,8 @@ pjrt_error *flxi_pjrt_loaded_executable_execute(void *args)
                    .options = a->options};
     pjrt_error *e = execute(&r, x->num_results ? a->outputs[0] : NULL);
     if (!e && a->complete_events)
-        a->complete_events[0] = flxi_pjrt_ready_event();
+        a->complete_events[0] = r.done ? r.done : flxi_pjrt_ready_event();
+    else
+        flxi_pjrt_event_release(r.done);
     return e;
 }

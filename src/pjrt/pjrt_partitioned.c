@@ -6,6 +6,7 @@
    again. When one of them fails, the others end with it. */
 #include "pjrt/pjrt.h"
 
+#include "backend/collective/member.h"
 #include "pjrt/pjrt_callback.h"
 
 #include <fluxion/mesh.h>
@@ -72,21 +73,50 @@ static pjrt_error *hold_arguments(parts_run *r)
     for (size_t d = 0; d < r->n && !e; d++)
         for (size_t i = 0; i < r->x->num_args && !e; i++)
             e = flxi_pjrt_hold_argument(r->x, r->a->arguments[d][i], i, &held_of(r, d)[i]);
+    for (size_t i = 0; i < r->n * r->x->num_args && !e; i++)
+        e = flxi_pjrt_storage_wait(r->held[i]);
     return e;
+}
+
+/* One of the summands of an argument, or the whole of one that has no others. */
+static pjrt_storage *join_summand(parts_run *r, size_t i, int64_t summand)
+{
+    const pjrt_slot *slot = &r->x->args[i];
+    pjrt_storage *s = flxi_pjrt_storage_new(r->x->client, slot->whole_nbytes);
+    for (size_t d = 0; s && d < r->n; d++)
+        if (slot->summand[d] == summand)
+            copy_part(slot, d, s->data, held_of(r, d)[i]->data, false);
+    return s;
+}
+
+static pjrt_storage *join_argument(parts_run *r, size_t i)
+{
+    const pjrt_slot *slot = &r->x->args[i];
+    pjrt_storage *summands[PJRT_MAX_DEVICES] = {NULL}, *sum = NULL;
+    const void *parts[PJRT_MAX_DEVICES];
+    size_t n = 0;
+    if (slot->summands == 1)
+        return join_summand(r, i, 0);
+    for (; n < (size_t)slot->summands && (summands[n] = join_summand(r, i, (int64_t)n)); n++)
+        parts[n] = summands[n]->data;
+    if (n == (size_t)slot->summands)
+        sum = flxi_pjrt_storage_new(r->x->client, slot->whole_nbytes);
+    if (sum)
+        flxi_reduce_parts(slot->dtype, REDUCE_SUM, parts, n, slot->whole_nbytes / flxi_pjrt_type_size(slot->type),
+                          sum->data);
+    for (size_t k = 0; k < n; k++)
+        flxi_pjrt_storage_release(summands[k]);
+    return sum;
 }
 
 static pjrt_error *join_arguments(parts_run *r)
 {
-    for (size_t i = 0; i < r->x->num_args; i++) {
-        const pjrt_slot *slot = &r->x->args[i];
-        if (!slot->is_cut)
-            continue;
-        r->joined[i] = flxi_pjrt_storage_new(r->x->client, slot->whole_nbytes);
-        if (!r->joined[i])
-            return flxi_pjrt_oom();
-        for (size_t d = 0; d < r->n; d++)
-            copy_part(slot, d, r->joined[i]->data, held_of(r, d)[i]->data, false);
-    }
+    for (size_t i = 0; i < r->x->num_args; i++)
+        if (r->x->args[i].is_cut) {
+            r->joined[i] = join_argument(r, i);
+            if (!r->joined[i])
+                return flxi_pjrt_oom();
+        }
     return NULL;
 }
 
@@ -118,7 +148,7 @@ static pjrt_error *prepare(one_run *o)
 static void run_once(one_run *o)
 {
     flxi_pjrt_forget_callback_error();
-    if (flx_exec_run_at(o->r->x->exec, o->inputs, o->outputs, &o->err) != FLX_OK)
+    if (flxi_pjrt_run(o->r->x, o->inputs, o->outputs, &o->err) != FLX_OK)
         o->raised = flxi_pjrt_callback_error();
 }
 
@@ -216,7 +246,9 @@ static pjrt_storage *result_part(parts_run *r, size_t device, size_t i)
         return whole;
     }
     pjrt_storage *part = flxi_pjrt_storage_new(r->x->client, slot->nbytes);
-    if (part)
+    if (part && slot->summand[device] > 0) /* the first summand is all of it */
+        memset(part->data, 0, part->nbytes);
+    else if (part)
         copy_part(slot, device, whole->data, part->data, true);
     return part;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pjrt_sharding.c: how arguments and results are cut among devices, as JAX asks for it: protocol buffers OpSharding.
-   The fields that are written: 1 the kind (0 replicated, 3 cut), 3 into how many parts each axis is cut, with the
-   number of copies last, 4 the devices of these tiles in row-major order, 6 whether there are copies. */
+   The fields that are written: 1 the kind (0 replicated, 3 cut); 3 into how many parts each axis is cut, then the
+   number of summands and the number of copies; 4 the devices of these tiles in row-major order; 6 whether there are
+   copies; 8 the kinds of summands (6) and copies (0) where there are summands. */
 #include "pjrt/pjrt.h"
 
 #include "base/strbuf.h"
 
-enum { KIND_CUT = 3, WIRE_VARINT = 0, WIRE_BYTES = 2 };
+enum { KIND_CUT = 3, KIND_SUMMANDS = 6, WIRE_VARINT = 0, WIRE_BYTES = 2 };
 
 static void put_varint(flxi_strbuf *b, uint64_t v)
 {
@@ -42,14 +43,15 @@ static bool has_tile(const pjrt_slot *slot, size_t device, const int64_t *at)
     return true;
 }
 
-/* The devices of each tile in turn. */
+/* The devices of each tile in turn, by the summands that they have. */
 static void list_devices(const pjrt_slot *slot, size_t num_devices, int64_t *out)
 {
     int64_t at[FLX_MAX_RANK] = {0};
     for (size_t n = 0; n < num_devices;) {
-        for (size_t d = 0; d < num_devices; d++)
-            if (has_tile(slot, d, at))
-                out[n++] = (int64_t)d;
+        for (int64_t s = 0; s < slot->summands; s++)
+            for (size_t d = 0; d < num_devices; d++)
+                if (slot->summand[d] == s && has_tile(slot, d, at))
+                    out[n++] = (int64_t)d;
         for (size_t k = slot->rank; k-- > 0 && ++at[k] == slot->parts[k];)
             at[k] = 0;
     }
@@ -57,20 +59,26 @@ static void list_devices(const pjrt_slot *slot, size_t num_devices, int64_t *out
 
 static void put_sharding(flxi_strbuf *b, const pjrt_slot *slot, size_t num_devices)
 {
-    int64_t dims[FLX_MAX_RANK + 1], devices[PJRT_MAX_DEVICES], copies = (int64_t)num_devices;
+    static const int64_t kinds[] = {KIND_SUMMANDS, 0};
+    int64_t dims[FLX_MAX_RANK + 2], devices[PJRT_MAX_DEVICES], copies;
+    bool is_sum = slot->summands > 1;
     if (!slot->is_cut)
         return; /* nothing says: replicated */
+    copies = (int64_t)num_devices / slot->summands;
     for (size_t k = 0; k < slot->rank; k++) {
         dims[k] = slot->parts[k];
         copies /= dims[k];
     }
-    dims[slot->rank] = copies;
+    dims[slot->rank] = slot->summands;
+    dims[slot->rank + is_sum] = copies;
     list_devices(slot, num_devices, devices);
     put_key(b, 1, WIRE_VARINT);
     put_varint(b, KIND_CUT);
-    put_numbers(b, 3, dims, slot->rank + (copies > 1));
+    put_numbers(b, 3, dims, slot->rank + is_sum + (copies > 1));
     put_numbers(b, 4, devices, num_devices);
-    if (copies > 1) {
+    if (is_sum) {
+        put_numbers(b, 8, kinds, 1 + (copies > 1));
+    } else if (copies > 1) {
         put_key(b, 6, WIRE_VARINT);
         put_varint(b, 1);
     }

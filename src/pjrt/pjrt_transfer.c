@@ -175,7 +175,9 @@ pjrt_error *flxi_pjrt_buffer_to_host_buffer(void *args)
     if (!a->data) {
         a->size = s->nbytes;
     } else {
-        e = s->nbytes ? copy_to_host(a->buffer, s, a->host_layout, a->data) : NULL;
+        e = flxi_pjrt_storage_wait(s);
+        if (!e && s->nbytes)
+            e = copy_to_host(a->buffer, s, a->host_layout, a->data);
         a->event = e ? NULL : flxi_pjrt_ready_event();
     }
     flxi_pjrt_storage_release(s);
@@ -190,10 +192,13 @@ pjrt_error *flxi_pjrt_buffer_copy_raw_to_host(void *args)
         return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the array has been deleted or donated");
     bool fits = a->offset >= 0 && a->size >= 0 && (uint64_t)a->offset <= s->nbytes &&
                 (uint64_t)a->size <= s->nbytes - (uint64_t)a->offset;
-    if (fits && a->size)
+    pjrt_error *e = fits ? flxi_pjrt_storage_wait(s) : NULL;
+    if (fits && !e && a->size)
         memcpy(a->data, (const char *)s->data + a->offset, (size_t)a->size);
     size_t nbytes = s->nbytes;
     flxi_pjrt_storage_release(s);
+    if (e)
+        return e;
     if (!fits)
         return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "%lld bytes from offset %lld are outside of an array of %zu bytes",
                               (long long)a->size, (long long)a->offset, nbytes);

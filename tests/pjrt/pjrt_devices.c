@@ -285,3 +285,68 @@ TEST(pjrt_program_for_more_devices_than_there_are_is_refused)
     CHECK(strstr(HOST_REFUSED(Client_Compile, a, PJRT_INVALID_ARGUMENT), "4 devices: there are 1") != NULL);
     host_close(c);
 }
+
+/* ---- Sums over devices ---- */
+
+/* The argument is 1 + 2 on x = 0 and 3 + 4 on x = 1; of the result y = 0 has all. */
+TEST(pjrt_values_may_be_sums_of_what_devices_have)
+{
+    static const char program[] =
+        "module {\n"
+        "  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
+        "  func.func public @main(%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}],"
+        " unreduced={\"y\"}>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}], unreduced={\"y\"}>}) "
+        "{\n"
+        "    %0 = stablehlo.multiply %arg0, %arg0 : tensor<2xf32>\n"
+        "    return %0 : tensor<2xf32>\n"
+        "  }\n"
+        "}\n";
+    static const char sharding[] = {8, 3, 26, 2, 2, 2, 34, 4, 0, 1, 2, 3, 66, 1, 6};
+    const float want[DEVICES] = {9, 0, 49, 0};
+    check_sums(program, want);
+    pjrt_client *c = four_devices();
+    pjrt_executable *x = host_compile_for(c, program, DEVICES);
+    pjrt_sharding_args a = {.struct_size = sizeof a, .executable = x};
+    CHECK(shardings()->output_shardings(&a) == NULL);
+    CHECK(a.sizes[0] == sizeof sharding && memcmp(a.protos[0], sharding, sizeof sharding) == 0);
+    host_free(x);
+    host_close(c);
+}
+
+/* In a manual computation each device has its summand; with 1 more each, summed when the result is whole again. */
+TEST(pjrt_manual_computations_take_and_return_summands)
+{
+    static const char program[] =
+        "module {\n"
+        "  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
+        "  func.func public @main(%arg0: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}],"
+        " unreduced={\"y\"}>}) -> (tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) {\n"
+        "    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{\"x\"}], unreduced={\"y\"}>]"
+        " out_shardings=[<@mesh, [{\"x\"}], unreduced={\"y\"}>] manual_axes={\"x\", \"y\"} (%a: tensor<1xf32>) {\n"
+        "      %c = stablehlo.constant dense<1.0> : tensor<1xf32>\n"
+        "      %1 = stablehlo.add %a, %c : tensor<1xf32>\n"
+        "      sdy.return %1 : tensor<1xf32>\n"
+        "    } : (tensor<2xf32>) -> tensor<2xf32>\n"
+        "    return %0 : tensor<2xf32>\n"
+        "  }\n"
+        "}\n";
+    const float want[DEVICES] = {5, 5, 9, 9};
+    check_sums(program, want);
+}
+
+/* The first device of the mesh is the last of the program. */
+TEST(pjrt_mesh_may_list_devices_in_another_order)
+{
+    static const char program[] =
+        "module {\n"
+        "  sdy.mesh @mesh = <[\"x\"=4], device_ids=[3, 2, 1, 0]>\n"
+        "  func.func public @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>})"
+        " -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}) {\n"
+        "    %c = stablehlo.constant dense<[10.0, 20.0, 30.0, 40.0]> : tensor<4xf32>\n"
+        "    %0 = stablehlo.add %arg0, %c : tensor<4xf32>\n"
+        "    return %0 : tensor<4xf32>\n"
+        "  }\n"
+        "}\n";
+    const float want[DEVICES] = {41, 32, 23, 14};
+    check_sums(program, want);
+}

@@ -44,7 +44,7 @@ static void name_axis(hlo_mesh *m, int i, const char *name, size_t n)
         snprintf(m->axes[i].name, sizeof m->axes[i].name, "axis%d", i);
 }
 
-/* ["data"=2, "model"=2]; devices in another order than theirs are not understood. */
+/* ["data"=2, "model"=2], device_ids=[1, 0, 2, 3] */
 static void read_mesh_text(const char *text, hlo_mesh *out)
 {
     const char *s = skip_space(text);
@@ -68,8 +68,10 @@ static void read_mesh_text(const char *text, hlo_mesh *out)
     }
     for (int i = out->num_axes - 1; i >= 0; i--)
         out->axes[i].stride = i == out->num_axes - 1 ? 1 : out->axes[i + 1].stride * out->axes[i + 1].size;
+    static const char ids[] = ", device_ids=[";
     s = skip_space(s + 1);
-    out->ranks = *s && *s != '>' ? 0 : ranks;
+    out->ids = strncmp(s, ids, sizeof ids - 1) == 0 ? s + sizeof ids - 1 : NULL;
+    out->ranks = *s && *s != '>' && !out->ids ? 0 : ranks;
 }
 
 void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
@@ -77,8 +79,10 @@ void flxi_hlo_read_mesh(const hlo_module *program, hlo_mesh *out)
     *out = (hlo_mesh){.ranks = 0};
     if (!program->num_meshes)
         flxi_hlo_find_mesh(program, out);
-    for (size_t i = 0; i < program->num_meshes && out->ranks < 2; i++)
+    for (size_t i = 0; i < program->num_meshes && (out->ranks < 2 || out->ids); i++)
         read_mesh_text(program->meshes[i].text, out);
+    if (out->ids) /* its devices are not the processes in their order */
+        *out = (hlo_mesh){.ranks = 0};
 }
 
 /* Where the i-th sharding of a text begins: after its <. NULL: there are not as many. */
@@ -152,10 +156,25 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
     return s;
 }
 
+/* After the axes of a value: , replicated={"x"}, unreduced={"y"}> */
+static bool read_summed(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT])
+{
+    static const char name[] = "unreduced=";
+    for (s = skip_space(s); s && *s == ','; s = s ? skip_space(s) : NULL) {
+        char ignored[HLO_AXES_TEXT];
+        s = skip_space(s + 1);
+        bool is_summed = strncmp(s, name, sizeof name - 1) == 0;
+        s += strcspn(s, "{");
+        s = read_axes(m, s, is_summed ? out : ignored);
+    }
+    return s != NULL;
+}
+
 bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_cuts *out)
 {
     const char *s = find_sharding(text, index);
     out->rank = 0;
+    out->summed[0] = 0;
     s = s ? strstr(s, *s == '@' ? "[" : ">, [") : NULL;
     s = s ? strchr(s, '[') : NULL;
     if (!s || m->ranks < 1)
@@ -166,7 +185,7 @@ bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_c
             return false;
         out->rank++;
     }
-    return true;
+    return read_summed(m, s + 1, out->summed);
 }
 
 bool flxi_hlo_read_sharding(const hlo_mesh *m, const hlo_attr *a, hlo_cuts *out)
@@ -206,22 +225,23 @@ flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_a
 
 /* ---- Programs for several devices ---- */
 
-static bool has_manual(const hlo_region *r)
+static bool is_used(const hlo_region *r, const char *name, const char *target)
 {
     for (const hlo_op *op = r->first; op; op = op->next) {
-        if (strcmp(op->name, "sdy.manual_computation") == 0)
+        const hlo_attr *called = target ? flxi_hlo_attr(op, "call_target_name") : NULL;
+        if (strcmp(op->name, name) == 0 && (!target || (called && strcmp(called->text, target) == 0)))
             return true;
         for (size_t i = 0; i < op->num_regions; i++)
-            if (has_manual(&op->regions[i]))
+            if (is_used(&op->regions[i], name, target))
                 return true;
     }
     return false;
 }
 
-bool flxi_hlo_has_manual(const hlo_module *m)
+bool flxi_hlo_uses(const hlo_module *m, const char *name, const char *target)
 {
     for (size_t i = 0; i < m->num_functions; i++)
-        if (has_manual(&m->functions[i].body))
+        if (is_used(&m->functions[i].body, name, target))
             return true;
     return false;
 }
@@ -235,41 +255,65 @@ void flxi_hlo_mesh_of_processes(const hlo_module *m, char out[HLO_MESH_TEXT])
     flxi_hlo_mesh_text(&mesh, out);
 }
 
-/* The mesh and the axes of a sharding; axes of a mesh of other devices than n are none. */
-static bool read_tiles(const hlo_module *m, const hlo_attr *sharding, int64_t n, hlo_mesh *mesh, hlo_cuts *cuts)
+/* The mesh and the axes of a sharding. */
+static bool read_cuts_of(const hlo_module *m, const hlo_attr *sharding, int64_t n, hlo_mesh *mesh, hlo_cuts *cuts)
 {
-    if (sharding->kind == HLO_A_OPAQUE && !flxi_hlo_mesh_of(m, sharding->text, 0, mesh)) {
-        cuts->rank = 0;
-        return mesh->num_axes == 0; /* a value of one device: all have it here */
-    }
+    cuts->rank = 0;
+    cuts->summed[0] = 0;
+    if (sharding->kind == HLO_A_OPAQUE && !flxi_hlo_mesh_of(m, sharding->text, 0, mesh))
+        return false;
+    if (sharding->kind == HLO_A_STRING && strcmp(sharding->text, "{replicated}") == 0)
+        return true;
     if (sharding->kind == HLO_A_STRING)
         flxi_hlo_read_mesh(m, mesh);
-    if (sharding->kind == HLO_A_STRING && strcmp(sharding->text, "{replicated}") == 0) {
-        cuts->rank = 0;
-        return true;
-    }
-    return flxi_hlo_read_sharding(mesh, sharding, cuts) && (mesh->ranks == n || mesh->ranks == 1);
+    return mesh->num_axes == 0 || (flxi_hlo_read_sharding(mesh, sharding, cuts) && mesh->ranks == n);
 }
 
-bool flxi_hlo_tiles(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, int64_t *parts, int64_t *at)
+/* Where a device is in the mesh; −1: nowhere. */
+static int64_t position_of(const hlo_mesh *m, int64_t device)
+{
+    const char *s = m->ids;
+    for (int64_t i = 0; s && i < m->ranks; i++) {
+        char *end;
+        if (strtoll(s, &end, 10) == device)
+            return i;
+        s = *end == ',' ? end + 1 : NULL;
+    }
+    return m->ids ? -1 : device;
+}
+
+/* How many parts there are along some axes, and which of them each device has; every `step`-th entry is its. */
+static bool place(const hlo_mesh *m, const char *axes, int64_t n, int64_t *count, int64_t *at, int step)
+{
+    flxi_mesh_axes along;
+    if (flxi_mesh_find_axes(m->axes, m->num_axes, axes, &along, NULL) != FLX_OK)
+        return false;
+    *count = flxi_mesh_count(&along);
+    for (int64_t d = 0; d < n; d++) {
+        int64_t position = position_of(m, d);
+        if (position < 0)
+            return false;
+        at[d * step] = flxi_mesh_index(&along, position);
+    }
+    return true;
+}
+
+bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, hlo_tiles *out)
 {
     const hlo_attr *sharding = flxi_hlo_sharding_of(dict);
-    hlo_mesh mesh;
+    hlo_mesh mesh = {.ranks = 0};
     hlo_cuts cuts = {.rank = 0};
-    memset(at, 0, (size_t)(n * rank) * sizeof *at);
+    memset(out->at, 0, (size_t)(n * rank) * sizeof *out->at);
+    memset(out->summand, 0, (size_t)n * sizeof *out->summand);
+    out->summands = 1;
     for (int k = 0; k < rank; k++)
-        parts[k] = 1;
-    if (sharding && !read_tiles(m, sharding, n, &mesh, &cuts))
+        out->parts[k] = 1;
+    if (sharding && !read_cuts_of(m, sharding, n, &mesh, &cuts))
         return false;
-    for (int k = 0; k < cuts.rank && k < rank; k++) {
-        flxi_mesh_axes along;
-        if (!cuts.at[k][0])
-            continue;
-        if (flxi_mesh_find_axes(mesh.axes, mesh.num_axes, cuts.at[k], &along, NULL) != FLX_OK)
+    if (cuts.summed[0] && !place(&mesh, cuts.summed, n, &out->summands, out->summand, 1))
+        return false;
+    for (int k = 0; k < cuts.rank && k < rank; k++)
+        if (cuts.at[k][0] && !place(&mesh, cuts.at[k], n, &out->parts[k], out->at + k, rank))
             return false;
-        parts[k] = flxi_mesh_count(&along);
-        for (int64_t d = 0; d < n; d++)
-            at[d * rank + k] = flxi_mesh_index(&along, d);
-    }
     return true;
 }

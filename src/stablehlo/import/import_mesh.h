@@ -16,6 +16,7 @@ enum { HLO_AXES_TEXT = FLXI_MESH_AXES * (FLXI_MESH_NAME + 1) };
 typedef struct {
     flxi_mesh_axis axes[FLXI_MESH_AXES];
     const char *names[FLXI_MESH_AXES]; /* as the program writes them, up to a quote; NULL: those of `axes` */
+    const char *ids;                   /* where the devices of the mesh are listed: "1, 0]"; NULL: in order */
     int num_axes;
     int64_t ranks;    /* 0: there is no mesh, or one that is not understood; 1: one device */
     uint32_t manual;  /* axes of the manual computation that is being imported: a bit for each */
@@ -30,10 +31,12 @@ bool flxi_hlo_mesh_of(const hlo_module *program, const char *text, size_t index,
 /* Its axes: "data=2,model=2"; "" where there is no mesh of several devices. */
 void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_MESH_AXES]);
 
-/* The names of the axes that each axis of a value is cut along, with commas between them; "": none. */
+/* The names of the axes that each axis of a value is cut along, with commas between them; "": none. Devices along the
+   axes `summed` have summands of it. */
 typedef struct {
     char at[FLX_MAX_RANK][HLO_AXES_TEXT];
     int rank;
+    char summed[HLO_AXES_TEXT];
 } hlo_cuts;
 
 /* Reads <@mesh, [{"data"}, {}]>, the `index`-th of a text that may have several, whatever the mesh is called. False:

@@ -23,14 +23,24 @@ flx_code flxi_hlo_read(flx_context *ctx, const char *bytes, size_t size, const c
 /* @main, or the only public function; NULL with an error. */
 const hlo_function *flxi_hlo_entry_function(const hlo_module *m, flx_error *err);
 
-/* Whether processes compute different things in it, and its mesh as text: "x=4,y=2" ("": none of several devices). */
-bool flxi_hlo_has_manual(const hlo_module *m);
+/* Whether the program has an operation: of custom calls, one with this target (NULL: any operation of the name). */
+bool flxi_hlo_uses(const hlo_module *m, const char *name, const char *target);
+
+/* Its mesh as text: "x=4,y=2" ("": none of several devices). */
 enum { HLO_MESH_TEXT = 1024 };
 void flxi_hlo_mesh_of_processes(const hlo_module *m, char out[HLO_MESH_TEXT]);
 
-/* How an argument or result of @main, with this dictionary of attributes (NULL: none), is cut among n devices: into how
-   many parts along each axis, and for each device in turn which of them it has. False: in a way that is not known. */
-bool flxi_hlo_tiles(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, int64_t *parts, int64_t *at);
+/* How a value is cut among n devices; the caller gives the room. */
+typedef struct {
+    int64_t *parts;   /* into how many along each axis */
+    int64_t *at;      /* for each device in turn which of them it has, by axis */
+    int64_t summands; /* 1, or the value is the sum of what that many devices have */
+    int64_t *summand; /* for each device which of them it has */
+} hlo_tiles;
+
+/* That of an argument or result of @main with this dictionary of attributes (NULL: none). False: in a way that is not
+   known. */
+bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, hlo_tiles *out);
 
 flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
                             flx_error *err);

@@ -124,6 +124,18 @@ static const char *manual_axes(hlo_site *s, const hlo_mesh *m, const char *axes,
     return text ? text : "";
 }
 
+/* Of a value that is a sum over processes the first has all, others zero. */
+static flx_val take_summand(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_cuts *cuts)
+{
+    int64_t summands;
+    hlo_groups groups;
+    const char *axes = manual_axes(s, m, cuts->summed, &summands);
+    if (summands == 1 || !flxi_hlo_groups_along(s, m, axes, &groups))
+        return v;
+    flx_val is_first = flx_eq(s->g, flxi_hlo_position_in(s, &groups), flx_scalar(s->g, FLX_I32, 0));
+    return flx_where(s->g, is_first, v, flxi_hlo_number(s, v, 0));
+}
+
 /* The part of a value that this process has. */
 static flx_val take_part(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_cuts *cuts)
 {
@@ -139,7 +151,7 @@ static flx_val take_part(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_cu
         if (parts > 1 && flxi_hlo_groups_along(s, m, axes, &groups))
             v = flxi_hlo_part_at(s, v, k, parts, flxi_hlo_position_in(s, &groups));
     }
-    return v;
+    return take_summand(s, m, v, cuts);
 }
 
 /* The whole value from the parts of all processes. */
@@ -152,6 +164,11 @@ static flx_val join_parts(hlo_site *s, const hlo_mesh *m, flx_val v, const hlo_c
         if (parts > 1 && flxi_hlo_groups_along(s, m, axes, &groups))
             v = flxi_hlo_all_gather(s, &groups, v, k);
     }
+    int64_t summands;
+    hlo_groups groups;
+    const char *axes = manual_axes(s, m, cuts->summed, &summands);
+    if (summands > 1 && flxi_hlo_groups_along(s, m, axes, &groups))
+        v = flxi_hlo_all_reduce(s, &groups, v, "sum");
     return v;
 }
 
@@ -174,6 +191,10 @@ static bool read_manual_mesh(hlo_site *s, hlo_mesh *out)
     if (!(in && in->kind == HLO_A_OPAQUE && flxi_hlo_program_mesh(s, in->text, out)) &&
         !(to && to->kind == HLO_A_OPAQUE && flxi_hlo_program_mesh(s, to->text, out)))
         *out = *ours;
+    if (out->ids) {
+        flxi_hlo_unsupported(s, "a mesh whose devices are in another order");
+        return false;
+    }
     if (out->ranks != ours->ranks) {
         flxi_hlo_unsupported(s, "a mesh of %lld devices in a program for %lld", (long long)out->ranks,
                              (long long)ours->ranks);

@@ -40,8 +40,8 @@ static pjrt_error *read_slot(flxi_arena *arena, const hlo_type *t, const char *w
 }
 
 /* The part that each of several devices has. */
-static pjrt_error *read_parts(pjrt_executable *x, const hlo_module *m, const hlo_attr *attrs, const char *what,
-                              size_t i, pjrt_slot *out)
+static pjrt_error *read_parts(pjrt_executable *x, const hlo_module *m, const hlo_attr *attrs, const hlo_cuts *spread,
+                              const char *what, size_t i, pjrt_slot *out)
 {
     size_t n = x->num_devices, rank = out->rank;
     hlo_tiles t = {.parts = flxi_new(&x->arena, int64_t, rank + 1),
@@ -52,7 +52,7 @@ static pjrt_error *read_parts(pjrt_executable *x, const hlo_module *m, const hlo
         return NULL;
     if (!t.parts || !t.at || !t.summand || !dims)
         return flxi_pjrt_oom();
-    if (!flxi_hlo_read_tiles_of(m, attrs, (int)rank, (int64_t)n, &t))
+    if (!flxi_hlo_read_tiles_of(m, attrs, spread, (int)rank, (int64_t)n, &t))
         return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main has a sharding that is not known", what, i);
     for (size_t k = 0; k < rank; k++) {
         if (out->whole_dims[k] % t.parts[k])
@@ -90,13 +90,16 @@ static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const
     x->num_results = f->num_results;
     x->args = flxi_new(&x->arena, pjrt_slot, x->num_args + 1);
     x->results = flxi_new(&x->arena, pjrt_slot, x->num_results + 1);
-    if (!x->args || !x->results)
+    const hlo_cuts **spreads = flxi_new(&x->arena, const hlo_cuts *, x->num_results + 1);
+    if (!x->args || !x->results || !spreads)
+        return flxi_pjrt_oom();
+    if (x->num_devices > 1 && !flxi_hlo_spread(m, f, &x->arena, spreads))
         return flxi_pjrt_oom();
     for (size_t i = 0; i < x->num_args && !e; i++) {
         const hlo_attr *attrs = f->arg_attrs ? f->arg_attrs[i] : NULL;
         e = read_slot(&x->arena, f->body.args[i]->type, "argument", i, &x->args[i]);
         if (!e)
-            e = read_parts(x, m, attrs, "argument", i, &x->args[i]);
+            e = read_parts(x, m, attrs, NULL, "argument", i, &x->args[i]);
         read_donation(attrs, x->num_results, &x->args[i]);
         x->args[i].position = x->num_inputs;
         x->num_inputs += x->args[i].type != PJRT_TOKEN;
@@ -104,7 +107,7 @@ static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const
     for (size_t i = 0; i < x->num_results && !e; i++) {
         e = read_slot(&x->arena, f->results[i], "result", i, &x->results[i]);
         if (!e)
-            e = read_parts(x, m, f->result_attrs ? f->result_attrs[i] : NULL, "result", i, &x->results[i]);
+            e = read_parts(x, m, f->result_attrs ? f->result_attrs[i] : NULL, spreads[i], "result", i, &x->results[i]);
         x->results[i].position = x->num_outputs;
         x->num_outputs += x->results[i].type != PJRT_TOKEN;
     }

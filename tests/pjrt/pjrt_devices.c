@@ -61,7 +61,8 @@ static const char row_sums[] =
     "module {\n"
     "  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
     "  func.func public @main(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"y\", \"x\"}, {}]>})"
-    " -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>}, tensor<4xf32>) {\n"
+    " -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>},"
+    " tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {\n"
     "    %c = stablehlo.constant dense<0.0> : tensor<f32>\n"
     "    %0 = stablehlo.reduce(%arg0 init: %c) applies stablehlo.add across dimensions = [1]"
     " : (tensor<4x2xf32>, tensor<f32>) -> tensor<4xf32>\n"
@@ -284,6 +285,55 @@ TEST(pjrt_program_for_more_devices_than_there_are_is_refused)
     pjrt_compile_args a = {.client = c, .program = &p, .options = options, .options_size = sizeof options};
     CHECK(strstr(HOST_REFUSED(Client_Compile, a, PJRT_INVALID_ARGUMENT), "4 devices: there are 1") != NULL);
     host_close(c);
+}
+
+/* ---- Results that the program leaves open ---- */
+
+/* Tiles of the first result; "": replicated. */
+static void check_open(const char *type, const char *body, const char *want, size_t size)
+{
+    char program[2000];
+    snprintf(program, sizeof program,
+             "module {\n  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
+             "  func.func public @main(%%a: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {\"y\"}]>},"
+             " %%b: tensor<2x6xf32>) -> %s {\n%s    return %%r : %s\n  }\n"
+             "  func.func private @twice(%%c: tensor<4x2xf32>) -> tensor<4x2xf32> {\n"
+             "    %%0 = stablehlo.add %%c, %%c : tensor<4x2xf32>\n    return %%0 : tensor<4x2xf32>\n  }\n}\n",
+             type, body, type);
+    pjrt_client *c = four_devices();
+    pjrt_executable *x = host_compile_for(c, program, DEVICES);
+    pjrt_sharding_args a = {.struct_size = sizeof a, .executable = x};
+    CHECK(shardings()->output_shardings(&a) == NULL);
+    CHECK_MSG(a.sizes[0] == (size ? size + 4 : 0), "%zu bytes for %s", a.sizes[0], body);
+    CHECK_MSG(size == 0 || memcmp(a.protos[0] + 4, want, size) == 0, "%s", body);
+    host_free(x);
+    host_close(c);
+}
+
+TEST(pjrt_open_results_are_cut_as_follows_from_arguments)
+{
+    static const char both[] = {2, 2, 34, 4, 0, 1, 2, 3};           /* x, y */
+    static const char turned[] = {2, 2, 34, 4, 0, 2, 1, 3};         /* y, x */
+    static const char rows[] = {2, 1, 2, 34, 4, 0, 1, 2, 3, 48, 1}; /* x, - */
+    static const char first[] = {2, 2, 34, 4, 0, 1, 2, 3, 48, 1};   /* x */
+    static const char wide[] = {2, 1, 2, 34, 4, 0, 1, 2, 3};        /* x, -, y */
+    check_open("tensor<4x2xf32>", "    %r = func.call @twice(%a) : (tensor<4x2xf32>) -> tensor<4x2xf32>\n", both,
+               sizeof both);
+    check_open("tensor<2x4xf32>",
+               "    %r = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x2xf32>) -> tensor<2x4xf32>\n", turned,
+               sizeof turned);
+    check_open("tensor<4x6xf32>",
+               "    %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] :"
+               " (tensor<4x2xf32>, tensor<2x6xf32>) -> tensor<4x6xf32>\n",
+               rows, sizeof rows);
+    check_open("tensor<4xf32>",
+               "    %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+               "    %r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1]"
+               " : (tensor<4x2xf32>, tensor<f32>) -> tensor<4xf32>\n",
+               first, sizeof first);
+    check_open("tensor<4x1x2xf32>", "    %r = stablehlo.reshape %a : (tensor<4x2xf32>) -> tensor<4x1x2xf32>\n", wide,
+               sizeof wide);
+    check_open("tensor<2x6xf32>", "    %r = stablehlo.negate %b : tensor<2x6xf32>\n", "", 0);
 }
 
 /* ---- Sums over devices ---- */

@@ -298,7 +298,8 @@ static bool place(const hlo_mesh *m, const char *axes, int64_t n, int64_t *count
     return true;
 }
 
-bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, hlo_tiles *out)
+bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, const hlo_cuts *spread, int rank, int64_t n,
+                            hlo_tiles *out)
 {
     const hlo_attr *sharding = flxi_hlo_sharding_of(dict);
     hlo_mesh mesh = {.ranks = 0};
@@ -308,8 +309,12 @@ bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, int rank,
     out->summands = 1;
     for (int k = 0; k < rank; k++)
         out->parts[k] = 1;
-    if (sharding && !read_cuts_of(m, sharding, n, &mesh, &cuts))
+    if (spread)
+        flxi_hlo_read_mesh(m, &mesh);
+    if (!spread && sharding && !read_cuts_of(m, sharding, n, &mesh, &cuts))
         return false;
+    if (spread && mesh.ranks == n)
+        cuts = *spread;
     if (cuts.summed[0] && !place(&mesh, cuts.summed, n, &out->summands, out->summand, 1))
         return false;
     for (int k = 0; k < cuts.rank && k < rank; k++)

@@ -33,7 +33,7 @@ void flxi_hlo_mesh_text(const hlo_mesh *m, char out[HLO_AXES_TEXT + 32 * FLXI_ME
 
 /* The names of the axes that each axis of a value is cut along, with commas between them; "": none. Devices along the
    axes `summed` have summands of it. */
-typedef struct {
+typedef struct hlo_cuts {
     char at[FLX_MAX_RANK][HLO_AXES_TEXT];
     int rank;
     char summed[HLO_AXES_TEXT];

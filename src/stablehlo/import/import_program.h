@@ -38,9 +38,15 @@ typedef struct {
     int64_t *summand; /* for each device which of them it has */
 } hlo_tiles;
 
-/* That of an argument or result of @main with this dictionary of attributes (NULL: none). False: in a way that is not
-   known. */
-bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, int rank, int64_t n, hlo_tiles *out);
+/* How results of @main whose cuts the program leaves open are cut, as follows from its arguments (import_spread.c): one
+   entry each, NULL where nothing follows. False: no memory. */
+typedef struct hlo_cuts hlo_cuts;
+bool flxi_hlo_spread(const hlo_module *m, const hlo_function *f, flxi_arena *arena, const hlo_cuts **out);
+
+/* That of an argument or result of @main with this dictionary of attributes (NULL: none), or, where they are not NULL,
+   of the cuts of flxi_hlo_spread(). False: in a way that is not known. */
+bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, const hlo_cuts *spread, int rank, int64_t n,
+                            hlo_tiles *out);
 
 flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
                             flx_error *err);

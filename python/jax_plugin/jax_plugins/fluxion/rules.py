@@ -2,7 +2,8 @@
 """Lowering rules for what JAX lowers only for platforms that it knows.
 
 Linear algebra takes the rules of the CPU: their calls of LAPACK are functions that Fluxion has. JAX has no public way to
-ask for another platform's rule, so its table is read. Three factorisations are JAX functions (reflections.py).
+ask for another platform's rule, so its table is read. Three factorisations are JAX functions (reflections.py), one is
+SciPy's (schur.py).
 Everything else has a rule for all platforms.
 """
 
@@ -14,7 +15,7 @@ from . import PLATFORM
 # Primitives whose rule for the CPU is used, by name.
 FROM_CPU = frozenset("""
     cholesky lu geqrf householder_product triangular_solve tridiagonal_solve svd eigh eig
-    schur debug_callback debug_print
+    debug_callback debug_print
 """.split())
 
 
@@ -40,10 +41,10 @@ def _add_rules():
     """JAX functions as rules, for factorisations that Fluxion has no function for."""
     from jax._src.lax import linalg
 
-    from . import reflections
+    from . import reflections, schur
 
     rules = {"hessenberg_p": reflections.hessenberg, "tridiagonal_p": reflections.tridiagonal,
-             "geqp3_p": reflections.pivoted_qr}
+             "geqp3_p": reflections.pivoted_qr, "schur_p": schur.schur}
     for name, function in rules.items():
         if hasattr(linalg, name):
             rule = mlir.lower_fun(function, multiple_results=True)

@@ -168,12 +168,17 @@ static void fill_costs(pjrt_executable *x)
 
 /* ---- Compiling ---- */
 
-static uint32_t flags_of(pjrt_mode mode)
+/* The evaluator reads and writes about a byte in a nanosecond: a program with more of them is compiled before its first
+   run, which takes less. Loops are counted once. */
+static const float MOST_INTERPRETED = 3e8F;
+
+/* Processes must all run the same steps: none may change to machine code by itself. */
+static uint32_t flags_of(const pjrt_executable *x)
 {
-    switch (mode) {
+    switch (x->options.mode) {
     case PJRT_MODE_INTERPRET: return FLX_COMPILE_INTERPRET;
     case PJRT_MODE_COMPILE: return 0;
-    default: return FLX_COMPILE_LAZY | FLX_COMPILE_BACKGROUND;
+    default: return x->mesh ? FLX_COMPILE_INTERPRET : FLX_COMPILE_LAZY | FLX_COMPILE_BACKGROUND;
     }
 }
 
@@ -188,17 +193,27 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
         if (x->args[i].shared && x->args[i].type != PJRT_TOKEN && x->results[x->args[i].shared - 1].type != PJRT_TOKEN)
             shares[n++] = (flx_share){x->args[i].position, x->results[x->args[i].shared - 1].position};
     flx_compile_options o = {.struct_size = sizeof o,
-                             .flags = flags_of(x->options.mode),
+                             .flags = flags_of(x),
                              .device = "cpu",
                              .threads = x->options.threads,
                              .shares = shares,
                              .num_shares = n};
     x->exec = flx_compile(g, &o, &err);
+    if (!x->exec)
+        return flxi_pjrt_from(&err);
+    fill_costs(x);
+    if (x->options.mode != PJRT_MODE_AUTO || x->costs[1].real < MOST_INTERPRETED)
+        return NULL;
+    flx_exec_free(x->exec);
+    x->options.mode = PJRT_MODE_COMPILE;
+    o.flags = flags_of(x);
+    x->exec = flx_compile(g, &o, &err);
+    if (x->exec)
+        fill_costs(x);
     return x->exec ? NULL : flxi_pjrt_from(&err);
 }
 
-/* A thread for each device where the program says what each of them computes. All of them must run the same steps, so
-   none may change to machine code alone: small programs are interpreted. */
+/* A thread for each device where the program says what each of them computes. */
 static pjrt_error *choose_processes(pjrt_executable *x, const hlo_module *program)
 {
     char mesh[HLO_MESH_TEXT];
@@ -209,8 +224,6 @@ static pjrt_error *choose_processes(pjrt_executable *x, const hlo_module *progra
         return NULL;
     x->mesh = flxi_arena_text(&x->arena, mesh, strlen(mesh));
     x->options.threads = 1;
-    if (x->options.mode == PJRT_MODE_AUTO)
-        x->options.mode = PJRT_MODE_INTERPRET;
     return x->mesh ? NULL : flxi_pjrt_oom();
 }
 
@@ -275,7 +288,6 @@ static pjrt_error *make(pjrt_executable *x, const char *program, size_t size, co
     if (e)
         return e;
     fingerprint(x);
-    fill_costs(x);
     return fill_lists(x) ? flxi_pjrt_describe_shardings(x) : flxi_pjrt_oom();
 }
 

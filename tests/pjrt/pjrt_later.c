@@ -122,3 +122,32 @@ TEST(pjrt_later_error_is_that_of_all_that_follows)
     host_free(y);
     host_close(c);
 }
+
+/* ---- What is interpreted at first ---- */
+
+static double bytes_accessed(const char *mode, const char *elements)
+{
+    char program[600];
+    snprintf(program, sizeof program,
+             "func.func public @main(%%a: tensor<%sxf32>) -> tensor<%sxf32> {\n"
+             "  %%0 = stablehlo.add %%a, %%a : tensor<%sxf32>\n  %%1 = stablehlo.multiply %%0, %%a : tensor<%sxf32>\n"
+             "  %%2 = stablehlo.add %%1, %%a : tensor<%sxf32>\n  return %%2 : tensor<%sxf32>\n}\n",
+             elements, elements, elements, elements, elements, elements);
+    pjrt_client *c = client_with(1, mode);
+    pjrt_executable *x = host_compile(c, program);
+    pjrt_attributes_args costs = {.handle = x};
+    HOST_CALL(Executable_GetCostAnalysis, costs);
+    double bytes = (double)costs.list[1].real;
+    host_free(x);
+    host_close(c);
+    return bytes;
+}
+
+/* Machine code reads and writes values once. */
+TEST(pjrt_auto_compiles_first_what_takes_long)
+{
+    CHECK_NEAR(bytes_accessed("auto", "1000"), bytes_accessed("interpret", "1000"), 0);
+    CHECK(bytes_accessed("auto", "1000") > bytes_accessed("compile", "1000"));
+    CHECK_NEAR(bytes_accessed("auto", "20000000"), bytes_accessed("compile", "20000000"), 0);
+    CHECK(bytes_accessed("interpret", "20000000") > bytes_accessed("compile", "20000000"));
+}

@@ -195,6 +195,15 @@ TEST(pjrt_devices_exchange_along_axes_and_in_other_groups)
     check_sums(SUMS("[[0, 2], [1, 3]]", "tensor<2x2xi64"), (const float[]){4, 6, 4, 6});
     check_sums(SUMS("[[0, 1, 2, 3]]", "tensor<1x4xi64"), (const float[]){10, 10, 10, 10});
     check_sums(SUMS("[[3, 0], [1, 2]]", "tensor<2x2xi64"), (const float[]){5, 5, 5, 5});
+    check_sums(MANUAL("tensor<4xf32>", "{\"x\", \"y\"}", "{\"x\", \"y\"}", "tensor<1xf32>", "tensor<4xf32>",
+                      "      %1 = \"stablehlo.all_reduce\"(%a) <{replica_groups = dense<[[0, 2], [1, 3]]> :"
+                      " tensor<2x2xi64>}> ({\n"
+                      "      ^bb0(%c: tensor<f32>, %d: tensor<f32>):\n"
+                      "        %2 = stablehlo.maximum %c, %d : tensor<f32>\n"
+                      "        %3 = sdy.sharding_constraint %2 <@mesh, []> : tensor<f32>\n"
+                      "        stablehlo.return %3 : tensor<f32>\n      }) : (tensor<1xf32>) -> tensor<1xf32>\n"
+                      "      sdy.return %1 : tensor<1xf32>\n"),
+               (const float[]){3, 4, 3, 4});
 #undef SUMS
 }
 

@@ -31,14 +31,17 @@ void flxi_hlo_import_async_done(hlo_site *s)
 
 /* ---- Exchanges ---- */
 
-/* The reduction that a region of one operation is; NULL: none. */
+/* The reduction that a region of one operation is, besides shardings of its value; NULL: none. */
 static const char *reduction_of(const hlo_site *s)
 {
     static const char *const words[][2] = {{"stablehlo.add", "sum"},     {"stablehlo.maximum", "max"},
                                            {"stablehlo.minimum", "min"}, {"stablehlo.multiply", "prod"},
                                            {"stablehlo.and", "and"},     {"stablehlo.or", "or"}};
     const hlo_op *op = s->op->num_regions == 1 ? s->op->regions[0].first : NULL;
-    for (size_t i = 0; op && op->next && !op->next->next && i < sizeof words / sizeof *words; i++)
+    const hlo_op *last = op ? op->next : NULL;
+    while (last && last->next && strcmp(last->name, "sdy.sharding_constraint") == 0)
+        last = last->next;
+    for (size_t i = 0; last && !last->next && i < sizeof words / sizeof *words; i++)
         if (strcmp(op->name, words[i][0]) == 0)
             return words[i][1];
     return NULL;

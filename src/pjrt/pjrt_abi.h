@@ -474,12 +474,6 @@ typedef struct {
 typedef struct {
     PJRT_HEAD;
     pjrt_executable *executable;
-    pjrt_program *program; /* receives it; without room for the code only its size */
-} pjrt_optimised_args;
-
-typedef struct {
-    PJRT_HEAD;
-    pjrt_executable *executable;
     size_t count;
     const char *const *protos; /* serialised OpSharding; NULL: one device */
     const size_t *sizes;

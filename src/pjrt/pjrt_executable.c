@@ -124,24 +124,6 @@ pjrt_error *flxi_pjrt_loaded_executable_get_device_assignment(void *args)
     return NULL;
 }
 
-/* ---- The program ---- */
-
-/* What runs on several devices is the program itself, in which callers look for exchanges. It is asked for at every
-   compilation, and turned into another form each time, so that it is left out where nothing is looked for. */
-pjrt_error *flxi_pjrt_executable_optimized_program(void *args)
-{
-    pjrt_optimised_args *a = args;
-    const pjrt_executable *x = a->executable;
-    if (x->num_devices == 1)
-        return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "the optimised program is not available");
-    if (a->program->code && a->program->code_size >= x->program_size)
-        memcpy(a->program->code, x->program, x->program_size);
-    a->program->code_size = x->program_size;
-    a->program->format = "mlir";
-    a->program->format_size = strlen("mlir");
-    return NULL;
-}
-
 /* ---- Types and memory ---- */
 
 pjrt_error *flxi_pjrt_executable_output_memory_kinds(void *args)

@@ -5,7 +5,9 @@
 #include "backend/collective/member.h"
 #include "local_ranks.h"
 
+#include <fluxion/exec.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -228,4 +230,67 @@ TEST(collective_values_all_dtypes)
                 CHECK(c.nbytes == 3 * flx_dtype_size(d) && memcmp(c.out[r], want, c.nbytes) == 0);
             test_count_case();
         }
+}
+
+/* ---- Threads of one context ---- */
+
+typedef struct {
+    flx_context *ctx;
+    flx_local_mesh *mesh;
+    flx_exec *exec;
+    int64_t rank;
+    float got[2];
+} one_thread;
+
+static void *run_thread(void *user)
+{
+    one_thread *t = user;
+    flx_error err = {0};
+    float x = (float)(t->rank + 1);
+    const flx_mesh_options options = {
+        .struct_size = sizeof options, .axes = "data=3", .timeout = 60, .local = t->mesh, .rank = t->rank};
+    CHECK_OK(flx_mesh_join_thread(t->ctx, &options, &err), &err);
+    CHECK(flx_mesh_join_thread(t->ctx, &options, &err) == FLX_E_USAGE);
+    CHECK_EQ_I64(flx_mesh_rank(t->ctx), t->rank);
+    for (int k = 0; k < 2; k++, x *= 10) {
+        const void *inputs[] = {&x};
+        void *outputs[] = {&t->got[k]};
+        CHECK_OK(flx_exec_run_at(t->exec, inputs, outputs, &err), &err);
+    }
+    flx_mesh_leave_thread(t->ctx);
+    CHECK_EQ_I64(flx_mesh_size(t->ctx), 1);
+    return NULL;
+}
+
+/* One executable, compiled once, run by all processes at the same time. */
+TEST(collective_values_threads_of_one_context)
+{
+    static const uint32_t flags[] = {FLX_COMPILE_INTERPRET, 0};
+    static const char text[] = "graph f(x: f32[]) { return all_reduce(x, axis_name=\"data\") }";
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_module *m = flx_parse(ctx, text, sizeof text - 1, "g", &err);
+    CHECK_MADE(m, &err);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const flx_compile_options o = {.struct_size = sizeof o, .flags = flags[i], .device = "cpu", .threads = 1};
+        one_thread all[3] = {{.ctx = ctx}};
+        pthread_t threads[3];
+        flx_exec *exec = flx_compile(flx_module_main(m), &o, &err);
+        flx_local_mesh *mesh = flx_local_mesh_new(ctx, 3, &err);
+        CHECK_MADE(exec, &err);
+        CHECK_MADE(mesh, &err);
+        for (int64_t r = 0; r < 3; r++) {
+            all[r] = (one_thread){.ctx = ctx, .mesh = mesh, .exec = exec, .rank = r};
+            CHECK(pthread_create(&threads[r], NULL, run_thread, &all[r]) == 0);
+        }
+        for (int r = 0; r < 3; r++) {
+            pthread_join(threads[r], NULL);
+            CHECK_NEAR(all[r].got[0], 6, 0);
+            CHECK_NEAR(all[r].got[1], 60, 0);
+        }
+        flx_local_mesh_free(mesh);
+        flx_exec_free(exec);
+    }
+    flx_module_free(m);
+    flx_context_free(ctx);
 }

@@ -343,6 +343,14 @@ TEST(pjrt_open_results_are_cut_as_follows_from_arguments)
     check_open("tensor<4x1x2xf32>", "    %r = stablehlo.reshape %a : (tensor<4x2xf32>) -> tensor<4x1x2xf32>\n", wide,
                sizeof wide);
     check_open("tensor<2x6xf32>", "    %r = stablehlo.negate %b : tensor<2x6xf32>\n", "", 0);
+    check_open("tensor<4xf32>",
+               "    %p = stablehlo.constant dense<true> : tensor<i1>\n"
+               "    %z = stablehlo.constant dense<0.0> : tensor<4xf32>\n"
+               "    %r = stablehlo.while(%v = %z) : tensor<4xf32>\n"
+               "     cond {\n      stablehlo.return %p : tensor<i1>\n    } do {\n"
+               "      %1 = sdy.sharding_constraint %v <@mesh, [{\"x\"}]> : tensor<4xf32>\n"
+               "      stablehlo.return %1 : tensor<4xf32>\n    }\n",
+               first, sizeof first);
 }
 
 /* ---- Sums over devices ---- */

@@ -201,7 +201,6 @@ static const struct {
     {"stablehlo.reduce", spread_reduce, 1},
     {"stablehlo.dot_general", spread_product, 2},
     {"stablehlo.reshape", spread_reshape, 1},
-    {"stablehlo.while", spread_like_operand, 1},
     {"stablehlo.optimization_barrier", spread_like_operand, 1},
     {"sdy.sharding_constraint", spread_constraint, 1},
     {"sdy.reshard", spread_constraint, 1},
@@ -239,6 +238,25 @@ static void follow_call(spreader *p, const hlo_op *op, spread *values)
         values[op->results[i]->number] = results[i];
 }
 
+/* A loop, whose carried values are cut as they begin or as its body returns them, or a choice among branches. */
+static void follow_regions(spreader *p, const hlo_op *op, spread *values, size_t first, bool is_loop)
+{
+    spread *inner = flxi_new(p->arena, spread, op->num_results + 1);
+    p->starved |= !inner;
+    for (size_t i = 0; inner && is_loop && i < op->num_results && i < op->num_operands; i++)
+        values[op->results[i]->number] = values[op->operands[i]->number];
+    for (size_t r = first; inner && r < op->num_regions; r++) {
+        const hlo_region *body = &op->regions[r];
+        memset(inner, 0, op->num_results * sizeof *inner);
+        for (size_t i = 0; is_loop && i < body->num_args && i < op->num_operands; i++)
+            values[body->args[i]->number] = values[op->operands[i]->number];
+        follow(p, body, values, inner, op->num_results);
+        for (size_t i = 0; i < op->num_results; i++)
+            for (int k = 0; op->results[i]->type->kind == HLO_TENSOR && k < op->results[i]->type->rank; k++)
+                put(p, op->results[i]->type, &values[op->results[i]->number], k, inner[i].at[k]);
+    }
+}
+
 static void follow_op(const spreader *p, const hlo_op *op, spread *values)
 {
     void (*rule)(spread_site *) = spread_same;
@@ -257,8 +275,11 @@ static void follow_op(const spreader *p, const hlo_op *op, spread *values)
 static void follow(spreader *p, const hlo_region *r, spread *values, spread *results, size_t n)
 {
     for (const hlo_op *op = r->first; op && !p->starved; op = op->next) {
+        bool is_loop = strcmp(op->name, "stablehlo.while") == 0;
         if (strcmp(op->name, "func.call") == 0)
             follow_call(p, op, values);
+        else if (is_loop || strcmp(op->name, "stablehlo.case") == 0 || strcmp(op->name, "stablehlo.if") == 0)
+            follow_regions(p, op, values, is_loop, is_loop);
         else
             follow_op(p, op, values);
         if (!op->next)

@@ -16,8 +16,8 @@ typedef struct parcel {
 
 struct flx_local_mesh {
     const flxi_allocator *mem;
-    pthread_mutex_t lock; /* guards the rest */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;    /* guards the rest */
+    pthread_cond_t *changed; /* by rank: what its thread waits for, so that a message wakes no other */
     int64_t size;
     bool *has_joined, *has_left; /* by rank */
     parcel *first;
@@ -38,14 +38,19 @@ flx_local_mesh *flx_local_mesh_new(flx_context *ctx, int64_t ranks, flx_error *e
         return NULL;
     }
     flx_local_mesh *m = flxi_alloc(&ctx->mem, 1, sizeof *m);
+    pthread_cond_t *changed = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *changed);
     bool *joined = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *joined);
     bool *left = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *left);
     if (m)
-        *m = (flx_local_mesh){.mem = &ctx->mem, .size = ranks, .has_joined = joined, .has_left = left};
-    if (m && joined && left && pthread_mutex_init(&m->lock, NULL) == 0) {
-        pthread_cond_init(&m->changed, NULL);
+        *m = (flx_local_mesh){
+            .mem = &ctx->mem, .changed = changed, .size = ranks, .has_joined = joined, .has_left = left};
+    if (m && changed && joined && left && pthread_mutex_init(&m->lock, NULL) == 0) {
+        for (int64_t i = 0; i < ranks; i++)
+            pthread_cond_init(&changed[i], NULL);
         return m;
     }
+    if (changed)
+        flxi_free(&ctx->mem, changed, (size_t)ranks, sizeof *changed);
     if (joined)
         flxi_free(&ctx->mem, joined, (size_t)ranks, sizeof *joined);
     if (left)
@@ -60,8 +65,10 @@ void flx_local_mesh_free(flx_local_mesh *m)
 {
     if (!m)
         return;
-    pthread_cond_destroy(&m->changed);
+    for (int64_t i = 0; i < m->size; i++)
+        pthread_cond_destroy(&m->changed[i]);
     pthread_mutex_destroy(&m->lock);
+    flxi_free(m->mem, m->changed, (size_t)m->size, sizeof *m->changed);
     flxi_free(m->mem, m->has_joined, (size_t)m->size, sizeof *m->has_joined);
     flxi_free(m->mem, m->has_left, (size_t)m->size, sizeof *m->has_left);
     flxi_free(m->mem, m, 1, sizeof *m);
@@ -100,7 +107,8 @@ static void close_local(flxi_mesh_end *l, bool has_failed)
     (void)has_failed;
     pthread_mutex_lock(&l->mesh->lock);
     l->mesh->has_left[l->rank] = true;
-    pthread_cond_broadcast(&l->mesh->changed);
+    for (int64_t i = 0; i < l->mesh->size; i++)
+        pthread_cond_signal(&l->mesh->changed[i]);
     pthread_mutex_unlock(&l->mesh->lock);
     flxi_free(l->mem, l, 1, sizeof *l);
 }
@@ -132,7 +140,7 @@ static void receive(flxi_mesh_end *l, flxi_message *msg)
             size_t n = p->nbytes < msg->nbytes ? p->nbytes : msg->nbytes; /* equal, once processes agree */
             memcpy(msg->data, p->data, n);
             p->is_taken = msg->is_done = true;
-            pthread_cond_broadcast(&l->mesh->changed);
+            pthread_cond_signal(&l->mesh->changed[p->from]);
             return;
         }
 }
@@ -178,7 +186,7 @@ static flx_code wait_for_all(flxi_mesh_end *l, flxi_message *m, size_t n, const 
         until.tv_nsec += 5000000; /* to look at the deadline and the stop */
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&l->mesh->changed, &l->mesh->lock, &until);
+        pthread_cond_timedwait(&l->mesh->changed[l->rank], &l->mesh->lock, &until);
     }
     return FLX_OK;
 }
@@ -194,10 +202,11 @@ static flx_code transfer_local(flxi_mesh_end *l, flxi_message *m, size_t n, int6
     pthread_mutex_lock(&l->mesh->lock);
     for (size_t i = 0; i < n; i++) {
         parcels[i] = (parcel){l->rank, m[i].peer, m[i].tag, m[i].data, m[i].nbytes, false, NULL};
-        if (m[i].is_sent)
+        if (m[i].is_sent) {
             post(l->mesh, &parcels[i]);
+            pthread_cond_signal(&l->mesh->changed[m[i].peer]);
+        }
     }
-    pthread_cond_broadcast(&l->mesh->changed);
     flx_code code = wait_for_all(l, m, n, parcels, deadline_ns, err);
     for (size_t i = 0; i < n; i++)
         if (m[i].is_sent)

@@ -122,6 +122,8 @@ static flx_val row_of_rank(hlo_site *s, const int32_t *table, int64_t n)
 
 flx_val flxi_hlo_position_in(hlo_site *s, const hlo_groups *g)
 {
+    if (g->n == 1)
+        return flx_scalar(s->g, FLX_I32, 0);
     if (g->axes)
         return index_along(s, g->axes);
     int32_t *table = flxi_hlo_new(s, int32_t, g->ranks.n);
@@ -155,18 +157,30 @@ static flx_val merge_first(hlo_site *s, flx_val x, int axis)
     return flx_reshape(s->g, x, (flx_ints){dims, (size_t)t.rank - 1});
 }
 
-/* ---- Exchanges ---- */
+/* ---- Exchanges: those of one process are nothing ---- */
+
+/* The smallest dtype of indices into a value. */
+static flx_dtype index_dtype(const flx_type *t)
+{
+    flx_dtype least = FLX_I32;
+    for (int k = 0; k < t->rank; k++)
+        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] > INT32_MAX)
+            least = FLX_I64;
+    return least;
+}
 
 flx_val flxi_hlo_part_at(hlo_site *s, flx_val x, int axis, int64_t parts, flx_val position)
 {
     const flx_type *t = flxi_hlo_typeof(s, x);
+    flx_dtype dtype = index_dtype(t);
     flx_val operands[1 + FLX_MAX_RANK] = {x};
     int64_t sizes[FLX_MAX_RANK];
     for (int k = 0; k < t->rank; k++) {
         sizes[k] = k == axis ? t->dims[k] / parts : t->dims[k];
-        operands[1 + k] = flx_scalar(s->g, FLX_I32, 0);
+        operands[1 + k] = flx_scalar(s->g, dtype, 0);
     }
-    operands[1 + axis] = flx_mul(s->g, position, flx_scalar(s->g, FLX_I32, (double)sizes[axis]));
+    position = dtype == FLX_I32 ? position : flx_cast(s->g, position, dtype);
+    operands[1 + axis] = flx_mul(s->g, position, flx_scalar(s->g, dtype, (double)sizes[axis]));
     const flx_attr attr = flx_attr_ints("sizes", (flx_ints){sizes, (size_t)t->rank});
     return flx_op1(s->g, "dynamic_slice", operands, 1 + (size_t)t->rank, &attr, 1);
 }
@@ -197,18 +211,24 @@ static flx_val reduce_first(hlo_site *s, flx_val x, const char *reduction)
 
 flx_val flxi_hlo_all_reduce(hlo_site *s, const hlo_groups *g, flx_val x, const char *reduction)
 {
+    if (g->n == 1)
+        return x;
     flx_attr attrs[3] = {{0}, flx_attr_int("size", g->n), flx_attr_word("op", reduction)};
     return g->axes ? exchange(s, g, "all_reduce", x, attrs, 3) : reduce_first(s, members(s, g, x), reduction);
 }
 
 flx_val flxi_hlo_all_gather(hlo_site *s, const hlo_groups *g, flx_val x, int axis)
 {
+    if (g->n == 1)
+        return x;
     flx_attr attrs[3] = {{0}, flx_attr_int("size", g->n), flx_attr_int("axis", axis)};
     return g->axes ? exchange(s, g, "all_gather", x, attrs, 3) : merge_first(s, members(s, g, x), axis);
 }
 
 flx_val flxi_hlo_reduce_scatter(hlo_site *s, const hlo_groups *g, flx_val x, int axis, const char *reduction)
 {
+    if (g->n == 1)
+        return x;
     flx_attr attrs[3] = {{0}, flx_attr_int("size", g->n), flx_attr_int("axis", axis)};
     if (g->axes && strcmp(reduction, "sum") == 0 && flxi_hlo_dtype(s, x) != FLX_BOOL)
         return exchange(s, g, "reduce_scatter", x, attrs, 3);
@@ -217,6 +237,8 @@ flx_val flxi_hlo_reduce_scatter(hlo_site *s, const hlo_groups *g, flx_val x, int
 
 flx_val flxi_hlo_all_to_all(hlo_site *s, const hlo_groups *g, flx_val x, int split, int concat)
 {
+    if (g->n == 1)
+        return x;
     flx_attr attrs[4] = {
         {0}, flx_attr_int("size", g->n), flx_attr_int("split_axis", split), flx_attr_int("concat_axis", concat)};
     if (g->axes)
@@ -227,6 +249,8 @@ flx_val flxi_hlo_all_to_all(hlo_site *s, const hlo_groups *g, flx_val x, int spl
 
 flx_val flxi_hlo_from_first(hlo_site *s, const hlo_groups *g, flx_val x)
 {
+    if (g->n == 1)
+        return x;
     flx_attr attrs[2] = {{0}, flx_attr_int("root", 0)};
     if (g->axes)
         return exchange(s, g, "broadcast", x, attrs, 2);

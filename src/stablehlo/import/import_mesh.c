@@ -33,8 +33,9 @@ static const char *skip_space(const char *s)
     return s + strspn(s, " \t\r\n");
 }
 
-/* Graphs and transports know plain names; an axis with another one is called after its number. */
-static void name_axis(hlo_mesh *m, int i, const char *name, size_t n)
+/* Graphs and transports know plain names; an axis with another one is called after its number. False: another axis has
+   the name. */
+static bool name_axis(hlo_mesh *m, int i, const char *name, size_t n)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     m->names[i] = name;
@@ -42,6 +43,10 @@ static void name_axis(hlo_mesh *m, int i, const char *name, size_t n)
         snprintf(m->axes[i].name, sizeof m->axes[i].name, "%.*s", (int)n, name);
     else
         snprintf(m->axes[i].name, sizeof m->axes[i].name, "axis%d", i);
+    for (int k = 0; k < i; k++)
+        if (strcmp(m->axes[k].name, m->axes[i].name) == 0)
+            return false;
+    return true;
 }
 
 /* ["data"=2, "model"=2], device_ids=[1, 0, 2, 3] */
@@ -56,9 +61,8 @@ static void read_mesh_text(const char *text, hlo_mesh *out)
         flxi_mesh_axis *a = &out->axes[out->num_axes];
         size_t n = out->num_axes < FLXI_MESH_AXES ? name_length(s) : 0;
         char *end;
-        if (!n || s[n + 2] != '=' || s[n + 3] < '1' || s[n + 3] > '9')
+        if (!n || s[n + 2] != '=' || s[n + 3] < '1' || s[n + 3] > '9' || !name_axis(out, out->num_axes, s + 1, n))
             return;
-        name_axis(out, out->num_axes, s + 1, n);
         a->size = strtoll(s + n + 3, &end, 10);
         if (a->size > FLXI_MESH_RANKS / ranks || (*end != ',' && *end != ']'))
             return;
@@ -130,8 +134,9 @@ static const flxi_mesh_axis *find_axis(const hlo_mesh *m, const char *name, size
     return NULL;
 }
 
-/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. NULL: something else. */
-static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT])
+/* {"data", "model"}; a `?`, which says that more is allowed, and a priority are left out. A sharding has every axis of
+   the mesh once at most, and `used` those that it had so far. NULL: something else. */
+static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT], uint32_t *used)
 {
     out[0] = 0;
     if (*s != '{')
@@ -143,12 +148,12 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
         }
         size_t n = name_length(s);
         const flxi_mesh_axis *a = n ? find_axis(m, s + 1, n) : NULL;
+        uint32_t bit = a ? 1u << (a - m->axes) : 0;
         s += n + 2;
-        if (!a || (*s != ',' && *s != '}') || strlen(out) + strlen(a->name) + 2 > HLO_AXES_TEXT)
+        if (!a || (*used & bit) || (*s != ',' && *s != '}'))
             return NULL;
-        if (out[0])
-            strcat(out, ",");
-        strcat(out, a->name);
+        *used |= bit;
+        strcat(strcat(out, out[0] ? "," : ""), a->name);
     }
     s++;
     if (*s == 'p') /* p1: a priority */
@@ -157,7 +162,7 @@ static const char *read_axes(const hlo_mesh *m, const char *s, char out[HLO_AXES
 }
 
 /* After the axes of a value: , replicated={"x"}, unreduced={"y"}> */
-static bool read_summed(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT])
+static bool read_summed(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT], uint32_t *used)
 {
     static const char name[] = "unreduced=";
     for (s = skip_space(s); s && *s == ','; s = s ? skip_space(s) : NULL) {
@@ -165,7 +170,7 @@ static bool read_summed(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT
         s = skip_space(s + 1);
         bool is_summed = strncmp(s, name, sizeof name - 1) == 0;
         s += strcspn(s, "{");
-        s = read_axes(m, s, is_summed ? out : ignored);
+        s = read_axes(m, s, is_summed ? out : ignored, used);
     }
     return s != NULL;
 }
@@ -173,6 +178,7 @@ static bool read_summed(const hlo_mesh *m, const char *s, char out[HLO_AXES_TEXT
 bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_cuts *out)
 {
     const char *s = find_sharding(text, index);
+    uint32_t used = 0;
     out->rank = 0;
     out->summed[0] = 0;
     s = s ? strstr(s, *s == '@' ? "[" : ">, [") : NULL;
@@ -180,12 +186,12 @@ bool flxi_hlo_read_cuts(const hlo_mesh *m, const char *text, size_t index, hlo_c
     if (!s || m->ranks < 1)
         return false;
     for (s = skip_space(s + 1); *s != ']'; s = skip_space(s + (*s == ','))) {
-        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank]) : NULL;
+        s = out->rank < FLX_MAX_RANK ? read_axes(m, s, out->at[out->rank], &used) : NULL;
         if (!s || (*s != ',' && *s != ']'))
             return false;
         out->rank++;
     }
-    return read_summed(m, s + 1, out->summed);
+    return read_summed(m, s + 1, out->summed, &used);
 }
 
 bool flxi_hlo_read_sharding(const hlo_mesh *m, const hlo_attr *a, hlo_cuts *out)

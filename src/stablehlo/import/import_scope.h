@@ -57,8 +57,9 @@ struct hlo_import {
     FLXI_VEC(flx_dim_binding) at_least; /* lower bounds of symbols that the program asserts */
     bool restarts;                      /* another one was found: the import starts again with it */
     hlo_mesh mesh;
-    int64_t budget;  /* operations that may still be imported: calls multiply them */
-    flx_error error; /* the first, with its location */
+    size_t num_renamed; /* numbers that were given to arguments whose names were taken */
+    int64_t budget;     /* operations that may still be imported: calls multiply them */
+    flx_error error;    /* the first, with its location */
 };
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */

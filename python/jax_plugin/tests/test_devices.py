@@ -101,9 +101,24 @@ def test_exception_of_one_device_is_that_of_the_program(mesh):
         f(np.arange(8, dtype=np.float32).reshape(4, 2)).block_until_ready()
 
 
+def test_ordered_callback_in_shard_map(mesh):
+    seen = []
+
+    def part(a):
+        jax.experimental.io_callback(lambda v: seen.append(float(v[0, 0])), None, a, ordered=True)
+        return a + 1
+
+    a = np.arange(8, dtype=np.float32).reshape(4, 2)
+    f = jax.jit(shard_map(part, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y")))
+    np.testing.assert_array_equal(f(a), a + 1)
+    jax.effects_barrier()
+    assert sorted(seen) == list(range(8))
+
+
 def test_long_call_returns_before_its_result_is_there():
     a = jax.device_put(array(700, 700), jax.devices("fluxion")[0])
-    f = jax.jit(lambda a: lax.fori_loop(0, 4, lambda i, v: jnp.tanh(v @ a), a))
+    f = jax.jit(lambda a: lax.fori_loop(0, 4, lambda i, v: jnp.tanh(v @ a), a),
+                compiler_options={"fluxion_mode": "compile"})
     first = f(a).block_until_ready()  # compiled, and known to be long
     pending = f(a)
     later = pending + 1  # of what is not there yet

@@ -191,7 +191,7 @@ static vhlo_dialect dialect_of(hlo_span name)
     static const struct {
         const char *name;
         vhlo_dialect dialect;
-    } known[] = {{"builtin", VHLO_BUILTIN}, {"vhlo", VHLO_VHLO}, {"sdy", VHLO_SDY}};
+    } known[] = {{"builtin", VHLO_BUILTIN}, {"vhlo", VHLO_VHLO}, {"sdy", VHLO_SDY}, {"stablehlo", VHLO_STABLEHLO}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (flxi_hlop_is(name, known[i].name))
             return known[i].dialect;
@@ -206,10 +206,6 @@ static flx_code read_dialect(vhlo_reader *r, vhlo_bytes *b, size_t i)
     FLXI_TRY(string_at(r, at, flagged >> 1, &name));
     r->dialects[i] = dialect_of(name);
     r->dialect_names[i] = name.at;
-    if (flxi_hlop_is(name, "stablehlo"))
-        return flxi_vhlo_fail(r, at, FLX_E_UNSUPPORTED,
-                              "write a portable artifact: jax.export, or stablehlo-translate --serialize",
-                              "bytecode of the dialect stablehlo changes with every release");
     if (flagged & 1) {
         unsigned id;
         vhlo_bytes version;
@@ -263,6 +259,10 @@ static flx_code read_name(vhlo_reader *r, vhlo_bytes *b, size_t dialect, vhlo_na
     hlo_span name;
     FLXI_TRY(string_at(r, at, flxi_vhlo_varint(b) >> 1, &name));
     *out = (vhlo_name){.dialect = r->dialects[dialect]};
+    if (out->dialect == VHLO_STABLEHLO)
+        return flxi_vhlo_fail(r, at, FLX_E_UNSUPPORTED,
+                              "write a portable artifact: jax.export, or stablehlo-translate --serialize",
+                              "bytecode of the dialect stablehlo changes with every release");
     if (out->dialect == VHLO_VHLO) {
         out->row = flxi_vhlo_row(name.at);
         out->name = stable_name(r, name);

@@ -54,7 +54,7 @@ vhlo_bytes flxi_vhlo_part(vhlo_bytes *b, uint64_t n);
 
 /* ---- Tables ---- */
 
-typedef enum { VHLO_BUILTIN, VHLO_VHLO, VHLO_SDY, VHLO_OTHER } vhlo_dialect;
+typedef enum { VHLO_BUILTIN, VHLO_VHLO, VHLO_SDY, VHLO_STABLEHLO, VHLO_OTHER } vhlo_dialect;
 
 typedef enum {
     VHLO_OPERATION,

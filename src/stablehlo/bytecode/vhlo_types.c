@@ -344,6 +344,8 @@ static flx_code decode_builtin(vhlo_reader *r, vhlo_bytes *b, uint64_t code, hlo
 
 /* ---- By number ---- */
 
+enum { STABLEHLO_TOKEN = 0 }; /* operations of sdy keep the tokens of their regions */
+
 static flx_code check_weight(vhlo_reader *r, const vhlo_encoded *e, const hlo_type *t)
 {
     if (e->weight > LARGEST_TUPLE && e->weight > t->num_parts + t->num_results + 1)
@@ -371,9 +373,14 @@ static flx_code decode(vhlo_reader *r, vhlo_encoded *e)
         uint64_t code = flxi_vhlo_varint(&b);
         if (!t)
             return FLX_E_OOM;
-        if (e->dialect != VHLO_VHLO && e->dialect != VHLO_BUILTIN)
+        if (e->dialect == VHLO_STABLEHLO && code == STABLEHLO_TOKEN)
+            t->kind = HLO_TOKEN;
+        else if (e->dialect == VHLO_VHLO)
+            FLXI_TRY(decode_vhlo(r, &b, code, t));
+        else if (e->dialect == VHLO_BUILTIN)
+            FLXI_TRY(decode_builtin(r, &b, code, t));
+        else
             return unknown(r, e->at, code);
-        FLXI_TRY(e->dialect == VHLO_VHLO ? decode_vhlo(r, &b, code, t) : decode_builtin(r, &b, code, t));
         FLXI_TRY(flxi_vhlo_check(r, &b, "a type"));
         read = t;
     }

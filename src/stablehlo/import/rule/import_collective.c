@@ -221,10 +221,13 @@ static void run_on_mesh(hlo_site *s)
     flx_val *x = flxi_hlo_new(s, flx_val, s->nx + 1);
     if (!m || !cuts || !x || !read_manual_mesh(s, m))
         return;
-    for (size_t i = 0; i < s->nx; i++) {
-        if (!read_value_cuts(s, m, "in_shardings", i, s->x[i], cuts))
+    for (size_t i = 0, k = 0; i < s->op->num_operands; i++) {
+        if (flxi_hlo_parts(flxi_hlo_operand_type(s, i)) != 1 || k == s->nx)
+            continue; /* a token */
+        if (!read_value_cuts(s, m, "in_shardings", i, s->x[k], cuts))
             return;
-        x[i] = take_part(s, m, s->x[i], cuts);
+        x[k] = take_part(s, m, s->x[k], cuts);
+        k++;
     }
     if (flxi_hlo_failed(s))
         return;
@@ -234,9 +237,13 @@ static void run_on_mesh(hlo_site *s)
     ours->is_manual = was_manual;
     if (n != s->ny && !flxi_hlo_failed(s))
         flxi_hlo_fail(s, FLX_E_ARITY, NULL, "its region returns %zu values for %zu results", n, s->ny);
-    for (size_t i = 0; i < s->ny && !flxi_hlo_failed(s); i++)
-        if (read_value_cuts(s, m, "out_shardings", i, s->y[i], cuts))
-            s->y[i] = join_parts(s, m, s->y[i], cuts);
+    for (size_t i = 0, k = 0; i < s->op->num_results && !flxi_hlo_failed(s); i++) {
+        if (flxi_hlo_parts(flxi_hlo_result_type(s, i)) != 1 || k == s->ny)
+            continue;
+        if (read_value_cuts(s, m, "out_shardings", i, s->y[k], cuts))
+            s->y[k] = join_parts(s, m, s->y[k], cuts);
+        k++;
+    }
 }
 
 /* ---- Rules ---- */

@@ -344,6 +344,12 @@ TEST(pjrt_open_results_are_cut_as_follows_from_arguments)
                sizeof wide);
     check_open("tensor<2x6xf32>", "    %r = stablehlo.negate %b : tensor<2x6xf32>\n", "", 0);
     check_open("tensor<4xf32>",
+               "    %i = stablehlo.constant dense<1> : tensor<1xi32>\n"
+               "    %r = \"stablehlo.gather\"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0],"
+               " collapsed_slice_dims = [1], start_index_map = [1]>, slice_sizes = array<i64: 4, 1>}>"
+               " : (tensor<4x2xf32>, tensor<1xi32>) -> tensor<4xf32>\n",
+               first, sizeof first);
+    check_open("tensor<4xf32>",
                "    %p = stablehlo.constant dense<true> : tensor<i1>\n"
                "    %z = stablehlo.constant dense<0.0> : tensor<4xf32>\n"
                "    %r = stablehlo.while(%v = %z) : tensor<4xf32>\n"

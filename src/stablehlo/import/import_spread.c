@@ -151,6 +151,31 @@ static void spread_product(spread_site *s)
     }
 }
 
+/* Axes of windows that are as long as those of the operand, and the axes of the indices. */
+static void spread_gather(spread_site *s)
+{
+    static const char name[] = "dimension_numbers";
+    int64_t no, nc, nb, ns, next = 0, at = 0;
+    const int64_t *offset = list(s, name, "offset_dims", &no), *gone = list(s, name, "collapsed_slice_dims", &nc);
+    const int64_t *batch = list(s, name, "operand_batching_dims", &nb), *sizes = list(s, "slice_sizes", NULL, &ns);
+    const hlo_attr *numbers = flxi_hlo_attr(s->op, name);
+    const hlo_attr *last = numbers ? flxi_hlo_entry(numbers, "index_vector_dim") : NULL;
+    const hlo_type *x = s->op->operands[0]->type, *indices = s->op->operands[1]->type, *t = result_type(s);
+    for (int k = 0; k < x->rank && k < ns; k++)
+        if (!has(gone, nc, k) && !has(batch, nb, k) && next < no) {
+            if (sizes[k] == x->dims[k])
+                put(s->p, t, s->out, (int)offset[next], operand(s, 0)->at[k]);
+            next++;
+        }
+    for (int k = 0; last && last->kind == HLO_A_INT && k < indices->rank; k++) {
+        if (k == last->integer)
+            continue;
+        while (has(offset, no, at))
+            at++;
+        put(s->p, t, s->out, (int)at++, operand(s, 1)->at[k]);
+    }
+}
+
 /* Axes that begin at the same element of the value: the slower part of one that is split or joined keeps its cut. */
 static void spread_reshape(spread_site *s)
 {
@@ -206,10 +231,9 @@ static const struct {
     {"sdy.reshard", spread_constraint, 1},
     {"sdy.manual_computation", spread_manual, 0},
     {"stablehlo.custom_call", NULL, 0},
-    {"stablehlo.gather", NULL, 0},
+    {"stablehlo.gather", spread_gather, 2},
     {"stablehlo.scatter", NULL, 0},
     {"stablehlo.sort", NULL, 0},
-    {"stablehlo.reverse", NULL, 0},
     {"stablehlo.convolution", NULL, 0},
     {"stablehlo.fft", NULL, 0},
     {"stablehlo.cholesky", NULL, 0},

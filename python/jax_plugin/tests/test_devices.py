@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX programs on eight virtual devices, and the Schur form, beside NumPy and SciPy. Needs jax, scipy and pytest:
+"""JAX programs on eight virtual devices, and forms of matrices, beside NumPy and SciPy. Needs jax, scipy and pytest:
 
     FLX_PJRT_LIBRARY=$PWD/build/libfluxion_pjrt.so python -m pytest python/jax_plugin/tests
 """
@@ -131,3 +131,10 @@ def test_schur_form(kind):
     t, z = jax.jit(jax.scipy.linalg.schur)(jax.device_put(a, jax.devices("fluxion")[0]))
     np.testing.assert_allclose(np.asarray(z) @ np.asarray(t) @ np.asarray(z).conj().T, a, atol=2e-5)
     assert np.all(np.tril(np.asarray(t), -2) == 0)
+
+
+def test_hessenberg_form_with_strict_dtypes():
+    a = (array(5, 5) + 1j * array(5, 5)).astype(np.complex64)
+    with jax.numpy_dtype_promotion("strict"):
+        h, q = jax.scipy.linalg.hessenberg(jax.device_put(a, jax.devices("fluxion")[0]), calc_q=True)
+    np.testing.assert_allclose(np.asarray(q) @ np.asarray(h) @ np.asarray(q).conj().T, a, atol=2e-5)

@@ -91,14 +91,16 @@ def _pivoted_qr(a, jpvt):
 
 
 def _batched(function, rank):
-    """The function of arrays whose leading axes, all but the last `rank`, are batches."""
+    """The function of arrays whose leading axes, all but the last `rank`, are batches. It mixes dtypes, whatever the
+    user has set for programs of their own."""
 
     @functools.wraps(function)
     def wrapped(first, *rest, **params):
         inner = functools.partial(function, **params)
         for _ in range(first.ndim - rank):
             inner = jax.vmap(inner)
-        return inner(first, *rest)
+        with jax.numpy_dtype_promotion("standard"):
+            return inner(first, *rest)
 
     return wrapped
 

@@ -340,19 +340,10 @@ static const hlo_cuts *cuts_of(flxi_arena *arena, const spread *s, int rank)
     return cuts;
 }
 
-bool flxi_hlo_spread(const hlo_module *m, const hlo_function *f, flxi_arena *arena, const hlo_cuts **out)
+/* Keeps how open results are cut. */
+static bool keep_results(const hlo_function *f, const spread *results, flxi_arena *arena, const hlo_cuts **out)
 {
-    spreader p = {.m = m, .arena = arena, .calls = MOST_CALLS};
-    spread *values = flxi_new(arena, spread, f->num_values + 1);
-    spread *results = flxi_new(arena, spread, f->num_results + 1);
-    flxi_hlo_read_mesh(m, &p.mesh);
-    if (!values || !results)
-        return false;
-    for (size_t i = 0; i < f->body.num_args; i++)
-        read_argument(&p, f, i, &values[f->body.args[i]->number]);
-    if (p.mesh.ranks > 1)
-        follow(&p, &f->body, values, results, f->num_results);
-    for (size_t i = 0; i < f->num_results && !p.starved; i++) {
+    for (size_t i = 0; i < f->num_results; i++) {
         const hlo_type *t = f->results[i];
         bool is_cut = false;
         for (int k = 0; t->kind == HLO_TENSOR && k < t->rank; k++)
@@ -360,7 +351,26 @@ bool flxi_hlo_spread(const hlo_module *m, const hlo_function *f, flxi_arena *are
         if (!is_cut || !is_open(flxi_hlo_sharding_of(f->result_attrs ? f->result_attrs[i] : NULL)))
             continue;
         out[i] = cuts_of(arena, &results[i], t->rank);
-        p.starved = !out[i];
+        if (!out[i])
+            return false;
     }
-    return !p.starved;
+    return true;
+}
+
+bool flxi_hlo_spread(const hlo_module *m, const hlo_function *f, flxi_arena *arena, const hlo_cuts **out)
+{
+    flxi_arena scratch; /* of all values */
+    flxi_arena_init(&scratch, arena->mem);
+    spreader p = {.m = m, .arena = &scratch, .calls = MOST_CALLS};
+    spread *values = flxi_new(&scratch, spread, f->num_values + 1);
+    spread *results = flxi_new(&scratch, spread, f->num_results + 1);
+    flxi_hlo_read_mesh(m, &p.mesh);
+    p.starved = !values || !results;
+    for (size_t i = 0; !p.starved && i < f->body.num_args; i++)
+        read_argument(&p, f, i, &values[f->body.args[i]->number]);
+    if (!p.starved && p.mesh.ranks > 1)
+        follow(&p, &f->body, values, results, f->num_results);
+    bool is_complete = !p.starved && keep_results(f, results, arena, out);
+    flxi_arena_free(&scratch);
+    return is_complete;
 }

@@ -5,6 +5,7 @@
 #include "mesh/mesh_cuts.h"
 #include "report.h"
 
+#include <fluxion/stop.h>
 #include <fluxion/text.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct mesh_run {
     flx_buffer bytes; /* the same, for the contexts of others */
     mesh_cuts cuts;
     flx_local_mesh *local;
+    flx_stop *stop; /* of this thread: it stops the others too */
     member *members;
     int64_t num_members; /* that were started */
     inputs whole;        /* values before they were cut */
@@ -91,11 +93,13 @@ static void *run_member(void *user)
     const flx_mesh_options options = {
         .struct_size = sizeof options, .axes = m->of->request->axes, .local = m->of->local, .rank = m->rank};
     flx_context *ctx = new_context();
+    flx_stop_use(m->of->stop);
     if (!ctx)
         m->err = (flx_error){.code = FLX_E_OOM, .message = "out of memory"};
     else if (flx_mesh_join(ctx, &options, &m->err) == FLX_OK)
         run_rank(m, ctx);
     flx_context_free(ctx);
+    flx_stop_use(NULL);
     return NULL;
 }
 
@@ -129,6 +133,8 @@ static int join_local(mesh_run *r, mesh_request *q)
     int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (!q->compile.threads)
         q->compile.threads = (int32_t)(cores > ranks ? cores / ranks : 1);
+    r->stop = flx_stop_use(NULL);
+    flx_stop_use(r->stop);
     for (int64_t i = 1; i < ranks; i++) {
         member *m = &r->members[r->num_members];
         *m = (member){.of = r, .rank = i};

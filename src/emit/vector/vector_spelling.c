@@ -747,15 +747,15 @@ static const flxi_vhelper helpers[] = {
      0},
     {{"gather", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 n, $q i)\n"
-      "{\n    $e r;\n    " LANES "r[j] = i[j] < n ? b[i[j]] : 0;\n    return $G;\n}\n"},
+      "{\n    $e r = {0};\n    " LANES "r[j] = i[j] < n ? b[i[j]] : 0;\n    return $G;\n}\n"},
      0},
     {{"gather_at", KBY_TYPE,
-      "$F $v $n(const $E *b, $q i)\n{\n    $e r;\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
+      "$F $v $n(const $E *b, $q i)\n{\n    $e r = {0};\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
      0},
     /* Lane j reads element o + (i + j) / d * m, for d of at least as many as there are lanes. */
     {{"stepped_rest", KBY_TYPE,
       RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 d, k_u32 m, k_u32 o)\n"
-           "{\n    $e r;\n    " LANES "r[j] = o + (i + j) / d * m < n ? b[o + (i + j) / d * m] : 0;\n"
+           "{\n    $e r = {0};\n    " LANES "r[j] = o + (i + j) / d * m < n ? b[o + (i + j) / d * m] : 0;\n"
            "    return $G;\n}\n"},
      0},
     {{"stepped", KBY_TYPE,
@@ -771,7 +771,8 @@ static const flxi_vhelper helpers[] = {
     /* Consecutive elements from i on where m holds, element o in the other lanes. */
     {{"guarded_rest", KBY_TYPE,
       RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
-           "{\n    $e r;\n    " LANES "r[j] = (m[j] ? i + j : o) < n ? b[m[j] ? i + j : o] : 0;\n    return $G;\n}\n"},
+           "{\n    $e r = {0};\n    " LANES
+           "r[j] = (m[j] ? i + j : o) < n ? b[m[j] ? i + j : o] : 0;\n    return $G;\n}\n"},
      0},
     {{"guarded", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
@@ -782,7 +783,7 @@ static const flxi_vhelper helpers[] = {
       "{\n"
       "    if (!@any(~m))\n"
       "        return @get(b + i);\n"
-      "    $e r;\n"
+      "    $e r = {0};\n"
       "    " LANES "r[j] = b[o];\n"
       "    if (@any(m))\n"
       "        " LANES "if (m[j]) r[j] = b[i + j];\n"
@@ -792,7 +793,7 @@ static const flxi_vhelper helpers[] = {
     /* Consecutive elements from i on where m holds, from o on in the other lanes. */
     {{"either_rest", KBY_TYPE,
       RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
-           "{\n    $e r;\n    " LANES
+           "{\n    $e r = {0};\n    " LANES
            "r[j] = (m[j] ? i : o) + j < n ? b[(m[j] ? i : o) + j] : 0;\n    return $G;\n}\n"},
      0},
     {{"either", KBY_TYPE,

@@ -137,8 +137,9 @@ static flx_code copy_function(const plan *l, pruned *f, flx_error *err)
     if (code == FLX_OK)
         code = copy_nodes(&c, l, false);
     for (size_t k = 0; code == FLX_OK && k < l->g->outputs.n; k++)
-        if (f->outputs[k])
-            code = flxi_add_output(c.to, c.remap.id[l->g->outputs.at[k].val], l->g->outputs.at[k].name);
+        if (f->outputs[k] &&
+            flxi_add_output(c.to, c.remap.id[l->g->outputs.at[k].val], l->g->outputs.at[k].name) != FLX_OK)
+            break; /* the graph has the error */
     if (code == FLX_OK)
         code = flxi_built(c.to, err);
     flxi_remap_free(&c.remap);

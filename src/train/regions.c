@@ -195,7 +195,8 @@ static flx_code divide(region_work *w, int64_t regions)
     if (from < g->node_count)
         FLXI_TRY(graft_all(w, from, g->node_count - 1));
     for (size_t k = 0; k < g->outputs.n; k++)
-        FLXI_TRY(flxi_add_output(w->out, w->map[g->outputs.at[k].val], g->outputs.at[k].name));
+        if (flxi_add_output(w->out, w->map[g->outputs.at[k].val], g->outputs.at[k].name) != FLX_OK)
+            break; /* the graph has the error */
     return flxi_built(w->out, w->err);
 }
 

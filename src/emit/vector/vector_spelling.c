@@ -292,6 +292,33 @@ static bool saturates_in_vectors(uint32_t type, uint32_t result)
            (type == FLX_F64 && result == FLX_I32);
 }
 
+/* From an integer, or one float to another. gcc converts number by number where widths differ by more than a factor of
+   two: then by way of integers between, which hold all numbers of the narrow side. */
+static void convert(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
+{
+    unsigned from = flxi_ktype_of(s->type)->bits, to = flxi_ktype_of(s->result)->bits, bits = from < 8 ? 8 : from;
+    bool from_float = flxi_ktype_is_float(s->type), is_signed = flxi_ktype_of(s->type)->kind == TAKES_SIGNED;
+    bool is_byte_to_float = bits == 8 && flxi_ktype_is_float(s->result);
+    uint32_t steps[2];
+    unsigned n = 0;
+    for (; !from_float && (2 * bits < to || (is_byte_to_float && bits < 32)); n++) {
+        bits *= 2;
+        steps[n] = integer_type(bits, is_signed || bits > 16);
+    }
+    for (; !from_float && bits > 2 * to; n++) {
+        bits /= 2;
+        steps[n] = integer_type(bits, is_signed);
+    }
+    for (unsigned i = 0; i <= n; i++)
+        flxi_add_text(out, "__builtin_convertvector(");
+    flxi_add_text(out, s->x[0]);
+    for (unsigned i = 0; i <= n; i++) {
+        flxi_add_text(out, ", ");
+        flxi_vtext_type(f, out, i < n ? steps[i] : s->result, s->lanes);
+        flxi_add_char(out, ')');
+    }
+}
+
 void flxi_vtext_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
     bool from_float = flxi_ktype_is_float(s->type), to_float = flxi_ktype_is_float(s->result);
@@ -308,11 +335,17 @@ void flxi_vtext_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
         own.type = is_half(s->type) ? FLX_F32 : s->type;
         bool fits = saturates_in_vectors(own.type, s->result) && !to_float;
         bool is_whole = own.type == FLX_F32 && s->result == FLX_I32;
-        flxi_kfile_expand(f, out, fits ? "@clip($a)" : is_whole ? "@saturate($a)" : "@cast($a)", &own);
+        bool is_byte = fits && flxi_ktype_of(s->result)->bits == 8;
+        flxi_kfile_expand(f, out,
+                          is_byte    ? "@clip_byte($a)"
+                          : fits     ? "@clip($a)"
+                          : is_whole ? "@saturate($a)"
+                                     : "@cast($a)",
+                          &own);
     } else if (from_f32 && s->result == FLX_F32) {
         flxi_add_text(out, s->x[0]);
     } else {
-        flxi_kfile_expand(f, out, "__builtin_convertvector($a, $q)", s);
+        convert(f, out, s);
     }
 }
 
@@ -631,6 +664,18 @@ static const flxi_vhelper helpers[] = {
       "    const $v low = @pick(($i)(a > @all(($T)$L)), a, @all(($T)$L));\n"
       "    const $v r = @pick(($i)(low < @all(($T)$M)), low, @all(($T)$M));\n"
       "    return __builtin_convertvector(__builtin_convertvector(($v)(($i)r & ($i)(a == a)), whole), $q);\n"
+      "}\n"},
+     0},
+    /* The same to 8 bits, by way of 16. */
+    {{"clip_byte", KBY_TYPE | KBY_RESULT,
+      "$F $q $n($v a)\n"
+      "{\n"
+      "    typedef k_i32 whole __attribute__((vector_size($k * 4)));\n"
+      "    typedef k_i16 half __attribute__((vector_size($k * 2)));\n"
+      "    const $v low = @pick(($i)(a > @all(($T)$L)), a, @all(($T)$L));\n"
+      "    const $v r = @pick(($i)(low < @all(($T)$M)), low, @all(($T)$M));\n"
+      "    const whole w = __builtin_convertvector(($v)(($i)r & ($i)(a == a)), whole);\n"
+      "    return __builtin_convertvector(__builtin_convertvector(w, half), $q);\n"
       "}\n"},
      0},
 

@@ -821,7 +821,16 @@ static const flxi_vhelper helpers[] = {
      0},
     {{"guarded", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o, $B m)\n"
-      "{ return !@any(~m) && (k_u64)i + $k <= n ? @get(b + i) : @guarded_rest(b, n, i, o, m); }\n"},
+      "{\n"
+      "    if (!@any(~m) && (k_u64)i + $k <= n)\n"
+      "        return @get(b + i);\n"
+      "    if (@any(m))\n"
+      "        return @guarded_rest(b, n, i, o, m);\n"
+      "    $e r;\n"
+      "    const $E other = o < n ? b[o] : 0;\n"
+      "    " LANES "r[j] = other;\n"
+      "    return $G;\n"
+      "}\n"},
      0},
     {{"guarded_at", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 i, k_u32 o, $B m)\n"

@@ -173,7 +173,7 @@ typedef struct flxi_sa_part {
     void (*fill)(flxi_sa_writer *w);                            /* statements of init, with w->table */
 } flxi_sa_part;
 
-enum { FLXI_SA_MAX_THREADS = 8, FLXI_SA_MIN_TERMS = 32768 /* that threads are worth */ };
+enum { FLXI_SA_MAX_THREADS = 8, FLXI_SA_MIN_TERMS = 1 << 20 /* that threads are worth: they sleep between steps */ };
 /* The scratch memory of all threads. */
 size_t flxi_sa_cuts_bytes(const flxi_sa_cuts *c);
 /* How threads compute a node; units 0: one does. */

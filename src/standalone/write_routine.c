@@ -75,7 +75,7 @@ static void add_call(flxi_sa_routine *r, const flxi_step *s, const char *name, b
 }
 
 /* Fewer elements are computed sooner than other threads have begun. */
-enum { MIN_SHARED = 16384 };
+enum { MIN_SHARED = 65536 };
 
 static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
 {

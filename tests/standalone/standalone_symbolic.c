@@ -23,7 +23,7 @@ static const char *const graphs[] = {
     "graph f(x: f32[N, 6], y: f32[M, 6]) {\n  return dot_general(x, y, lc=[1], rc=[1]), concat(x, y, axis=0)\n}\n",
     "graph f(x: f64[N], i: i32[N]) {\n  return cumsum(x), sort(x), gather(x, i, oob=clamp)\n}\n",
     "graph f(x: f32[N, 4, 5], y: f32[N, 5, 3]) {\n  return matmul(x, y), transpose(x, perm=[1, 0, 2])\n}\n",
-    "graph f(x: f32[N, 160], y: f32[160, 9]) {\n  return reduce_sum(exp(x), axes=[1]), matmul(x, y), tanh(x)\n}\n",
+    "graph f(x: f32[N, 900], y: f32[900, 9]) {\n  return reduce_sum(exp(x), axes=[1]), matmul(x, y), tanh(x)\n}\n",
     "graph step(c: f32[N], x: f32[N]) {\n  h = tanh(add(c, x))\n  return h, mul(h, h)\n}\n"
     "graph f(c: f32[N], x: f32[7, N]) {\n  s, y = scan(c, x, body=@step, num_carry=1)\n  return s, y\n}\n",
 };

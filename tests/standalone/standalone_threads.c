@@ -10,10 +10,10 @@
 #include <string.h>
 
 /* Everything that threads share: convolutions in all directions, products of matrices and of batches, kernels. */
-static const char text[] = "graph model(x: f32[4, 8, 24, 24], k: f32[12, 8, 3, 3], w: f32[288, 160]) {\n"
+static const char text[] = "graph model(x: f32[4, 8, 24, 24], k: f32[12, 8, 3, 3], w: f32[288, 480]) {\n"
                            "  a = relu(conv(x, k, padding=[1, 1]))\n"
                            "  p = matmul(reshape(a, shape=[96, 288]), w)\n"
-                           "  q = reshape(p, shape=[4, 24, 160])\n"
+                           "  q = reshape(p, shape=[4, 24, 480])\n"
                            "  s = matmul(q, transpose(q, perm=[0, 2, 1]))\n"
                            "  return add(reduce_sum(mul(softmax(s, axis=-1), s)), reduce_mean(mul(p, p)))\n"
                            "}\n";

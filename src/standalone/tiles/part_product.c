@@ -44,8 +44,7 @@ enum {
     HIGH_VECTORS = 3, /* of a tile of seven or eight rows */
     FEW_LINES = 64,   /* that a tile reads without packing */
     UNITS = 16,       /* for threads, about … */
-    UNIT_ROWS = 24,   /* … with at least that many rows */
-    MIN_TERMS = 32768 /* that threads are worth */
+    UNIT_ROWS = 24    /* … with at least that many rows */
 };
 
 const char *flxi_sa_product_applies(const flxi_device_node *n)
@@ -118,7 +117,7 @@ static void cut(product *p)
 {
     const flxi_product_order *g = &p->form;
     int64_t batch = flxi_sa_batch_of(g), panel = p->m == 1 ? WIDE_COLUMNS : MOST_COLUMNS;
-    if ((double)batch * (double)p->m * (double)p->n * (double)g->k < MIN_TERMS)
+    if ((double)batch * (double)p->m * (double)p->n * (double)g->k < FLXI_SA_MIN_TERMS)
         return;
     if (batch > 1) {
         p->cut = CUT_BATCH;

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/cuda_compile.h"
 #include "backend/cuda/cuda_product.h"
+#include "backend/cuda/node/cuda_keys.h"
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
@@ -21,7 +22,6 @@ static const struct {
 
 /* oob: 0 error, 1 zero, 2 clamp. -1: the position is dropped. */
 static const char index_body[] =
-    "typedef unsigned long long u64;\n"
     "struct finding {\n    unsigned is_set, component;\n    long long value, extent;\n    u64 node;\n};\n"
     "static __device__ long long resolve(I index, long long extent, unsigned oob, finding *t, u64 node)\n"
     "{\n    const long long k = (long long)index;\n"
@@ -49,22 +49,9 @@ static const char index_body[] =
     "        const long long i = (long long)blockIdx.x * 1024 + j;\n"
     "        const long long k = i < count ? resolve(idx[i], extent, oob, t, node) : -1;\n"
     "        s[j] = k < 0 ? ~0ull : (u64)k << 32 | (u64)i;\n    }\n"
-    "    for (unsigned size = 2; size <= 1024u; size *= 2)\n"
-    "        for (unsigned d = size / 2; d > 0; d /= 2) {\n            __syncthreads();\n"
-    "            const unsigned a = 2 * threadIdx.x - (threadIdx.x & (d - 1)), b = a + d;\n"
-    "            const bool up = (a & size) == 0;\n            const u64 x = s[a], y = s[b];\n"
-    "            if ((x > y) == up) {\n                s[a] = y;\n                s[b] = x;\n            }\n        }\n"
-    "    __syncthreads();\n"
+    "    sort_block(s);\n"
     "    for (unsigned j = threadIdx.x; j < 1024u; j += 512u)\n"
-    "        keys[(u64)blockIdx.x * 1024u + j] = s[j];\n}\n"
-    /* Equal keys are those that are dropped: the first run's come first. */
-    "extern \"C\" __global__ void __launch_bounds__(256) merge_keys(const u64 *from, u64 *to, u64 width)\n{\n"
-    "    const u64 i = (u64)blockIdx.x * 256u + threadIdx.x, run = i / width, own = i - run * width, key = from[i];\n"
-    "    const u64 *other = from + (run ^ 1) * width;\n    u64 low = 0, high = width;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (other[middle] < key || ((run & 1) && other[middle] == key))\n            low = middle + 1;\n"
-    "        else\n            high = middle;\n    }\n"
-    "    to[(run / 2) * 2 * width + own + low] = key;\n}\n";
+    "        keys[(u64)blockIdx.x * 1024u + j] = s[j];\n}\n";
 
 static const char sum_body[] =
     "typedef unsigned long long u64;\n"
@@ -85,7 +72,8 @@ flx_code flxi_cuda_index_text(int32_t index, flxi_strbuf *out, flx_error *err)
 {
     for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
         if (indices[i].dtype == index) {
-            flxi_addf(out, "typedef %s I;\n", indices[i].type);
+            flxi_addf(out, "typedef unsigned long long u64;\ntypedef %s I;\n", indices[i].type);
+            flxi_add_text(out, flxi_cuda_block_sort);
             flxi_add_text(out, index_body);
             return out->failed ? flxi_oom(err, "a kernel") : FLX_OK;
         }
@@ -147,15 +135,13 @@ flxi_cuda_index_plan flxi_cuda_plan_index(const flxi_device_node *n)
     if (n->op == OP_gather)
         return p;
     p.inner *= p.dtype == t->dtype ? 1 : 2;
-    p.padded = FLXI_CUDA_SORTED;
-    while (p.padded < p.count)
-        p.padded *= 2;
+    p.padded = (uint32_t)flxi_cuda_padded_keys((uint64_t)p.count);
     return p;
 }
 
 size_t flxi_cuda_index_scratch(const flxi_cuda_index_plan *p)
 {
-    return 2 * (size_t)p->padded * sizeof(uint64_t);
+    return flxi_cuda_keys_bytes(p->padded);
 }
 
 /* ---- Running ---- */
@@ -245,25 +231,15 @@ static flx_code run_gather(const indexing *x)
 static flx_code sort_keys(const indexing *x, void *scratch, void **sorted)
 {
     const flxi_cuda_index_plan *p = x->p;
-    flxi_cu_function sort, merge;
-    void *from = scratch, *to = (uint64_t *)scratch + p->padded;
+    flxi_cu_function sort;
     uint32_t oob = p->oob;
     int64_t extent = p->extent, count = p->count;
     flxi_cuda_finding *finding = x->card->finding;
     const flxi_device_node *node = x->node;
-    void *parameters[] = {(void *)(uintptr_t)&x->in[1], &from, &count, &extent, &oob, &finding, &node};
+    void *parameters[] = {(void *)(uintptr_t)&x->in[1], &scratch, &count, &extent, &oob, &finding, &node};
     FLXI_TRY(index_function(x, "sort_keys", &sort));
-    FLXI_TRY(index_function(x, "merge_keys", &merge));
-    FLXI_TRY(launch(x, sort, p->padded / FLXI_CUDA_SORTED, 512, parameters));
-    for (uint64_t width = FLXI_CUDA_SORTED; width < p->padded; width *= 2) {
-        void *pass[] = {&from, &to, &width};
-        FLXI_TRY(launch(x, merge, p->padded / 256, 256, pass));
-        void *last = from;
-        from = to;
-        to = last;
-    }
-    *sorted = from;
-    return FLX_OK;
+    FLXI_TRY(launch(x, sort, p->padded / FLXI_CUDA_BLOCK_KEYS, 512, parameters));
+    return flxi_cuda_merge_keys(x->card, x->stream, scratch, p->padded, p->padded, sorted, x->err);
 }
 
 static flx_code run_scatter(const indexing *x, void *scratch)

@@ -12,10 +12,8 @@ typedef struct {
     int32_t index, dtype;
     uint32_t size;   /* bytes of an element */
     uint32_t oob;    /* a flxi_oob */
-    uint32_t padded; /* indices as they are sorted: a power of two, at least FLXI_CUDA_SORTED; 0: gather */
+    uint32_t padded; /* indices as they are sorted: a power of two (node/cuda_keys.h); 0: gather */
 } flxi_cuda_index_plan;
-
-enum { FLXI_CUDA_SORTED = 1024 }; /* keys that a block sorts */
 
 /* NULL, or why the card does not compute the node. */
 const char *flxi_cuda_refuse_index(const flxi_device_node *n);

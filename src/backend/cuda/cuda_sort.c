@@ -3,17 +3,17 @@
    half of a number in whose order it sorts, and its position the lower half, so that no two are equal and ties keep
    their order. Blocks sort 1024 of these numbers in their memory; longer rows are merged in passes, where each number
    finds its place by a binary search in the run beside its own. Then elements are copied by position. */
-#include "backend/cuda/cuda_way.h"
+#include "backend/cuda/node/cuda_keys.h"
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 
-enum { BLOCK_KEYS = 1024, MOST_OPERANDS = 8 };
+enum { MOST_OPERANDS = 8 };
 
 typedef struct {
     flxi_split split;
     int64_t take;    /* results have the first of each row */
-    uint64_t padded; /* numbers of a row as they are sorted: a power of two, at least BLOCK_KEYS */
+    uint64_t padded; /* numbers of a row as they are sorted: a power of two, at least FLXI_CUDA_BLOCK_KEYS */
     int32_t variant;
     uint32_t flip;     /* the order is descending */
     uint32_t values;   /* the first results are operands in the new order, this many */
@@ -56,21 +56,8 @@ static const char body[] =
     "    const u64 base = row / inner * n * inner + row % inner;\n"
     "    for (unsigned j = threadIdx.x; j < 1024u; j += 512u)\n"
     "        s[j] = begin + j < n ? (u64)(key_of(x[base + (begin + j) * inner]) ^ flip) << 32 | begin + j : ~0ull;\n"
-    "    for (unsigned size = 2; size <= 1024u; size *= 2)\n"
-    "        for (unsigned d = size / 2; d > 0; d /= 2) {\n            __syncthreads();\n"
-    "            const unsigned a = 2 * threadIdx.x - (threadIdx.x & (d - 1)), b = a + d;\n"
-    "            const bool up = (a & size) == 0;\n            const u64 p = s[a], q = s[b];\n"
-    "            if ((p > q) == up) {\n                s[a] = q;\n                s[b] = p;\n            }\n        }\n"
-    "    __syncthreads();\n"
+    "    sort_block(s);\n"
     "    for (unsigned j = threadIdx.x; j < 1024u; j += 512u)\n        keys[first + j] = s[j];\n}\n"
-    /* Equal numbers are those beyond the end: the first run's come first. */
-    "extern \"C\" __global__ void __launch_bounds__(256) merge_runs(const u64 *from, u64 *to, u64 width)\n{\n"
-    "    const u64 i = (u64)blockIdx.x * 256u + threadIdx.x, run = i / width, own = i - run * width, key = from[i];\n"
-    "    const u64 *other = from + (run ^ 1) * width;\n    u64 low = 0, high = width;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (other[middle] < key || ((run & 1) && other[middle] == key))\n            low = middle + 1;\n"
-    "        else\n            high = middle;\n    }\n"
-    "    to[(run / 2) * 2 * width + own + low] = key;\n}\n"
     "template <class W> static __device__ void move(const W *x, W *y, const u64 *keys, u64 n, u64 inner, u64 padded, "
     "u64 take, u64 all)\n{\n"
     "    const u64 i = (u64)blockIdx.x * 256u + threadIdx.x;\n    if (i >= all)\n        return;\n"
@@ -87,6 +74,7 @@ static flx_code write_sort(int32_t variant, flxi_strbuf *out, flx_error *err)
     flxi_add_text(out, head);
     flxi_addf(out, "typedef %s T;\nstatic __device__ unsigned key_of(T x) { return %s; }\n", keys[variant].element,
               keys[variant].key);
+    flxi_add_text(out, flxi_cuda_block_sort);
     flxi_add_text(out, body);
     return FLX_OK;
 }
@@ -113,17 +101,9 @@ static int32_t key_of(int32_t dtype)
     return -1;
 }
 
-static uint64_t padded_of(int64_t n)
-{
-    uint64_t padded = BLOCK_KEYS;
-    while (padded < (uint64_t)n)
-        padded *= 2;
-    return padded;
-}
-
 static size_t scratch_of(const flxi_split *d)
 {
-    return (size_t)(d->outer * d->inner) * padded_of(d->n) * sizeof(uint64_t) * 2;
+    return (size_t)(d->outer * d->inner) * flxi_cuda_keys_bytes(flxi_cuda_padded_keys((uint64_t)d->n));
 }
 
 static const char *refuse(const flxi_device_node *n)
@@ -136,7 +116,7 @@ static const char *refuse(const flxi_device_node *n)
     if (key_of(n->in_types[0]->dtype) < 0)
         return "for keys of at most 32 bits";
     flxi_split d = flxi_split_at(n->in_types[0], axis_of(n));
-    if (d.n > INT32_MAX || d.outer * d.inner > INT32_MAX / BLOCK_KEYS || scratch_of(&d) > (size_t)8 << 30)
+    if (d.n > INT32_MAX || d.outer * d.inner > INT32_MAX / FLXI_CUDA_BLOCK_KEYS || scratch_of(&d) > (size_t)8 << 30)
         return "for fewer elements";
     for (uint32_t i = 0; i < n->nin; i++)
         if (n->nin > MOST_OPERANDS || flx_dtype_size(n->in_types[i]->dtype) > 8)
@@ -158,7 +138,7 @@ static size_t prepare(const flxi_device_node *n, void *table)
                                  : n->op == OP_top_k ? 1
                                                      : 0};
     t.flip = is_top(n) || flxi_attr_int(op, n->attrs, "descending") ? ~0u : 0;
-    t.padded = padded_of(t.split.n);
+    t.padded = flxi_cuda_padded_keys((uint64_t)t.split.n);
     for (uint32_t i = 0; i < t.values; i++)
         t.size[i] = (uint32_t)flx_dtype_size(n->in_types[i]->dtype);
     if (t.positions >= 0)
@@ -186,22 +166,12 @@ static flx_code function_of(const sorting *s, const char *name, flxi_cu_function
 static flx_code sort_rows(sorting *s, const void *x, void *scratch, void **sorted)
 {
     sort_table *t = &s->t;
-    flxi_cu_function sort, merge;
+    flxi_cu_function sort;
     uint64_t all = s->rows * t->padded;
-    void *from = scratch, *to = (uint64_t *)scratch + all;
-    void *parameters[] = {&x, &from, &t->split.n, &t->split.inner, &t->padded, &t->flip};
+    void *parameters[] = {&x, &scratch, &t->split.n, &t->split.inner, &t->padded, &t->flip};
     FLXI_TRY(function_of(s, "sort_blocks", &sort));
-    FLXI_TRY(function_of(s, "merge_runs", &merge));
-    FLXI_TRY(flxi_cuda_launch_line(s->card, s->stream, sort, all / BLOCK_KEYS, 512, parameters, s->err));
-    for (uint64_t width = BLOCK_KEYS; width < t->padded; width *= 2) {
-        void *pass[] = {&from, &to, &width};
-        FLXI_TRY(flxi_cuda_launch_line(s->card, s->stream, merge, all / 256, 256, pass, s->err));
-        void *last = from;
-        from = to;
-        to = last;
-    }
-    *sorted = from;
-    return FLX_OK;
+    FLXI_TRY(flxi_cuda_launch_line(s->card, s->stream, sort, all / FLXI_CUDA_BLOCK_KEYS, 512, parameters, s->err));
+    return flxi_cuda_merge_keys(s->card, s->stream, scratch, all, t->padded, sorted, s->err);
 }
 
 /* Elements of an operand in the new order, or positions where x is NULL. */

@@ -6,6 +6,15 @@
 
 #include "backend/cuda/cuda_way.h"
 
+/* Text of sort_block(s), which sorts that many keys s in the memory of a workgroup of half as many threads. They meet
+   before the first key is read and after the last is written. Needs the type u64. */
+enum { FLXI_CUDA_BLOCK_KEYS = 1024 };
+extern const char flxi_cuda_block_sort[];
+/* Merges the runs that blocks have sorted, in rows of `padded` keys, `all` keys together: the first half of the scratch,
+   which has room for twice as many. The sorted keys are in one half or the other. */
+flx_code flxi_cuda_merge_keys(flxi_card *card, flxi_cu_stream stream, void *scratch, uint64_t all, uint64_t padded,
+                              void **sorted, flx_error *err);
+
 /* Keys as they are sorted: a power of two. Those beyond the end, and those that go nowhere, are ~0. */
 uint64_t flxi_cuda_padded_keys(uint64_t n);
 size_t flxi_cuda_keys_bytes(uint64_t padded); /* of scratch, whose first half has the keys */

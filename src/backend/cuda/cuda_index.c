@@ -53,20 +53,36 @@ static const char index_body[] =
     "    for (unsigned j = threadIdx.x; j < 1024u; j += 512u)\n"
     "        keys[(u64)blockIdx.x * 1024u + j] = s[j];\n}\n";
 
+/* The lanes of a warp look for the first update of its row together: 32 keys at a time, so that few loads wait for each
+   other; then for the end of its updates. Elements are loaded by as many as 16 bytes have, where that is possible. */
 static const char sum_body[] =
     "typedef unsigned long long u64;\n"
-    "extern \"C\" __global__ void __launch_bounds__(256) sum_rows(const T *__restrict__ x, const u64 *__restrict__ "
-    "keys, T *__restrict__ y, u64 n, u64 rows, u64 inner)\n{\n"
-    "    const u64 row = (u64)blockIdx.x * 8u + threadIdx.x / 32u;\n    if (row >= rows)\n        return;\n"
-    "    u64 low = 0, high = n;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (keys[middle] < row << 32)\n            low = middle + 1;\n        else\n            high = middle;\n  "
-    "  }\n"
-    "    u64 end = low;\n    while (end < n && keys[end] >> 32 == row)\n        end++;\n"
-    "    for (u64 q = threadIdx.x % 32u; q < inner; q += 32u) {\n        A sum = ZERO;\n"
-    "        for (u64 i = low; i < end; i++)\n"
-    "            sum = sum + (A)LOAD(x[(keys[i] & 0xffffffffull) * inner + q]);\n"
-    "        y[row * inner + q] = SAVE(sum);\n    }\n}\n";
+    "static __device__ u64 first_of(const u64 *keys, u64 n, u64 key, unsigned lane)\n{\n    u64 low = 0;\n"
+    "    while (n > 0) {\n        const u64 step = (n + 31) / 32, at = lane * step;\n"
+    "        const unsigned before = __popc(__ballot_sync(~0u, at < n && keys[low + at] < key));\n"
+    "        if (before == 0)\n            break;\n"
+    "        const u64 passed = (before - 1) * step + 1, left = n - passed;\n"
+    "        low += passed;\n        n = left < step - 1 ? left : step - 1;\n    }\n    return low;\n}\n"
+    "static __device__ u64 end_of(const u64 *keys, u64 n, u64 first, u64 row, unsigned lane)\n{\n"
+    "    for (;; first += 32) {\n"
+    "        const unsigned own = __ballot_sync(~0u, first + lane < n && keys[first + lane] >> 32 == row);\n"
+    "        if (own != ~0u)\n            return first + __popc(own);\n    }\n}\n"
+    "template <int V> static __device__ void sum(const T *__restrict__ x, const u64 *__restrict__ keys, "
+    "T *__restrict__ y, u64 n, u64 rows, u64 inner)\n{\n"
+    "    struct __align__(V * sizeof(T)) pack {\n        T e[V];\n    };\n"
+    "    const u64 row = (u64)blockIdx.x * 8u + threadIdx.x / 32u, packs = inner / V;\n"
+    "    const unsigned lane = threadIdx.x % 32u;\n    if (row >= rows)\n        return;\n"
+    "    const u64 low = first_of(keys, n, row << 32, lane), end = end_of(keys, n, low, row, lane);\n"
+    "    for (u64 q = lane; q < packs; q += 32u) {\n        A sum[V];\n        pack p;\n"
+    "        for (int v = 0; v < V; v++)\n            sum[v] = ZERO;\n"
+    "        for (u64 i = low; i < end; i++) {\n"
+    "            p = ((const pack *)x)[(keys[i] & 0xffffffffull) * packs + q];\n"
+    "            for (int v = 0; v < V; v++)\n                sum[v] = sum[v] + (A)LOAD(p.e[v]);\n        }\n"
+    "        for (int v = 0; v < V; v++)\n            p.e[v] = SAVE(sum[v]);\n"
+    "        ((pack *)y)[row * packs + q] = p;\n    }\n}\n"
+    "#define SUM(name, V) extern \"C\" __global__ void __launch_bounds__(256) name(const T *x, const u64 *keys, T *y, "
+    "u64 n, u64 rows, u64 inner) { sum<V>(x, keys, y, n, rows, inner); }\n"
+    "SUM(sum_rows, 1)\nSUM(sum_packs, 16 / sizeof(T))\n";
 
 flx_code flxi_cuda_index_text(int32_t index, flxi_strbuf *out, flx_error *err)
 {
@@ -249,8 +265,9 @@ static flx_code run_scatter(const indexing *x, void *scratch)
     void *keys;
     uint64_t n = p->padded, rows = (uint64_t)p->extent, inner = (uint64_t)p->inner;
     FLXI_TRY(sort_keys(x, scratch, &keys));
-    FLXI_TRY(
-        function_of(x->card, &x->card->sum_modules[p->dtype], flxi_cuda_sum_text, p->dtype, "sum_rows", &sum, x->err));
+    bool is_packed = ((uintptr_t)x->in[0] | (uintptr_t)x->out | inner * flx_dtype_size((flx_dtype)p->dtype)) % 16 == 0;
+    FLXI_TRY(function_of(x->card, &x->card->sum_modules[p->dtype], flxi_cuda_sum_text, p->dtype,
+                         is_packed ? "sum_packs" : "sum_rows", &sum, x->err));
     void *parameters[] = {(void *)(uintptr_t)&x->in[0], &keys, (void *)(uintptr_t)&x->out, &n, &rows, &inner};
     return launch(x, sum, (rows + 7) / 8, 256, parameters);
 }

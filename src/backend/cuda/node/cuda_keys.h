@@ -10,8 +10,8 @@
    before the first key is read and after the last is written. Needs the type u64. */
 enum { FLXI_CUDA_BLOCK_KEYS = 1024 };
 extern const char flxi_cuda_block_sort[];
-/* Merges the runs that blocks have sorted, in rows of `padded` keys, `all` keys together: the first half of the scratch,
-   which has room for twice as many. The sorted keys are in one half or the other. */
+/* Merges the runs that blocks have sorted, in rows of `padded` keys, `all` keys together. They are in the first half of
+   the scratch; the sorted ones are in one half or the other. */
 flx_code flxi_cuda_merge_keys(flxi_card *card, flxi_cu_stream stream, void *scratch, uint64_t all, uint64_t padded,
                               void **sorted, flx_error *err);
 

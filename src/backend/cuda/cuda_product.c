@@ -86,6 +86,24 @@ static uint32_t count_of(const flxi_cuda_walk *w)
     return n;
 }
 
+/* Products of a batch that share b are one product of all their rows, where those are equally far apart. */
+static void join_rows(flxi_cuda_product *p)
+{
+    bool is_shared = p->b_batch.rank == 0 || (p->b_batch.rank == 1 && p->b_batch.stride[0] == 0);
+    if (!is_shared || p->batches < 2 || p->a_batch.rank != 1 || p->a_batch.stride[0] == 0 || p->a_line.rank > 1)
+        return;
+    if (p->m > 1 && (p->a_line.rank != 1 || p->a_batch.stride[0] != p->m * p->a_line.stride[0]))
+        return;
+    int64_t stride = p->m > 1 ? p->a_line.stride[0] : p->a_batch.stride[0];
+    p->m *= p->batches;
+    p->batches = 1;
+    p->a_line.rank = 1; /* one by one: padding stays zero */
+    p->a_line.extent[0] = p->m;
+    p->a_line.stride[0] = stride;
+    p->a_batch.rank = p->a_batch.extent[0] = p->b_batch.rank = p->b_batch.extent[0] = 0;
+    p->a_batch.stride[0] = p->b_batch.stride[0] = 0;
+}
+
 /* ---- Nodes ---- */
 
 static bool has_kernel(int32_t dtype)
@@ -129,6 +147,7 @@ flxi_cuda_product_plan flxi_cuda_plan_product(const flxi_device_node *n)
     int64_t count = 0;
     flxi_static_count(n->out_types[0], &count);
     p->batches = p->m && p->n ? (uint32_t)(count / p->m / p->n) : 0;
+    join_rows(p);
     plan.dtype = n->out_types[0]->dtype;
     plan.workspace = workspace_of(p);
     return plan;
@@ -176,7 +195,8 @@ static const struct {
 };
 
 /* product: a block of 32 x 8 threads has a tile of 32 x 32 results; each thread has four of them, in one column.
-   thin: the same block has 32 neighbouring results of one row, and each of its warps an eighth of their depth. */
+   thin: a block has 32 neighbouring results of one row, and each of its warps an equal part of their depth: a wait for
+   memory is as long as a few rows, so there are more warps where there are few blocks. */
 static const char body[] =
     "struct walk {\n    unsigned rank, extent[16];\n    long long stride[16];\n};\n"
     "struct product_layout {\n    unsigned m, n, k, batches;\n"
@@ -209,12 +229,13 @@ static const char body[] =
     "    for (int i = 0; i < 4; i++)\n"
     "        if (top + ty + 8 * i < p.m && col < p.n)\n"
     "            c[(long long)(top + ty + 8 * i) * p.n + col] = SAVE(sum[i]);\n}\n"
-    "extern \"C\" __global__ void __launch_bounds__(256)\n"
+    "extern \"C\" __global__ void __launch_bounds__(1024)\n"
     "thin(const T *__restrict__ a, const T *__restrict__ b, T *__restrict__ c, const __grid_constant__ "
     "product_layout p)\n{\n"
-    "    __shared__ A part[8][32];\n"
+    "    __shared__ A part[32][32];\n"
     "    const unsigned wide = (p.n + 31) / 32, tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.x / wide % p.m;\n"
-    "    const unsigned col = blockIdx.x % wide * 32 + tx, batch = blockIdx.x / wide / p.m, own = (p.k + 7) / 8;\n"
+    "    const unsigned col = blockIdx.x % wide * 32 + tx, batch = blockIdx.x / wide / p.m;\n"
+    "    const unsigned own = (p.k + blockDim.y - 1) / blockDim.y;\n"
     "    const unsigned begin = ty * own, end = begin + own < p.k ? begin + own : p.k;\n"
     "    const long long step_a = p.a_depth.stride[0], step_b = p.b_depth.stride[0];\n"
     "    a += at(p.a_batch, batch) + at(p.a_line, row) + begin * step_a;\n"
@@ -225,7 +246,7 @@ static const char body[] =
     "        sum = STEP(sum, (A)LOAD(*a), (A)LOAD(*b));\n        a += step_a;\n        b += step_b;\n    }\n"
     "    part[ty][tx] = sum;\n    __syncthreads();\n"
     "    if (ty != 0 || col >= p.n)\n        return;\n"
-    "    for (int i = 1; i < 8; i++)\n        sum = sum + part[i][tx];\n"
+    "    for (unsigned i = 1; i < blockDim.y; i++)\n        sum = sum + part[i][tx];\n"
     "    c[((long long)batch * p.m + row) * p.n + col] = SAVE(sum);\n}\n";
 
 _Static_assert(sizeof numbers / sizeof *numbers == FLXI_CUDA_NUM_NUMBERS, "all of them");
@@ -296,6 +317,13 @@ static bool is_thin(const flxi_cuda_product_plan *plan)
            p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
 }
 
+/* A thread waits for its loads one after the other, so that few blocks want many threads. */
+static unsigned warps_of(const flxi_cuda_product_plan *plan, uint64_t tiles)
+{
+    enum { FEW_TILES = 264 }; /* two for each multiprocessor */
+    return is_thin(plan) && tiles <= FEW_TILES ? 32 : 8;
+}
+
 static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,
                         const void *const in[2], void *out, flx_error *err)
 {
@@ -306,7 +334,8 @@ static flx_code run_own(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_
     FLXI_TRY(own_kernel(card, plan->dtype, is_thin(plan), &f, err));
     if (tiles > INT32_MAX)
         return flxi_fail(err, FLX_E_SIZE, "a product of %llu tiles is too large", (unsigned long long)tiles);
-    FLXI_CU_TRY(card->cu, err, LaunchKernel, f, (unsigned)tiles, 1, 1, 32, 8, 1, 0, stream, parameters, NULL);
+    FLXI_CU_TRY(card->cu, err, LaunchKernel, f, (unsigned)tiles, 1, 1, 32, warps_of(plan, tiles), 1, 0, stream,
+                parameters, NULL);
     return FLX_OK;
 }
 

@@ -97,6 +97,7 @@ typedef struct {
     uint32_t num_slots;
     int64_t work;            /* elements that it touches */
     uint32_t kernel;         /* CHAIN_KERNEL: its number in the program … */
+    const flx_kernel *text;  /* … the kernel … */
     uint32_t grid[3], lanes; /* … and its dispatch */
     flxi_device_node node;   /* CHAIN_NODE … */
     const void *code;        /* … and the way in which it is computed */
@@ -122,6 +123,8 @@ typedef struct {
 typedef struct {
     flxi_chain_step *steps; /* in order */
     uint32_t n;
+    const size_t *slot_bytes; /* by slot */
+    uint32_t num_slots;
     const flxi_chain_loop *loop; /* of the body of a scan, or NULL */
     int threads;                 /* that the steps may use */
     const void *code;            /* set by compile(): runs all steps; NULL: they run one by one */
@@ -275,6 +278,7 @@ struct flxi_device {
     flx_code (*open_queue)(flx_context *ctx, int threads, flxi_queue **out, flx_error *err);
     void (*close_queue)(flxi_queue *queue); /* NULL is fine */
     int64_t min_parallel;                   /* steps with fewer elements run on one thread */
+    int loop_parts; /* that the examples of a loop are cut into at most; 0: as many as there are threads */
 
     /* Memory. */
     bool uses_host_memory;
@@ -295,7 +299,8 @@ struct flxi_device {
     flx_code (*run_kernel)(const flxi_device_run *r, const flxi_kernel_step *s);
     flx_code (*run_call)(const flxi_device_run *r, const flxi_call_step *s); /* if check_call is there */
     flx_code (*run_node)(const flxi_device_run *r, const flxi_node_step *s);
-    flx_code (*run_chain)(const flxi_device_run *r, const flxi_chain *c, void *const *at); /* `at`: by slot */
+    /* `at`: by slot. NULL: the device accepts no chains without a loop, and runs none outside of it. */
+    flx_code (*run_chain)(const flxi_device_run *r, const flxi_chain *c, void *const *at);
     /* All steps of a loop for all parts. A cancelled run may return before the end. */
     flx_code (*run_loop)(const flxi_device_run *r, const flxi_chain *c, const flxi_loop_part *parts, uint32_t num_parts,
                          int64_t length);

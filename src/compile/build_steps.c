@@ -2,6 +2,7 @@
 /* build_steps.c: from groups to steps, and slots for what they read and write. */
 #include "compile/program.h"
 #include "graph/op/origin.h"
+#include "ops/control/control.h"
 #include "passes/pass.h"
 
 #include <stdio.h>
@@ -216,7 +217,16 @@ static void free_bodies(const flxi_step *s)
         flxi_routine_free(s->bodies[k]);
 }
 
-/* The examples of a scan are cut into as many equal parts as threads can run. */
+/* How many parts a scan may have. A thinned trajectory is written step by step, where parts cost a device time that has
+   no threads for them. */
+static int most_parts(const flxi_program *m, const flxi_node *scan)
+{
+    const scan_attrs *a = flxi_scan_attrs(scan);
+    bool is_thinned = a->save_trajectory && a->num_checkpoints;
+    return !m->device->loop_parts ? m->threads : is_thinned ? 1 : m->device->loop_parts;
+}
+
+/* The examples of a scan are cut into as many equal parts as threads can run, or as the device says. */
 static flx_code split_scan(builder *b, const flxi_node *n, const flxi_body *round, flx_graph **made, flxi_step *s)
 {
     bool *is_shared = flxi_new(&b->l->arena, bool, n->nin + 1);
@@ -226,7 +236,7 @@ static flx_code split_scan(builder *b, const flxi_node *n, const flxi_body *roun
     for (uint32_t i = 0; i < n->nin; i++)
         is_shared[i] = i >= round->carries && i < round->carries + round->shared;
     bool groups = !b->m->grouping.evaluate_all && !b->m->grouping.keep_apart;
-    for (int parts = b->m->threads; groups && parts > 1 && !*made; parts--) {
+    for (int parts = most_parts(b->m, n); groups && parts > 1 && !*made; parts--) {
         FLXI_TRY(flxi_split_examples(round->graph, is_shared, parts, made, b->err));
         s->parts = *made ? (uint32_t)parts : 1;
     }

@@ -13,12 +13,13 @@ typedef struct {
 
 /* ---- Steps ---- */
 
-static flxi_chain_step describe_step(const flxi_routine *l, const flxi_step *s)
+static flxi_chain_step describe_step(const flxi_program *m, const flxi_routine *l, const flxi_step *s)
 {
     flxi_chain_step d = {.kind = CHAIN_FOREIGN, .slots = s->slots, .num_slots = s->num_slots, .work = s->work};
     if (s->kind == STEP_KERNEL) {
         d.kind = CHAIN_KERNEL;
         d.kernel = s->kernel;
+        d.text = m->kernels.at[s->kernel].kernel;
         memcpy(d.grid, s->grid, sizeof d.grid);
         d.lanes = s->lanes;
     } else if (s->kind == STEP_ROUTE) {
@@ -78,14 +79,21 @@ static flx_code describe_loop(flxi_arena *arena, const flxi_routine *l, const sc
 /* ---- Chains ---- */
 
 /* `scan`: the node whose body it is, or NULL. */
-static flx_code describe(flxi_arena *arena, const flxi_routine *l, const scan_attrs *scan, int threads, flxi_chain *out,
-                         flx_error *err)
+static flx_code describe(const flxi_program *m, flxi_arena *arena, const flxi_routine *l, const scan_attrs *scan,
+                         int threads, flxi_chain *out, flx_error *err)
 {
-    *out = (flxi_chain){.steps = flxi_new(arena, flxi_chain_step, l->num_steps), .n = l->num_steps, .threads = threads};
-    if (!out->steps)
+    size_t *bytes = flxi_new(arena, size_t, l->num_slots);
+    *out = (flxi_chain){.steps = flxi_new(arena, flxi_chain_step, l->num_steps),
+                        .n = l->num_steps,
+                        .slot_bytes = bytes,
+                        .num_slots = l->num_slots,
+                        .threads = threads};
+    if (!out->steps || !bytes)
         return flxi_oom(err, "kernels");
+    for (uint32_t i = 0; i < l->num_slots; i++)
+        bytes[i] = l->slots[i].nbytes;
     for (uint32_t i = 0; i < l->num_steps; i++)
-        out->steps[i] = describe_step(l, &l->steps[i]);
+        out->steps[i] = describe_step(m, l, &l->steps[i]);
     return scan ? describe_loop(arena, l, scan, &out->loop, err) : FLX_OK;
 }
 
@@ -98,7 +106,7 @@ flx_code flxi_routine_is_loop_chain(flxi_program *m, const flxi_routine *l, cons
     if (!m->device->accept_chain)
         return FLX_OK;
     flxi_arena_init(&arena, m->mem);
-    flx_code code = describe(&arena, l, flxi_scan_attrs(scan), 1, &c, err);
+    flx_code code = describe(m, &arena, l, flxi_scan_attrs(scan), 1, &c, err);
     if (code == FLX_OK)
         *out = m->device->accept_chain(&c, &m->options);
     flxi_arena_free(&arena);
@@ -116,7 +124,7 @@ static flx_code offer(describer *d, flxi_routine *l, const scan_attrs *scan, boo
     flxi_chain *c = flxi_new(&d->m->arena, flxi_chain, 1);
     if (!c)
         return flxi_oom(d->err, "kernels");
-    FLXI_TRY(describe(&d->m->arena, l, scan, is_part ? 1 : d->m->threads, c, d->err));
+    FLXI_TRY(describe(d->m, &d->m->arena, l, scan, is_part ? 1 : d->m->threads, c, d->err));
     if (d->m->device->accept_chain(c, &d->m->options))
         l->chain = d->chains[d->n++] = c;
     for (uint32_t i = 0; i < l->num_steps; i++) {

@@ -41,6 +41,7 @@ typedef struct flxi_kwriter flxi_kwriter;
 /* Targets whose invocations are threads, for kernel_threads.c. */
 typedef struct {
     const char *kernel;                   /* before the name; takes the workgroup's size */
+    const char *place_parameter;          /* the first one: which invocation of which workgroup it is; or NULL */
     const char *restricts;                /* of a pointer */
     const char *shared;                   /* of a workgroup's array */
     const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
@@ -77,6 +78,11 @@ typedef struct {
 } flxi_ktarget;
 
 extern const flxi_ktarget flxi_target_c, flxi_target_cuda, flxi_target_opencl;
+
+/* The same as CUDA, but a kernel is a function of the file that computes one invocation, whose place is its first
+   argument, a k_place: for texts that call kernels in a loop of their own. Such kernels have no barriers and no memory
+   of the workgroup, and their subgroups are warps of the caller. */
+extern const flxi_ktarget flxi_target_cuda_part;
 
 const flxi_ktarget *flxi_ktarget_find(const char *name); /* NULL if there is none */
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_threads.c: the function of a kernel where each invocation is a thread of the device: CUDA C and OpenCL C.
 
-   Its parameters are, in this order, a pointer and a length for each bound buffer, in order of declaration; the status
-   if the kernel traps or requests another stage; the subgroup width for OpenCL with subgroups; the word that counts
-   arrivals for CUDA with grid barriers. Statements follow unchanged: barriers, subgroup ops and returns are those of
-   the device. */
+   Its parameters are, in this order: which invocation it is, where the target wants that; a pointer and a length for
+   each bound buffer, in order of declaration; the status if the kernel traps or requests another stage; the subgroup
+   width for OpenCL with subgroups; the word that counts arrivals for CUDA with grid barriers. Statements follow
+   unchanged: barriers, subgroup ops and returns are those of the device. */
 #include "emit/kernel_writer.h"
 
 static void write_parameters(flxi_kwriter *w)
 {
     const flxi_kthreads *t = w->target->threads;
     const char *separator = "";
+    if (t->place_parameter) {
+        flxi_kw_addf(w, "\n    %s", t->place_parameter);
+        separator = ",";
+    }
     /* Invocations of subgroups read elements that others write, so nothing of theirs shares memory. */
     bool may_alias = w->file->may_alias && !w->uses_lanes;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++) {

@@ -255,6 +255,16 @@ static bool is_unwatched(const flxi_routine *l, const flxi_step *s)
     return s->kind == STEP_DISPATCH && !flxi_call_is_read(s->call) && !l->program->compiled[s->kernel].is_watched;
 }
 
+/* Whether the device has the whole loop of the scan as one piece of code. A trajectory that is thinned has rows for
+   some steps only. */
+static bool has_loop(const flxi_step *s, const flxi_node *n, int64_t length)
+{
+    const scan_attrs *a = flxi_scan_attrs(n);
+    const flxi_chain *c = s->bodies[0]->chain;
+    bool is_thinned = a->save_trajectory && a->num_checkpoints && a->num_checkpoints != length;
+    return c && c->code && c->loop && !is_thinned && length > 0;
+}
+
 /* Steps of the device that a run of the routine has, or -1 where the host has a part in it or decides what runs. */
 static int64_t count_noted(const flxi_routine *l)
 {
@@ -264,7 +274,9 @@ static int64_t count_noted(const flxi_routine *l)
         const flxi_node *n = flxi_node_at(l->g, s->node);
         int64_t times = 1, own = 1;
         bool is_loop = s->kind == STEP_SCAN, is_call = s->kind == STEP_CALL;
-        if (is_loop || is_call)
+        if (is_loop && has_loop(s, n, scan_length(l->g, n)))
+            own = 1;
+        else if (is_loop || is_call)
             own = s->workers || s->parts > 1 ? -1 : count_noted(s->bodies[0]);
         else if (s->kind != STEP_KERNEL && s->kind != STEP_ROUTE && s->kind != STEP_COPY && !is_unwatched(l, s))
             own = -1;
@@ -651,14 +663,6 @@ static flx_code run_scan_chain(running *r, block *b, const flxi_step *s, step_st
     return r->device->run_loop(&r->run, t->bodies[0]->l->chain, t->parts, (uint32_t)c->parts, c->length);
 }
 
-/* A trajectory that is thinned has rows for some steps only. */
-static bool is_chain(const running *r, const step_state *t, const scan_shape *c)
-{
-    bool is_thinned = c->a->save_trajectory && c->a->num_checkpoints && c->a->num_checkpoints != c->length;
-    const flxi_chain *chain = t->bodies[0]->l->chain;
-    return chain && chain->code && chain->loop && uses_chains(r) && !is_thinned && c->length > 0;
-}
-
 /* ---- Scans whose steps are independent ---- */
 
 typedef struct {
@@ -739,7 +743,7 @@ static flx_code run_scan(running *r, block *b, const flxi_step *s, step_state *t
     c.length = scan_length(b->l->g, n);
     for (uint32_t k = 0; c.length == 0 && !c.a->save_trajectory && k < c.carries; k++)
         FLXI_TRY(copy(r, result_at(b, s, k), operand_at(b, s, k), operand_bytes(b, s, k)));
-    if (is_chain(r, t, &c))
+    if (uses_chains(r) && has_loop(s, n, c.length))
         return run_scan_chain(r, b, s, t, &c);
     if (s->workers && uses_chains(r))
         return run_scan_apart(r, b, s, t, &c);
@@ -987,7 +991,7 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
         else if (l->slots[i].segment == SEGMENT_OUTPUT)
             b->at[i] = out[l->slots[i].index];
     }
-    if (l->chain && l->chain->code && uses_chains(r)) {
+    if (l->chain && l->chain->code && r->device->run_chain && uses_chains(r)) {
         FLXI_TRY(flxi_stop_or(r->device->run_chain(&r->run, l->chain, b->at), r->err));
         return check_guard(r, b);
     }

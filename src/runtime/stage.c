@@ -56,7 +56,11 @@ static flx_code show_program(const flx_graph *g, const flxi_device *device, flx_
             flxi_routine_print(&m, m.main, false, out);
     } else if (code == FLX_OK) {
         flxi_compile_request q = {.ctx = g->ctx, .threads = m.threads, .options = &plain};
+        flxi_chain **chains = NULL;
         code = flxi_program_kernels(&m, &q, err);
+        if (code == FLX_OK)
+            code = flxi_program_chains(&m, &chains, &q.num_chains, err);
+        q.chains = chains;
         if (code == FLX_OK)
             code = device->write_source(&q, out, err);
     }

@@ -32,7 +32,8 @@ enum {
     FLXI_CU_COMPUTE_CAPABILITY_MAJOR = 75,
     FLXI_CU_COMPUTE_CAPABILITY_MINOR = 76,
     FLXI_CU_COOPERATIVE_LAUNCH = 95,
-    FLXI_CU_HOST_MAPPED = 3, /* of cuMemHostAlloc: all contexts see it, and the card at the same address */
+    FLXI_CU_FUNC_MOST_SHARED = 8, /* of cuFuncSetAttribute: shared memory that a launch asks for */
+    FLXI_CU_HOST_MAPPED = 3,      /* of cuMemHostAlloc: all contexts see it, and the card at the same address */
     FLXI_CU_STREAM_NON_BLOCKING = 1,
     FLXI_CU_CAPTURE_THREAD_LOCAL = 1,
 };
@@ -71,6 +72,7 @@ enum {
     X(ModuleLoadData, "cuModuleLoadData", (flxi_cu_module *, const void *))                                       \
     X(ModuleUnload, "cuModuleUnload", (flxi_cu_module))                                                           \
     X(ModuleGetFunction, "cuModuleGetFunction", (flxi_cu_function *, flxi_cu_module, const char *))               \
+    X(FuncSetAttribute, "cuFuncSetAttribute", (flxi_cu_function, int, int))                                       \
     X(LaunchKernel, "cuLaunchKernel",                                                                             \
       (flxi_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, flxi_cu_stream,    \
        void **, void **))                                                                                         \

@@ -6,6 +6,7 @@
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
+#include "backend/cuda/loop/cuda_loop.h"
 #include "backend/kernel_status.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
@@ -423,6 +424,7 @@ const flxi_device flxi_device_cuda = {
     .check_call = flxi_cuda_check_call,
     .accept_node = accept_node,
     .prepare_node = prepare_node,
+    .accept_chain = flxi_cuda_accept_loop,
     .compile = flxi_cuda_compile_program,
     .free_code = flxi_cuda_free_code,
     .write_source = flxi_cuda_write_source,
@@ -430,6 +432,7 @@ const flxi_device flxi_device_cuda = {
     .open_queue = open_queue,
     .close_queue = close_queue,
     .min_parallel = INT64_MAX,
+    .loop_parts = FLXI_LOOP_PARTS,
     .allocate = allocate,
     .release = release,
     .copy = copy,
@@ -440,6 +443,7 @@ const flxi_device flxi_device_cuda = {
     .run_kernel = run_kernel,
     .run_call = run_call,
     .run_node = run_node,
+    .run_loop = flxi_cuda_run_loop,
     .note = note,
     .end_note = end_note,
     .run_sequence = run_sequence,

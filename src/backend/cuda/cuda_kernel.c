@@ -3,15 +3,18 @@
    same length, which are compiled at the same time: a text costs NVRTC some tens of milliseconds, however short. */
 #include "backend/cuda/cuda_kernel.h"
 
+#include "backend/cuda/loop/cuda_loop.h"
+
 #include <stdio.h>
 
-enum { MOST_TEXTS = 8 };
+enum { MOST_TEXTS = 8 }; /* of kernels, and as many of loops */
 
 struct flxi_device_code {
     flxi_arena arena;
     flxi_card *card;
     flxi_cuda_kernel *kernels;
-    flxi_cu_module modules[MOST_TEXTS];
+    flxi_cuda_loop *loops;
+    flxi_cu_module modules[2 * MOST_TEXTS];
     size_t num_modules;
 };
 
@@ -155,8 +158,41 @@ flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out,
     flxi_kentry *entries = flxi_new(&arena, flxi_kentry, q->num_kernels);
     division whole = {1, flxi_new(&arena, uint8_t, q->num_kernels)};
     flx_code code = entries && whole.text_of ? write_text(q, &whole, 0, entries, out, err) : flxi_oom(err, "text");
+    if (code == FLX_OK && q->num_chains)
+        code = flxi_cuda_write_loops(q->chains, q->num_chains, out, err);
     flxi_arena_free(&arena);
     return code;
+}
+
+/* ---- Texts of loops ---- */
+
+static size_t loop_texts(const flxi_compile_request *q)
+{
+    return q->num_chains < MOST_TEXTS ? q->num_chains : MOST_TEXTS;
+}
+
+/* The first of the loops in a text. */
+static size_t first_loop(const flxi_compile_request *q, size_t text)
+{
+    return text * q->num_chains / loop_texts(q);
+}
+
+static flx_code write_loops(const flxi_compile_request *q, flxi_strbuf *texts, flx_error *err)
+{
+    for (size_t t = 0; t < loop_texts(q); t++) {
+        size_t first = first_loop(q, t), end = first_loop(q, t + 1);
+        FLXI_TRY(flxi_cuda_write_loops(q->chains + first, end - first, &texts[t], err));
+    }
+    return FLX_OK;
+}
+
+static flx_code find_loops(flxi_device_code *c, const flxi_compile_request *q, const flxi_cu_module *modules,
+                           flx_error *err)
+{
+    for (size_t t = 0; t < loop_texts(q); t++)
+        for (size_t i = first_loop(q, t); i < first_loop(q, t + 1); i++)
+            FLXI_TRY(flxi_cuda_find_loop(c->card, modules[t], i - first_loop(q, t), q->chains[i], &c->loops[i], err));
+    return FLX_OK;
 }
 
 /* ---- Programs ---- */
@@ -210,6 +246,17 @@ static flx_code find_functions(flxi_device_code *c, const flxi_compile_request *
     return FLX_OK;
 }
 
+static flx_code write_texts(flxi_device_code *c, const flxi_compile_request *q, const division *d, flxi_kentry *entries,
+                            flxi_strbuf *texts, flx_error *err)
+{
+    for (size_t t = 0; t < d->n; t++)
+        FLXI_TRY(write_text(q, d, t, entries, &texts[t], err));
+    FLXI_TRY(write_loops(q, texts + d->n, err));
+    for (size_t t = 0; q->options->dump_dir && t < c->num_modules; t++)
+        dump(q->options->dump_dir, t, &texts[t]);
+    return FLX_OK;
+}
+
 static flx_code build_texts(flxi_device_code *c, const flxi_compile_request *q, const division *d, flxi_strbuf *texts,
                             flx_error *err)
 {
@@ -219,32 +266,30 @@ static flx_code build_texts(flxi_device_code *c, const flxi_compile_request *q, 
     flxi_kentry *entries = flxi_new(&c->arena, flxi_kentry, q->num_kernels);
     if (!entries)
         return flxi_oom(err, "kernels");
-    for (size_t t = 0; t < d->n; t++) {
-        FLXI_TRY(write_text(q, d, t, entries, &texts[t], err));
-        if (q->options->dump_dir)
-            dump(q->options->dump_dir, t, &texts[t]);
-    }
-    FLXI_TRY(flxi_cuda_compile(c->card, &cache, texts, d->n, c->modules, &stats, err));
-    c->num_modules = d->n;
+    FLXI_TRY(write_texts(c, q, d, entries, texts, err));
+    FLXI_TRY(flxi_cuda_compile(c->card, &cache, texts, c->num_modules, c->modules, &stats, err));
     log_cache(q, &stats);
-    return find_functions(c, q, d, entries, err);
+    FLXI_TRY(find_functions(c, q, d, entries, err));
+    return find_loops(c, q, c->modules + d->n, err);
 }
 
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
 {
     division d;
-    flxi_strbuf texts[MOST_TEXTS];
+    flxi_strbuf texts[2 * MOST_TEXTS];
     FLXI_TRY(flxi_card_of(q->ctx, &c->card, err));
     c->kernels = flxi_new(&c->arena, flxi_cuda_kernel, q->num_kernels);
-    if (!c->kernels)
+    c->loops = flxi_new(&c->arena, flxi_cuda_loop, q->num_chains);
+    if (!c->kernels || !c->loops)
         return flxi_oom(err, "kernels");
     FLXI_TRY(divide(q, &c->arena, &d, err));
-    if (d.n == 0)
+    c->num_modules = d.n + loop_texts(q);
+    if (c->num_modules == 0)
         return FLX_OK;
-    for (size_t t = 0; t < d.n; t++)
+    for (size_t t = 0; t < c->num_modules; t++)
         flxi_strbuf_init(&texts[t], c->arena.mem);
     flx_code code = build_texts(c, q, &d, texts, err);
-    for (size_t t = 0; t < d.n; t++)
+    for (size_t t = 0; t < c->num_modules; t++)
         flxi_strbuf_free(&texts[t]);
     return code;
 }

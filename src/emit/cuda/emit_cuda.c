@@ -153,8 +153,9 @@ static const flxi_khelper helpers[] = {
     {0},
 };
 
-static const char heading[] = "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each "
-                              "bound buffer, in order. */\n" KTYPE_NAMES "typedef bool k_bool;\n";
+#define HEADING                                                                                                      \
+    "/* Kernels by Fluxion, for nvcc or NVRTC. Parameters: a pointer and a length for each bound buffer, in order. " \
+    "*/\n" KTYPE_NAMES "typedef bool k_bool;\n"
 
 static const flxi_kthreads threads = {
     .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u) ",
@@ -169,26 +170,39 @@ static const flxi_kthreads threads = {
                       "const k_u32 warp = size - (l - lane) >= 32u ? ~0u : (1u << (size - (l - lane))) - 1u;"},
 };
 
+/* Buffers may be anywhere, also where others of the same kernel are. */
+static const flxi_kthreads part_threads = {
+    .kernel = "static __device__ __forceinline__ void ",
+    .place_parameter = "const k_place place",
+    .restricts = "",
+    .shared = "",
+    .ids = {[FLX_KERNEL_WORKGROUP_ID] = "place.group.",
+            [FLX_KERNEL_LOCAL_ID] = "place.own.",
+            [FLX_KERNEL_NUM_WORKGROUPS] = "place.groups."},
+    .axes = "xyz",
+    .id_end = "",
+    .declare_lanes = {"const k_u32 lanes = 32u, lane = l % 32u;", "const k_u32 warp = ~0u;"},
+};
+
+#define CUDA                                                                                          \
+    .name = "cuda", .spelling = offsetof(flx_kernel_extension, cuda), .has_words = true,              \
+    .function = "static __device__ __forceinline__", .space = {"", "", ""}, .suffix = {"", "", ""},   \
+    .u64_suffix = "ull", .i64_suffix = "ll", .f32_suffix = "f", .unaries = unaries, .strict = strict, \
+    .fma = "__fma$f_rn($a, $b, $c)", .native_atomics = (1u << FLX_KERNEL_ATOMIC_COUNT) - 1u,          \
+    .native_float_atomics = 1u << FLX_KERNEL_ATOMIC_ADD, .barrier = "__syncthreads();",               \
+    .subgroup_arguments = "warp, ", .write = flxi_kw_write_threads, .helpers = helpers
+
 const flxi_ktarget flxi_target_cuda = {
-    .name = "cuda",
-    .spelling = offsetof(flx_kernel_extension, cuda),
+    CUDA,
+    .heading = HEADING,
     .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_GRID_BARRIER | FLX_KERNEL_NEEDS_CONVERGENCE,
-    .has_words = true,
-    .heading = heading,
-    .function = "static __device__ __forceinline__",
-    .space = {"", "", ""},
-    .suffix = {"", "", ""},
-    .u64_suffix = "ull",
-    .i64_suffix = "ll",
-    .f32_suffix = "f",
-    .unaries = unaries,
-    .strict = strict,
-    .fma = "__fma$f_rn($a, $b, $c)",
-    .native_atomics = (1u << FLX_KERNEL_ATOMIC_COUNT) - 1u,
-    .native_float_atomics = 1u << FLX_KERNEL_ATOMIC_ADD,
-    .barrier = "__syncthreads();",
-    .subgroup_arguments = "warp, ",
     .threads = &threads,
-    .write = flxi_kw_write_threads,
-    .helpers = helpers,
+};
+
+const flxi_ktarget flxi_target_cuda_part = {
+    CUDA,
+    .heading = HEADING "struct k_axes {\n    k_u32 x, y, z;\n};\n"
+                       "struct k_place {\n    k_axes group, own, groups;\n};\n",
+    .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_NEEDS_CONVERGENCE,
+    .threads = &part_threads,
 };

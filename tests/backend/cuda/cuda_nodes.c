@@ -2,23 +2,17 @@
 /* cuda_nodes.c: nodes that are no part of a group are computed on the card, not on the host: their programs are made as
    for a card, without one. Where there is a card, results are compared with the device cpu, at sizes where libraries
    and blocks take part. cuDNN, where it is installed, checks the convolutions that are described to it. */
+#include "backend/cuda/card_case.h"
 #include "backend/cuda/node/cuda_conv.h"
-#include "backend/devices.h"
 #include "compile/program.h"
 #include "test.h"
 
-#include <fluxion/fluxion.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 extern const flxi_device flxi_device_cuda;
 
-/* The gradient with respect to the inputs named in wrt, if any, is taken of the graph. */
-static const struct {
-    const char *text, *wrt[2];
-    double most; /* distance from the device cpu */
-} cases[] = {
+static const card_case cases[] = {
     {"graph f(x: f32[8, 32, 28, 28], w: f32[64, 32, 3, 3]) {\n"
      "  return reduce_sum(square(conv(x, w, stride=[2, 2], padding=[[1, 1], [1, 1]])), axes=[0, 1, 2, 3]) }",
      {"x", "w"},
@@ -81,6 +75,10 @@ static const struct {
      "limit=[250, 101])) }",
      {"x", "w"},
      1e-5},
+    {"graph f(x: f32[40, 1, 300], w: f32[300, 70], v: f32[9, 70]) {\n"
+     "  return matmul(matmul(x, w), transpose(v, perm=[1, 0])) }",
+     {"x", "w"},
+     1e-5},
     {"graph f(x: f32[3, 20, 1024], w: f32[3, 64, 1024]) {\n"
      "  return matmul(x, transpose(w, perm=[0, 2, 1])) }",
      {"x", "w"},
@@ -100,23 +98,6 @@ static const struct {
 
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
-static flx_graph *graph_of(flx_context *ctx, size_t i)
-{
-    flx_error err = {0};
-    flx_module *m = flx_parse(ctx, cases[i].text, strlen(cases[i].text), "nodes", &err);
-    CHECK_MSG(m, "%s: %s: %s", cases[i].text, err.where, err.message);
-    const flx_grad_options o = {.struct_size = sizeof o, .flags = FLX_GRAD_SEED_INPUT | FLX_GRAD_VALUE};
-    flx_graph *g = flx_module_main(m);
-    flx_graph_retain(g);
-    if (cases[i].wrt[0]) {
-        flx_graph_release(g);
-        g = flx_grad(flx_module_main(m), (const char *const *)cases[i].wrt, 2, &o, &err);
-    }
-    CHECK_MSG(g, "%s: %s", cases[i].text, err.message);
-    flx_module_free(m);
-    return g;
-}
-
 TEST(cuda_nodes_are_not_computed_on_the_host)
 {
     flx_error err = {0};
@@ -126,7 +107,7 @@ TEST(cuda_nodes_are_not_computed_on_the_host)
     }
     flx_context *ctx = flx_context_new(NULL);
     for (size_t i = 0; i < NUM_CASES; i++) {
-        flx_graph *g = graph_of(ctx, i);
+        flx_graph *g = card_case_graph(ctx, &cases[i]);
         const flx_compile_options o = {.struct_size = sizeof o};
         flxi_program m;
         flxi_program_init(&m, ctx, &flxi_device_cuda, &o);
@@ -187,88 +168,7 @@ TEST(cuda_convolutions_are_described_as_cudnn_wants_them)
 
 /* ---- On a card ---- */
 
-/* |x - y| / |y| over all elements; NaN and infinities in the same places are equal. */
-static double distance(const flx_tensor *x, const flx_tensor *y)
-{
-    double sum = 0, norm = 0;
-    for (int64_t i = 0; i < flx_tensor_count(x); i++) {
-        double a = flx_tensor_get(x, i), b = flx_tensor_get(y, i), d = a - b;
-        if (a == b || (isnan(a) && isnan(b)))
-            d = 0;
-        sum += d * d;
-        norm += isfinite(b) ? b * b : 0;
-    }
-    return norm > 0 ? sqrt(sum / norm) : sqrt(sum);
-}
-
-static flx_tensor *drawn(flx_context *ctx, const flx_type *want, uint64_t *seed)
-{
-    flx_error err = {0};
-    flx_type type = *want;
-    bool is_index = type.dtype == FLX_I32;
-    type.dtype = FLX_F32;
-    flx_tensor *wide = flx_tensor_new(ctx, &type, NULL, &err);
-    CHECK_MADE(wide, &err);
-    for (int64_t k = 0; k < flx_tensor_count(wide); k++)
-        ((float *)flx_tensor_data(wide))[k] =
-            is_index ? floorf((float)(8 * test_uniform(seed) - 1)) : (float)(2 * test_uniform(seed) - 1);
-    flx_tensor *t = flx_tensor_cast(wide, (flx_dtype)want->dtype, &err);
-    CHECK_MADE(t, &err);
-    flx_tensor_release(wide);
-    return t;
-}
-
-/* How many outputs are not close, each with a line that says so. */
-static int compare(flx_context *ctx, size_t number)
-{
-    enum { MOST = 8 };
-    flx_error err = {0};
-    flx_feed feeds[MOST];
-    flx_tensor *out[2][MOST] = {{0}};
-    uint64_t seed = 11;
-    int bad = 0;
-    flx_graph *g = graph_of(ctx, number);
-    size_t inputs = flx_graph_input_count(g), outputs = flx_graph_output_count(g);
-    for (size_t i = 0; i < inputs; i++) {
-        flx_val v = flx_graph_input(g, i);
-        feeds[i] = (flx_feed){flx_val_name(g, v), drawn(ctx, flx_val_type(g, v), &seed)};
-    }
-    const flx_compile_options o = {.struct_size = sizeof o, .device = "cuda"};
-    const flx_run_options ref = {.struct_size = sizeof ref, .device = "cpu"};
-    flx_exec *e = flx_compile(g, &o, &err);
-    CHECK_MSG(e, "%s: %s", cases[number].text, err.message);
-    for (int run = 0; run < 3; run++) { /* the third is a graph of the driver */
-        for (size_t k = 0; k < outputs; k++)
-            flx_tensor_release(out[0][k]);
-        CHECK_MSG(flx_exec_run(e, NULL, feeds, inputs, out[0], &err) == FLX_OK, "%s: %s", cases[number].text,
-                  err.message);
-    }
-    CHECK_OK(flx_run(g, &ref, feeds, inputs, out[1], &err), &err);
-    for (size_t k = 0; k < outputs; k++) {
-        double d = distance(out[0][k], out[1][k]);
-        if (!(d <= cases[number].most))
-            bad += printf("%s, output %zu: %.3g\n", cases[number].text, k, d) > 0;
-    }
-    for (size_t i = 0; i < inputs; i++)
-        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-    for (size_t k = 0; k < 2 * MOST; k++)
-        flx_tensor_release(out[k / MOST][k % MOST]);
-    flx_exec_free(e);
-    flx_graph_release(g);
-    return bad;
-}
-
 TEST(card_nodes_agree)
 {
-    flx_error err = {0};
-    int bad = 0;
-    if (flx_device_check("cuda", &err) != FLX_OK) {
-        printf("%s\n", err.message);
-        return;
-    }
-    flx_context *ctx = flx_context_new(NULL);
-    for (size_t i = 0; i < NUM_CASES; i++)
-        bad += compare(ctx, i);
-    CHECK(bad == 0);
-    flx_context_free(ctx);
+    card_cases_agree(cases, NUM_CASES);
 }

@@ -19,8 +19,9 @@
 
 enum { MAX_INPUTS = 24, MAX_WRT = 8, REPEATS = 9 };
 
-/* SLOPE: a gradient without the value; SEEDED_OPS: with backward ops; EACH: the gradient of each example */
-typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, SEEDED_OPS, HVP, SGD, EACH } transform;
+/* SLOPE: a gradient without the value; SEEDED_OPS: with backward ops; EACH: the gradient of each example;
+   JACOBIAN: by forward mode */
+typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, SEEDED_OPS, HVP, SGD, EACH, JACOBIAN } transform;
 typedef enum { CHECK_MEAN, CHECK_ABS_MEAN, CHECK_VALUE } check_kind;
 
 typedef struct {
@@ -65,6 +66,15 @@ typedef struct {
     "  return tanh(add(add(matmul(h, w), x), b))\n}\n"                                                       \
     "graph rnn(w: f32[" H ", " H "], b: f32[" H "], xs: f32[1000, " B ", " H "], h0: f32[" B ", " H "]) {\n" \
     "  h = scan(h0, w, b, xs, body=@cell, num_bcast=2)\n  return reduce_mean(mul(h, h))\n}\n"
+#define LORENZ                                                                                        \
+    "graph slope(x: f64[40]) {\n"                                                                     \
+    "  d = sub(roll(x, shift=-1, axis=0), roll(x, shift=2, axis=0))\n"                                \
+    "  return add(sub(mul(d, roll(x, shift=1, axis=0)), x), 8) }\n"                                   \
+    "graph step(x: f64[40]) {\n"                                                                      \
+    "  a = call(x, body=@slope)\n  b = call(add(x, mul(a, 0.005)), body=@slope)\n"                    \
+    "  c = call(add(x, mul(b, 0.005)), body=@slope)\n  d = call(add(x, mul(c, 0.01)), body=@slope)\n" \
+    "  return add(x, div(mul(add(add(a, d), mul(add(b, c), 2)), 0.01), 6)) }\n"                       \
+    "graph flow(x: f64[40]) {\n  return scan(add(x, 8), body=@step, length=20)\n}\n"
 #define FFT(ROWS, LENGTH) "graph transform(x: f32[" ROWS ", " LENGTH "]) {\n  return fft(x)\n}\n"
 #define FFT_CONV                                                                           \
     "graph fftconv(x: f32[8, 16384], k: f32[16384]) {\n"                                   \
@@ -127,6 +137,7 @@ static const workload card_workloads[] = {
      "t", "1 i2<50304 3", 0, CHECK_ABS_MEAN, 0, 0, 2.0 * 16384 * 768 * 4 + 50304.0 * 768 * 4, 0},
     {"rnn1000", RNN("32", "256"), GRADIENT, "w,b", "1*0.0974278579 2*0.1 3 4", -1, CHECK_VALUE, 0, 0, 0,
      3.0 * 2 * 1000 * 32 * 256 * 256},
+    {"jacfwd", LORENZ, JACOBIAN, "x", "1", 0, CHECK_ABS_MEAN, 0.17914886, 1e-4, 0, 0},
     {"attn_long",
      "graph attn(q: bf16[4, 16, 8192, 64], k: bf16[4, 16, 8192, 64], v: bf16[4, 16, 8192, 64]) {\n"
      "  return attention(q, k, v, layout=bhsd, mask_kind=causal)\n}\n",
@@ -187,6 +198,8 @@ static flx_tensor *filled(flx_context *ctx, const flx_type *t, const char *spec)
         double v = hashed((uint32_t)i, seed);
         if (is_int)
             ((int32_t *)flx_tensor_data(x))[i] = (int32_t)fmin((v + 1) * 0.5 * scale, scale - 1);
+        else if (t->dtype == FLX_F64)
+            ((double *)flx_tensor_data(x))[i] = v * scale;
         else if (t->dtype == FLX_BF16)
             ((uint16_t *)flx_tensor_data(x))[i] = bf16_of((float)v * (float)scale);
         else
@@ -251,7 +264,9 @@ static flx_graph *transformed(const workload *w, const flx_graph *g)
     flx_graph *out = w->how == PLAIN  ? flx_graph_retain((flx_graph *)(uintptr_t)g)
                      : w->how == HVP  ? flx_hvp(g, wrt, n, &o, &err)
                      : w->how == EACH ? of_each(g, wrt, n, &err)
-                                      : flx_grad(g, wrt, n, &o, &err);
+                     : w->how == JACOBIAN
+                         ? flx_jacobian(g, wrt, n, &(flx_jacobian_options){.mode = FLX_JACOBIAN_FORWARD}, &err)
+                         : flx_grad(g, wrt, n, &o, &err);
     check(out != NULL, &err);
     if (w->how != SGD)
         return out;

@@ -6,6 +6,8 @@
 #include "backend/cpu/quant/packed_rows.h"
 
 #include "base/half.h"
+#include "numeric/gguf_bytes.h"
+#include "numeric/gguf_codes.h"
 
 #include <string.h>
 
@@ -13,18 +15,8 @@
 #include <immintrin.h>
 #endif
 
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
-typedef uint8_t bytes32 __attribute__((vector_size(32)));
-
-static const bytes16 each_bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-static const int8_t levels_iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-static const int8_t levels_mxfp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-/* Macros, since vectors that a target lacks cannot be returned by functions. */
-#define flxi_bytes16(p) (*(const bytes16_loose *)(const void *)(p))
-#define flxi_bytes32(p) (*(const bytes32_loose *)(const void *)(p))
-typedef uint8_t bytes16_loose __attribute__((vector_size(16), aligned(1), may_alias));
-typedef uint8_t bytes32_loose __attribute__((vector_size(32), aligned(1), may_alias));
+/* The levels of codes, plus 128. */
+static const bytes16 levels_mxfp4 = {128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116};
 
 /* 2^n; below the normal numbers 2^-127 and 2^-128 alone. */
 static float flxi_power_of_two(int n)
@@ -35,23 +27,11 @@ static float flxi_power_of_two(int n)
     return x;
 }
 
-/* PRODUCT(name, numbers in a block, bytes, numbers in a sub-block, whether it has minima) */
-#define PACKED_FORMATS(X)          \
-    X(q4_0, 32, 18, 32, false)     \
-    X(q4_1, 32, 20, 32, true)      \
-    X(q5_0, 32, 22, 32, false)     \
-    X(q5_1, 32, 24, 32, true)      \
-    X(q8_0, 32, 34, 32, false)     \
-    X(q2_k, 256, 84, 16, true)     \
-    X(q3_k, 256, 110, 16, false)   \
-    X(q4_k, 256, 144, 32, true)    \
-    X(q5_k, 256, 176, 32, true)    \
-    X(q6_k, 256, 210, 16, false)   \
-    X(q8_k, 256, 292, 32, false)   \
-    X(iq4_nl, 32, 18, 32, false)   \
-    X(iq4_xs, 256, 136, 32, false) \
-    X(tq2_0, 256, 66, 32, false)   \
-    X(mxfp4, 32, 17, 32, false)
+/* All formats with integers as codes, in the form of FLXI_GGUF_CODED_MAP. */
+#define PACKED_FORMATS(X)             \
+    FLXI_GGUF_CODED_MAP(X)            \
+    X(q8_k, 256, 292, 32, 128, 0, -1) \
+    X(mxfp4, 32, 17, 32, 128, 0, -1)
 
 #define DECODED_FORMATS(X) \
     X(iq3_xxs)             \
@@ -84,11 +64,11 @@ static inline lanes plain_set(float x)
     return v;
 }
 
-static inline lanes plain_widen(const int8_t *p)
+static inline lanes plain_widen(const uint8_t *p)
 {
     lanes v;
     for (int i = 0; i < 16; i++)
-        v.x[i] = (float)p[i];
+        v.x[i] = (float)(int8_t)p[i];
     return v;
 }
 
@@ -141,22 +121,14 @@ static inline lanes plain_add(lanes a, lanes b)
 #define MUL(a, b) plain_mul(a, b)
 #define ADD(a, b) plain_add(a, b)
 #define SPREAD(v, out) memcpy((out), (v).x, sizeof(v).x)
-#define LOOKUP(table, codes, out)           \
-    do {                                    \
-        for (int e = 0; e < 16; e++)        \
-            (out)[e] = (table)[(codes)[e]]; \
-    } while (0)
+#define LOOKUP(table, codes) flxi_look_up_bytes(table, codes)
+#define STORE_PAIR(q, low, high) flxi_store_pair(q, low, high)
 #define HALF(p) plain_half(p)
 #include "backend/cpu/quant/packed_rows.inc"
 
 /* ---- x86-64 ---- */
 
 #if defined(__x86_64__)
-
-#define LOOK_UP_BYTES(table, codes, out)       \
-    _mm_storeu_si128((__m128i *)(void *)(out), \
-                     _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(table)), (__m128i)(codes)))
-#define HALF_WORD(p) _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128((p)[0] | (p)[1] << 8)))
 
 #define AVX2 __attribute__((target("avx2,f16c")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,f16c")))
@@ -171,7 +143,7 @@ TWO two two_make(__m256 low, __m256 high)
     return (two){low, high};
 }
 
-TWO __m256 widen_8(const int8_t *p)
+TWO __m256 widen_8(const uint8_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
@@ -212,8 +184,9 @@ TWO void avx2_spread(two v, float *out)
     _mm256_storeu_ps(out + 8, v.high);
 }
 #define SPREAD(v, out) avx2_spread(v, out)
-#define LOOKUP LOOK_UP_BYTES
-#define HALF HALF_WORD
+#define LOOKUP(table, codes) flxi_look_up_x86(table, codes)
+#define STORE_PAIR(q, low, high) flxi_store_pair_x86(q, low, high)
+#define HALF(p) flxi_half_x86(p)
 #include "backend/cpu/quant/packed_rows.inc"
 
 #define TARGET AVX512
@@ -230,8 +203,9 @@ TWO void avx2_spread(two v, float *out)
 #define MUL(a, b) _mm512_mul_ps(a, b)
 #define ADD(a, b) _mm512_add_ps(a, b)
 #define SPREAD(v, out) _mm512_storeu_ps(out, v)
-#define LOOKUP LOOK_UP_BYTES
-#define HALF HALF_WORD
+#define LOOKUP(table, codes) flxi_look_up_x86(table, codes)
+#define STORE_PAIR(q, low, high) flxi_store_pair_x86(q, low, high)
+#define HALF(p) flxi_half_x86(p)
 #include "backend/cpu/quant/packed_rows.inc"
 
 #endif
@@ -297,24 +271,16 @@ void flxi_packed_decode(const flxi_decoder *d, const uint8_t *w, float *y)
 
 /* ---- Sums of x for the minima ---- */
 
-static const struct {
-    bool has;
-    int count, sub;
-} minima[FLXI_GGUF_COUNT] = {
-#define ROW(name, count, nbytes, sub, has) [FLXI_GGUF_##name] = {has, count, sub},
-    PACKED_FORMATS(ROW)
-#undef ROW
-};
-
 int64_t flxi_packed_sums(flxi_gguf format, int64_t k)
 {
-    return minima[format].has ? k / minima[format].count * 16 : 0;
+    const flxi_gguf_grid *g = &flxi_gguf_grids[format];
+    return g->count > 0 && g->least_at >= 0 ? k / g->count * 16 : 0;
 }
 
 /* 16 for each block; those of sub-blocks that it does not have are 0. */
 void flxi_packed_sum(flxi_gguf format, const float *x, int64_t k, float *sums)
 {
-    int count = minima[format].count, sub = minima[format].sub;
+    int count = flxi_gguf_grids[format].count, sub = flxi_gguf_grids[format].sub;
     for (int64_t p = 0; p < k; p += count, sums += 16)
         for (int t = 0; t < 16; t++) {
             float sum = 0;

@@ -6373,27 +6373,31 @@ typedef struct flx_dequant_matmul_attrs {
         gguf_iq4_nl gguf_iq4_xs gguf_iq3_xxs gguf_iq3_s gguf_iq2_xxs gguf_iq2_xs gguf_iq2_s gguf_iq1_s gguf_iq1_m
         gguf_tq1_0 gguf_tq2_0 gguf_mxfp4 gguf_f32 gguf_f16 gguf_bf16 */
     int64_t bs; /* 32 */
+    int64_t x_bits; /* 0 */
 } flx_dequant_matmul_attrs;
-#define FLX_DEQUANT_MATMUL_ATTRS {sizeof(flx_dequant_matmul_attrs), NULL, FLX_DEFAULT}
+#define FLX_DEQUANT_MATMUL_ATTRS {sizeof(flx_dequant_matmul_attrs), NULL, FLX_DEFAULT, FLX_DEFAULT}
 
 /** matmul of x with the matrix packed in w as scheme says; side has its scales, and zero points or a global scale */
 static inline flx_val flx_dequant_matmul_with(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                               flx_dequant_matmul_attrs *attrs)
 {
-    flx_attr flx_a[2];
+    flx_attr flx_a[3];
     size_t flx_n = 0;
     FLX_CHECK_SIZE_(flx_dequant_matmul_attrs);
     if (FLX_HAS_(flx_dequant_matmul_attrs, scheme) && attrs->scheme)
         flx_a[flx_n++] = flx_attr_word("scheme", attrs->scheme);
     if (FLX_HAS_NUMBER_(flx_dequant_matmul_attrs, bs) && attrs->bs != FLX_DEFAULT)
         flx_a[flx_n++] = flx_attr_int("bs", attrs->bs);
+    if (FLX_HAS_NUMBER_(flx_dequant_matmul_attrs, x_bits) && attrs->x_bits != FLX_DEFAULT)
+        flx_a[flx_n++] = flx_attr_int("x_bits", attrs->x_bits);
     return flx_op1(g, "dequant_matmul", operands, num_operands, flx_n ? flx_a : NULL, flx_n);
 }
 
 #ifndef __cplusplus
 #define flx_dequant_matmul(...) FLX_DEQUANT_MATMUL_(__VA_ARGS__, .struct_size = sizeof(flx_dequant_matmul_attrs))
 #define FLX_DEQUANT_MATMUL_(g_, operands_, num_operands_, ...) FLX_BUILT_(flx_val, flx_dequant_matmul_with((g_), \
-    (operands_), (num_operands_), &(flx_dequant_matmul_attrs){.bs = FLX_DEFAULT, .struct_size = 0, __VA_ARGS__}))
+    (operands_), (num_operands_), &(flx_dequant_matmul_attrs){.bs = FLX_DEFAULT, .x_bits = FLX_DEFAULT, .struct_size = \
+    0, __VA_ARGS__}))
 #else
 static inline flx_val flx_dequant_matmul(flx_graph *g, const flx_val *operands, size_t num_operands, const
                                          flx_dequant_matmul_attrs *attrs)

@@ -38,7 +38,8 @@ static law_left law_left_of(flxi_opcode op)
 
 static bool is_straight_through(const sample_case *c)
 {
-    bool asked = c->sample->attrs && strstr(c->sample->attrs, "ste=identity");
+    const char *attrs = c->sample->attrs;
+    bool asked = attrs && (strstr(attrs, "ste=identity") || strstr(attrs, "x_bits=8"));
     return asked || law_left_of(c->op) != DERIVED;
 }
 

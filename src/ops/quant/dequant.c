@@ -2,12 +2,15 @@
 /* dequant.c: products with weights that are packed into a few bits (docs/numerics.md, "Packed weights"). Each op means
    its decomposition: the weights decoded by ordinary ops, or for the blocks of GGUF files by dequant_moe_weights, and a
    product. So scales, zero points and the global scale have derivatives, and the packed bytes have none. Half floats
-   are multiplied in f32 and rounded once. */
+   are multiplied in f32 and rounded once.
+
+   With x_bits=8 the decomposition first rounds x in blocks, as fake_quantize does, and x has its derivative: that of
+   x as it is. The value of an f32 product is the one of numeric/gguf_rounded.h, equal on all machines. */
 #include "ops/quant/dequant.h"
 #include "base/half.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
-#include "numeric/gguf_block.h"
+#include "numeric/gguf_rounded.h"
 #include "ops/quant/channel.h"
 #include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
@@ -18,7 +21,7 @@
 enum { NVFP4_BLOCK = 16 };
 
 typedef struct {
-    int64_t scheme, bs;
+    int64_t scheme, bs, x_bits;
 } matmul_attrs;
 
 typedef struct {
@@ -42,6 +45,7 @@ static const char gguf_words[] = FLXI_GGUF_WORDS; /* a space comes first */
 static const flxi_attr matmul_schema[] = {
     A_WORD_REQ(matmul_attrs, scheme, SCHEME_WORDS),
     A_INT(matmul_attrs, bs, 32),
+    A_INT(matmul_attrs, x_bits, 0),
     A_END,
 };
 static const flxi_attr grouped_schema[] = {GGUF_ROW(grouped_attrs), A_DIM_REQ(grouped_attrs, N), A_END};
@@ -350,6 +354,24 @@ static const scheme *scheme_of(const void *attrs)
     return &schemes[i < SCHEME_GGUF ? i : SCHEME_GGUF];
 }
 
+/* The grid of the scheme where x is rounded; NULL where it is not. */
+static const flxi_gguf_grid *rounding_grid(const matmul_attrs *a)
+{
+    return a->x_bits && a->scheme >= SCHEME_GGUF ? &flxi_gguf_grids[a->scheme - SCHEME_GGUF] : NULL;
+}
+
+static flx_code check_rounding(flxi_infer *f)
+{
+    const matmul_attrs *a = f->attrs;
+    const flxi_gguf_grid *grid = rounding_grid(a);
+    if (a->x_bits == 0 || (a->x_bits == 8 && grid && grid->count > 0))
+        return FLX_OK;
+    if (a->x_bits != 8)
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "x_bits must be 0 or 8: it is %lld", (long long)a->x_bits);
+    return flxi_infer_fail(f, FLX_E_ATTRIBUTE, "x_bits=0 multiplies by x as it is",
+                           "x_bits=8 needs a scheme of GGUF files whose blocks are integers with scales, as gguf_q4_0");
+}
+
 static flx_code infer_matmul(flxi_infer *f)
 {
     const matmul_attrs *a = f->attrs;
@@ -358,6 +380,7 @@ static flx_code infer_matmul(flxi_infer *f)
     FLXI_TRY(flxi_need_rank(f, 0, 2));
     if (a->bs < 1)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "bs must be at least 1: it is %lld", (long long)a->bs);
+    FLXI_TRY(check_rounding(f));
     FLXI_TRY(scheme_of(a)->infer(f, x->dims[x->rank - 1], &n));
     f->out[0] = *x;
     f->out[0].dims[x->rank - 1] = n;
@@ -384,13 +407,56 @@ static flx_dim columns_of(flxi_site *s)
     return y.dims[y.rank - 1];
 }
 
+/* x rounded to 8 bits in blocks of `count` numbers. */
+static flx_val round_blocks(flxi_site *s, flx_val x, int count)
+{
+    const flx_type t = *flxi_typeof(s, x);
+    flx_dim dims[2] = {flx_dim_div(s->ctx, flxi_type_count(s->ctx, &t), count), count};
+    flx_val blocks = flxi_reshape_to(s, x, 2, dims);
+    const flx_attr attrs[] = {flx_attr_int("axis", 0), flx_attr_word("ste", "identity")};
+    return flxi_reshape_to(s, flx_op1(s->g, "fake_quantize", &blocks, 1, attrs, 2), t.rank, t.dims);
+}
+
 static void decompose_matmul(flxi_site *s, flx_val *y)
 {
     flx_val x = flxi_wide(s, s->x[0]);
     const flx_type *t = flxi_typeof(s, x);
     flx_dim k = t->rank ? t->dims[t->rank - 1] : 0;
+    const flxi_gguf_grid *grid = rounding_grid(s->attrs);
+    if (grid) {
+        x = round_blocks(s, x, grid->count);
+        t = flxi_typeof(s, x);
+    }
     flx_val w = scheme_of(s->attrs)->decode(s, k, columns_of(s), (flx_dtype)t->dtype);
     y[0] = flxi_as(s, flx_matmul(s->g, x, w), s->x[0]);
+}
+
+static flx_code eval_rounded(flxi_eval *e, flxi_gguf format)
+{
+    const flx_type *x = &e->in[0]->type;
+    const int64_t k = x->dims[x->rank - 1], columns = e->out[0]->type.dims[x->rank - 1];
+    const int64_t rows = columns ? e->out[0]->count / columns : 0;
+    const int64_t row_bytes = k / flxi_gguf_grids[format].count * flxi_gguf_grids[format].nbytes;
+    const flxi_rounded_layout layout = flxi_rounded_layout_of(format, k);
+    const size_t size = (size_t)(rows * layout.size) + 64;
+    char *room = flxi_alloc(e->mem, 1, size);
+    if (!room)
+        return flxi_oom(e->err, "a rounded operand");
+    char *rounded = room + (64 - (uintptr_t)room % 64) % 64;
+    for (int64_t i = 0; i < rows; i++)
+        flxi_round_row(format, (const float *)e->in[0]->data + i * k, k, rounded + i * layout.size);
+    for (int64_t j = 0; j < columns && !flxi_stopped(); j++)
+        flxi_rounded_products(format, (const uint8_t *)e->in[1]->data + j * row_bytes, rounded, rows, k,
+                              (float *)e->out[0]->data + j, columns);
+    flxi_free(e->mem, room, 1, size);
+    return FLX_OK;
+}
+
+static flx_code eval_matmul(flxi_eval *e)
+{
+    const matmul_attrs *a = e->attrs;
+    bool is_rounded = rounding_grid(a) && e->in[0]->type.dtype == FLX_F32;
+    return is_rounded ? eval_rounded(e, (flxi_gguf)(a->scheme - SCHEME_GGUF)) : flxi_eval_decomposed(e);
 }
 
 /* A batch of x alone becomes more leading axes; a batch of weights is decoded one example at a time. */
@@ -528,9 +594,16 @@ static const flxi_sample samples_matmul[] = {
     {"T[0, 2], i8[2, 2], T[1, 2]", "scheme=int8_block", NULL, FLX_OK},
     {"T[2, 0], i8[0, 2], T[0, 2], T[0, 2]", "scheme=int8_block_asym", NULL, FLX_OK},
     {"T[2, 32], u8[0, 18]", "scheme=gguf_q4_0", NULL, FLX_OK},
+    {"T[2, 32]{0.5..1}, u8[2, 20]{0..59}", "scheme=gguf_q4_1, x_bits=8", NULL, FLX_OK},
+    {"T[N, 32]{0.5..1}, u8[3, 34]{0..59}", "scheme=gguf_q8_0, x_bits=8", NULL, FLX_OK},
+    {"T[1, 256]{0.5..1}, u8[2, 144]{0..59}", "scheme=gguf_q4_k, x_bits=8", NULL, FLX_OK},
+    {"T[2, 0], u8[2, 0]", "scheme=gguf_q4_0, x_bits=8", NULL, FLX_OK},
     {"T[2, 4], i8[4, 2], T[1, 2]", NULL, NULL, FLX_E_ATTRIBUTE},
     {"T[2, 4], i8[4, 2], T[1, 2]", "scheme=int8_block, bs=0", NULL, FLX_E_ATTRIBUTE},
     {"T[2, 4], i8[4, 2], T[1, 2]", "scheme=int3", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 4], i8[4, 2], T[1, 2]", "scheme=int8_block, x_bits=8", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 32], u8[2, 18]", "scheme=gguf_q4_0, x_bits=4", NULL, FLX_E_ATTRIBUTE},
+    {"T[2, 32], u8[2, 64]", "scheme=gguf_f16, x_bits=8", NULL, FLX_E_ATTRIBUTE},
     {"T[2, 4], i8[4, 2], T[1, 2]", "scheme=int8_block_asym", NULL, FLX_E_ARITY},
     {"T[2, 4], i8[4, 2], T[1, 2]", "scheme=int8_block, bs=2", NULL, FLX_E_SHAPE},
     {"T[2, 4], i8[3, 2], T[1, 2]", "scheme=int8_block", NULL, FLX_E_SHAPE},
@@ -579,7 +652,7 @@ static const flxi_sample samples_weights[] = {
 
 const flxi_rules flxi_rules_dequant_matmul = {
     .infer = infer_matmul,
-    .eval = flxi_eval_decomposed,
+    .eval = eval_matmul,
     .decompose = decompose_matmul,
     .vjp = flxi_vjp_decomposed,
     .jvp = flxi_jvp_decomposed,

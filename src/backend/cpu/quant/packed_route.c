@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* packed_route.c: dequant_matmul with the blocks of GGUF files, and decoding them (dequant_moe_weights). Few rows meet
    each packed row in registers (packed_rows.h); many rows are a matrix product whose right side is decoded while it is
-   packed for the product. */
+   packed for the product. Rows that are rounded to 8 bits first have products of their own (rounded_rows.h). */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/gemm_turn.h"
 #include "backend/cpu/quant/packed_rows.h"
+#include "backend/cpu/quant/rounded_rows.h"
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "ops/quant/dequant.h"
@@ -25,6 +26,11 @@ typedef struct {
     float *y, *of_x; /* of_x: the sums of all rows */
     flxi_packed_fn product;
 } packed;
+
+static bool is_rounded(const flxi_route_node *n)
+{
+    return flxi_route_int(n, "x_bits") != 0;
+}
 
 static packed packed_of(const flxi_route_node *n)
 {
@@ -102,6 +108,69 @@ static void multiply_columns(void *user, int64_t begin, int64_t end)
     }
 }
 
+/* ---- Rounded rows ---- */
+
+/* From here on unpacking a tile for all rows pays. */
+static const int64_t many_rounded_rows = 4;
+
+typedef struct {
+    flxi_rounded_engine engine;
+    flxi_rounded_call call; /* for all packed rows */
+    const float *x;
+    char *rounded;
+} rounding;
+
+static void round_rows(void *user, int64_t begin, int64_t end)
+{
+    const rounding *r = user;
+    for (int64_t i = begin; i < end; i++)
+        r->engine.round(r->call.format, r->x + i * r->call.k, r->call.k, r->rounded + i * r->call.layout.size);
+}
+
+static void multiply_parts(const rounding *r, int64_t begin, int64_t end, int64_t most,
+                           void (*multiply)(const flxi_rounded_call *))
+{
+    for (int64_t j = begin * most; j < end * most && j < r->call.columns && !flxi_stopped(); j += most) {
+        flxi_rounded_call c = r->call;
+        c.w += j * c.row_bytes;
+        c.y += j;
+        c.columns = c.columns - j < most ? c.columns - j : most;
+        multiply(&c);
+    }
+}
+
+static void multiply_few(void *user, int64_t begin, int64_t end)
+{
+    const rounding *r = user;
+    multiply_parts(r, begin, end, FLXI_ROUNDED_FEW, r->engine.few);
+}
+
+static void multiply_many(void *user, int64_t begin, int64_t end)
+{
+    const rounding *r = user;
+    multiply_parts(r, begin, end, FLXI_ROUNDED_MANY, r->engine.many);
+}
+
+static void run_rounded(const flxi_route_node *n, const packed *p)
+{
+    const bool is_many = p->rows >= many_rounded_rows;
+    const int64_t most = is_many ? FLXI_ROUNDED_MANY : FLXI_ROUNDED_FEW, parts = (p->columns + most - 1) / most;
+    rounding r = {.engine = flxi_rounded_engine_of(p->format), .x = p->x, .rounded = n->scratch};
+    r.call = (flxi_rounded_call){.format = p->format,
+                                 .w = p->w,
+                                 .row_bytes = p->row_bytes,
+                                 .columns = p->columns,
+                                 .x = n->scratch,
+                                 .layout = flxi_rounded_layout_of(p->format, p->k),
+                                 .k = p->k,
+                                 .rows = p->rows,
+                                 .y = p->y,
+                                 .y_step = p->columns};
+    flxi_pool_run(n->pool, p->rows, flxi_route_chunk(p->rows, 4 * p->k), round_rows, &r);
+    flxi_pool_run(n->pool, parts, flxi_route_chunk(parts, most * p->row_bytes), is_many ? multiply_many : multiply_few,
+                  &r);
+}
+
 /* ---- The route ---- */
 
 const char *flxi_packed_applies(const flxi_route_node *n)
@@ -117,6 +186,8 @@ size_t flxi_packed_scratch(const flxi_route_node *n, int threads)
     flxi_gemm_source source = {pack_decoded, &p};
     if (p.rows == 0 || p.columns == 0 || p.k == 0)
         return 0;
+    if (is_rounded(n))
+        return (size_t)(p.rows * flxi_rounded_layout_of(p.format, p.k).size);
     if (p.rows < many_rows)
         return (size_t)(p.rows * p.sums) * sizeof(float);
     flxi_gemm g = gemm_of(&p, &source);
@@ -132,6 +203,10 @@ flx_code flxi_packed_route(const flxi_route_node *n)
     p.y = n->out[0];
     if (p.rows == 0 || p.columns == 0)
         return FLX_OK;
+    if (is_rounded(n)) {
+        run_rounded(n, &p);
+        return FLX_OK;
+    }
     if (p.rows >= many_rows && p.k > 0) {
         flxi_gemm g = gemm_of(&p, &source);
         flxi_gemm_run(&g, n->pool, n->scratch);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_decoder.c: tokens for each second of a language model in a GGUF file:
 
-       bench_decoder FILE [ROUNDS [THREADS [PROMPT [ANSWER]]]]      (default 3 rounds, all cores, 256 and 32 tokens)
+       bench_decoder FILE [ROUNDS [THREADS [PROMPT [ANSWER [BITS]]]]]
+
+   By default 3 rounds, all cores, 256 and 32 tokens, activations of 8 bits.
 
    A round shows the model the prompt at once, then the answer token by token. The best round counts, and the first one,
    which also compiles, does not. Of one thread the processor time is measured, which other programs change little.
@@ -63,7 +65,7 @@ static speed round_of(flx_decoder *d, int prompt, int answer)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: bench_decoder FILE [ROUNDS [THREADS [PROMPT [ANSWER]]]]\n");
+        fprintf(stderr, "usage: bench_decoder FILE [ROUNDS [THREADS [PROMPT [ANSWER [BITS]]]]]\n");
         return 2;
     }
     int rounds = number(argv, argc, 2, 3), prompt = number(argv, argc, 4, 256), answer = number(argv, argc, 5, 32);
@@ -71,7 +73,10 @@ int main(int argc, char **argv)
     flx_context *ctx = flx_context_new(NULL);
     flx_gguf *f = flx_gguf_read(ctx, argv[1], &err);
     check(f != NULL, &err);
-    flx_decoder_options options = {.struct_size = sizeof options, .threads = number(argv, argc, 3, 0), .context = 1024};
+    flx_decoder_options options = {.struct_size = sizeof options,
+                                   .threads = number(argv, argc, 3, 0),
+                                   .context = 1024,
+                                   .activation_bits = number(argv, argc, 6, 0)};
     flx_decoder *d = flx_decoder_new(f, &options, &err);
     if (options.threads == 1)
         measured = CLOCK_PROCESS_CPUTIME_ID;

@@ -51,6 +51,10 @@ typedef struct flx_decoder_options {
     int32_t threads;      /* 0: one for each core; results do not depend on it */
     int64_t context;      /* tokens that it may see; 0: what the model was made for, at most 4096 */
     flx_stop *stop;       /* NULL, or ends what it does, with CANCELLED */
+    /* 8: products with packed weights of integers (q4_0 to q8_0, q2_k to q6_k, iq4, tq2_0) round the other side to 8
+       bits in blocks, as llama.cpp does, which is about twice as fast; 32: they do not. 0: 8 */
+    int32_t activation_bits;
+    int32_t reserved; /* 0 */
 } flx_decoder_options;
 
 /** A decoder of the architecture that the file names: llama (also mistral), qwen2, qwen3, gemma, gemma2, gemma3, phi3,
@@ -85,11 +89,11 @@ enum {
 };
 
 typedef struct flx_text_graph_options {
-    uint32_t struct_size; /* sizeof(flx_text_graph_options) */
-    uint32_t flags;       /* FLX_TEXT_… */
-    int32_t adapter_rank; /* of the adapters of the products in blocks; 0: there are none */
-    int32_t reserved;     /* 0 */
-    double adapter_scale; /* times what an adapter adds; 0: 1 */
+    uint32_t struct_size;    /* sizeof(flx_text_graph_options) */
+    uint32_t flags;          /* FLX_TEXT_… */
+    int32_t adapter_rank;    /* of the adapters of the products in blocks; 0: there are none */
+    int32_t activation_bits; /* as in flx_decoder_options, but 0: 32 */
+    double adapter_scale;    /* times what an adapter adds; 0: 1 */
 } flx_text_graph_options;
 
 /** The graph of a whole text, without caches: the input tokens i32 [T], the output logits f32 [T, vocabulary], of what

@@ -15,6 +15,8 @@
    where neighbours are rotated together, queries and keys are put into the order of halves first, and stay in it. */
 #include "gguf/decoder_graph.h"
 
+#include "numeric/gguf_codes.h"
+
 #include <fluxion/ops.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ typedef struct {
     flx_val masks[2];
     bool is_whole; /* a whole text, without caches */
     bool has_loss;
-    int64_t rank; /* of adapters; 0: none */
+    bool is_rounded; /* products with packed integers round the other side to 8 bits */
+    int64_t rank;    /* of adapters; 0: none */
     double adapter_scale;
     flx_error *err; /* the first error that is not the graph's */
 } building;
@@ -151,8 +154,9 @@ static flx_val project(building *b, const char *part, flx_val x, int64_t rows, i
     flx_val w = packed(b, name, rows, row, &type);
     if (!w.id)
         return FLX_NONE;
-    flx_attr a = scheme(type);
-    flx_val y = flx_op1(b->g, "dequant_matmul", (flx_val[]){x, w}, 2, &a, 1);
+    const flx_attr attrs[] = {scheme(type), flx_attr_int("x_bits", 8)};
+    const bool is_rounded = b->is_rounded && flxi_gguf_grids[type->format].count > 0;
+    flx_val y = flx_op1(b->g, "dequant_matmul", (flx_val[]){x, w}, 2, attrs, is_rounded ? 2 : 1);
     if (b->rank && b->block >= 0)
         y = adapted(b, flx_val_name(b->g, w), x, y, rows, row);
     snprintf(name, sizeof name, "%s.bias", part);
@@ -501,16 +505,17 @@ static flx_graph *build_graph(building *b)
     return b->g;
 }
 
-flx_graph *flxi_decoder_graph(const flx_gguf *f, const flxi_model_sizes *m, uint8_t *used, flx_error *err)
+flx_graph *flxi_decoder_graph(const flx_gguf *f, const flxi_model_sizes *m, int activation_bits, uint8_t *used,
+                              flx_error *err)
 {
-    building b = {.f = f, .m = m, .used = used, .block = -1, .err = err};
+    building b = {.f = f, .m = m, .used = used, .block = -1, .err = err, .is_rounded = activation_bits == 8};
     return build_graph(&b);
 }
 
 flx_graph *flxi_text_graph(const flx_gguf *f, const flxi_model_sizes *m, const flx_text_graph_options *o,
                            flx_error *err)
 {
-    building b = {.f = f, .m = m, .block = -1, .err = err, .is_whole = true};
+    building b = {.f = f, .m = m, .block = -1, .err = err, .is_whole = true, .is_rounded = o->activation_bits == 8};
     b.has_loss = o->flags & FLX_TEXT_LOSS;
     b.rank = o->adapter_rank;
     b.adapter_scale = o->adapter_scale == 0 ? 1 : o->adapter_scale;

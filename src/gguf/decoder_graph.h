@@ -11,7 +11,8 @@
    graph takes it. NULL on failure. */
 enum { FLXI_TENSOR_UNUSED = 0, FLXI_TENSOR_PACKED = 1, FLXI_TENSOR_F32 = 2 };
 
-flx_graph *flxi_decoder_graph(const flx_gguf *f, const flxi_model_sizes *m, uint8_t *used, flx_error *err);
+flx_graph *flxi_decoder_graph(const flx_gguf *f, const flxi_model_sizes *m, int activation_bits, uint8_t *used,
+                              flx_error *err);
 /* The graph of flx_text_graph(). */
 flx_graph *flxi_text_graph(const flx_gguf *f, const flxi_model_sizes *m, const flx_text_graph_options *o,
                            flx_error *err);

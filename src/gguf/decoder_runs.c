@@ -114,7 +114,7 @@ static flx_code prepare(flx_decoder *d, const flx_gguf *f, flx_error *err)
     uint8_t *used = flxi_new(&d->arena, uint8_t, f->tensors.n);
     if (!used)
         return flxi_oom(err, "a decoder");
-    d->graph = flxi_decoder_graph(f, &d->m, used, err);
+    d->graph = flxi_decoder_graph(f, &d->m, d->o.activation_bits, used, err);
     if (!d->graph)
         return (flx_code)err->code;
     FLXI_TRY(find_inputs(d, err));
@@ -253,6 +253,9 @@ void flx_decoder_rewind(flx_decoder *d, int64_t count)
 
 static flx_code check_options(const flx_decoder_options *o, flx_error *err)
 {
+    if (o->activation_bits != 8 && o->activation_bits != 32)
+        return flxi_fail(err, FLX_E_USAGE, "flx_decoder_new: activation_bits must be 8 or 32, or 0 for 8: it is %d",
+                         (int)o->activation_bits);
     if (o->threads >= 0 && o->context >= 0 && o->context <= 1 << 24)
         return FLX_OK;
     return flxi_fail(err, FLX_E_USAGE,
@@ -268,7 +271,10 @@ flx_decoder *flx_decoder_new(const flx_gguf *f, const flx_decoder_options *optio
         flxi_fail(err, FLX_E_USAGE, "flx_decoder_new: a file must be given");
         return NULL;
     }
-    if (FLXI_READ_OPTIONS(flx_decoder_options, &o, options, err) != FLX_OK || check_options(&o, err) != FLX_OK)
+    if (FLXI_READ_OPTIONS(flx_decoder_options, &o, options, err) != FLX_OK)
+        return NULL;
+    o.activation_bits = o.activation_bits ? o.activation_bits : 8;
+    if (check_options(&o, err) != FLX_OK)
         return NULL;
     const flxi_allocator *mem = flxi_context_mem(f->ctx);
     flx_decoder *d = flxi_alloc(mem, 1, sizeof *d);

@@ -9,6 +9,9 @@ static flx_code check_options(const flx_text_graph_options *o, flx_error *err)
 {
     if (o->flags & ~(uint32_t)FLX_TEXT_LOSS)
         return flxi_fail(err, FLX_E_USAGE, "flx_text_graph: unknown flags 0x%x", o->flags);
+    if (o->activation_bits != 0 && o->activation_bits != 8 && o->activation_bits != 32)
+        return flxi_fail(err, FLX_E_USAGE, "flx_text_graph: activation_bits must be 8 or 32, or 0 for 32: it is %d",
+                         (int)o->activation_bits);
     if (o->adapter_rank >= 0 && o->adapter_rank <= MOST_RANK && o->adapter_scale >= 0 && o->adapter_scale < 1e6)
         return FLX_OK;
     return flxi_fail(err, FLX_E_USAGE,

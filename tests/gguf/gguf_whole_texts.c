@@ -67,23 +67,31 @@ static void run(const flx_graph *g, const flx_params *set, flx_tensor *tokens, f
 
 TEST(gguf_whole_text_has_the_logits_of_the_decoder)
 {
-    static const char *const models[][2] = {{"llama", "q4_k"}, {"gemma2", "q8_0"}};
+    static const struct {
+        const char *architecture, *type;
+        int32_t bits;
+        double tolerance;
+    } models[] = {{"llama", "q4_k", 32, 1e-3}, {"gemma2", "q8_0", 32, 1e-3}, {"llama", "q4_k", 8, 2e-2}};
     static float logits[MODEL_VOCABULARY];
     flx_error err = {0};
     for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
         flx_context *ctx = flx_context_new(NULL);
-        flx_gguf *f = open_model(ctx, models[k][0], models[k][1]);
-        flx_graph *g = flx_text_graph(f, NULL, &err);
+        flx_gguf *f = open_model(ctx, models[k].architecture, models[k].type);
+        const flx_text_graph_options text_options = {.struct_size = sizeof text_options,
+                                                     .activation_bits = models[k].bits};
+        const flx_decoder_options decoder_options = {.struct_size = sizeof decoder_options,
+                                                     .activation_bits = models[k].bits};
+        flx_graph *g = flx_text_graph(f, &text_options, &err);
         CHECK_MADE(g, &err);
         flx_params *set = read_params(ctx, f, g);
         flx_tensor *tokens = text(ctx, 1), *out;
         run(g, set, tokens, NULL, &out);
-        flx_decoder *d = flx_decoder_new(f, NULL, &err);
+        flx_decoder *d = flx_decoder_new(f, &decoder_options, &err);
         CHECK_MADE(d, &err);
         CHECK_OK(flx_decoder_feed(d, flx_tensor_const_data(tokens), NUM_TOKENS, logits, &err), &err);
         for (int i = 0; i < MODEL_VOCABULARY; i++)
             CHECK_NEAR(flx_tensor_get(out, (NUM_TOKENS - 1) * MODEL_VOCABULARY + i), (double)logits[i],
-                       1e-3 * fmax(1, fabs((double)logits[i])));
+                       models[k].tolerance * fmax(1, fabs((double)logits[i])));
         flx_decoder_free(d);
         flx_tensor_release(out);
         flx_tensor_release(tokens);
@@ -168,6 +176,10 @@ TEST(gguf_whole_text_refuses_wrong_options)
     flx_gguf *f = open_model(ctx, "llama", "q8_0");
     const flx_text_graph_options rank = {.struct_size = sizeof rank, .adapter_rank = -1};
     const flx_text_graph_options flags = {.struct_size = sizeof flags, .flags = 1u << 20};
+    const flx_text_graph_options bits = {.struct_size = sizeof bits, .activation_bits = 16};
+    const flx_decoder_options decoder_bits = {.struct_size = sizeof decoder_bits, .activation_bits = 4};
+    CHECK(!flx_text_graph(f, &bits, &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_decoder_new(f, &decoder_bits, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_text_graph(f, &rank, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_text_graph(f, &flags, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_text_graph(NULL, NULL, &err) && err.code == FLX_E_USAGE);

@@ -72,6 +72,15 @@ extern const command *const commands[];
             MAY_REPEAT                                                                                                \
     }
 
+/* `absent` says what holds where it is not given. */
+#define OPTION_ACTIVATION_BITS(absent)                                                                               \
+    {                                                                                                                \
+        "--activation-bits", "BITS",                                                                                 \
+            "8: products of a language model with packed integers round the other side to\n8 bits in blocks, which " \
+            "is about twice as fast; 32: they do not; " absent " unless given",                                      \
+            MAY_BE_GIVEN                                                                                             \
+    }
+
 #define OPTION_DEVICE                                                                                                \
     {                                                                                                                \
         "--device", "NAME",                                                                                          \

@@ -360,6 +360,7 @@ static const option options[] = {
     OPTION_DEVICE,
     OPTION_SET,
     OPTION_FIX,
+    OPTION_ACTIVATION_BITS("32"),
     {"--profile", NULL, "print how long the run took, step by step", MAY_BE_GIVEN},
     {"--trace", "FILE", "write when each step ran, for Perfetto or Chrome", MAY_BE_GIVEN},
     {"--html", "OUT", "write a page with the graph, its kernels, the memory plan and the timeline", MAY_BE_GIVEN},

@@ -3,6 +3,7 @@
 #include "args.h"
 #include "commands.h"
 #include "gguf/turns.h"
+#include "io/load.h"
 #include "report.h"
 
 #include <fluxion/decoder.h>
@@ -16,6 +17,7 @@ enum { USUAL_TOKENS = 256, LINE_MAX_BYTES = 1 << 16 };
 typedef struct {
     flx_sampling sampling;
     int64_t tokens, context, threads;
+    int32_t activation_bits;
     uint64_t seed;
 } settings;
 
@@ -67,6 +69,7 @@ static int read_settings(const args *a, settings *s)
     status = status ? status : read_part(a, "--top-p", 1, &s->sampling.top_p);
     status = status ? status : read_part(a, "--min-p", 1, &s->sampling.min_p);
     status = status ? status : read_part(a, "--temperature", 100, &s->sampling.temperature);
+    status = status ? status : activation_bits_read(a, &s->activation_bits);
     s->sampling.top_k = (int32_t)top_k;
     s->seed = (uint64_t)seed;
     return status;
@@ -215,7 +218,10 @@ static int open_model(conversation *c, const char *path)
     c->ctx = flx_context_new(NULL);
     if (!c->ctx)
         return fail_memory();
-    const flx_decoder_options o = {.struct_size = sizeof o, .context = c->s.context, .threads = (int32_t)c->s.threads};
+    const flx_decoder_options o = {.struct_size = sizeof o,
+                                   .context = c->s.context,
+                                   .threads = (int32_t)c->s.threads,
+                                   .activation_bits = c->s.activation_bits};
     c->file = flx_gguf_read(c->ctx, path, &err);
     c->vocabulary = c->file ? flx_vocabulary_new(c->file, &err) : NULL;
     c->decoder = c->vocabulary ? flx_decoder_new(c->file, &o, &err) : NULL;
@@ -300,6 +306,7 @@ static const option options[] = {
     {"--length", "L", "how many tokens the model may see; what it was made for, at most 4096, unless\ngiven",
      MAY_BE_GIVEN},
     {"--threads", "N", "one for each core unless given", MAY_BE_GIVEN},
+    OPTION_ACTIVATION_BITS("8"),
     {"--times", NULL, "print tokens per second at the end", MAY_BE_GIVEN},
     {0},
 };

@@ -293,12 +293,26 @@ static int read_tensors(model *m)
     return STATUS_OK;
 }
 
+int activation_bits_read(const args *a, int32_t *out)
+{
+    const char *text = args_value(a, "--activation-bits");
+    int64_t bits = 0;
+    if (text && (!read_i64(text, &bits) || (bits != 8 && bits != 32)))
+        return fail(FLX_E_USAGE, "--activation-bits must be 8 or 32, got '%s'", text);
+    *out = (int32_t)bits;
+    return STATUS_OK;
+}
+
 /* The file is mapped, as it may be larger than memory. */
-static int open_gguf(model *m)
+static int open_gguf(model *m, const args *a)
 {
     flx_error err = {0};
+    flx_text_graph_options o = {.struct_size = sizeof o};
+    int status = a ? activation_bits_read(a, &o.activation_bits) : STATUS_OK;
+    if (status)
+        return status;
     m->gguf = flx_gguf_read(m->ctx, m->path, &err);
-    flx_graph *g = m->gguf ? flx_text_graph(m->gguf, NULL, &err) : NULL;
+    flx_graph *g = m->gguf ? flx_text_graph(m->gguf, &o, &err) : NULL;
     m->module = g ? module_of(m->ctx, g, &err) : NULL;
     m->graph = flx_module_main(m->module);
     flx_graph_release(g);
@@ -364,7 +378,7 @@ int model_read(model *m, const char *path, const file_bytes *bytes)
     return read_as(m, path, bytes, 0);
 }
 
-/* `a` has the options of the command where it takes --fix or --names; NULL otherwise. */
+/* `a` has the options of the command where it takes --fix, --names or --activation-bits; NULL otherwise. */
 static int open_path(model *m, const char *path, const args *a)
 {
     file_bytes bytes = {0};
@@ -375,7 +389,7 @@ static int open_path(model *m, const char *path, const args *a)
     }
     if (ends_with(path, ".gguf")) {
         *m = (model){.path = path, .name = file_name(path), .ctx = new_context()};
-        return m->ctx ? open_gguf(m) : fail_memory();
+        return m->ctx ? open_gguf(m, a) : fail_memory();
     }
     int status = file_read(path, &bytes);
     if (!status)
@@ -447,6 +461,8 @@ int model_open_chosen(model *m, const args *a)
 int model_open_fixed(model *m, const args *a)
 {
     *m = (model){0};
+    if (args_value(a, "--activation-bits") && !ends_with(a->operand, ".gguf"))
+        return fail(FLX_E_USAGE, "--activation-bits is for language models, which are files .gguf");
     if (args_value(a, "--fix") && !ends_with(a->operand, ".onnx")) {
         int status = fail(FLX_E_USAGE, "--fix is for ONNX models, which are files .onnx");
         hint("--in gives inputs of a graph their values");

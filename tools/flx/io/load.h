@@ -57,8 +57,11 @@ typedef struct {
 int model_open(model *m, const char *path);
 /* Opens the operand and takes the graph of --graph, where the command has that option. */
 int model_open_chosen(model *m, const args *a);
-/* The same with the inputs of an ONNX model that --fix gives as constants. */
+/* The same with the inputs of an ONNX model that --fix gives as constants, and the --activation-bits of a language
+   model. */
 int model_open_fixed(model *m, const args *a);
+/* The number that --activation-bits gives: 8 or 32, 0 where it is not given. */
+int activation_bits_read(const args *a, int32_t *out);
 /* The value that the file of the model has for a parameter, borrowed; NULL: none. */
 flx_tensor *model_param(const model *m, const char *name);
 /* The same of bytes that were read from the file already. */

@@ -11,6 +11,7 @@
 #include "format/file.h"
 #include "graph/type/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ typedef struct {
 } field;
 
 typedef struct {
-    char *name;      /* owned by the arena */
+    char *name;      /* owned by the arena; first, for flxi_check_distinct() */
     bool is_integer; /* all so far */
     bool is_number;  /* likewise */
 } kind;
@@ -212,18 +213,17 @@ static size_t place_in_order(const table *t, size_t i)
     return k;
 }
 
-/* The table has each name of the order once, and no other features. */
+/* The table has each name of the order, and no other features. */
 static flx_code check_order(const table *t, flx_error *err)
 {
     char shown[64];
     for (size_t k = 0; k < t->o.num_order; k++) {
-        size_t found = 0;
+        bool found = false;
         for (size_t i = 0; i < t->kinds.n; i++)
-            found += is_feature(t, i) && place_in_order(t, i) == k;
+            found |= is_feature(t, i) && place_in_order(t, i) == k;
         flxi_printable(shown, sizeof shown, t->o.order[k], strlen(t->o.order[k]));
-        if (found != 1)
-            return found ? flxi_fail(err, FLX_E_DUP_NAME, "the table has two columns '%s'", shown)
-                         : flxi_fail(err, FLX_E_NAME, "the table lacks the column '%s'", shown);
+        if (!found)
+            return flxi_fail(err, FLX_E_NAME, "the table lacks the column '%s'", shown);
     }
     for (size_t i = 0; i < t->kinds.n; i++) {
         flxi_printable(shown, sizeof shown, t->kinds.at[i].name, strlen(t->kinds.at[i].name));
@@ -249,6 +249,8 @@ static flx_code read_header(table *t, reader *r, flx_error *err)
     }
     if (has_names)
         *r = first;
+    FLXI_TRY(flxi_check_distinct(&t->ctx->mem, "the table has two columns", t->kinds.at, t->kinds.n,
+                                 sizeof *t->kinds.at, err));
     FLXI_TRY(flxi_check_distinct(&t->ctx->mem, "flx_csv_options: the order has twice the column", t->o.order,
                                  t->o.num_order, sizeof *t->o.order, err));
     FLXI_TRY(find_column(t, t->o.label, &t->label, err));
@@ -256,9 +258,10 @@ static flx_code read_header(table *t, reader *r, flx_error *err)
     return t->o.order ? check_order(t, err) : FLX_OK;
 }
 
-static bool is_not_a_number(double x)
+/* Whether x is a value of f32, which every column of fractions is kept in: 1e39 would become inf there. */
+static bool is_finite_value(double x)
 {
-    return x != x;
+    return isfinite((float)x);
 }
 
 /* What to do about a field that is text. A table with an order of features is for a model that knows them: there is no
@@ -277,11 +280,13 @@ static flx_code check_field(const table *t, kind *k, const field *f, bool is_lab
     char shown[64], name[64];
     flxi_printable(name, sizeof name, k->name, strlen(k->name));
     bool is_number = flxi_read_double(f->at, f->size, &x);
-    if (f->size == 0 || (is_number && is_not_a_number(x))) {
+    if (f->size == 0 || (is_number && !is_finite_value(x) && (!is_label || isnan(x)))) {
         const char *const hint_text = "remove the line, or write a number";
         flxi_printable(shown, sizeof shown, f->at, f->size);
         if (f->size)
-            flxi_fail_hint(err, FLX_E_SYNTAX, hint_text, "column '%s': '%s' is not a number", name, shown);
+            flxi_fail_hint(err, FLX_E_SYNTAX, hint_text,
+                           isnan(x) ? "column '%s': '%s' is not a number" : "column '%s': '%s' is not a finite f32",
+                           name, shown);
         else
             flxi_fail_hint(err, FLX_E_SYNTAX, hint_text, "column '%s' has no value", name);
         return flxi_at(err, "%lld:%lld", (long long)f->line, (long long)f->column);

@@ -27,12 +27,13 @@ typedef enum flx_log_event {
     FLX_LOG_CACHE_HIT = 2,  /* something compiled earlier is used again; the text begins with the cache's name */
     FLX_LOG_CACHE_MISS = 3, /* nothing compiled earlier fits; the text begins with the cache's name */
     FLX_LOG_FALLBACK = 4,   /* something is computed in a slower way than usual; the text gives the reason */
-    FLX_LOG_REFUSED = 5     /* the same because of a defect of the compiler, which is worth a report */
+    FLX_LOG_REFUSED = 5,    /* the same because of a defect of the compiler, which is worth a report */
+    FLX_LOG_UNSOLVED = 6    /* cg, gmres, fixed_point or root did not solve its equation to its tol */
 } flx_log_event;
 
 /* Called for each event with what it is about and a line of text, which live until it returns. The subject is the name
    of the graph; for the object cache, which all graphs share, that of the device ("cpu"); for a node that the reference
-   evaluator computes, that of the node or its op. A graph that is interpreted on request (FLX_COMPILE_INTERPRET)
+   evaluator computes, or whose equation is not solved, that of the node or its op. A graph that is interpreted on request (FLX_COMPILE_INTERPRET)
    reports no fallbacks. The function is called from any thread that uses the context, also from several at once, and
    must not call the library. */
 typedef void (*flx_log_fn)(void *user, flx_log_event event, const char *subject, const char *text);

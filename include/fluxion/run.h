@@ -26,8 +26,9 @@ enum {
     FLX_RUN_LOOP_CUT = 1,  /* a `while` reached its max_iterations, or an equation is not solved to its tol */
     FLX_RUN_SINGULAR = 2,  /* a matrix was singular, or not positive definite: its part of the result is not finite */
     FLX_RUN_LIST_FULL = 4, /* a scene of splats has more entries than max_list_entries: some are not drawn */
-    FLX_RUN_SLOW = 8       /* on cpu: something was computed in a slower way than usual: no compiler works, or the
+    FLX_RUN_SLOW = 8,      /* on cpu: something was computed in a slower way than usual: no compiler works, or the
                               reference evaluator computes an op; the log (graph.h) and flx_exec_report() say why */
+    FLX_RUN_UNSOLVED = 16  /* LOOP_CUT is set because of an equation; the log names it */
 };
 
 typedef struct flx_run_options {

@@ -110,6 +110,16 @@ static int wrap_all(flx_tensor **tensors, PyObject **outputs, Py_ssize_t count)
     return 0;
 }
 
+/* Warns of an equation without a solution; -1 where warnings are errors. */
+static int warn_of(uint32_t status)
+{
+    return status & FLX_RUN_UNSOLVED
+               ? PyErr_WarnEx(
+                     PyExc_RuntimeWarning,
+                     "cg, gmres, fixed_point or root did not reach its tol: the result is that of the last step", 1)
+               : 0;
+}
+
 enum { stack_room = 32 };
 
 int exec_run_arrays(exec_object *e, const void *const *inputs, PyObject **outputs)
@@ -117,6 +127,8 @@ int exec_run_arrays(exec_object *e, const void *const *inputs, PyObject **output
     flx_tensor *few[stack_room], **tensors = few;
     void *few_data[stack_room], **data = few_data;
     Py_ssize_t n = e->num_outputs, made = 0;
+    uint32_t found = 0;
+    const flx_run_options options = {.struct_size = sizeof options, .status = &found};
     flx_error err;
     err.code = FLX_OK;
     if (n > stack_room) {
@@ -130,9 +142,11 @@ int exec_run_arrays(exec_object *e, const void *const *inputs, PyObject **output
             made++;
         }
         if (made == n) {
-            WORK(err, flx_exec_run_at(e->exec, inputs, data, &err));
+            WORK(err, flx_exec_run_at_with(e->exec, &options, inputs, data, &err));
         }
-        if (err.code == FLX_OK) {
+        if (err.code == FLX_OK && warn_of(found) < 0) {
+            release_all(tensors, made);
+        } else if (err.code == FLX_OK) {
             status = wrap_all(tensors, outputs, n);
         } else {
             release_all(tensors, made);
@@ -187,6 +201,8 @@ static PyObject *tuple_of(PyObject **items, Py_ssize_t count)
 static int run_by_name(exec_object *e, PyObject *arrays, flx_tensor **tensors)
 {
     flx_feed *feeds = PyMem_Calloc((size_t)e->num_inputs + 1, sizeof *feeds);
+    uint32_t found = 0;
+    const flx_run_options options = {.struct_size = sizeof options, .status = &found};
     flx_error err = {0};
     if (!feeds) {
         PyErr_NoMemory();
@@ -195,8 +211,12 @@ static int run_by_name(exec_object *e, PyObject *arrays, flx_tensor **tensors)
     for (Py_ssize_t i = 0; i < e->num_inputs; i++)
         feeds[i] = (flx_feed){e->names[i], ((array_object *)PyTuple_GetItem(arrays, i))->tensor};
     flx_code code;
-    WORK(err, code = flx_exec_run(e->exec, NULL, feeds, (size_t)e->num_inputs, tensors, &err));
+    WORK(err, code = flx_exec_run(e->exec, &options, feeds, (size_t)e->num_inputs, tensors, &err));
     PyMem_Free(feeds);
+    if (code == FLX_OK && warn_of(found) < 0) {
+        release_all(tensors, e->num_outputs);
+        return -1;
+    }
     if (code != FLX_OK)
         raise_error(&err);
     return code == FLX_OK ? 0 : -1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* implicit_eval.c: how equations are solved. Numbers are kept in double; the body takes and returns them in its dtype.
    tol is at least 8 units of the dtype's rounding. When a method stops at its bound, or where rounding prevents further
-   progress, the run reports LOOP_CUT and the result is the last iterate. Bounds where max_iterations is absent: 10
+   progress, the run reports UNSOLVED and the result is the last iterate. Bounds where max_iterations is absent: 10
    products for each number of the unknown and 100 more for cg and gmres, 10000 steps for fixed_point, 100 for root. */
 #include "ops/implicit/implicit.h"
 
+#include "base/context.h"
 #include "graph/op/eval.h"
 #include "numeric/linalg/iteration.h"
 
@@ -97,6 +98,16 @@ static int64_t bound_of(const function *f, int64_t own)
     return f->a->max_iterations == FLXI_ABSENT ? own : f->a->max_iterations;
 }
 
+/* The result is the last iterate, which is not a solution. */
+static void report_unsolved(const function *f, int64_t most)
+{
+    const char *op = f->e->op->name, *label = f->e->label;
+    f->e->report(f->e, FLX_RUN_LOOP_CUT | FLX_RUN_UNSOLVED);
+    flxi_log(f->x->ctx, FLX_LOG_UNSOLVED, label ? label : op,
+             "%s did not reach tol=%g in at most %lld steps: the result is that of the last step", op, tolerance_of(f),
+             (long long)most);
+}
+
 /* Room for `vectors` vectors, and more. */
 static flx_code room_begin(const function *f, size_t vectors, size_t more, size_t *count, double **room)
 {
@@ -132,7 +143,7 @@ static flx_code solve_linear(flxi_eval *e, int (*method)(flxi_krylov *, const do
         code = (flx_code)method(&k, b, b + f.n);
         write_numbers(&f, b + f.n, e->out[0]);
         if (code == FLX_OK && !k.solved)
-            e->report(e, FLX_RUN_LOOP_CUT);
+            report_unsolved(&f, bound_of(&f, 10 * f.n + 100));
     }
     room_end(&f, count, b);
     function_end(&f);
@@ -172,7 +183,7 @@ static flx_code solve_by_steps(flxi_eval *e, int (*method)(flxi_iteration *, dou
         code = (flx_code)method(&i, x);
         write_numbers(&f, x, e->out[0]);
         if (code == FLX_OK && !i.solved)
-            e->report(e, FLX_RUN_LOOP_CUT);
+            report_unsolved(&f, i.most);
     }
     room_end(&f, count, x);
     function_end(&f);

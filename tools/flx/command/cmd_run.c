@@ -134,7 +134,8 @@ static int run_graph(results *r, const inputs *in, const char *device, const arg
     double start = clock_seconds();
     flx_code code = run_once(r, in, &options, args_has(a, "--profile") || is_traced(a), &err);
     r->seconds = clock_seconds() - start;
-    if (run_status & FLX_RUN_LOOP_CUT)
+    tell_unsolved();
+    if (run_status & FLX_RUN_LOOP_CUT && !(run_status & FLX_RUN_UNSOLVED))
         note("a while loop stopped at its max_iterations although its condition still held");
     if (run_status & FLX_RUN_SINGULAR)
         note("a matrix was singular, or not positive definite: its part of the result is not finite");

@@ -113,36 +113,50 @@ char *weights_find(const char *path)
     return is_trained ? trained : beside;
 }
 
-/* ---- Slower ways ---- */
+/* ---- Slower ways, and equations that are not solved ---- */
 
-/* The first reason, and whether there are others; written by any thread. */
-static struct {
-    pthread_mutex_t lock;
-    char reason[500];
+/* The first event of a kind, and whether there are others; written by any thread. */
+typedef struct {
+    char first[500];
     bool has_more;
-} slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} heard;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static heard slow, unsolved;
 
 static void listen(void *user, flx_log_event event, const char *subject, const char *text)
 {
-    char reason[sizeof slow.reason];
+    char line[sizeof slow.first];
+    heard *h = event == FLX_LOG_UNSOLVED ? &unsolved : &slow;
     (void)user;
-    if (event != FLX_LOG_FALLBACK && event != FLX_LOG_REFUSED)
+    if (event != FLX_LOG_FALLBACK && event != FLX_LOG_REFUSED && event != FLX_LOG_UNSOLVED)
         return;
-    snprintf(reason, sizeof reason, "%.80s: %.300s%s", subject, text,
+    snprintf(line, sizeof line, "%.80s: %.300s%s", subject, text,
              event == FLX_LOG_REFUSED ? " (a defect of the compiler; please report it)" : "");
-    pthread_mutex_lock(&slow.lock);
-    if (!slow.reason[0])
-        memcpy(slow.reason, reason, sizeof reason);
+    pthread_mutex_lock(&lock);
+    if (!h->first[0])
+        memcpy(h->first, line, sizeof line);
     else
-        slow.has_more |= strcmp(slow.reason, reason) != 0;
-    pthread_mutex_unlock(&slow.lock);
+        h->has_more |= strcmp(h->first, line) != 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void tell(heard *h, const char *more)
+{
+    if (h->first[0])
+        note("%s%s", h->first, h->has_more ? more : "");
+    h->first[0] = 0;
+    h->has_more = false;
 }
 
 void tell_slow(void)
 {
-    if (slow.reason[0])
-        note("%s%s", slow.reason, slow.has_more ? "; and more: flx show --stage report" : "");
-    slow.reason[0] = 0;
+    tell(&slow, "; and more: flx show --stage report");
+}
+
+void tell_unsolved(void)
+{
+    tell(&unsolved, "; others, too");
 }
 
 flx_context *new_context(void)

@@ -34,11 +34,13 @@ char *weights_path(const char *path);
 char *weights_find(const char *path);
 
 /* A context in which one tensor may take what the machine has; NULL when memory is exhausted. It listens for
-   tell_slow(). */
+   tell_slow() and tell_unsolved(). */
 flx_context *new_context(void);
 
 /* Says in one line on standard error what was compiled or run in a slower way than usual, if anything was; once. */
 void tell_slow(void);
+/* The same of equations that were not solved to their tol. */
+void tell_unsolved(void);
 
 typedef struct {
     const char *path; /* as given; "-" is standard input */

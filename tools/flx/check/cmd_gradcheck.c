@@ -21,7 +21,8 @@
 static const size_t max_searched_nodes = 400; /* each one is differentiated, so the search takes time by their square */
 
 typedef struct {
-    text_list wrt; /* empty: all floating inputs */
+    text_list wrt;      /* empty: all floating inputs */
+    const char *output; /* the loss; NULL: the first */
     int order;
     double tolerance;
     bool json;
@@ -45,7 +46,8 @@ static int read_request(request *q, const args *a)
     const char *tolerance = args_value(a, "--tol");
     const char *wrt = args_value(a, "--wrt");
     int order = choice_read(a, "--order", orders);
-    *q = (request){.order = order + 1, .tolerance = 1e-6, .json = args_has(a, "--json")};
+    *q = (request){
+        .order = order + 1, .output = args_value(a, "--output"), .tolerance = 1e-6, .json = args_has(a, "--json")};
     if (order < 0)
         return STATUS_BAD_INPUT;
     if (tolerance && (!read_number(tolerance, &q->tolerance) || !(q->tolerance >= 0)))
@@ -112,7 +114,9 @@ static int subject_read(subject *s, const model *m, const request *q, const args
     s->wide.graph = flx_widen(m->graph, &err);
     if (!s->wide.graph)
         return report_transform(&err);
-    flx_val loss = flx_graph_output(s->wide.graph, 0);
+    flx_val loss;
+    if (loss_find(s->wide.graph, q->output, &loss, &err) != FLX_OK)
+        return report(&err, NULL);
     s->loss = flx_extract(s->wide.graph, &loss, 1, &err);
     if (!s->loss)
         return report_transform(&err);
@@ -378,6 +382,7 @@ static const option options[] = {
     OPTION_GRAPH,
     {"--wrt", "NAMES", "the inputs and parameters to look at, as in a,b; all floating ones\nunless given",
      MAY_BE_GIVEN},
+    OPTION_LOSS(""),
     {"--order", "1|2", "2 checks second derivatives too; 1 unless given", MAY_BE_GIVEN},
     OPTION_IN,
     OPTION_VALUES,

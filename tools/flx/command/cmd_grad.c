@@ -8,13 +8,22 @@
 
 typedef struct {
     text_list wrt;
+    const char *output; /* the loss; NULL: the first */
     flx_grad_options options;
 } request;
 
 static flx_graph *make_gradient(const model *m, const void *user, flx_error *err)
 {
     const request *q = user;
-    return flx_grad(m->graph, q->wrt.items, q->wrt.count, &q->options, err);
+    flx_val loss;
+    if (loss_find(m->graph, q->output, &loss, err) != FLX_OK)
+        return NULL;
+    flx_graph *part = q->output ? flx_extract(m->graph, &loss, 1, err) : NULL;
+    if (q->output && !part)
+        return NULL;
+    flx_graph *gradient = flx_grad(part ? part : m->graph, q->wrt.items, q->wrt.count, &q->options, err);
+    flx_graph_release(part);
+    return gradient;
 }
 
 static int read_request(request *q, const args *a)
@@ -33,6 +42,7 @@ static int read_request(request *q, const args *a)
                  (gap == 1 ? FLX_GRAD_MISSING_ZERO : 0U) | (loops == 1 ? FLX_GRAD_UNBOUNDED_ERROR : 0U) |
                  (args_has(a, "--backward-ops") ? FLX_GRAD_BACKWARD_OPS : 0U),
     };
+    q->output = args_value(a, "--output");
     return wrt_read(&q->wrt, a);
 }
 
@@ -49,6 +59,7 @@ static int run_grad(const args *a)
 static const option options[] = {
     OPTION_GRAPH,
     OPTION_WRT,
+    OPTION_LOSS(", with\nwhich the others are left out"),
     {"--value", NULL, "keep the loss among the outputs", MAY_BE_GIVEN},
     {"--seed", "ones|input", "where the sweep starts: ones, when the loss is one element, or an\ninput d_output",
      MAY_BE_GIVEN},

@@ -6,6 +6,7 @@
 #include "io/output.h"
 #include "io/param_values.h"
 #include "report.h"
+#include "suggest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,51 @@ int choice_read(const args *a, const char *option_name, const char *const *words
         list_item(words[i]);
     hint_list_end();
     return -1;
+}
+
+/* Whether the output is called like a derivative with respect to an input, or along one. */
+static bool is_derivative(const flx_graph *g, size_t i)
+{
+    static const char tangent[] = "tangent_";
+    const char *name = flx_graph_output_name(g, i);
+    if (strncmp(name, tangent, sizeof tangent - 1) == 0)
+        return true;
+    for (size_t k = 0; strncmp(name, "d_", 2) == 0 && k < flx_graph_input_count(g); k++)
+        if (strcmp(name + 2, flx_val_name(g, flx_graph_input(g, k))) == 0)
+            return true;
+    return false;
+}
+
+static flx_code unknown_output(const flx_graph *g, const char *name, flx_error *err)
+{
+    *err = (flx_error){.code = FLX_E_NAME};
+    snprintf(err->message, sizeof err->message, "graph '%.60s' has no output '%.60s'", flx_graph_name(g), name);
+    suggestion near = suggest_begin(name);
+    for (size_t i = 0; i < flx_graph_output_count(g); i++)
+        suggest_consider(&near, flx_graph_output_name(g, i));
+    if (near.best)
+        snprintf(err->hint, sizeof err->hint, "did you mean '%.60s'?", near.best);
+    else
+        snprintf(err->hint, sizeof err->hint, "flx check lists its outputs");
+    return FLX_E_NAME;
+}
+
+flx_code loss_find(const flx_graph *g, const char *name, flx_val *out, flx_error *err)
+{
+    size_t n = flx_graph_output_count(g), i = 0;
+    while (name && i < n && strcmp(flx_graph_output_name(g, i), name) != 0)
+        i++;
+    if (name && i == n)
+        return unknown_output(g, name, err);
+    *out = flx_graph_output(g, i);
+    for (size_t k = 1; !name && n && !is_derivative(g, 0) && k < n; k++)
+        if (is_derivative(g, k)) {
+            const char *other = flx_graph_output_name(g, k);
+            note("differentiates '%s', the first output; --output %s differentiates '%s'", flx_graph_output_name(g, 0),
+                 other, other);
+            break;
+        }
+    return FLX_OK;
 }
 
 int limits_read(const args *a, flx_jacobian_options *options)

@@ -39,6 +39,10 @@ int list_check_unique(const text_list *list, const char *option_name);
 /* The names of --wrt, which must be given, each once. */
 int wrt_read(text_list *wrt, const args *a);
 
+/* The output that --output names, without it (NULL) the first. That is often not what is wanted when another output is a
+   derivative, as where the gradient of a graph with several outputs is differentiated again: a note says so. */
+flx_code loss_find(const flx_graph *g, const char *name, flx_val *out, flx_error *err);
+
 /* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which
    has been reported. `words` is ended by NULL. */
 int choice_read(const args *a, const char *option_name, const char *const *words);
@@ -59,6 +63,10 @@ int limits_read(const args *a, flx_jacobian_options *options);
     {                                                                                                              \
         "--wrt", "NAMES", "the inputs and parameters to differentiate with respect to, as in a,b;\nmust be given", \
             MUST_BE_GIVEN                                                                                          \
+    }
+#define OPTION_LOSS(others)                                                                                \
+    {                                                                                                      \
+        "--output", "NAME", "the output to differentiate; the first one unless given" others, MAY_BE_GIVEN \
     }
 #define OPTION_OUTPUT                                                                                    \
     {                                                                                                    \

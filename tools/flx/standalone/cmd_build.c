@@ -177,8 +177,6 @@ static int check_uses(const request *q, const args *a)
     for (size_t i = 0; i < 2; i++)
         if (args_has(a, of_values[i]) && q->o.params != FLX_BUILD_EMBED)
             return fail(FLX_E_USAGE, "%s has no effect without --params embed", of_values[i]);
-    if (args_has(a, "--init") && args_has(a, "--values"))
-        return fail(FLX_E_USAGE, "both --init and --values say what the parameters are");
     if (q->measures && strcmp(q->out, "-") == 0)
         return fail(FLX_E_USAGE, "--measure has no effect with -o -: only the text is printed");
     if (args_has(a, "--rate") && !q->o.train)
@@ -241,7 +239,33 @@ static bool set_from_model(flx_params *set, const model *m, int *status)
     return m->onnx != NULL;
 }
 
-static int load_values(flx_params *set, const model *m, const char *named)
+/* Whether a run gives the parameter's next value, as that of a decoder's cache: weights do not have it. */
+static bool is_state(const flx_graph *g, const char *name)
+{
+    static const char next[] = "new_";
+    for (size_t i = 0; i < flx_graph_output_count(g); i++) {
+        const char *output = flx_graph_output_name(g, i);
+        if (strncmp(output, next, sizeof next - 1) == 0 && strcmp(output + sizeof next - 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the file has all parameters but states, which are initialised as they are declared. */
+static bool lacks_only_states(const flx_params *set, const flx_graph *g, const model *m, const char *path)
+{
+    for (size_t i = 0; i < flx_params_count(set); i++) {
+        const char *name = flx_params_name(set, i);
+        flx_tensor *value = is_state(g, name) ? NULL : flx_weights_read(m->ctx, path, name, NULL);
+        if (!value && !is_state(g, name))
+            return false;
+        flx_tensor_release(value);
+    }
+    return true;
+}
+
+/* Parameters that the file lacks keep their values where `may_lack` says so, or where they are states. */
+static int load_values(flx_params *set, const flx_graph *g, const model *m, const char *named, bool may_lack)
 {
     flx_error err = {0};
     int status = STATUS_OK;
@@ -251,15 +275,21 @@ static int load_values(flx_params *set, const model *m, const char *named)
     const char *path = named ? named : beside;
     if (!path)
         return fail_memory();
-    if (flx_params_load(set, path, FLX_PARAMS_SURPLUS, &err)) {
+    uint32_t flags = FLX_PARAMS_SURPLUS | (may_lack ? FLX_PARAMS_MISSING : 0U);
+    flx_code code = flx_params_load(set, path, flags, &err);
+    if (code == FLX_E_NAME && !may_lack && lacks_only_states(set, g, m, path))
+        code = flx_params_load(set, path, FLX_PARAMS_SURPLUS | FLX_PARAMS_MISSING, &err);
+    if (code) {
+        err.hint[0] = 0; /* it names a flag of C */
         status = report(&err, path);
-        hint("--values names a file of parameters; --init SEED makes new ones");
+        hint("--values names a file of parameters; --init SEED makes new ones, also of those that it lacks");
     }
     free(beside);
     return status;
 }
 
-/* From the file of --values, the model or beside it; initialised with a seed where that was asked for. */
+/* From the file of --values, the model or beside it; initialised with a seed where that was asked for, with --values
+   those that its file lacks. */
 static int read_values(request *q, const flx_graph *g, const model *m, const args *a, flx_params **set)
 {
     flx_error err = {0};
@@ -271,7 +301,8 @@ static int read_values(request *q, const flx_graph *g, const model *m, const arg
     q->o.values = *set;
     if (!*set)
         return report(&err, m->name);
-    return seed ? STATUS_OK : load_values(*set, m, args_value(a, "--values"));
+    const char *named = args_value(a, "--values");
+    return seed && !named ? STATUS_OK : load_values(*set, g, m, named, seed != NULL);
 }
 
 /* ---- Results ---- */
@@ -397,7 +428,9 @@ static const option options[] = {
      "parameters to embed; m.safetensors beside m.flx, weights.safetensors of a\ntraining folder or those of an ONNX "
      "model unless given",
      MAY_BE_GIVEN},
-    {"--init", "SEED", "embed parameters that are initialised with this seed instead", MAY_BE_GIVEN},
+    {"--init", "SEED",
+     "embed parameters that are initialised with this seed instead; with --values\nthose that FILE lacks",
+     MAY_BE_GIVEN},
     {"--rate", "NUMBER", "of train; that of the optimiser unless given", MAY_BE_GIVEN},
     {"--target", "NAME",
      "generic (the default: plain C99), or vectors of gcc and clang: neon,\nsse2, avx2, avx512, or host: the widest of "

@@ -239,6 +239,7 @@ static flx_code describe(const writing *w, const flx_loader *loader, flx_checkpo
 {
     FLXI_TRY(flx_checkpoint_set(c, mesh_key, axes_of(w->t), err));
     FLXI_TRY(flx_checkpoint_set_number(c, number_key, w->number, err));
+    FLXI_TRY(flxi_store_optimiser(w->t, c, err));
     FLXI_TRY(describe_cuts(w, c, err));
     if (!loader)
         return FLX_OK;
@@ -448,6 +449,7 @@ static flx_code read_all(reading *r, flx_loader *loader, flx_error *err)
     FLXI_TRY(read_mesh(mesh, &r->from, err));
     FLXI_TRY(read_mesh(axes_of(r->t), &r->mesh, err));
     FLXI_TRY(read_number(r->index, &r->number, err));
+    FLXI_TRY(flxi_check_optimiser(r->t, r->index, err));
     flx_code code = FLX_OK;
     flxi_strbuf_init(&key, &context_of(r->t)->mem);
     for (size_t i = 0; code == FLX_OK && i < r->count; i++)

@@ -45,7 +45,13 @@ bool flxi_find_update(const flx_graph *g, size_t leaf, size_t *output);
 const flx_graph *flxi_trainer_graph(const flx_trainer *t);
 size_t flxi_trainer_results(const flx_trainer *t);
 struct flxi_training;
+struct flx_checkpoint;
 const struct flxi_training *flxi_trainer_training(const flx_trainer *t);
+
+/* A checkpoint names the optimiser, since states of several have one name: `m` of adam is not that of momentum. USAGE
+   when the trainer has another one; checkpoints of versions that did not name it are accepted. */
+flx_code flxi_store_optimiser(const flx_trainer *t, struct flx_checkpoint *c, flx_error *err);
+flx_code flxi_check_optimiser(const flx_trainer *t, const struct flx_checkpoint *c, flx_error *err);
 /* The device of its options; NULL: the usual one. */
 const char *flxi_trainer_device(const flx_trainer *t);
 

@@ -4,11 +4,35 @@
    anything is changed. */
 #include "base/error.h"
 #include "train/params.h"
+#include "train/train.h"
 
 #include <fluxion/checkpoint.h>
 #include <fluxion/data.h>
 
-static const char epoch_key[] = "loader.epoch", row_key[] = "loader.row";
+static const char epoch_key[] = "loader.epoch", row_key[] = "loader.row", optimiser_key[] = "trainer.optimiser";
+
+/* ---- The optimiser ---- */
+
+static const char *optimiser_of(const flx_trainer *t)
+{
+    return flx_optimiser_name(flxi_trainer_training(t)->optimiser);
+}
+
+flx_code flxi_store_optimiser(const flx_trainer *t, flx_checkpoint *c, flx_error *err)
+{
+    return flx_checkpoint_set(c, optimiser_key, optimiser_of(t), err);
+}
+
+flx_code flxi_check_optimiser(const flx_trainer *t, const flx_checkpoint *c, flx_error *err)
+{
+    const char *then = flx_checkpoint_text(c, optimiser_key), *now = optimiser_of(t);
+    char shown[40];
+    if (!then || strcmp(then, now) == 0)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_USAGE, "flx_params_load() takes the parameters alone",
+                          "the checkpoint is of a training with %s, but the trainer has %s",
+                          flxi_printable(shown, sizeof shown, then, strlen(then)), now);
+}
 
 /* ---- Saving ---- */
 
@@ -30,6 +54,7 @@ flx_code flx_trainer_store(const flx_trainer *t, const flx_loader *loader, flx_c
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_store: trainer and checkpoint must not be NULL");
     FLXI_TRY(store_set(flx_trainer_params(t), c, err));
     FLXI_TRY(store_set(flx_trainer_state(t), c, err));
+    FLXI_TRY(flxi_store_optimiser(t, c, err));
     if (!loader)
         return FLX_OK;
     int64_t epoch, row;
@@ -79,6 +104,7 @@ flx_code flx_trainer_restore(flx_trainer *t, flx_loader *loader, const flx_check
     int64_t epoch, row;
     if (!t || !c)
         return flxi_fail(err, FLX_E_USAGE, "flx_trainer_restore: trainer and checkpoint must not be NULL");
+    FLXI_TRY(flxi_check_optimiser(t, c, err));
     FLXI_TRY(check_set(flx_trainer_params(t), c, err));
     FLXI_TRY(check_set(flx_trainer_state(t), c, err));
     if (loader) {

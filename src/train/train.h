@@ -19,6 +19,7 @@ typedef struct flxi_training {
     size_t first_state; /* leaves of g from this position on are states, and the learning rate */
     size_t first_ema;   /* updated[first_ema + i] is the average of trained parameter i; 0: none */
     size_t room;        /* of `updated` */
+    int32_t optimiser;  /* a flx_optimiser */
     const flxi_allocator *mem;
     /* Of a step that is cut for a mesh: */
     flx_graph *whole;  /* the step before that */

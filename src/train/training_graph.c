@@ -721,7 +721,7 @@ flx_code flxi_training_make(flxi_training *t, const flx_graph *loss, const flx_t
                             flx_error *err)
 {
     flx_error local = {0};
-    *t = (flxi_training){0};
+    *t = (flxi_training){.optimiser = options->optimiser};
     training_work w = {.loss = loss, .t = t, .o = *options, .for_trainer = for_trainer, .err = &local};
     flx_code code = flx_graph_error(loss, &local);
     if (code == FLX_OK) {

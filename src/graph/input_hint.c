@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input_hint.c: what a name that no input has was meant to be. */
+#include "graph/input_hint.h"
+
 #include "graph/graph.h"
 #include "graph/text/typo.h"
 
@@ -7,7 +9,7 @@
 
 enum { LONGEST_SHOWN = 40 };
 
-void flxi_hint_input(flx_error *err, const flx_graph *g, const char *name)
+static void hint_leaf(flx_error *err, const flx_graph *g, const char *name, bool is_fed)
 {
     char list[100] = "";
     size_t at = 0;
@@ -15,9 +17,11 @@ void flxi_hint_input(flx_error *err, const flx_graph *g, const char *name)
     flxi_typo typo = flxi_typo_begin(name, n, n / 3);
     for (size_t i = 0; i < g->leaves.n; i++) {
         const char *input = flxi_value_at(g, g->leaves.at[i])->name;
+        if (is_fed && flx_graph_input_is_param(g, i))
+            continue;
         flxi_typo_consider(&typo, input, strlen(input));
         if (at < sizeof list)
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", input);
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", input);
     }
     bool has_all = at < sizeof list;
     if (typo.best && (!has_all || at > LONGEST_SHOWN))
@@ -28,4 +32,14 @@ void flxi_hint_input(flx_error *err, const flx_graph *g, const char *name)
         flxi_hint(err, "its inputs: %s", at ? list : "none");
     else
         flxi_hint(err, "its inputs: %.90s...", list);
+}
+
+void flxi_hint_input(flx_error *err, const flx_graph *g, const char *name)
+{
+    hint_leaf(err, g, name, false);
+}
+
+void flxi_hint_fed_input(flx_error *err, const flx_graph *g, const char *name)
+{
+    hint_leaf(err, g, name, true);
 }

@@ -9,11 +9,13 @@
 #include "train/train.h"
 
 #include "base/options.h"
+#include "graph/input_hint.h"
 #include "passes/pass.h"
 #include "train/params.h"
 
 #include <fluxion/mesh.h>
 #include <math.h>
+#include <stdio.h>
 
 /* What a leaf of the training graph is bound to. */
 typedef struct {
@@ -413,7 +415,7 @@ static flx_code feed(flx_trainer *t, const flx_feed *f, flx_error *err)
     flxi_printable(text, sizeof text, f->name, strlen(f->name));
     if (!flxi_find_leaf(t->training.g, f->name, &leaf)) {
         flxi_fail(err, FLX_E_NAME, "the training step '%.60s' has no input called '%s'", t->training.g->name, text);
-        flxi_hint_input(err, t->training.g, f->name);
+        flxi_hint_fed_input(err, t->training.g, f->name);
         return FLX_E_NAME;
     }
     if (t->leaves[leaf].param)
@@ -628,6 +630,21 @@ static flx_code run_step(flx_trainer *t, const flx_run_options *options, flx_err
     return FLX_OK;
 }
 
+/* In the words of the user: the guard is an output that the step has of its own. */
+static void explain_numeric(const flx_trainer *t, flx_error *err)
+{
+    char own[80] = "";
+    if (t->training.guard)
+        snprintf(own, sizeof own, "'%.60s' is not finite", flx_graph_output_name(t->training.g, t->training.guard - 1));
+    if (strcmp(err->message, own) == 0)
+        flxi_fail_hint(err, FLX_E_NUMERIC,
+                       "nothing was changed; FLX_RUN_CHECK_FINITE names the first op that gives it, "
+                       "FLX_TRAIN_UNGUARDED takes such steps",
+                       "the loss or a gradient of the step is not finite");
+    else
+        flxi_hint(err, "nothing was changed; FLX_TRAIN_UNGUARDED takes such steps");
+}
+
 flx_code flx_trainer_step_with(flx_trainer *t, const flx_run_options *options, const flx_feed *feeds, size_t num_feeds,
                                double *loss, flx_error *err)
 {
@@ -637,7 +654,7 @@ flx_code flx_trainer_step_with(flx_trainer *t, const flx_run_options *options, c
     flx_error local = {0};
     flx_code code = run_step(t, options, &local);
     if (code == FLX_E_NUMERIC)
-        flxi_hint(&local, "nothing was changed; FLX_TRAIN_UNGUARDED takes such steps");
+        explain_numeric(t, &local);
     if (code != FLX_OK && err)
         *err = local;
     if (code == FLX_OK && loss)

@@ -367,6 +367,9 @@ TEST(trainer_refuses_wrong_values)
     CHECK_MADE(t, &err);
     CHECK_CODE(flx_trainer_step(t, good, 1, NULL, &err), FLX_E_MISSING_INPUT, &err);
     CHECK(strstr(err.message, "'k'") && !flx_trainer_param(t, "k", &err) && err.code == FLX_E_MISSING_INPUT);
+    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"xx", two}, 1, NULL, &err), FLX_E_NAME, &err);
+    CHECK_MSG(strstr(err.hint, "its inputs: ") && !strstr(err.hint, "p,") && !strstr(err.hint, "state"), "%s",
+              err.hint);
     CHECK_CODE(flx_trainer_set_param(t, "q", two, &err), FLX_E_NAME, &err);
     CHECK_CODE(flx_trainer_set_param(t, "x", two, &err), FLX_E_NAME, &err);
     CHECK_CODE(flx_trainer_set_param(t, "p", three, &err), FLX_E_SHAPE, &err);

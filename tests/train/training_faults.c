@@ -152,7 +152,8 @@ TEST(training_step_whose_loss_is_not_finite_changes_nothing)
             keep(&w);
             set_number(w.shift, bad[k]);
             CHECK_CODE(step(&w, NULL), FLX_E_NUMERIC, &w.err);
-            CHECK_EQ_STR(w.err.message, "'loss_or_gradient_norm' is not finite");
+            CHECK_EQ_STR(w.err.message, "the loss or a gradient of the step is not finite");
+            CHECK(strstr(w.err.hint, "FLX_RUN_CHECK_FINITE") && strlen(w.err.hint) < sizeof w.err.hint - 1);
             CHECK_EQ_U64(count_changes(&w), 0);
             set_number(w.shift, -1e38);
             CHECK_OK(step(&w, NULL), &w.err);

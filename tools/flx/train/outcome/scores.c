@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Classes of a matrix that is printed, and of one that is counted; characters of a name in it. */
-enum { MAX_SHOWN = 24, MAX_COUNTED = 1 << 12, NAME_WIDTH = 9 };
+enum { MAX_SHOWN = 24, MAX_COUNTED = 1 << 12, LEAST_WIDTH = 9, MOST_WIDTH = 40 };
 
 int scores_begin(scores *s, const char *const *names, size_t num_names, int64_t width, bool is_classes)
 {
@@ -185,10 +185,22 @@ void scores_add(scores *s, const flx_tensor *predicted, const flx_tensor *truth)
 
 /* ---- The summary ---- */
 
-static void put_short(const scores *s, int64_t i, FILE *to)
+/* The columns of the matrix are as wide as the longest name of a class. */
+static int width_of(const scores *s)
 {
     char text[24];
-    fprintf(to, " %*.*s", NAME_WIDTH, NAME_WIDTH, class_name(s, i, text));
+    size_t most = LEAST_WIDTH;
+    for (int64_t i = 0; i < s->width; i++) {
+        size_t n = strlen(class_name(s, i, text));
+        most = n > most ? n : most;
+    }
+    return most < MOST_WIDTH ? (int)most : MOST_WIDTH;
+}
+
+static void put_short(const scores *s, int64_t i, int width, FILE *to)
+{
+    char text[24];
+    fprintf(to, " %*.*s", width, width, class_name(s, i, text));
 }
 
 static int64_t sum_of(const scores *s, int64_t i, bool is_row)
@@ -200,12 +212,12 @@ static int64_t sum_of(const scores *s, int64_t i, bool is_row)
 }
 
 /* The part of `sum` that is right, or a dash where there is none. */
-static void put_part(int64_t right, int64_t sum, FILE *to)
+static void put_part(int64_t right, int64_t sum, int width, FILE *to)
 {
     if (sum)
-        fprintf(to, " %*.3f", NAME_WIDTH, (double)right / (double)sum);
+        fprintf(to, " %*.3f", width, (double)right / (double)sum);
     else
-        fprintf(to, " %*s", NAME_WIDTH, "-");
+        fprintf(to, " %*s", width, "-");
 }
 
 /* Rows are the classes, columns what was predicted; then the part of each class that was found, and the part of what
@@ -213,20 +225,21 @@ static void put_part(int64_t right, int64_t sum, FILE *to)
 static void put_matrix(const scores *s, FILE *to)
 {
     int64_t n = s->width;
-    fprintf(to, "%*s", NAME_WIDTH + 1, "");
+    int width = width_of(s);
+    fprintf(to, "%*s", width + 1, "");
     for (int64_t k = 0; k < n; k++)
-        put_short(s, k, to);
-    fprintf(to, " %*s\n", NAME_WIDTH, "recall");
+        put_short(s, k, width, to);
+    fprintf(to, " %*s\n", width, "recall");
     for (int64_t i = 0; i < n; i++) {
-        put_short(s, i, to);
+        put_short(s, i, width, to);
         for (int64_t k = 0; k < n; k++)
-            fprintf(to, " %*lld", NAME_WIDTH, (long long)s->counts[i * n + k]);
-        put_part(s->counts[i * n + i], sum_of(s, i, true), to);
+            fprintf(to, " %*lld", width, (long long)s->counts[i * n + k]);
+        put_part(s->counts[i * n + i], sum_of(s, i, true), width, to);
         fputc('\n', to);
     }
-    fprintf(to, " %*s", NAME_WIDTH, "precision");
+    fprintf(to, " %*s", width, "precision");
     for (int64_t k = 0; k < n; k++)
-        put_part(s->counts[k * n + k], sum_of(s, k, false), to);
+        put_part(s->counts[k * n + k], sum_of(s, k, false), width, to);
     fputc('\n', to);
 }
 

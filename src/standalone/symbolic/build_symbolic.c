@@ -8,6 +8,7 @@
 #include "standalone/symbolic/symbolic.h"
 
 #include <fluxion/transform.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -53,6 +54,33 @@ static flx_code name_symbols(builder *b)
     return b->names.failed ? flxi_oom(b->err, "C text") : FLX_OK;
 }
 
+static bool is_word(char c)
+{
+    return c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* In place of an extent of the sample, which is a number of this file's own, the text gets the name of the symbol. */
+static void name_extent(char *text, size_t room, int64_t extent, const char *symbol)
+{
+    char number[24], rest[sizeof((flx_error){0}).message];
+    size_t n = (size_t)snprintf(number, sizeof number, "%lld", (long long)extent);
+    for (char *at = text; (at = strstr(at, number)) != NULL; at++) {
+        if ((at > text && is_word(at[-1])) || is_word(at[n]))
+            continue;
+        snprintf(rest, sizeof rest, "%s", at + n);
+        snprintf(at, room - (size_t)(at - text), "%.60s%s", symbol, rest);
+    }
+}
+
+static void name_extents(const builder *b, size_t i)
+{
+    for (size_t s = 0; s < b->p.num_symbols; s++) {
+        const char *symbol = flx_graph_symbol(b->g, s);
+        name_extent(b->err->message, sizeof b->err->message, b->p.at[i][s], symbol);
+        name_extent(b->err->hint, sizeof b->err->hint, b->p.at[i][s], symbol);
+    }
+}
+
 static flx_code open_sample(builder *b, size_t i)
 {
     flx_dim_binding dims[FLXI_SA_MAX_SYMBOLS];
@@ -67,7 +95,10 @@ static flx_code open_sample(builder *b, size_t i)
     }
     if (!b->graphs[i])
         return (flx_code)b->err->code;
-    return flxi_sa_model_open(b->graphs[i], b->o, b->p.names, b->p.num_symbols, &b->models[i], b->err);
+    flx_code code = flxi_sa_model_open(b->graphs[i], b->o, b->p.names, b->p.num_symbols, &b->models[i], b->err);
+    if (code != FLX_OK)
+        name_extents(b, i);
+    return code;
 }
 
 static bool takes(const builder *b, int64_t extent)

@@ -4,6 +4,7 @@
 #include "suggest.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { MAX_LENGTH = 40 }; /* longer words are not looked at */
@@ -37,6 +38,15 @@ static int distance(const char *a, const char *b)
     return row[m];
 }
 
+/* How many letters two words begin with: of candidates as near, the one that begins alike was meant. */
+static size_t common(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
 suggestion suggest_begin(const char *word)
 {
     return (suggestion){word, NULL, INT_MAX};
@@ -48,7 +58,8 @@ void suggest_consider(suggestion *s, const char *candidate)
     if (n > MAX_LENGTH || strlen(s->word) > MAX_LENGTH)
         return;
     int d = distance(s->word, candidate);
-    if (d < s->distance && d <= ((int)n + 2) / 3) {
+    bool is_nearer = d < s->distance || (d == s->distance && common(s->word, candidate) > common(s->word, s->best));
+    if (is_nearer && d <= ((int)n + 2) / 3) {
         s->distance = d;
         s->best = candidate;
     }

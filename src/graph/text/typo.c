@@ -34,12 +34,22 @@ flxi_typo flxi_typo_begin(const char *word, size_t n, size_t most)
     return (flxi_typo){.word = word, .n = n, .most = most + 1};
 }
 
+/* How many letters the word and a candidate begin with: of candidates as near, the one that begins alike was meant. */
+static size_t common(const flxi_typo *t, const char *candidate, size_t n)
+{
+    size_t k = 0;
+    while (k < n && k < t->n && small_letter(t->word[k]) == small_letter(candidate[k]))
+        k++;
+    return k;
+}
+
 bool flxi_typo_consider(flxi_typo *t, const char *candidate, size_t n)
 {
     if (!n || t->n > LONGEST || n > LONGEST)
         return false;
     size_t edits = edits_between(t->word, t->n, candidate, n);
-    if (edits >= t->most)
+    bool is_alike = t->best && edits == t->most && common(t, candidate, n) > common(t, t->best, t->best_n);
+    if (edits >= t->most && !is_alike)
         return false;
     t->most = edits;
     t->best = candidate;

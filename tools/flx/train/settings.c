@@ -469,19 +469,23 @@ int settings_unknown(const settings *s, const setting *at, const char *what, con
 
 /* What is called otherwise elsewhere, and what is not a setting at all. */
 static const struct {
-    const char *theirs, *ours, *hint;
+    const char *theirs, *ours, *hint, *of; /* of: where the hint is given; NULL: among the settings themselves */
 } usual_names[] = {
-    {"lr", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
-    {"learning_rate", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
-    {"rate", NULL, "the rate is of the optimiser: optimiser = adamw(rate=0.001)"},
-    {"weight_decay", NULL, "it is of the optimiser: optimiser = adamw(weight_decay=0.01)"},
-    {"wd", "weight_decay", "it is of the optimiser: optimiser = adamw(weight_decay=0.01)"},
-    {"eps", "epsilon", "it is of the optimiser: optimiser = adam(epsilon=1e-8)"},
-    {"batch_size", "batch", NULL},
-    {"device", NULL, "it is an option: flx train FILE --device NAME"},
-    {"out", NULL, "it is an option: flx train FILE --out DIR"},
-    {"dropout", NULL, "it is part of the graph `loss`"},
-    {"metrics", NULL, "outputs of the loss that are scalars are metrics"},
+    {"momentum", NULL, "write momentum(momentum=0.9)", "sgd"},
+    {"nesterov", NULL, "write momentum(nesterov=true)", "sgd"},
+    {"lr", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)", NULL},
+    {"learning_rate", "rate", "the rate is of the optimiser: optimiser = adamw(rate=0.001)", NULL},
+    {"rate", NULL, "the rate is of the optimiser: optimiser = adamw(rate=0.001)", NULL},
+    {"weight_decay", NULL, "it is of the optimiser: optimiser = adamw(weight_decay=0.01)", NULL},
+    {"wd", "weight_decay", "it is of the optimiser: optimiser = adamw(weight_decay=0.01)", NULL},
+    {"eps", "epsilon", "it is of the optimiser: optimiser = adam(epsilon=1e-8)", NULL},
+    {"batch_size", "batch", NULL, NULL},
+    {"early_stop", "patience", NULL, NULL},
+    {"early_stopping", "patience", NULL, NULL},
+    {"device", NULL, "it is an option: flx train FILE --device NAME", NULL},
+    {"out", NULL, "it is an option: flx train FILE --out DIR", NULL},
+    {"dropout", NULL, "it is part of the graph `loss`", NULL},
+    {"metrics", NULL, "outputs of the loss that are scalars are metrics", NULL},
 };
 
 /* Whether a hint is known for this name, and given. */
@@ -495,9 +499,11 @@ static bool hint_usual(const setting *of, const char *name)
                 hint("did you mean '%s'?", usual_names[i].ours);
                 return true;
             }
-        if (!of->text && usual_names[i].hint)
+        const char *place = usual_names[i].of;
+        bool fits = usual_names[i].hint && (place ? of->text && strcmp(of->text, place) == 0 : !of->text);
+        if (fits)
             hint("%s", usual_names[i].hint);
-        return !of->text && usual_names[i].hint;
+        return fits;
     }
     return false;
 }

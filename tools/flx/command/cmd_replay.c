@@ -34,11 +34,11 @@ static void tell_outputs(flx_context *ctx, const flx_graph *g, flx_tensor *const
     for (size_t i = 0; i < flx_graph_output_count(g); i++) {
         const char *name = flx_graph_output_name(g, i);
         if (!is_json) {
-            summary_text(ctx, name, outputs[i]);
+            summary_text(ctx, name, outputs[i], false);
             continue;
         }
         json_object_begin(&j, NULL);
-        summary_json(&j, ctx, name, outputs[i]);
+        summary_json(&j, ctx, name, outputs[i], false);
         json_object_end(&j);
     }
 }

@@ -178,13 +178,13 @@ static int write_outputs(const results *r, const char *out)
 
 /* ---- Telling ---- */
 
-static void print_json(const results *r, const char *out)
+static void print_json(const results *r, const char *out, bool has_all)
 {
     json j = {0};
     for (size_t i = 0; i < r->num_outputs; i++) {
         const char *name = flx_graph_output_name(r->model->graph, i);
         json_object_begin(&j, NULL);
-        summary_json(&j, r->model->ctx, name, r->outputs[i]);
+        summary_json(&j, r->model->ctx, name, r->outputs[i], has_all);
         if (out) {
             char *path = is_archive(out) ? strdup(out) : output_path(out, name);
             json_text(&j, "file", path);
@@ -234,10 +234,10 @@ static int tell(const results *r, const args *a, const char *device)
     if (status)
         return status;
     if (args_has(a, "--json"))
-        print_json(r, out);
+        print_json(r, out, args_has(a, "--all"));
     else
         for (size_t i = 0; !out && i < r->num_outputs; i++)
-            summary_text(r->model->ctx, flx_graph_output_name(r->model->graph, i), r->outputs[i]);
+            summary_text(r->model->ctx, flx_graph_output_name(r->model->graph, i), r->outputs[i], args_has(a, "--all"));
     if (args_has(a, "--profile"))
         print_profile(r, a, device);
     return write_trace(r, a);
@@ -358,6 +358,7 @@ static const option options[] = {
     OPTION_INIT,
     {"--out", "DIR", "write each output as DIR/NAME.npy; a DIR that ends in .npz is one\narchive with all of them",
      MAY_BE_GIVEN},
+    {"--all", NULL, "print all elements of each output, a line for each row, not the first 8", MAY_BE_GIVEN},
     OPTION_DEVICE,
     OPTION_SET,
     OPTION_FIX,
@@ -406,7 +407,8 @@ const command command_run = {
     .operand = "FILE",
     .summary = "run a graph once",
     .about = "Runs the main graph of the file. Without --out a summary of each output is printed: its type, for\n"
-             "floats the smallest, largest and mean value (NaNs are left out and counted), and its first elements.\n"
+             "floats the smallest, largest and mean value (NaNs are left out and counted), and its first 8 elements,\n"
+             "or all with --all.\n"
              "What `print` ops say goes to standard error. In JSON, infinities and NaN are the strings \"inf\",\n"
              "\"-inf\" and \"nan\", and a complex number is [re, im].\n"
              "\n"

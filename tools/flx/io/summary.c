@@ -173,7 +173,23 @@ static void statistics_text(const flx_tensor *t)
     }
 }
 
-void summary_text(flx_context *ctx, const char *name, const flx_tensor *t)
+/* A line for each row along the last axis, with an empty one between matrices. */
+static void rows_text(const flx_tensor *t)
+{
+    const flx_type *type = flx_tensor_type(t);
+    int64_t count = flx_tensor_count(t), width = type->dims[type->rank - 1];
+    int64_t height = type->rank > 2 ? type->dims[type->rank - 2] : count;
+    for (int64_t i = 0; i < count; i++) {
+        if (i && i % (width * height) == 0)
+            putchar('\n');
+        fputs(i % width ? ", " : "  ", stdout);
+        element_text(stdout, t, i);
+        if ((i + 1) % width == 0)
+            putchar('\n');
+    }
+}
+
+void summary_text(flx_context *ctx, const char *name, const flx_tensor *t, bool has_all)
 {
     char *type = type_text(ctx, flx_tensor_type(t));
     printf("%s: %s", name, type ? type : "");
@@ -187,12 +203,16 @@ void summary_text(flx_context *ctx, const char *name, const flx_tensor *t)
     if (count <= 1)
         return;
     statistics_text(t);
+    if (has_all) {
+        rows_text(t);
+        return;
+    }
     fputs("  ", stdout);
     elements_text(stdout, t, first_values);
     putchar('\n');
 }
 
-void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor *t)
+void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor *t, bool has_all)
 {
     const flx_type *type = flx_tensor_type(t);
     int64_t count = flx_tensor_count(t);
@@ -213,7 +233,7 @@ void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor 
         element_json(j, "max", t, s.max_at);
     }
     json_array_begin(j, "values");
-    for (int64_t i = 0; i < count && i < first_values; i++)
+    for (int64_t i = 0; i < count && (has_all || i < first_values); i++)
         element_json(j, NULL, t, i);
     json_array_end(j);
 }

@@ -20,10 +20,11 @@ void element_text(FILE *f, const flx_tensor *t, int64_t i);
 /* The first elements, separated by commas; followed by `...` when there are more than `limit`. */
 void elements_text(FILE *f, const flx_tensor *t, int64_t limit);
 
-/* `NAME: TYPE = VALUE` for one element; otherwise the type, a line of statistics and the first elements. */
-void summary_text(flx_context *ctx, const char *name, const flx_tensor *t);
+/* `NAME: TYPE = VALUE` for one element; otherwise the type, a line of statistics and the first elements, or
+   all of them, with a line for each row. */
+void summary_text(flx_context *ctx, const char *name, const flx_tensor *t, bool has_all);
 
 /* The same as members of an object. */
-void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor *t);
+void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor *t, bool has_all);
 
 #endif

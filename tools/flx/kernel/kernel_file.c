@@ -421,7 +421,7 @@ int value_tell(const kernel_file *f, const args *a, const buffer_value *b)
 {
     const char *folder = args_value(a, "--out");
     if (!folder) {
-        summary_text(f->ctx, b->name, b->value);
+        summary_text(f->ctx, b->name, b->value, false);
         return STATUS_OK;
     }
     int status = output_make_folder(folder);

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MOST_LISTED = 4 }; /* positions of fields in a hint */
+
 typedef struct {
     const char *text;
     size_t size, at;
@@ -46,6 +48,9 @@ typedef struct {
     size_t label, target; /* their columns; SIZE_MAX: none */
     int64_t rows;
     flxi_strings words; /* of the label */
+    flx_error bad;      /* the first field that is refused … */
+    size_t num_bad;     /* … and how many there are */
+    char more[64];      /* where the next of them are */
 } table;
 
 /* ---- Fields ---- */
@@ -300,6 +305,29 @@ static flx_code check_field(const table *t, kind *k, const field *f, bool is_lab
     return flxi_at(err, "%lld:%lld", (long long)f->line, (long long)f->column);
 }
 
+/* Fields are refused together, so that a table is put right at once. */
+static void keep_bad(table *t, const field *f, const flx_error *why)
+{
+    size_t at = strlen(t->more);
+    if (t->num_bad == 0)
+        t->bad = *why;
+    else if (t->num_bad <= MOST_LISTED)
+        snprintf(t->more + at, sizeof t->more - at, "%s%lld:%lld", at ? ", " : "", (long long)f->line,
+                 (long long)f->column);
+    t->num_bad++;
+}
+
+static flx_code report_bad(const table *t, flx_error *err)
+{
+    if (err && t->num_bad) {
+        *err = t->bad;
+        if (t->num_bad > 1)
+            flxi_hint(err, "%s; %zu more: %s%s", t->bad.hint, t->num_bad - 1, t->more,
+                      t->num_bad - 1 > MOST_LISTED ? " ..." : "");
+    }
+    return (flx_code)t->bad.code;
+}
+
 static flx_code check_line(table *t, reader *r, flx_error *err)
 {
     field f = {0};
@@ -307,8 +335,9 @@ static flx_code check_line(table *t, reader *r, flx_error *err)
     size_t n = 0;
     for (; !f.is_last; n++) {
         FLXI_TRY(next_field(r, &f, err));
-        if (n < t->kinds.n)
-            FLXI_TRY(check_field(t, &t->kinds.at[n], &f, n == t->label, err));
+        flx_error why = {0};
+        if (n < t->kinds.n && check_field(t, &t->kinds.at[n], &f, n == t->label, &why) != FLX_OK)
+            keep_bad(t, &f, &why);
     }
     if (n == t->kinds.n)
         return FLX_OK;
@@ -337,11 +366,14 @@ static flx_code check_all(table *t, flx_error *err)
         return flxi_fail(err, FLX_E_SYNTAX, "not a table: byte %zu is zero", (size_t)(zero - t->text));
     FLXI_TRY(read_header(t, &r, err));
     while (next_line(&r)) {
-        FLXI_TRY(check_line(t, &r, err));
+        flx_code code = check_line(t, &r, err);
+        if (code != FLX_OK)
+            return t->num_bad ? report_bad(t, err) : code;
         if (flxi_stopped_by_now())
             return flxi_stop_check(err);
         t->rows++;
     }
+    FLXI_TRY(report_bad(t, err));
     return check_label(t, err);
 }
 

@@ -189,6 +189,11 @@ TEST(csv_errors_have_line_and_column)
         CHECK_EQ_STR(err.where, rows[i].where);
     }
     flx_error err = {0};
+    CHECK(!decode(ctx, "a,b\n1,x\nnan,\n2,3\ny,1\n", NULL, &err));
+    CHECK_EQ_STR(err.where, "2:3");
+    CHECK_EQ_STR(err.hint, "write a number; a column with classes is given as the label; 3 more: 3:1, 3:5, 5:1");
+    CHECK(!decode(ctx, "a\nnan\nnan\nnan\nnan\nnan\nnan\nnan\n1,2\n", NULL, &err));
+    CHECK_EQ_STR(err.hint, "remove the line, or write a number; 6 more: 3:1, 4:1, 5:1, 6:1 ...");
     CHECK(!decode(ctx, "a\tb\n1\t2\n", &(flx_csv_options){.label = "b"}, &err));
     CHECK_MSG(strstr(err.hint, "is the separator another one?"), "%s", err.hint);
     CHECK(!flx_csv_decode(ctx, "a\n1\0\n", 5, NULL, &err) && strstr(err.message, "byte 3 is zero"));

@@ -78,7 +78,8 @@ const command command_train = {
         "\n"
         "The folder gets a checkpoint (every minute, at the end, and when the training is stopped by Ctrl-C),\n"
         "weights.safetensors, model.flx, report.html, log.csv and log.tfevents (for TensorBoard). A training that\n"
-        "is resumed gives the same numbers as one that was never stopped.\n"
+        "is resumed gives the same weights as one that was never stopped; only the means of training in the\n"
+        "epoch that was interrupted are those of its rest.\n"
         "\n"
         "With --mpi (mpirun -n 4 flx train FILE --mpi) processes share every batch, whose size they must divide;\n"
         "the first one writes the folder. docs/distributed.md says more.",

@@ -179,7 +179,8 @@ static flx_graph *graph_from(PyObject *value)
 {
     if (PyObject_TypeCheck(value, graph_base))
         return ((graph_object *)value)->graph;
-    PyErr_Format(PyExc_TypeError, "%R is not a graph", value);
+    PyErr_Format(PyExc_TypeError, "%R is not a graph; hint: %s", value,
+                 PyCallable_Check(value) ? "fx.trace(f, x, ...) makes one of a function" : "fx.trace() makes one");
     return NULL;
 }
 

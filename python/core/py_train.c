@@ -70,6 +70,18 @@ static int read_options(PyObject *dict, const char *optimiser, flx_train_options
     return 0;
 }
 
+/* check_training(optimiser, options): what Trainer() would refuse of them. */
+static PyObject *train_check(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *dict;
+    const char *optimiser;
+    flx_train_options options = {.struct_size = sizeof options};
+    if (!PyArg_ParseTuple(args, "sO!", &optimiser, &PyDict_Type, &dict) || read_options(dict, optimiser, &options) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* Trainer(graph, optimiser, options, flags, schedule or None) */
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -295,6 +307,7 @@ static PyObject *train_schedule(PyObject *self, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"schedule", train_schedule, METH_VARARGS, "A schedule of the rate."},
+    {"check_training", train_check, METH_VARARGS, "Refuses optimisers and options that do not exist."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,6 +19,14 @@ def schedule(kind, steps=0, warmup=0, final=0.0, factor=0.0):
     return _core.schedule(_SCHEDULES.index(kind), warmup, steps, final, factor)
 
 
+def _count(arrays):
+    return "1 array" if len(arrays) == 1 else f"{len(arrays)} arrays"
+
+
+def _kind_text(dtype, shape):
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
 class Trainer:
     """Trains the parameters of loss(params, *batch), which returns a scalar, or (scalar, tree of other results).
 
@@ -39,6 +47,7 @@ class Trainer:
         self._loss, self._optimiser, self._schedule, self._batch_dim = loss, optimiser, schedule, batch_dim
         self._flags = sum(bit for name, bit in _FLAGS.items() if options.pop(name, False))
         self._options = {"rate": float(rate)} | options
+        _core.check_training(optimiser, self._options)
         self._trainer = None
         self._names = None
         self._pending = None  # a checkpoint to begin with
@@ -74,9 +83,22 @@ class Trainer:
         if self._trainer is None:
             self._compile(leaves, structure)
         if structure != self._batch_structure or [self._batch_kind(x) for x in leaves] != self._kinds:
-            raise UsageError("USAGE", "the batch has other types than the first one", "",
-                             "batch_dim=\"B\" makes the number of examples free")
+            self._refuse_batch(leaves, structure)
         return self._trainer.step(dict(zip(self._inputs, leaves)) | self._fixed)
+
+    def _refuse_batch(self, leaves, structure):
+        """The error about a batch that is not like the first one, on which the step was compiled."""
+        if len(leaves) != len(self._kinds):
+            raise UsageError("USAGE", f"the batch has {_count(leaves)}, but the first one had {_count(self._kinds)}")
+        if structure != self._batch_structure:
+            raise UsageError("USAGE", "the arrays of the batch are in another tree than those of the first one")
+        kinds = [self._batch_kind(x) for x in leaves]
+        i = next(i for i, kind in enumerate(kinds) if kind != self._kinds[i])
+        (dtype, shape, _), (old_dtype, old_shape, _) = kinds[i], self._kinds[i]
+        is_free = self._batch_dim is None and dtype == old_dtype and shape[1:] == old_shape[1:] and shape and old_shape
+        raise UsageError("USAGE", f"array {i} of the batch is {_kind_text(dtype, shape)}, but in the first batch it was "
+                         f"{_kind_text(old_dtype, old_shape)}", "",
+                         "batch_dim=\"B\" makes the number of examples free" if is_free else "")
 
     @property
     def params(self):

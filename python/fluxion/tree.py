@@ -43,8 +43,26 @@ def register_pytree_node(cls, flatten_function, unflatten_function):
     NODES[cls] = (flatten_function, lambda _, facts, children: unflatten_function(facts, children))
 
 
-def register_dataclass(cls):
-    """Dataclasses are nodes without being registered; the function is there for programs that do it anyway."""
+def register_dataclass(cls, data_fields=None, meta_fields=None, drop_fields=()):
+    """Says which fields of a dataclass are settings (meta_fields) and not arrays. Without them it needs no call: every
+    dataclass is a node, whose fields with metadata={"static": True} are settings. May decorate the class."""
+    names = tuple(cls.__dataclass_fields__)
+    if meta_fields is None:
+        meta_fields = () if data_fields is None else [n for n in names if n not in (*data_fields, *drop_fields)]
+    known = [*(data_fields or ()), *meta_fields, *drop_fields]
+    for name in known:
+        if name not in names:
+            raise ValueError(f"{cls.__name__} has no field {name!r}")
+        if known.count(name) > 1:
+            raise ValueError(f"the field {name!r} of {cls.__name__} is named twice")
+    if data_fields is None and not meta_fields and not drop_fields:
+        return cls
+    moving = tuple(data_fields) if data_fields is not None else tuple(n for n in names if n not in known)
+    missing = [n for n in names if n not in (*moving, *meta_fields, *drop_fields)]
+    if missing:
+        raise ValueError(f"{cls.__name__} has the field {missing[0]!r}, which is neither of the data nor a setting")
+    NODES[cls] = (lambda x: ([getattr(x, n) for n in moving], (moving, tuple((n, getattr(x, n)) for n in meta_fields))),
+                  _unflatten_dataclass)
     return cls
 
 

@@ -223,3 +223,73 @@ def test_a_module_of_pytorch_agrees_in_values_and_gradients():
     gradients = fx.grad(lambda p: (g(fx.array(x.numpy()), **p) ** 3).sum())(g.params)
     for name, p in net.named_parameters():
         np.testing.assert_allclose(gradients["_" + name], p.grad.numpy(), rtol=2e-3, atol=2e-4, err_msg=name)
+
+
+def test_an_equation_without_a_solution_warns():
+    x = fx.array(1.3)
+    with pytest.warns(RuntimeWarning, match="did not reach its tol"):
+        fx.ops.root(x, body=fx.trace(lambda x: x * x + 1, x), max_iterations=5)
+    body = fx.trace(lambda x, a: x * x - a, fx.ShapeDtype(("N",)), fx.ShapeDtype(("N",)))
+    symbolic = fx.trace(lambda x, a: fx.ops.root(x, a, body=body, max_iterations=3), fx.ShapeDtype(("N",)),
+                        fx.ShapeDtype(("N",)))
+    with pytest.warns(RuntimeWarning, match="did not reach its tol"):
+        symbolic(xp.ones(2), -xp.ones(2))
+    with pytest.raises(TypeError, match=r"is not a graph; hint: fx.trace\(f, x, ...\)"):
+        fx.ops.root(x, body=lambda x: x * x - 4)
+
+
+def test_an_equation_that_is_solved_does_not_warn(recwarn):
+    x, a = fx.array(1.3), fx.array(4.0)
+    assert abs(fx.ops.root(x, a, body=fx.trace(lambda x, a: x * x - a, x, a)).item() - 2) < 1e-5
+    assert not recwarn.list
+
+
+def test_errors_of_trainers_are_for_python():
+    with pytest.raises(ValueError, match="no optimiser 'adamm'"):
+        fx.Trainer(lambda p, x: (p * x).sum(), fx.array(1.0), "adamm")
+    with pytest.raises(TypeError, match="no option 'learning_rate'"):
+        fx.Trainer(lambda p, x: (p * x).sum(), fx.array(1.0), "sgd", learning_rate=0.1)
+    t = fx.Trainer(lambda p, x: (p["w"] * x).sum(), {"w": fx.array(1.0)}, "sgd")
+    with pytest.raises(fx.NumericError) as caught:
+        t.step(xp.asarray([float("inf")]))
+    assert "unguarded=True" in caught.value.hint and "FLX_" not in caught.value.hint
+    assert caught.value.message == "the loss or a gradient of the step is not finite"
+    t = fx.Trainer(lambda p, x: (p["w"] * x).sum(), {"w": fx.array(1.0), "unused": fx.array(1.0)}, "sgd")
+    with pytest.raises(fx.Error) as caught:
+        t.step(xp.ones(2))
+    assert "missing_zero=True" in caught.value.hint and "flx_" not in caught.value.hint
+
+
+def test_a_batch_of_another_kind_is_described():
+    def loss(p, x, y):
+        return ((p["w"] * x).sum(axis=1) - y).sum()
+
+    t = fx.Trainer(loss, {"w": fx.array(1.0)}, "sgd", batch_dim="B")
+    t.step(xp.ones((4, 3)), xp.ones(4))
+    with pytest.raises(fx.UsageError, match="the batch has 1 array, but the first one had 2 arrays"):
+        t.step(xp.ones((4, 3)))
+    with pytest.raises(fx.UsageError, match=r"array 0 of the batch is float32\[B, 2\], .* float32\[B, 3\]") as caught:
+        t.step(xp.ones((4, 2)), xp.ones(4))
+    assert not caught.value.hint
+    with pytest.raises(fx.UsageError, match="array 1 of the batch is int32"):
+        t.step(xp.ones((4, 3)), xp.ones(4, dtype=fx.int32))
+    with pytest.raises(fx.UsageError, match="another tree"):
+        t.step((xp.ones((4, 3)), xp.ones(4)))
+    assert t.step(xp.ones((7, 3)), xp.ones(7)) is not None
+    t = fx.Trainer(loss, {"w": fx.array(1.0)}, "sgd")
+    t.step(xp.ones((4, 3)), xp.ones(4))
+    with pytest.raises(fx.UsageError) as caught:
+        t.step(xp.ones((5, 3)), xp.ones(5))
+    assert "batch_dim" in caught.value.hint
+
+
+def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path):
+    def trainer(optimiser):
+        return fx.Trainer(lambda p, x: (p * x).sum(), fx.array(1.0), optimiser)
+
+    first, second = trainer("adamw"), trainer("momentum")
+    first.step(xp.ones(2))
+    second.step(xp.ones(2))
+    first.save(tmp_path / "c.safetensors")
+    with pytest.raises(fx.UsageError, match="a training with adamw, but the trainer has momentum"):
+        second.load(tmp_path / "c.safetensors")

@@ -228,3 +228,25 @@ def test_tracing_and_transforms_keep_nothing():
         once()
     gc.collect()
     assert resident() - before < 8 << 20
+
+
+def test_dataclasses_with_settings():
+    @dataclasses.dataclass
+    class Scaled:
+        weight: object
+        power: int
+
+    fx.register_dataclass(Scaled, data_fields=["weight"], meta_fields=["power"])
+    gradient = fx.jit(fx.grad(lambda m: m.weight ** m.power))(Scaled(fx.array(3.0), 2))
+    assert gradient.weight.item() == 6 and gradient.power == 2
+    for bad in ({"data_fields": ["weight"], "meta_fields": []}, {"data_fields": ["weight", "none"]},
+                {"data_fields": ["weight"], "meta_fields": ["weight", "power"]}):
+        with pytest.raises(ValueError):
+            fx.register_dataclass(Scaled, **bad)
+
+    @fx.register_dataclass
+    @dataclasses.dataclass
+    class Plain:
+        weight: object
+
+    assert fx.tree_leaves(Plain(1.0)) == [1.0]

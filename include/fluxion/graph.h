@@ -33,9 +33,9 @@ typedef enum flx_log_event {
 
 /* Called for each event with what it is about and a line of text, which live until it returns. The subject is the name
    of the graph; for the object cache, which all graphs share, that of the device ("cpu"); for a node that the reference
-   evaluator computes, or whose equation is not solved, that of the node or its op. A graph that is interpreted on request (FLX_COMPILE_INTERPRET)
-   reports no fallbacks. The function is called from any thread that uses the context, also from several at once, and
-   must not call the library. */
+   evaluator computes, or whose equation is not solved, that of the node or its op. A graph that is interpreted on
+   request (FLX_COMPILE_INTERPRET) reports no fallbacks. The function is called from any thread that uses the context,
+   also from several at once, and must not call the library. */
 typedef void (*flx_log_fn)(void *user, flx_log_event event, const char *subject, const char *text);
 
 typedef struct flx_context_options {

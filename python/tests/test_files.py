@@ -71,7 +71,7 @@ def test_training_reaches_the_minimum():
     fixed = fx.Trainer(lambda p, x: (p * x).sum(), xp.ones((2,)), "sgd", rate=0.1)
     fixed.step(xp.ones((2,)))
     assert fixed.params.tolist() == pytest.approx([0.9, 0.9])
-    with pytest.raises(fx.UsageError, match="batch_dim"):
+    with pytest.raises(fx.UsageError, match="in the first batch it was"):
         fixed.step(xp.ones((3, 2)))
 
 

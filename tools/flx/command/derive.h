@@ -39,8 +39,8 @@ int list_check_unique(const text_list *list, const char *option_name);
 /* The names of --wrt, which must be given, each once. */
 int wrt_read(text_list *wrt, const args *a);
 
-/* The output that --output names, without it (NULL) the first. That is often not what is wanted when another output is a
-   derivative, as where the gradient of a graph with several outputs is differentiated again: a note says so. */
+/* The output that --output names, without it (NULL) the first. That is often not what is wanted when another output is
+   a derivative, as where the gradient of a graph with several outputs is differentiated again: a note says so. */
 flx_code loss_find(const flx_graph *g, const char *name, flx_val *out, flx_error *err);
 
 /* Which of the words the option has: its position, the first one when it was not given. -1 when it is another, which

@@ -499,8 +499,8 @@ static bool hint_usual(const setting *of, const char *name)
                 hint("did you mean '%s'?", usual_names[i].ours);
                 return true;
             }
-        const char *place = usual_names[i].of;
-        bool fits = usual_names[i].hint && (place ? of->text && strcmp(of->text, place) == 0 : !of->text);
+        const char *call = usual_names[i].of;
+        bool fits = usual_names[i].hint && (call ? of->text && strcmp(of->text, call) == 0 : !of->text);
         if (fits)
             hint("%s", usual_names[i].hint);
         return fits;

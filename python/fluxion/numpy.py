@@ -131,3 +131,142 @@ def average(x, axis=None, weights=None):
 def clip(x, min=None, max=None):
     """The elements limited to a range."""
     return xp.clip(x, min, max)
+
+
+# ---- Statistics ----
+
+
+def quantile(x, q, axis=None):
+    """The value that a part q of the sorted elements is below, interpolated between two; of many parts as axis 0."""
+    x, q = to_array(x), to_array(q)
+    x = reshape(x, (-1,)) if axis is None else xp.moveaxis(x, axis, -1)
+    x = xp.sort(x, axis=-1)
+    n = x.shape[-1]
+    at = q.astype(x.dtype) * (n - 1)
+    low = xp.astype(xp.clip(xp.floor(at), 0, n - 1), xp.int32)
+    high = xp.clip(low + 1, 0, n - 1)
+    part = at - low.astype(x.dtype)
+    rows = [xp.take(x, reshape(i, (-1,)), axis=-1) for i in (low, high)]
+    found = xp.where(reshape(part, (-1,)) == 0, rows[0], rows[0] + (rows[1] - rows[0]) * reshape(part, (-1,)))
+    found = xp.where(xp.any(xp.isnan(x), axis=-1, keepdims=True), xp.nan, found)
+    return xp.moveaxis(found, -1, 0) if q.ndim else found[..., 0]
+
+
+def percentile(x, q, axis=None):
+    """quantile() of parts in hundredths."""
+    return quantile(x, to_array(q) / 100.0, axis=axis)
+
+
+def median(x, axis=None):
+    """The element in the middle, or the mean of the two there."""
+    return quantile(x, 0.5, axis=axis)
+
+
+def cov(m):
+    """The covariances of the rows of a matrix, one variable each."""
+    m = to_array(m)
+    m = m - xp.mean(m, axis=-1, keepdims=True)
+    return m @ xp.conj(m).T / (m.shape[-1] - 1)
+
+
+def ptp(x, axis=None):
+    """The largest element minus the smallest."""
+    return max(x, axis=axis) - min(x, axis=axis)
+
+
+# ---- Elements that are NaN ----
+
+
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """Numbers in place of NaN and infinities; those of the dtype's limits unless given."""
+    x = to_array(x)
+    limits = xp.finfo(x.dtype)
+    x = xp.where(xp.isnan(x), to_array(nan, x.dtype), x)
+    x = xp.where(x == xp.inf, to_array(limits.max if posinf is None else posinf, x.dtype), x)
+    return xp.where(x == -xp.inf, to_array(limits.min if neginf is None else neginf, x.dtype), x)
+
+
+def nansum(x, axis=None):
+    """The sum without elements that are NaN."""
+    x = to_array(x)
+    return sum(xp.where(xp.isnan(x), xp.zeros_like(x), x), axis=axis)
+
+
+def nanmean(x, axis=None):
+    """The mean without elements that are NaN."""
+    x = to_array(x)
+    return nansum(x, axis) / sum(xp.astype(~xp.isnan(x), x.dtype), axis=axis)
+
+
+def nanmax(x, axis=None):
+    """The largest element that is not NaN."""
+    x = to_array(x)
+    return max(xp.where(xp.isnan(x), xp.full_like(x, -xp.inf), x), axis=axis)
+
+
+def nanmin(x, axis=None):
+    """The smallest element that is not NaN."""
+    return -nanmax(-to_array(x), axis)
+
+
+# ---- Products, sequences and integrals ----
+
+
+def vdot(a, b):
+    """The sum of products of all elements, with the conjugate of a."""
+    return sum(xp.conj(ravel(to_array(a))) * ravel(to_array(b)))
+
+
+def kron(a, b):
+    """The Kronecker product of two arrays of one rank."""
+    a, b = to_array(a), to_array(b)
+    if a.ndim != b.ndim:
+        raise ValueError(f"kron takes arrays of one rank, not {a.ndim} and {b.ndim}")
+    left = reshape(a, tuple(n for d in a.shape for n in (d, 1)))
+    right = reshape(b, tuple(n for d in b.shape for n in (1, d)))
+    return reshape(left * right, tuple(m * n for m, n in zip(a.shape, b.shape)))
+
+
+def logspace(start, stop, num=50, base=10.0):
+    """Powers of the base with evenly spaced exponents."""
+    return base ** xp.linspace(start, stop, num)
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral by trapezoids, over positions x or steps dx."""
+    y = xp.moveaxis(to_array(y), axis, -1)
+    step = dx if x is None else xp.moveaxis(to_array(x), -1 if to_array(x).ndim == 1 else axis, -1)
+    step = step if x is None else step[..., 1:] - step[..., :-1]
+    return sum((y[..., 1:] + y[..., :-1]) * step / 2, axis=-1)
+
+
+def interp(x, points, values):
+    """Linear interpolation between points in rising order; outside of them the first or last value."""
+    x, points, values = to_array(x), to_array(points), to_array(values)
+    flat = ravel(x)
+    high = xp.clip(xp.searchsorted(points, flat, side="right"), 1, points.shape[0] - 1)
+    x0, x1, y0, y1 = (xp.take(a, i) for a in (points, values) for i in (high - 1, high))
+    part = xp.clip((flat - x0) / (x1 - x0), 0, 1)
+    return reshape(y0 + (y1 - y0) * part, x.shape)
+
+
+def array_equal(a, b):
+    """Whether two arrays have one shape and equal elements."""
+    a, b = to_array(a), to_array(b)
+    return all(xp.equal(a, b)) if a.shape == b.shape else to_array(False)
+
+
+cross, diagonal, around, rint = linalg.cross, linalg.diagonal, round, round
+
+
+def degrees(x):
+    """Angles in radians as degrees."""
+    return to_array(x) * (180.0 / xp.pi)
+
+
+def radians(x):
+    """Angles in degrees as radians."""
+    return to_array(x) * (xp.pi / 180.0)
+
+
+rad2deg, deg2rad = degrees, radians

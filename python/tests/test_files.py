@@ -293,3 +293,27 @@ def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path):
     first.save(tmp_path / "c.safetensors")
     with pytest.raises(fx.UsageError, match="a training with adamw, but the trainer has momentum"):
         second.load(tmp_path / "c.safetensors")
+
+
+def test_names_of_numpy_agree_with_it():
+    import fluxion.numpy as fnp
+    x = np.random.default_rng(5).normal(size=(4, 5)).astype("f4")
+    holes = np.where(x > 0.8, np.nan, x).astype("f4")
+    calls = {
+        "quantile": [(x, 0.3), (x, [0.0, 0.25, 1.0], 1), (x, 0.5, 0), (holes, 0.5, 1)],
+        "percentile": [(x, 30), (x, [10, 90], 0)], "median": [(x,), (x, 0), (x, 1), (x[0, :1],)],
+        "cov": [(x,)], "ptp": [(x,), (x, 1)], "nansum": [(holes,), (holes, 0)], "nanmean": [(holes,), (holes, 1)],
+        "nanmax": [(holes, 1)], "nanmin": [(holes, 0)], "nan_to_num": [(np.array([1, np.nan, np.inf, -np.inf], "f4"),)],
+        "vdot": [(x, x[::-1]), (x[0] * 1j, x[1] + 1j)], "kron": [(x, x[:2, :3]), (x[0], x[1])],
+        "logspace": [(0, 3, 7)], "trapezoid": [(x,), (x, np.sort(x[0])), (x, None, 0.5, 0)],
+        "interp": [(np.array([-9, -0.5, 0.1, 2, 9], "f4"), np.arange(4, dtype="f4"), x[0, :4])],
+        "array_equal": [(x, x), (x, -x), (x, x[0])], "cross": [(x[:, :3], x[:, 1:4])], "diagonal": [(x,)],
+        "rint": [(x * 3,)], "degrees": [(x,)], "radians": [(x,)],
+    }
+    for name, rows in calls.items():
+        for row in rows:
+            want = getattr(np, name, getattr(np, "trapz", None))(*row)  # trapezoid was trapz before NumPy 2
+            found = getattr(fnp, name)(*(fx.array(a) if isinstance(a, np.ndarray) else a for a in row))
+            np.testing.assert_allclose(np.asarray(found), want, rtol=2e-5, atol=1e-6, err_msg=f"{name}{row}")
+    gradient = fx.grad(lambda x: fnp.median(x))(fx.array([3.0, 1.0, 2.0, 7.0]))
+    assert gradient.tolist() == [0.5, 0, 0.5, 0]

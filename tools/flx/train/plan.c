@@ -4,6 +4,7 @@
 
 #include "report.h"
 #include "suggest.h"
+#include "train/data/data_check.h"
 #include "train/loss_setting.h"
 #include "train/optimiser_setting.h"
 
@@ -338,7 +339,7 @@ static bool has_column(const source *d, const char *name)
 
 static int no_column(const train_plan *p, const char *input, const char *column)
 {
-    const setting *at = p->inputs ? p->inputs : &p->settings.root;
+    const setting *at = p->inputs ? p->inputs : data_setting(p, &p->data);
     int status = settings_fail(&p->settings, at, "the input '%.60s' takes the column '%.60s', which the data lacks",
                                input, column);
     hint_list_begin("write inputs = columns(%s=COLUMN); the columns are", input);

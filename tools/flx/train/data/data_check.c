@@ -73,8 +73,7 @@ static int find_range(const flx_dataset *d, const char *column, int64_t *least, 
     return STATUS_OK;
 }
 
-/* Messages are at the setting of the data. */
-static const setting *data_setting(const train_plan *p, const source *d)
+const setting *data_setting(const train_plan *p, const source *d)
 {
     const setting *at = settings_take((setting *)&p->settings.root, d == &p->data ? "data" : "validation");
     return at ? at : &p->settings.root;

@@ -10,4 +10,7 @@
    outputs the model has. */
 int data_check(const train_plan *p);
 
+/* The setting that messages about the data, or the validation, are at. */
+const setting *data_setting(const train_plan *p, const source *d);
+
 #endif

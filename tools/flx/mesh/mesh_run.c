@@ -199,12 +199,18 @@ bool mesh_run_tells(const mesh_run *r)
     return flx_mesh_rank(r->ctx) == 0;
 }
 
-/* Why the run failed: a rank that only says that another has left is not the reason. */
+/* What other ranks fail with as well: another has left, or all were stopped. */
+static bool is_shared(int32_t code)
+{
+    return code == FLX_E_DEVICE || code == FLX_E_CANCELLED || code == FLX_E_TIMEOUT;
+}
+
+/* Why the run failed, once. */
 static int tell_members(const mesh_run *r, int status)
 {
     for (int64_t i = 0; i < r->num_members; i++) {
         const member *m = &r->members[i];
-        if (m->err.code && m->err.code != FLX_E_DEVICE) {
+        if (m->err.code && !is_shared(m->err.code)) {
             note("rank %lld: %s", (long long)m->rank, m->err.message);
             return status ? status : STATUS_BAD_INPUT;
         }

@@ -2,13 +2,13 @@
 /* checkpoint.c: checkpoints: .safetensors files with a checksum. It is the first pair of `__metadata__`, the first
    entry of the header, so its position is fixed when the file is written; it is the SHA-256 of all bytes of the file,
    with zeros in the positions of its own digits. */
+#include "format/checkpoint.h"
+
 #include "base/number.h"
-#include "base/sha256.h"
 #include "format/key_list.h"
 #include "format/safetensors.h"
 #include "graph/type/tensor.h"
 
-#include <fluxion/checkpoint.h>
 #include <stdio.h>
 
 #define RESERVED "fluxion."
@@ -29,6 +29,7 @@ struct flx_checkpoint {
     FLXI_VEC(flx_tensor *) tensors; /* held */
     FLXI_VEC(flxi_text_pair) pairs;
     flxi_index by_name, by_key;
+    char checksum[FLXI_SHA256_TEXT]; /* of the file that was read */
 };
 
 /* ---- Making ---- */
@@ -270,7 +271,6 @@ typedef struct {
     flx_checkpoint *c;
     const flxi_source *s;
     char version[24];
-    char checksum[FLXI_SHA256_TEXT];
     uint64_t checksum_at; /* 0: none */
 } reading;
 
@@ -288,7 +288,7 @@ static flx_code visit_pair(void *user, const char *key, size_t key_size, const c
     if (strcmp(key, CHECKSUM_KEY) == 0 && !r->checksum_at) {
         if (value_size != DIGITS)
             return damaged(err, "its checksum has a wrong length");
-        memcpy(r->checksum, value, DIGITS);
+        memcpy(r->c->checksum, value, DIGITS);
         r->checksum_at = at;
         return FLX_OK;
     }
@@ -351,14 +351,13 @@ static flx_code check_checksum(const reading *r, flx_error *err)
     FLXI_TRY(hash_range(r->s, r->checksum_at + DIGITS, r->s->size, &h, err));
     flxi_sha256_end(&h, digest);
     flxi_sha256_text(digest, text);
-    return strcmp(text, r->checksum) == 0 ? FLX_OK : damaged(err, "its checksum is wrong");
+    return strcmp(text, r->c->checksum) == 0 ? FLX_OK : damaged(err, "its checksum is wrong");
 }
 
-/* First the text, which says what the file is; then the checksum; then the tensors. */
-static flx_code read_all(reading *r, flx_error *err)
+/* The text, which says what the file is. */
+static flx_code read_texts(reading *r, flx_error *err)
 {
     const flxi_safetensors_visitor texts = {r, skip_tensor, visit_pair};
-    const flxi_safetensors_visitor tensors = {r, visit_tensor, skip_pair};
     FLXI_TRY(flxi_safetensors_walk(r->c->ctx, r->s, &texts, err));
     if (!r->version[0] || !r->checksum_at)
         return flxi_fail_hint(err, FLX_E_SYNTAX, "flx_safetensors_read() reads tensors from files of other programs",
@@ -366,18 +365,27 @@ static flx_code read_all(reading *r, flx_error *err)
     if (strcmp(r->version, "1") != 0)
         return flxi_fail(err, FLX_E_VERSION, "the checkpoint has version %s, this library reads version %d", r->version,
                          VERSION);
+    return FLX_OK;
+}
+
+static flx_code read_all(reading *r, flx_error *err)
+{
+    const flxi_safetensors_visitor tensors = {r, visit_tensor, skip_pair};
+    FLXI_TRY(read_texts(r, err));
     FLXI_TRY(check_checksum(r, err));
     return flxi_safetensors_walk(r->c->ctx, r->s, &tensors, err);
 }
 
-static flx_checkpoint *load(flx_context *ctx, const flxi_source *s, flx_error *err)
+/* What `read` reads of a source. */
+static flx_checkpoint *load(flx_context *ctx, const flxi_source *s, flx_code (*read)(reading *r, flx_error *err),
+                            flx_error *err)
 {
     flx_error own = {0}; /* the caller's may be NULL */
     flx_checkpoint *c = flx_checkpoint_new(ctx, err);
     if (!c)
         return NULL;
     reading r = {.c = c, .s = s};
-    if (read_all(&r, &own) == FLX_OK)
+    if (read(&r, &own) == FLX_OK)
         return c;
     if (err)
         *err = own;
@@ -392,22 +400,47 @@ flx_checkpoint *flx_checkpoint_decode(flx_context *ctx, const void *bytes, size_
         return NULL;
     }
     flxi_source s = flxi_source_memory(bytes, size);
-    return load(ctx, &s, err);
+    return load(ctx, &s, read_all, err);
 }
 
-flx_checkpoint *flx_checkpoint_read(flx_context *ctx, const char *path, flx_error *err)
+static flx_checkpoint *load_file(flx_context *ctx, const char *path, flx_code (*read)(reading *r, flx_error *err),
+                                 flx_error *err)
 {
     flxi_source s;
     flx_checkpoint *c = NULL;
-    if (!ctx || !path) {
-        flxi_fail(err, FLX_E_USAGE, "flx_checkpoint_read: context and path must not be NULL");
-        return NULL;
-    }
     if (flxi_source_open(&s, flxi_context_mem(ctx), path, flxi_context_limit(ctx), err) == FLX_OK) {
-        c = load(ctx, &s, err);
+        c = load(ctx, &s, read, err);
         flxi_source_close(&s);
     }
     if (!c)
         flxi_at(err, "%s", path);
     return c;
+}
+
+flx_checkpoint *flx_checkpoint_read(flx_context *ctx, const char *path, flx_error *err)
+{
+    if (!ctx || !path) {
+        flxi_fail(err, FLX_E_USAGE, "flx_checkpoint_read: context and path must not be NULL");
+        return NULL;
+    }
+    return load_file(ctx, path, read_all, err);
+}
+
+/* ---- Checksums ---- */
+
+const char *flxi_checkpoint_checksum(const flx_checkpoint *c)
+{
+    return c->checksum;
+}
+
+flx_code flxi_checkpoint_read_checksum(flx_context *ctx, const char *path, char out[FLXI_SHA256_TEXT], flx_error *err)
+{
+    flx_error own = {0};
+    flx_checkpoint *c = load_file(ctx, path, read_texts, &own);
+    if (c)
+        memcpy(out, c->checksum, sizeof c->checksum);
+    else if (err)
+        *err = own;
+    flx_checkpoint_free(c);
+    return (flx_code)own.code;
 }

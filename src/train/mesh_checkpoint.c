@@ -3,14 +3,14 @@
    that several have are written by the first of them. The index says how the writers' mesh was and how each value was
    cut, so that any other mesh can read it: each process copies what its parts overlap. The index is written last, once
    all processes have written theirs; parts have a number in their names, so those of the checkpoint before stay until
-   then. */
+   then. The index has the checksum of each part, so that a part of another checkpoint is not taken for one of this. */
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "format/checkpoint.h"
 #include "graph/mesh.h"
 #include "train/params.h"
 #include "train/train.h"
 
-#include <fluxion/checkpoint.h>
 #include <fluxion/data.h>
 #include <fluxion/mesh.h>
 #include <stdio.h>
@@ -166,6 +166,13 @@ static flx_code index_path(char path[PATH_BYTES], const char *folder, flx_error 
     return n < PATH_BYTES ? FLX_OK : flxi_fail(err, FLX_E_USAGE, "the name of the folder is too long");
 }
 
+/* The key of a part's checksum. */
+enum { CHECKSUM_KEY = 48 };
+static void checksum_key(char key[CHECKSUM_KEY], int64_t rank)
+{
+    snprintf(key, CHECKSUM_KEY, "parts.sha256.%lld", (long long)rank);
+}
+
 /* The key of a value's cuts, in `room`; NULL when memory is exhausted. */
 static const char *key_of(flxi_strbuf *room, const char *name)
 {
@@ -235,12 +242,26 @@ static flx_code describe_cuts(const writing *w, flx_checkpoint *c, flx_error *er
     return code;
 }
 
+/* A part that this process cannot see is on a disk of its own, and goes without. */
+static flx_code describe_part(const writing *w, int64_t rank, flx_checkpoint *c, flx_error *err)
+{
+    char path[PATH_BYTES], key[CHECKSUM_KEY], checksum[FLXI_SHA256_TEXT];
+    FLXI_TRY(part_path(path, w->folder, w->number, rank, err));
+    if (access(path, F_OK) != 0)
+        return FLX_OK;
+    FLXI_TRY(flxi_checkpoint_read_checksum(context_of(w->t), path, checksum, err));
+    checksum_key(key, rank);
+    return flx_checkpoint_set(c, key, checksum, err);
+}
+
 static flx_code describe(const writing *w, const flx_loader *loader, flx_checkpoint *c, flx_error *err)
 {
     FLXI_TRY(flx_checkpoint_set(c, mesh_key, axes_of(w->t), err));
     FLXI_TRY(flx_checkpoint_set_number(c, number_key, w->number, err));
     FLXI_TRY(flxi_store_optimiser(w->t, c, err));
     FLXI_TRY(describe_cuts(w, c, err));
+    for (int64_t rank = 0; rank < w->mesh.ranks; rank++)
+        FLXI_TRY(describe_part(w, rank, c, err));
     if (!loader)
         return FLX_OK;
     int64_t epoch, row;
@@ -380,11 +401,27 @@ static flx_code want_value(reading *r, size_t i, flxi_strbuf *key, flx_error *er
     return v->part ? FLX_OK : FLX_E_OOM;
 }
 
+/* The part of a rank, if it is the one that the index means; indices of older versions do not say. */
+static flx_checkpoint *open_part(const reading *r, int64_t rank, flx_error *err)
+{
+    char path[PATH_BYTES], key[CHECKSUM_KEY];
+    if (part_path(path, r->folder, r->number, rank, err) != FLX_OK)
+        return NULL;
+    checksum_key(key, rank);
+    const char *meant = flx_checkpoint_text(r->index, key);
+    flx_checkpoint *part = flx_checkpoint_read(context_of(r->t), path, err);
+    if (!part || !meant || strcmp(meant, flxi_checkpoint_checksum(part)) == 0)
+        return part;
+    flxi_fail(err, FLX_E_SYNTAX, "the checkpoint is damaged: this part is of another one");
+    flxi_at(err, "%s", path);
+    flx_checkpoint_free(part);
+    return NULL;
+}
+
 /* The elements of a value that a rank of the checkpoint has and this process needs. The rank's file is read whole for
    the first of them, since its checksum is that of all it has. */
 static flx_code take_part(const reading *r, const wanted *v, int64_t rank, flx_checkpoint **file, flx_error *err)
 {
-    char path[PATH_BYTES];
     region theirs;
     FLXI_TRY(find_region(&r->from, v->cuts, &v->whole, rank, &theirs, err));
     bool overlaps = theirs.is_first;
@@ -393,8 +430,7 @@ static flx_code take_part(const reading *r, const wanted *v, int64_t rank, flx_c
                     v->own.begin[k] < theirs.begin[k] + theirs.extent[k];
     if (!overlaps)
         return FLX_OK;
-    FLXI_TRY(part_path(path, r->folder, r->number, rank, err));
-    if (!*file && !(*file = flx_checkpoint_read(context_of(r->t), path, err)))
+    if (!*file && !(*file = open_part(r, rank, err)))
         return (flx_code)err->code;
     const flx_tensor *part = flx_checkpoint_tensor(*file, v->name, err);
     if (!part)

@@ -287,6 +287,32 @@ TEST(mesh_training_notices_damaged_parts)
     folder_end(folder);
 }
 
+/* A part of another checkpoint, intact and with the right name. */
+TEST(mesh_training_notices_parts_of_other_checkpoints)
+{
+    char folder[500], part[600], aside[600];
+    flx_error err = {0};
+    folder_begin(folder, sizeof folder);
+    snprintf(part, sizeof part, "%s/part-1-0.safetensors", folder);
+    snprintf(aside, sizeof aside, "%s/aside", folder);
+    trained first = {.steps = 1, .save = folder}, second = {.steps = 2, .save = folder};
+    run(&first);
+    CHECK(rename(part, aside) == 0);
+    char index[600];
+    snprintf(index, sizeof index, "%s/index.safetensors", folder);
+    CHECK(unlink(index) == 0);
+    run(&second);
+    CHECK(rename(aside, part) == 0);
+    flx_context *ctx = flx_context_new(NULL);
+    flx_trainer *t = make(ctx, NULL, &err);
+    CHECK_MADE(t, &err);
+    CHECK_CODE(flx_trainer_load_parts(t, NULL, folder, &err), FLX_E_SYNTAX, &err);
+    CHECK_MSG(strstr(err.message, "of another one") && strstr(err.where, "part-1-0"), "%s: %s", err.where, err.message);
+    flx_trainer_free(t);
+    flx_context_free(ctx);
+    folder_end(folder);
+}
+
 /* An index whose numbers no trainer writes is damage, for those who read and for those who replace it. */
 TEST(mesh_training_notices_damaged_indices)
 {

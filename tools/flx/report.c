@@ -100,6 +100,14 @@ void hint_list_begin(const char *fmt, ...)
     va_end(args);
 }
 
+void note_list_begin(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    list_begin("note: ", HINT_ITEMS, fmt, args);
+    va_end(args);
+}
+
 void list_item(const char *item)
 {
     if (list_items++ >= list_shown)
@@ -125,6 +133,11 @@ void hint_list_end(void)
 {
     list_end();
     fputc('\n', stderr);
+}
+
+void note_list_end(void)
+{
+    hint_list_end();
 }
 
 /* ---- What the library says ---- */

@@ -17,11 +17,14 @@ void hint(const char *fmt, ...) FLX_PRINTF(1, 2);
 /* `note: TEXT`, where nothing failed. */
 void note(const char *fmt, ...) FLX_PRINTF(1, 2);
 
-/* The same ending in a list: `error: MESSAGE: a, b, c [CODE]` and `hint: TEXT: a, b, c`. Begin, add items, end. */
+/* The same ending in a list: `error: MESSAGE: a, b, c [CODE]`, `hint: TEXT: a, b, c`, `note: TEXT: a, b, c`. Begin, add
+   items, end. */
 void fail_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
 int fail_list_end(int32_t code);
 void hint_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
 void hint_list_end(void);
+void note_list_begin(const char *fmt, ...) FLX_PRINTF(1, 2);
+void note_list_end(void);
 void list_item(const char *item);
 
 /* What the library reports. With a file, an error that has a position in it begins `FILE:LINE:COL: `, and any other

@@ -230,8 +230,8 @@ static int apply_ins(reading *r, const args *a)
 
 /* ---- Files ---- */
 
-/* No name when the graph comes from a pipe, or when there is no such file. */
-/* The file of --values, or else that beside the model. */
+/* The file of --values, or else that beside the model. No name when the graph comes from a pipe, or when there is no
+   such file. */
 static int find_beside(reading *r, const args *a)
 {
     const char *given = args_value(a, "--values");
@@ -405,6 +405,63 @@ static int read_files(reading *r)
     return STATUS_OK;
 }
 
+/* ---- Parameters that the file lacks ---- */
+
+static bool is_parameter(const reading *r, const char *name)
+{
+    for (size_t i = 0; i < r->num_slots; i++)
+        if (flx_graph_input_is_param(r->model->graph, i) && strcmp(r->slots[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool lacks_value(const reading *r, size_t i)
+{
+    return !r->slots[i].spec && !r->slots[i].value && flx_graph_input_is_param(r->model->graph, i);
+}
+
+/* What is in the file for nothing may be what is missing, with another name. */
+static void tell_unused(const reading *r, void (*begin)(const char *fmt, ...), void (*end)(void))
+{
+    flx_keys *keys = r->beside ? flx_keys_read(r->model->ctx, r->beside, NULL) : NULL;
+    const char *key;
+    bool has_any = false;
+    for (size_t i = 0; (key = flx_keys_at(keys, i)) != NULL; i++) {
+        if (is_parameter(r, key))
+            continue;
+        if (!has_any)
+            begin("in %s, but not a parameter", r->beside);
+        list_item(key);
+        has_any = true;
+    }
+    if (has_any)
+        end();
+    flx_keys_free(keys);
+}
+
+/* Before they are initialised. */
+static void tell_lacking(const reading *r)
+{
+    bool has_any = false;
+    size_t num_params = 0;
+    for (size_t i = 0; i < r->num_slots; i++)
+        num_params += flx_graph_input_is_param(r->model->graph, i) ? 1 : 0;
+    if (!num_params)
+        note("--init: graph '%s' has no parameters", flx_graph_name(r->model->graph));
+    for (size_t i = 0; r->beside && i < r->num_slots; i++) {
+        if (!lacks_value(r, i))
+            continue;
+        if (!has_any)
+            note_list_begin("%s lacks these parameters, which are initialised", r->beside);
+        list_item(r->slots[i].name);
+        has_any = true;
+    }
+    if (!has_any)
+        return;
+    note_list_end();
+    tell_unused(r, note_list_begin, note_list_end);
+}
+
 /* ---- Initialisation ---- */
 
 /* The parameters of the graph, in shapes that the known extents make static, initialised as they are declared. */
@@ -419,7 +476,6 @@ static flx_params *make_params(const reading *r, uint64_t seed, flx_error *err)
 /* With --init, for parameters that have no value yet. */
 static int initialise(reading *r, const args *a)
 {
-    const flx_graph *g = r->model->graph;
     const char *text = args_value(a, "--init");
     int64_t seed = 0;
     flx_error err = {0};
@@ -430,9 +486,15 @@ static int initialise(reading *r, const args *a)
     flx_params *params = make_params(r, (uint64_t)seed, &err);
     if (!params)
         return report(&err, r->model->name);
-    for (size_t i = 0; i < r->num_slots; i++)
-        if (!r->slots[i].spec && !r->slots[i].value && flx_graph_input_is_param(g, i))
-            r->slots[i].value = flx_tensor_retain(flx_params_find(params, r->slots[i].name));
+    tell_lacking(r);
+    for (size_t i = 0; i < r->num_slots; i++) {
+        slot *s = &r->slots[i];
+        if (!lacks_value(r, i))
+            continue;
+        s->value = flx_tensor_retain(flx_params_find(params, s->name));
+        if (!s->value) /* a set leaves to its user what is not floating and has no declared beginning */
+            s->spec = "zeros";
+    }
     flx_params_release(params);
     return STATUS_OK;
 }
@@ -460,6 +522,7 @@ static int settle_missing(reading *r, missing_policy policy)
             list_item(r->slots[i].name);
     int status = fail_list_end(FLX_E_MISSING_INPUT);
     hint("give each one as --in NAME=SPEC; flx help run lists what SPEC may be");
+    tell_unused(r, hint_list_begin, hint_list_end);
     return status;
 }
 

@@ -79,10 +79,11 @@ int spec_convert(const char *input, const char *source, int32_t dtype, flx_tenso
         return STATUS_OK;
     bool floats = kind_of(from) == KIND_FLOAT && kind_of(dtype) == KIND_FLOAT;
     bool integers = kind_is_integer(kind_of(from)) && kind_is_integer(kind_of(dtype));
-    if (!floats && !integers) {
+    bool complexes = kind_of(from) == KIND_COMPLEX && kind_of(dtype) == KIND_COMPLEX;
+    if (!floats && !integers && !complexes) {
         int status = fail(FLX_E_DTYPE, "input '%s' is %s, but %s holds %s", input, flx_dtype_name(dtype), source,
                           flx_dtype_name(from));
-        hint("only another float or integer width is converted; add a cast to the graph or convert the file");
+        hint("only another float, complex or integer width is converted; add a cast to the graph or convert the file");
         return status;
     }
     int64_t count = flx_tensor_count(*t);
@@ -102,23 +103,94 @@ int spec_convert(const char *input, const char *source, int32_t dtype, flx_tenso
     return STATUS_OK;
 }
 
-/* The number before the next comma as element i of the vector; false when it is not one. */
-static bool read_item(const char *text, size_t size, flx_tensor *vector, int64_t i)
+/* ---- Lists ---- */
+
+/* `x`, `yi`, or `x+yi` and `x-yi`, as complex numbers are printed. */
+static bool read_complex(const char *text, void *element)
 {
-    char number[40];
+    double *z = element;
+    char real[48];
+    size_t n = strlen(text), at = n;
+    z[1] = 0;
+    if (read_number(text, &z[0]))
+        return true;
+    z[0] = 0;
+    if (n < 2 || n >= sizeof real || text[n - 1] != 'i')
+        return false;
+    memcpy(real, text, n);
+    real[n - 1] = 0;
+    if (read_number(real, &z[1]))
+        return true;
+    do
+        at--;
+    while (at > 1 && (!strchr("+-", real[at - 1]) || strchr("eE", real[at - 2])));
+    if (at < 2 || !read_number(real + at - 1, &z[1]))
+        return false;
+    real[at - 1] = 0;
+    return read_number(real, &z[0]);
+}
+
+static bool read_bool(const char *text, void *element)
+{
+    bool is_true = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    *(uint8_t *)element = is_true;
+    return is_true || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool read_float(const char *text, void *element)
+{
+    return read_number(text, element);
+}
+
+static bool read_unsigned(const char *text, void *element)
+{
+    integer v;
+    if (!read_integer(text, &v.negative, &v.magnitude))
+        return false;
+    *(uint64_t *)element = integer_bits(v);
+    return !v.negative || !v.magnitude;
+}
+
+static bool read_signed(const char *text, void *element)
+{
+    return read_i64(text, element);
+}
+
+/* How the elements of a list are read for an input. */
+typedef struct {
+    flx_dtype dtype;
+    bool (*read)(const char *text, void *element);
+    const char *what;
+} item_kind;
+
+static item_kind items_for(int32_t dtype)
+{
+    dtype_kind kind = dtype == FLX_DTYPE_NONE ? KIND_SIGNED : kind_of(dtype);
+    if (kind == KIND_COMPLEX)
+        return (item_kind){FLX_C128, read_complex, "numbers like 1+2i"};
+    if (kind == KIND_BOOL)
+        return (item_kind){FLX_BOOL, read_bool, "0, 1, false or true"};
+    if (kind == KIND_FLOAT)
+        return (item_kind){FLX_F64, read_float, "numbers"};
+    return dtype == FLX_U64 ? (item_kind){FLX_U64, read_unsigned, "integers from 0"}
+                            : (item_kind){FLX_I64, read_signed, "integers"};
+}
+
+/* What is before the next comma as an element; false when it is none. */
+static bool read_item(const char *text, size_t size, const item_kind *kind, void *element)
+{
+    char item[80];
     while (size && *text == ' ') {
         text++;
         size--;
     }
     while (size && text[size - 1] == ' ')
         size--;
-    if (size >= sizeof number)
+    if (size >= sizeof item)
         return false;
-    memcpy(number, text, size);
-    number[size] = 0;
-    if (flx_tensor_type(vector)->dtype == FLX_F64)
-        return read_number(number, (double *)flx_tensor_data(vector) + i);
-    return read_i64(number, (int64_t *)flx_tensor_data(vector) + i);
+    memcpy(item, text, size);
+    item[size] = 0;
+    return kind->read(item, element);
 }
 
 int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_t dtype, flx_tensor **out)
@@ -127,19 +199,20 @@ int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_
     flx_error err = {0};
     for (const char *s = text; (s = strchr(s, ',')) != NULL; s++)
         count++;
-    bool is_float = dtype != FLX_DTYPE_NONE && !kind_is_integer(kind_of(dtype));
-    flx_type type = flx_type_make(is_float ? FLX_F64 : FLX_I64, 1, &count);
+    const item_kind kind = items_for(dtype);
+    flx_type type = flx_type_make(kind.dtype, 1, &count);
     *out = flx_tensor_new(ctx, &type, NULL, &err);
     if (!*out)
         return input_failed(input, &err);
     const char *s = text;
     for (int64_t i = 0; i < count; i++) {
         size_t size = strcspn(s, ",");
-        if (!read_item(s, size, *out, i)) {
+        void *element = (char *)flx_tensor_data(*out) + (size_t)i * flx_dtype_size(kind.dtype);
+        if (!read_item(s, size, &kind, element)) {
             flx_tensor_release(*out);
             *out = NULL;
             return fail(FLX_E_USAGE, "input '%s': a file, or %s with commas between them, are needed, got '%s'", input,
-                        is_float ? "numbers" : "integers", text);
+                        kind.what, text);
         }
         s += size + 1;
     }
@@ -296,22 +369,24 @@ static int make_integer(const filling *f, const char *text, double x, flx_tensor
     return *out ? STATUS_OK : input_failed(f->input, &err);
 }
 
-static int make_float(const filling *f, double x, flx_tensor **out)
+/* Of a float or complex type. */
+static int make_float(const filling *f, const double z[2], flx_tensor **out)
 {
-    flx_type scalar = flx_type_make(FLX_F64, 0, NULL);
+    flx_type scalar = flx_type_make(kind_of(f->type->dtype) == KIND_COMPLEX ? FLX_C128 : FLX_F64, 0, NULL);
     flx_error err = {0};
-    flx_tensor *wide = flx_tensor_new(f->ctx, &scalar, &x, &err);
+    flx_tensor *wide = flx_tensor_new(f->ctx, &scalar, z, &err);
     *out = wide ? flx_tensor_cast(wide, (flx_dtype)f->type->dtype, &err) : NULL;
     flx_tensor_release(wide);
     return *out ? STATUS_OK : input_failed(f->input, &err);
 }
 
-static int fill_number(const filling *f, const char *text, double x, flx_tensor **out)
+/* z: the number; its imaginary part is 0 unless the input is complex. */
+static int fill_number(const filling *f, const char *text, const double z[2], flx_tensor **out)
 {
     dtype_kind kind = kind_of(f->type->dtype);
     flx_tensor *value = NULL;
     int status =
-        kind == KIND_FLOAT || kind == KIND_COMPLEX ? make_float(f, x, &value) : make_integer(f, text, x, &value);
+        kind == KIND_FLOAT || kind == KIND_COMPLEX ? make_float(f, z, &value) : make_integer(f, text, z[0], &value);
     if (status)
         return status;
     const flx_attr attrs[] = {
@@ -349,14 +424,16 @@ int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_t
     static const struct {
         const char *word;
         const char *number;
-    } words[] = {{"zeros", "0"}, {"ones", "1"}};
+        bool is_bool;
+    } words[] = {{"zeros", "0", false}, {"ones", "1", false}, {"false", "0", true}, {"true", "1", true}};
     const char *number = spec;
+    dtype_kind kind = kind_of(type->dtype);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(spec, words[i].word) == 0)
+        if (strcmp(spec, words[i].word) == 0 && (!words[i].is_bool || kind == KIND_BOOL))
             number = words[i].number;
-    double x;
-    if (read_number(number, &x))
-        return fill_number(&f, number, x, out);
+    double z[2] = {0, 0};
+    if (kind == KIND_COMPLEX ? read_complex(number, z) : read_number(number, &z[0]))
+        return fill_number(&f, number, z, out);
     int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
     hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, 1,2,3, zeros, ones, iota, normal[:SEED] "
          "or "

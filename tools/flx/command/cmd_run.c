@@ -329,9 +329,12 @@ static int check_mesh(const args *a)
 
 static int run_run(const args *a)
 {
+    static const char *const written[] = {"--out", "--trace", "--html", "--record", NULL};
     const char *device;
     flx_compile_options chosen;
-    int status = device_choose(args_value(a, "--device"), &device);
+    int status = output_check_distinct(a, written);
+    if (!status)
+        status = device_choose(args_value(a, "--device"), &device);
     if (!status && is_traced(a) && strcmp(device, "ref") == 0)
         status = fail(FLX_E_USAGE, "%s has no effect with device %s, which compiles nothing",
                       args_has(a, "--trace") ? "--trace" : "--html", device);

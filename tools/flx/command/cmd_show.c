@@ -9,6 +9,7 @@
 #include "io/inputs.h"
 #include "io/json_writer.h"
 #include "io/load.h"
+#include "io/output.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -245,12 +246,15 @@ static int show_stage(const model *m, const args *a, size_t stage)
 
 static int run_show(const args *a)
 {
+    static const char *const written[] = {"--html", "--svg", "--dot", NULL};
     const char *name = args_value(a, "--stage");
     size_t stage = 0;
     while (name && stages[stage].name && strcmp(stages[stage].name, name) != 0)
         stage++;
     if (!stages[stage].name)
         return unknown_stage(name);
+    if (output_check_distinct(a, written))
+        return STATUS_BAD_INPUT;
     if (is_gguf(a->operand))
         return show_gguf(a->operand, args_has(a, "--json"));
     model m;

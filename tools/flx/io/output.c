@@ -85,14 +85,47 @@ char *output_path(const char *folder, const char *name)
     return asprintf(&path, "%s%s%s.npy", folder, slash ? "/" : "", name) < 0 ? NULL : path;
 }
 
+/* Whether the folders of two files are the same, and their names in them. */
+static bool is_same_place(const char *a, const char *b)
+{
+    const char *const paths[] = {a, b};
+    const char *names[2];
+    struct stat folders[2];
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(paths[i], '/');
+        char *folder = slash ? strndup(paths[i], (size_t)(slash - paths[i]) + 1) : strdup(".");
+        bool exists = folder && stat(folder, &folders[i]) == 0;
+        free(folder);
+        if (!exists)
+            return false;
+        names[i] = slash ? slash + 1 : paths[i];
+    }
+    return folders[0].st_dev == folders[1].st_dev && folders[0].st_ino == folders[1].st_ino &&
+           strcmp(names[0], names[1]) == 0;
+}
+
 bool output_is_same(const char *a, const char *b)
 {
     struct stat x, y;
-    if (!a || !b || strcmp(a, "-") == 0)
+    if (!a || !b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
         return false;
-    if (strcmp(a, b) == 0)
-        return true;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
+    if (has_a && has_b)
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return has_a == has_b && (strcmp(a, b) == 0 || is_same_place(a, b));
+}
+
+int output_check_distinct(const args *a, const char *const *options)
+{
+    for (size_t i = 0; options[i]; i++)
+        for (size_t k = 0; k < i; k++) {
+            const char *one = args_value(a, options[k]), *other = args_value(a, options[i]);
+            bool are_printed = one && other && strcmp(one, "-") == 0 && strcmp(other, "-") == 0;
+            if (are_printed || output_is_same(one, other))
+                return fail(FLX_E_USAGE, "%s and %s are %s", options[k], options[i],
+                            are_printed ? "both standard output" : "the same file");
+        }
+    return STATUS_OK;
 }
 
 const char *output_extension(const char *path)

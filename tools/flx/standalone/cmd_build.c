@@ -187,11 +187,10 @@ static int check_uses(const request *q, const args *a)
 /* Nothing that the command reads or writes is overwritten. */
 static int check_files(const request *q, const args *a)
 {
+    static const char *const written[] = {"-o", "--header", NULL};
     if (output_is_same(q->out, a->operand) || output_is_same(q->header, a->operand))
         return fail(FLX_E_USAGE, "%s would be overwritten: it is what is built", a->operand);
-    if (output_is_same(q->out, q->header))
-        return fail(FLX_E_USAGE, "-o and --header are the same file");
-    return STATUS_OK;
+    return output_check_distinct(a, written);
 }
 
 static int read_request(request *q, const args *a)

@@ -155,11 +155,14 @@ typedef struct flx_mesh_plan {
     flx_plan_exchange *list; /* exchanges by op and axis; room for `capacity`, or NULL */
     size_t capacity, count;  /* … and how many there are, which may be more */
     double run_seconds;      /* of a run, with exchanges beside steps that do not need their results */
+    int64_t choices;         /* nodes that run one of several branches: the most that one of them takes counts, of each
+                                 quantity, so all of these are upper bounds */
 } flx_mesh_plan;
 
 /** What a run of `g`, the graph of a process (flx_partition()), takes on each rank of the mesh, from types and
-    attributes alone: nothing is run and no compiler is started. `machine` NULL: no times. The caller sets struct_size,
-    link_bytes, list and capacity. USAGE if the links do not join as many ranks as the mesh has. */
+    attributes alone: nothing is run and no compiler is started. `machine` NULL: no times. Numbers that do not fit in 63
+    bits are INT64_MAX. The caller sets struct_size, link_bytes, list and capacity. USAGE if the links do not join as
+    many ranks as the mesh has. */
 FLX_API flx_code flx_plan_mesh(const flx_graph *g, const char *axes, const flx_machine *machine, flx_mesh_plan *out,
                                flx_error *err);
 

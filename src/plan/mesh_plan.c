@@ -2,7 +2,8 @@
 /* mesh_plan.c: what a run of a graph takes on a rank: the graph is compiled to steps, as for the cpu but without
    machine code, and the steps are added up, those of bodies as often as they run. A step takes as long as its
    arithmetic or as its memory, whichever is longer. Exchanges follow each other, and so do other steps; one that the
-   program runs beside the steps after it delays the one that awaits it only. */
+   program runs beside the steps after it delays the one that awaits it only. Of branches each quantity is the most that
+   one of them takes. */
 #include "plan/mesh_plan.h"
 
 #include "backend/devices.h"
@@ -11,6 +12,7 @@
 #include "graph/op/work.h"
 #include "ops/collective/exchange.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Exchanges of one op along one axis. */
@@ -24,9 +26,8 @@ typedef struct {
     double seconds, exchange_seconds;
     double elapsed; /* of both, as far as they follow each other */
     double link_bytes[FLXI_MACHINE_LINKS];
-    int64_t open_loops;
-    exchange_sum *by_kind;
-    bool is_known;
+    int64_t open_loops, choices;
+    exchange_sum *by_kind; /* NULL: not known yet */
 } cost;
 
 typedef struct {
@@ -51,6 +52,7 @@ static void add_cost(const planner *p, cost *sum, const cost *one, int64_t times
     sum->flops = flxi_plus(sum->flops, flxi_times(one->flops, times));
     sum->traffic = flxi_plus(sum->traffic, flxi_times(one->traffic, times));
     sum->open_loops += one->open_loops;
+    sum->choices += one->choices;
     sum->seconds += n * one->seconds;
     sum->exchange_seconds += n * one->exchange_seconds;
     sum->elapsed += n * one->elapsed;
@@ -66,23 +68,51 @@ static void add_cost(const planner *p, cost *sum, const cost *one, int64_t times
     }
 }
 
-static bool is_longer(const planner *p, const cost *a, const cost *b)
+static int64_t larger(int64_t a, int64_t b)
 {
-    if (p->layout.machine.flops > 0 && (a->elapsed < b->elapsed || a->elapsed > b->elapsed))
-        return a->elapsed > b->elapsed;
-    return a->flops > b->flops;
+    return a > b ? a : b;
+}
+
+/* Of each quantity the most that one of several bodies takes. */
+static void keep_most(const planner *p, cost *most, const cost *one)
+{
+    most->flops = larger(most->flops, one->flops);
+    most->traffic = larger(most->traffic, one->traffic);
+    most->open_loops += one->open_loops;
+    most->choices += one->choices;
+    most->seconds = fmax(most->seconds, one->seconds);
+    most->exchange_seconds = fmax(most->exchange_seconds, one->exchange_seconds);
+    most->elapsed = fmax(most->elapsed, one->elapsed);
+    for (int k = 0; k < FLXI_MACHINE_LINKS; k++)
+        most->link_bytes[k] = fmax(most->link_bytes[k], one->link_bytes[k]);
+    for (size_t k = 0; k < p->num_kinds; k++) {
+        const exchange_sum *x = &one->by_kind[k];
+        exchange_sum *y = &most->by_kind[k];
+        y->count = larger(y->count, x->count);
+        y->messages = larger(y->messages, x->messages);
+        y->bytes = larger(y->bytes, x->bytes);
+        y->seconds = fmax(y->seconds, x->seconds);
+    }
 }
 
 /* ---- Steps ---- */
 
 static flx_code cost_of_routine(planner *p, const flxi_routine *l, const cost **out);
 
-/* Bodies as often as they run; of branches the longest. */
+static flx_code begin_cost(planner *p, cost *c)
+{
+    c->by_kind = flxi_new(&p->arena, exchange_sum, p->num_kinds + 1);
+    return c->by_kind ? FLX_OK : flxi_oom(p->err, "a plan");
+}
+
+/* Bodies as often as they run; of branches the most, as which of them runs depends on values. */
 static flx_code add_bodies(planner *p, const flxi_routine *l, const flxi_step *s, cost *sum)
 {
     const flxi_node *n = flxi_node_at(l->g, s->node);
-    const cost *longest = NULL;
+    cost most = {0};
+    uint32_t num_branches = 0;
     bool is_open = false;
+    FLXI_TRY(begin_cost(p, &most));
     for (uint32_t k = 0; k < s->num_bodies; k++) {
         flxi_body b;
         const cost *one;
@@ -93,11 +123,12 @@ static flx_code add_bodies(planner *p, const flxi_routine *l, const flxi_step *s
         is_open |= b.runs == FLXI_ABSENT && !is_branch;
         if (!is_branch)
             add_cost(p, sum, one, b.runs == FLXI_ABSENT ? 1 : flxi_work_extent(b.runs));
-        else if (!longest || is_longer(p, one, longest))
-            longest = one;
+        else
+            keep_most(p, &most, one);
+        num_branches += is_branch;
     }
-    if (longest)
-        add_cost(p, sum, longest, 1);
+    add_cost(p, sum, &most, 1);
+    sum->choices += num_branches > 1;
     sum->open_loops += is_open;
     return FLX_OK;
 }
@@ -150,18 +181,13 @@ typedef struct {
     double *of_step;
 } exchange_ends;
 
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* A step of bodies, in which exchanges wait for those that were started before. */
 static flx_code pass_bodies(planner *p, const flxi_routine *l, const flxi_step *s, exchange_ends *ends, cost *sum)
 {
     double exchanging = sum->exchange_seconds, before = sum->elapsed;
     FLXI_TRY(add_bodies(p, l, s, sum));
     if (sum->exchange_seconds > exchanging)
-        sum->elapsed += later(ends->last - before, 0);
+        sum->elapsed += fmax(ends->last - before, 0);
     return FLX_OK;
 }
 
@@ -170,7 +196,7 @@ static flx_code pass_exchange(planner *p, const flxi_collective *c, uint32_t i, 
 {
     double before = sum->exchange_seconds;
     FLXI_TRY(add_exchange(p, c, sum));
-    ends->last = later(ends->last, sum->elapsed) + (sum->exchange_seconds - before);
+    ends->last = fmax(ends->last, sum->elapsed) + (sum->exchange_seconds - before);
     ends->of_step[i] = ends->last;
     if (is_awaited)
         sum->elapsed = ends->last;
@@ -182,7 +208,7 @@ static flx_code pass_step(planner *p, const flxi_routine *l, uint32_t i, exchang
     const flxi_step *s = &l->steps[i];
     flxi_collective c;
     if (s->awaits)
-        sum->elapsed = later(sum->elapsed, ends->of_step[s->awaits - 1]);
+        sum->elapsed = fmax(sum->elapsed, ends->of_step[s->awaits - 1]);
     if (s->num_bodies)
         return pass_bodies(p, l, s, ends, sum);
     if (is_exchange(l, s, &c))
@@ -198,16 +224,15 @@ static flx_code cost_of_routine(planner *p, const flxi_routine *l, const cost **
 {
     cost *sum = &p->costs[l->number];
     *out = sum;
-    if (sum->is_known)
+    if (sum->by_kind)
         return FLX_OK;
     exchange_ends ends = {.of_step = flxi_new(&p->arena, double, l->num_steps + 1)};
-    sum->by_kind = flxi_new(&p->arena, exchange_sum, p->num_kinds + 1);
-    if (!sum->by_kind || !ends.of_step)
+    if (!ends.of_step)
         return flxi_oom(p->err, "a plan");
+    FLXI_TRY(begin_cost(p, sum));
     for (uint32_t i = 0; i < l->num_steps; i++)
         FLXI_TRY(pass_step(p, l, i, &ends, sum));
-    sum->elapsed = later(sum->elapsed, ends.last);
-    sum->is_known = true;
+    sum->elapsed = fmax(sum->elapsed, ends.last);
     return FLX_OK;
 }
 
@@ -256,20 +281,43 @@ static flx_share *list_shares(planner *p, const flx_graph *g, size_t *count)
 
 /* ---- The machine ---- */
 
+static bool is_positive(double x)
+{
+    return x > 0 && isfinite(x);
+}
+
+static bool is_not_negative(double x)
+{
+    return x >= 0 && isfinite(x);
+}
+
+static flx_code check_link(const flx_link *l, uint32_t number, int64_t before, flx_error *err)
+{
+    if (l->ranks < 1 || l->ranks % before)
+        return flxi_fail_hint(err, FLX_E_USAGE, "links are listed from the inside to the outside",
+                              "link %u joins %lld ranks, which is not a multiple of the %lld before", number,
+                              (long long)l->ranks, (long long)before);
+    if (!is_positive(l->bandwidth))
+        return flxi_fail(err, FLX_E_USAGE, "link %u has a bandwidth of %g, which is not above 0 and finite", number,
+                         l->bandwidth);
+    if (!is_not_negative(l->latency))
+        return flxi_fail(err, FLX_E_USAGE, "link %u has a latency of %g, which is not 0 or more and finite", number,
+                         l->latency);
+    return FLX_OK;
+}
+
 static flx_code check_machine(const flx_machine *m, flx_error *err)
 {
-    if (!(m->flops > 0) || m->bandwidth < 0 || m->message < 0 || !m->links || m->num_links < 1 ||
-        m->num_links > FLXI_MACHINE_LINKS)
-        return flxi_fail(err, FLX_E_USAGE, "a machine has flops above 0, and 1 to %d links", FLXI_MACHINE_LINKS);
-    for (uint32_t i = 0; i < m->num_links; i++) {
-        const flx_link *l = &m->links[i];
-        int64_t before = i ? m->links[i - 1].ranks : 1;
-        if (l->ranks < 1 || l->ranks % before || !(l->bandwidth > 0) || l->latency < 0)
-            return flxi_fail_hint(err, FLX_E_USAGE, "from the inside to the outside; bandwidths are above 0",
-                                  "link %u joins %lld ranks, which is not a multiple of the %lld before, or has no "
-                                  "bandwidth",
-                                  i + 1, (long long)l->ranks, (long long)before);
-    }
+    if (!is_positive(m->flops))
+        return flxi_fail(err, FLX_E_USAGE, "a machine has %g flops, which is not above 0 and finite", m->flops);
+    if (!is_not_negative(m->bandwidth) || !is_not_negative(m->message))
+        return flxi_fail(err, FLX_E_USAGE,
+                         "a machine has bandwidth %g and message %g, which must be 0 or more and finite", m->bandwidth,
+                         m->message);
+    if (!m->links || m->num_links < 1 || m->num_links > FLXI_MACHINE_LINKS)
+        return flxi_fail(err, FLX_E_USAGE, "a machine has 1 to %d links", FLXI_MACHINE_LINKS);
+    for (uint32_t i = 0; i < m->num_links; i++)
+        FLXI_TRY(check_link(&m->links[i], i + 1, i ? m->links[i - 1].ranks : 1, err));
     return FLX_OK;
 }
 
@@ -336,6 +384,7 @@ static void fill(const planner *p, const cost *c, flx_mesh_plan *out)
     out->flops = c->flops;
     out->traffic = c->traffic;
     out->open_loops = c->open_loops;
+    out->choices = c->choices;
     out->compute_seconds = c->seconds;
     out->exchange_seconds = c->exchange_seconds;
     out->run_seconds = c->elapsed;

@@ -245,6 +245,65 @@ TEST(mesh_plans_know_memory_and_open_loops)
     flx_context_free(ctx);
 }
 
+/* Which branch runs depends on values: of each quantity the most that one of them takes. */
+TEST(mesh_plans_bound_branches)
+{
+    static const char graphs[] = "graph sum(x: f64[8]) { return all_reduce(x, axis_name=\"data\") }\n"
+                                 "graph join(x: f64[8]) { return slice(all_gather(x, axis_name=\"data\", size=2), "
+                                 "start=[0], limit=[8], stride=[1]) }\n"
+                                 "graph work(x: f64[8]) { return reduce_sum(matmul(unsqueeze(x, axes=[1]), "
+                                 "unsqueeze(x, axes=[0])), axes=[0]) }\n";
+    static const char *const orders[] = {"sum, @join, @work", "work, @sum, @join", "join, @work, @sum"};
+    flx_link links[] = {{2, 1e6, 1e-3}};
+    flx_machine machine = {.struct_size = sizeof machine, .num_links = 1, .links = links, .flops = 1e6};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        char text[1500];
+        flx_error err = {0};
+        flx_plan_exchange list[4];
+        flx_mesh_plan plan = {.struct_size = sizeof plan, .list = list, .capacity = 4};
+        snprintf(text, sizeof text, "%sgraph f(i: i32[], x: f64[8]) { return case(i, x, branches=[@%s]) }", graphs,
+                 orders[i]);
+        test_fail_context("%s", text);
+        CHECK_OK(plan_text(text, "data=2", &machine, &plan, &err), &err);
+        CHECK_EQ_I64(plan.choices, 1);
+        CHECK_EQ_I64(plan.count, 2);
+        CHECK_EQ_I64(plan.exchanges, 2);
+        CHECK_EQ_I64(plan.bytes, 64 + 64); /* half of the values twice; all of them */
+        CHECK(plan.flops >= 2 * 64 && plan.exchange_seconds >= list[0].seconds &&
+              plan.exchange_seconds >= list[1].seconds);
+    }
+}
+
+TEST(mesh_plans_refuse_numbers_of_no_machine)
+{
+    static const struct {
+        double flops, bandwidth, message, link_bandwidth, latency;
+        const char *says;
+    } cases[] = {{NAN, 1, 0, 1, 0, "nan flops"},
+                 {INFINITY, 1, 0, 1, 0, "inf flops"},
+                 {1, NAN, 0, 1, 0, "bandwidth nan"},
+                 {1, 1, INFINITY, 1, 0, "message inf"},
+                 {1, 1, NAN, 1, 0, "message nan"},
+                 {1, 1, 0, -3, 0, "bandwidth of -3"},
+                 {1, 1, 0, INFINITY, 0, "bandwidth of inf"},
+                 {1, 1, 0, 1, -5, "latency of -5"},
+                 {1, 1, 0, 1, NAN, "latency of nan"},
+                 {1, 1, 0, 1, INFINITY, "latency of inf"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_error err = {0};
+        flx_mesh_plan plan = {0};
+        flx_link link = {2, cases[i].link_bandwidth, cases[i].latency};
+        flx_machine machine = {.struct_size = sizeof machine,
+                               .num_links = 1,
+                               .links = &link,
+                               .flops = cases[i].flops,
+                               .bandwidth = cases[i].bandwidth,
+                               .message = cases[i].message};
+        CHECK_CODE(plan_text(GRAPH("return exp(x)"), "data=2", &machine, &plan, &err), FLX_E_USAGE, &err);
+        CHECK_MSG(strstr(err.message, cases[i].says), "'%s' lacks '%s'", err.message, cases[i].says);
+    }
+}
+
 TEST(mesh_plans_refuse_wrong_machines)
 {
     flx_link links[2] = {{2, 1, 0}, {4, 1, 0}};

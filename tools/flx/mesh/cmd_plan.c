@@ -116,25 +116,55 @@ static const char *time_text(char text[24], double seconds)
     return text;
 }
 
+/* The largest number means that or more. */
+static bool is_open(int64_t n)
+{
+    return n == INT64_MAX;
+}
+
+typedef struct {
+    char text[48];
+} amount;
+
+static amount amount_of(double n, const char *unit, bool is_open)
+{
+    char scaled[24];
+    amount a;
+    snprintf(a.text, sizeof a.text, "%s%s", is_open ? "at least " : "", scaled_text(scaled, n, unit));
+    return a;
+}
+
+static amount sum_of(int64_t n, const char *unit)
+{
+    return amount_of((double)n, unit, is_open(n));
+}
+
+static amount count_of(int64_t n)
+{
+    amount a;
+    snprintf(a.text, sizeof a.text, "%s%" PRId64, is_open(n) ? "at least " : "", n);
+    return a;
+}
+
 static void print_memory(const planned *p)
 {
-    char all[24], values[24], work[24];
     double sum = (double)p->plan.values + (double)p->plan.work;
-    printf("memory     %s: %s of values, %s to work in\n", scaled_text(all, sum, "B"),
-           scaled_text(values, (double)p->plan.values, "B"), scaled_text(work, (double)p->plan.work, "B"));
+    bool is_more = is_open(p->plan.values) || is_open(p->plan.work);
+    printf("memory     %s: %s of values, %s to work in\n", amount_of(sum, "B", is_more).text,
+           sum_of(p->plan.values, "B").text, sum_of(p->plan.work, "B").text);
     if (p->file && p->file->memory > 0 && sum > p->file->memory)
-        printf("           more than the %s of a rank\n", scaled_text(all, p->file->memory, "B"));
+        printf("           more than the %s of a rank\n", amount_of(p->file->memory, "B", false).text);
 }
 
 static void print_exchanges(const planned *p)
 {
-    char bytes[24], time[24];
-    printf("exchanges  %" PRId64 ", in which a rank sends %s in %" PRId64 " messages\n", p->plan.exchanges,
-           scaled_text(bytes, (double)p->plan.bytes, "B"), p->plan.messages);
+    char time[24];
+    printf("exchanges  %s, in which a rank sends %s in %s messages\n", count_of(p->plan.exchanges).text,
+           sum_of(p->plan.bytes, "B").text, count_of(p->plan.messages).text);
     for (size_t i = 0; i < p->plan.count; i++) {
         const flx_plan_exchange *x = &p->list[i];
-        printf("  %-18s %-12s %6" PRId64 " times %10s%s%s\n", x->op, x->axis_name[0] ? x->axis_name : "all", x->count,
-               scaled_text(bytes, (double)x->bytes, "B"), p->file ? "  " : "",
+        printf("  %-18s %-12s %6s times %10s%s%s\n", x->op, x->axis_name[0] ? x->axis_name : "all",
+               count_of(x->count).text, sum_of(x->bytes, "B").text, p->file ? "  " : "",
                p->file ? time_text(time, x->seconds) : "");
     }
 }
@@ -166,13 +196,12 @@ static void print_times(const planned *p)
 
 static void print_plan(const planned *p)
 {
-    char flops[24], traffic[24];
     printf("mesh       %s: %" PRId64 " rank%s\n", p->axes, p->plan.ranks, p->plan.ranks == 1 ? "" : "s");
     if (!p->zero)
         printf("nodes      %" PRId64 " on parts, %" PRId64 " on whole values, of which %" PRId64 " were gathered\n",
                p->counts.cut, p->counts.whole, p->counts.gathered);
-    printf("work       %s of a rank, %s read and written\n", scaled_text(flops, (double)p->plan.flops, "FLOP"),
-           scaled_text(traffic, (double)p->plan.traffic, "B"));
+    printf("work       %s of a rank, %s read and written\n", sum_of(p->plan.flops, "FLOP").text,
+           sum_of(p->plan.traffic, "B").text);
     print_memory(p);
     print_exchanges(p);
     if (p->file) {
@@ -182,6 +211,11 @@ static void print_plan(const planned *p)
     if (p->plan.open_loops)
         printf("note       %" PRId64 " loops, whose rounds depend on values, count as one round each\n",
                p->plan.open_loops);
+    if (p->plan.choices)
+        printf("note       %" PRId64
+               " choices between branches, which depend on values, count as the most that a branch "
+               "takes\n",
+               p->plan.choices);
 }
 
 static void json_plan(json *j, const planned *p)
@@ -201,6 +235,7 @@ static void json_plan(json *j, const planned *p)
     json_integer(j, "messages", p->plan.messages);
     json_integer(j, "bytes", p->plan.bytes);
     json_integer(j, "open_loops", p->plan.open_loops);
+    json_integer(j, "choices", p->plan.choices);
 }
 
 static void json_lists(json *j, const planned *p)

@@ -61,6 +61,8 @@ int machine_file_read(machine_file *f, const char *path)
     *f = (machine_file){.machine = {.struct_size = sizeof f->machine}};
     settings *s = &f->settings;
     int status = settings_read(s, path);
+    if (!status && s->has_graphs)
+        status = fail(FLX_E_USAGE, "%s: a machine has settings, but there is a graph or kernel behind them", path);
     if (!status)
         status = settings_number(s, &s->root, "flops", SETTINGS_ABOVE_0, most, &f->machine.flops);
     if (!status)

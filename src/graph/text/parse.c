@@ -13,6 +13,7 @@
 #include "kernel/text/kernel_parse.h"
 
 #include <fluxion/text.h>
+#include <math.h>
 #include <stdio.h>
 
 typedef enum { UNREAD, READING, READ } read_state;
@@ -167,8 +168,27 @@ static flx_code define(flxi_reader *r, const flxi_token *t, uint32_t id)
 static const char init_hint[] =
     "zeros, ones, constant, uniform, normal, or one of he, xavier, lecun with _normal, _uniform; see the text form";
 
+/* A scale is a double: an integer that none is, for a parameter of integers, would be another one. */
+static flx_code check_exact(flxi_reader *r, const flxi_literal *l, const flx_type *type, double scale)
+{
+    char nearest[40];
+    const char *s = l->token.s;
+    size_t n = l->token.n;
+    while (n > 1 && *s == '0') {
+        s++;
+        n--;
+    }
+    snprintf(nearest, sizeof nearest, "%.0f", fabs(scale));
+    bool has_fractions = flxi_is_float(type->dtype) || flxi_is_complex(type->dtype);
+    if (has_fractions || fabs(scale) < 0x1p53 || fabs(scale) > 0x1p64 || strspn(s, "0123456789") < n ||
+        (strlen(nearest) == n && memcmp(nearest, s, n) == 0))
+        return FLX_OK;
+    return flxi_fail_at(r, l->at, FLX_E_USAGE, NULL, "initialisations have doubles, and none is this number: %s%s is near",
+                        l->negative ? "-" : "", nearest);
+}
+
 /* The number in parentheses after the name of an initialisation; 0 where there is none. */
-static flx_code parse_scale(flxi_reader *r, bool is_constant, double *out)
+static flx_code parse_scale(flxi_reader *r, bool is_constant, const flx_type *type, double *out)
 {
     flxi_literal l;
     *out = 0;
@@ -181,6 +201,7 @@ static flx_code parse_scale(flxi_reader *r, bool is_constant, double *out)
     FLXI_TRY(flxi_store_literal(r, &l, FLX_F64, out, 0));
     if (*out == 0 && !is_constant)
         return flxi_fail_at(r, l.at, FLX_E_USAGE, NULL, "the scale of an initialisation must not be 0");
+    FLXI_TRY(check_exact(r, &l, type, *out));
     return flxi_expect_mark(r, ')');
 }
 
@@ -204,7 +225,7 @@ static flx_code parse_init(flxi_reader *r, bool is_param, uint32_t id)
     bool has_scale = flxi_is_mark(&r->x.token, '(');
     if (init.kind == FLX_INIT_CONSTANT && !has_scale)
         return flxi_fail_at(r, kind.s, FLX_E_USAGE, "write constant(0.5)", "the value of a constant is missing");
-    FLXI_TRY(parse_scale(r, init.kind == FLX_INIT_CONSTANT, &init.scale));
+    FLXI_TRY(parse_scale(r, init.kind == FLX_INIT_CONSTANT, flxi_type_at(r->g, id), &init.scale));
     if (!flx_set_init(r->g, (flx_val){id, r->g->serial}, init).id)
         return flxi_pass_at(r, kind.s, &r->g->error);
     return FLX_OK;

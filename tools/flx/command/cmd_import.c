@@ -129,20 +129,17 @@ static int read_inline(const args *a, int64_t *out)
 
 /* ---- Inputs that become parameters ---- */
 
-/* Writes the name of input `name` as a parameter to `out`, by --param NAME=INPUT or PATTERN; false: it stays an
-   input. */
-static bool find_param(const args *a, const char *name, char *out, size_t size)
+/* The first --param that is about the input; NULL: it stays one. */
+static const char *find_param(const args *a, const char *input)
 {
     const char *given;
     size_t at = 0;
     while ((given = args_next(a, "--param", &at))) {
         const char *equals = strchr(given, '=');
-        if (!flx_name_matches(equals ? equals + 1 : given, name))
-            continue;
-        snprintf(out, size, "%.*s", (int)(equals ? equals - given : (ptrdiff_t)strlen(name)), equals ? given : name);
-        return true;
+        if (flx_name_matches(equals ? equals + 1 : given, input))
+            break;
     }
-    return false;
+    return given;
 }
 
 /* Input i of `from` in g. */
@@ -153,22 +150,29 @@ static flx_val declare(flx_graph *g, const flx_graph *from, size_t i, const args
     const flx_type *type = flx_val_type(from, v);
     if (flx_graph_input_is_param(from, i))
         return flx_set_init(g, flx_param(g, flx_val_name(from, v), type), flx_graph_input_init(from, i));
-    return find_param(a, flx_val_name(from, v), name, sizeof name) ? flx_param(g, name, type)
-                                                                   : flx_input(g, flx_val_name(from, v), type);
+    const char *given = find_param(a, flx_val_name(from, v)), *equals = given ? strchr(given, '=') : NULL;
+    if (equals)
+        snprintf(name, sizeof name, "%.*s", (int)(equals - given), given);
+    return given ? flx_param(g, equals ? name : flx_val_name(from, v), type)
+                 : flx_input(g, flx_val_name(from, v), type);
 }
 
+/* An option that gives a name must be the one that is used; patterns may say the same again. */
 static int check_matches(const args *a, const flx_graph *g)
 {
     const char *given;
     size_t at = 0;
     while ((given = args_next(a, "--param", &at))) {
-        const char *equals = strchr(given, '='), *pattern = equals ? equals + 1 : given;
-        bool is_there = false;
-        for (size_t i = 0; i < flx_graph_input_count(g); i++)
-            is_there |=
-                !flx_graph_input_is_param(g, i) && flx_name_matches(pattern, flx_val_name(g, flx_graph_input(g, i)));
-        if (!is_there)
+        const char *equals = strchr(given, '='), *pattern = equals ? equals + 1 : given, *used = NULL;
+        for (size_t i = 0; i < flx_graph_input_count(g) && used != given; i++) {
+            const char *input = flx_val_name(g, flx_graph_input(g, i));
+            if (!flx_graph_input_is_param(g, i) && flx_name_matches(pattern, input))
+                used = find_param(a, input);
+        }
+        if (!used)
             return fail(FLX_E_NAME, "--param %s: the graph has no such input", given);
+        if (equals && used != given)
+            return fail(FLX_E_USAGE, "--param %s has no effect: --param %s is about that input", given, used);
     }
     return STATUS_OK;
 }

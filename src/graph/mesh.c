@@ -83,7 +83,7 @@ static const char *read_axis(const char *text, flxi_mesh_axis *out)
     memcpy(out->name, text, n);
     out->name[n] = 0;
     out->size = strtoll(text + n + 1, &end, 10);
-    return out->size <= FLXI_MESH_RANKS ? end : NULL;
+    return end;
 }
 
 static bool is_repeated(const flxi_mesh_axis *axes, int n)
@@ -105,8 +105,12 @@ flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *ax
     }
     for (const char *s = text; s; n++) {
         s = n < FLXI_MESH_AXES ? read_axis(s, &axes[n]) : NULL;
-        if (!s || (*s && *s != ',') || is_repeated(axes, n) || product > FLXI_MESH_RANKS / axes[n].size)
+        if (!s || (*s && *s != ','))
             return axes_fail(text, err);
+        if (is_repeated(axes, n))
+            return flxi_fail(err, FLX_E_USAGE, "the mesh '%.100s' has the axis '%s' twice", text, axes[n].name);
+        if (product > FLXI_MESH_RANKS / axes[n].size)
+            return flxi_fail(err, FLX_E_USAGE, "the mesh '%.100s' has more than %d processes", text, FLXI_MESH_RANKS);
         product *= axes[n].size;
         s = *s ? s + 1 : NULL;
     }

@@ -11,6 +11,7 @@
 #include "train/params.h"
 #include "train/train.h"
 
+#include <errno.h>
 #include <fluxion/data.h>
 #include <fluxion/mesh.h>
 #include <stdio.h>
@@ -291,6 +292,8 @@ static flx_code find_before(writing *w, flx_error *err)
     flx_error why = {0};
     w->number = 1;
     FLXI_TRY(index_path(path, w->folder, err));
+    if (access(w->folder, W_OK | X_OK) != 0) /* before the processes compare what they have found */
+        return flxi_fail(err, FLX_E_IO, "%.300s: %s", w->folder, strerror(errno));
     if (access(path, F_OK) != 0)
         return FLX_OK;
     flx_checkpoint *c = flx_checkpoint_read(context_of(w->t), path, &why);

@@ -397,6 +397,8 @@ static void fail_rank(local_rank *r)
     flx_trainer *t = make(r->ctx, &ways[2], &r->err);
     CHECK_MADE(t, &r->err);
     CHECK_OK(flx_trainer_save_parts(t, NULL, folder, &r->err), &r->err);
+    CHECK_CODE(flx_trainer_save_parts(t, NULL, r->rank == 1 ? "/nowhere" : folder, &r->err), FLX_E_IO, &r->err);
+    CHECK_MSG(strncmp(r->err.message, "rank 1: /nowhere: ", 18) == 0, "%s", r->err.message);
     char part[600];
     snprintf(part, sizeof part, "%s/part-2-1.safetensors", folder);
     if (r->rank == 1)

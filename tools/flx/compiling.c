@@ -65,7 +65,9 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
         o->flags |= FLX_COMPILE_FLUSH;
     o->dump_dir = args_value(a, "--dump");
     o->record_path = args_value(a, "--record");
-    if (!status && o->dump_dir)
+    if (!status && o->dump_dir && args_has(a, "--no-compiler"))
+        note("--dump has no effect with --no-compiler: there is no C text");
+    else if (!status && o->dump_dir)
         status = output_make_folder(o->dump_dir);
     return status;
 }

@@ -73,6 +73,9 @@ static flx_code widen_range(calibration *c, size_t k)
     uint32_t value = c->observed.at[k];
     double low = flx_tensor_get(c->out[2 * k], 0), high = flx_tensor_get(c->out[2 * k + 1], 0);
     const char *name = flxi_value_at(c->p->g, value)->name;
+    if (low > high) /* the least and the most of nothing */
+        return flxi_fail_hint(c->err, FLX_E_NUMERIC, "calibrate on batches that are not empty",
+                              "the operand '%.60s' of a product has no elements", name ? name : "");
     if (!isfinite(low) || !isfinite(high))
         return flxi_fail_hint(c->err, FLX_E_NUMERIC, "calibrate on batches whose values are finite",
                               "the operand '%.60s' of a product is between %g and %g", name ? name : "", low, high);

@@ -14,6 +14,9 @@ static int read_options(const args *a, flx_quantise_options *o)
     int64_t n = 8;
     if (bits && (!read_i64(bits, &n) || n < 2 || n > 8))
         return fail(FLX_E_USAGE, "--bits must be an integer between 2 and 8, got '%s'", bits);
+    if (args_has(a, "--train") && (args_has(a, "--in") || args_has(a, "--values")))
+        return fail(FLX_E_USAGE, "%s has no effect with --train, which needs no values",
+                    args_has(a, "--in") ? "--in" : "--values");
     *o = (flx_quantise_options){
         .struct_size = sizeof *o, .flags = args_has(a, "--train") ? FLX_QUANTISE_TRAIN : 0, .weight_bits = (int32_t)n};
     return STATUS_OK;

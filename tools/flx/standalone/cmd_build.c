@@ -155,12 +155,12 @@ static int read_addition(request *q, const char *word, size_t n)
 static int read_additions(request *q, const args *a)
 {
     const char *at = args_value(a, "--with");
-    while (at && *at) {
+    while (at) {
         size_t n = strcspn(at, ",");
         int status = read_addition(q, at, n);
         if (status)
             return status;
-        at += n + (at[n] == ',');
+        at = at[n] ? at + n + 1 : NULL;
     }
     double rate = 0;
     const char *given = args_value(a, "--rate");

@@ -896,7 +896,7 @@ static flx_code end_exchange(running *r, block *b, uint32_t i)
 /* Those of the steps before `to`, one after the other: the first that failed is named. */
 static flx_code end_exchanges(running *r, block *b, uint32_t to)
 {
-    while (b->l->g->has_exchanges && b->running < to)
+    while (b->running < to)
         FLXI_TRY(end_exchange(r, b, b->running++));
     return FLX_OK;
 }
@@ -926,7 +926,7 @@ static flx_code run_steps(running *r, block *b, uint32_t from, uint32_t to)
 
 static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
 {
-    b->running = from;
+    b->running = b->l->g->has_exchanges ? from : to;
     flx_code code = run_steps(r, b, from, to);
     if (code == FLX_OK)
         code = end_exchanges(r, b, to);

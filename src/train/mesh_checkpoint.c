@@ -3,7 +3,7 @@
    that several have are written by the first of them. The index says how the writers' mesh was and how each value was
    cut, so that any other mesh can read it: each process copies what its parts overlap. The index is written last, once
    all processes have written theirs; parts have a number in their names, so those of the checkpoint before stay until
-   then. The index has the checksum of each part, so that a part of another checkpoint is not taken for one of this. */
+   then. The index has the checksum of each part, which a part of another checkpoint does not have. */
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "format/checkpoint.h"

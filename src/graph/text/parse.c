@@ -183,8 +183,9 @@ static flx_code check_exact(flxi_reader *r, const flxi_literal *l, const flx_typ
     if (has_fractions || fabs(scale) < 0x1p53 || fabs(scale) > 0x1p64 || strspn(s, "0123456789") < n ||
         (strlen(nearest) == n && memcmp(nearest, s, n) == 0))
         return FLX_OK;
-    return flxi_fail_at(r, l->at, FLX_E_USAGE, NULL, "initialisations have doubles, and none is this number: %s%s is near",
-                        l->negative ? "-" : "", nearest);
+    return flxi_fail_at(r, l->at, FLX_E_USAGE, NULL,
+                        "initialisations have doubles, and none is this number: %s%s is near", l->negative ? "-" : "",
+                        nearest);
 }
 
 /* The number in parentheses after the name of an initialisation; 0 where there is none. */

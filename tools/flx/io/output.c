@@ -86,7 +86,7 @@ char *output_path(const char *folder, const char *name)
 }
 
 /* Whether the folders of two files are the same, and their names in them. */
-static bool is_same_place(const char *a, const char *b)
+static bool is_same_location(const char *a, const char *b)
 {
     const char *const paths[] = {a, b};
     const char *names[2];
@@ -112,7 +112,7 @@ bool output_is_same(const char *a, const char *b)
     bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
     if (has_a && has_b)
         return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-    return has_a == has_b && (strcmp(a, b) == 0 || is_same_place(a, b));
+    return has_a == has_b && (strcmp(a, b) == 0 || is_same_location(a, b));
 }
 
 int output_check_distinct(const args *a, const char *const *options)

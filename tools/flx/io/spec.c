@@ -176,7 +176,7 @@ static item_kind items_for(int32_t dtype)
                             : (item_kind){FLX_I64, read_signed, "integers"};
 }
 
-/* What is before the next comma as an element; false when it is none. */
+/* What is before the next comma as an element; false when it does not fit. */
 static bool read_item(const char *text, size_t size, const item_kind *kind, void *element)
 {
     char item[80];

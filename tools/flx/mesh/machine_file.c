@@ -62,7 +62,7 @@ int machine_file_read(machine_file *f, const char *path)
     settings *s = &f->settings;
     int status = settings_read(s, path);
     if (!status && s->has_graphs)
-        status = fail(FLX_E_USAGE, "%s: a machine has settings, but there is a graph or kernel behind them", path);
+        status = fail(FLX_E_USAGE, "%s: a machine has settings, but a graph or kernel follows them", path);
     if (!status)
         status = settings_number(s, &s->root, "flops", SETTINGS_ABOVE_0, most, &f->machine.flops);
     if (!status)

@@ -251,6 +251,7 @@ struct flxi_device {
     /* Everything below is there if `compile` is; members that may be NULL say so. */
 
     const flxi_kernel_form *form; /* NULL: vectors of a CPU */
+    bool has_scalar_rows;         /* … but it has none: rows that are not long are walked by one invocation each */
 
     /* Accepting. A reason means no. */
     const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */

@@ -49,6 +49,8 @@ static int64_t least_extent(const flxi_gwriter *w)
 {
     if (w->f->form)
         return w->f->form->lanes;
+    if (w->f->has_scalar_rows)
+        return 2 * FLXI_MAX_LANES;
     element_kind kind = find_elements(w);
     int64_t lanes = kind.is_wide ? MIN_LANES : FLXI_MAX_LANES, rows = w->group->space.outer;
     if (rows < 2 * lanes)

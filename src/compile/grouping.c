@@ -717,6 +717,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     *out = (flxi_grouping){.g = g};
     flxi_arena_init(&out->arena, &g->ctx->mem);
     out->form = o ? o->form : NULL;
+    out->has_scalar_rows = o && o->has_scalar_rows;
     maker m = {.f = out, .g = g, .o = o ? o : &usual, .mem = &g->ctx->mem, .scratch = &scratch, .err = err};
     size_t nodes = (size_t)g->node_count + 1, values = (size_t)g->value_count + 2;
     out->kind = flxi_new(&out->arena, uint8_t, nodes);

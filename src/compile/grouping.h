@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     const flx_graph *g;
     const flxi_kernel_form *form; /* of the device, or NULL */
+    bool has_scalar_rows;         /* of the device */
     flxi_arena arena;
     uint8_t *kind;      /* by node */
     uint8_t *level;     /* by node, of those in groups */
@@ -74,6 +75,7 @@ typedef struct {
     const bool *preferred;          /* by node: a view that the device computes faster than a kernel; or NULL */
     const flxi_position *positions; /* by node; or NULL */
     const flxi_kernel_form *form;   /* of the device, or NULL: rows are folded by columns only without one */
+    bool has_scalar_rows;           /* of the device */
 } flxi_grouping_options;
 
 /* All types must be static. When a node's own rule fails, for which memory is not the reason, *failed receives the

@@ -155,6 +155,7 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
     m->grouping.keep_apart = o->flags & FLX_COMPILE_UNGROUPED;
     m->grouping.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     m->grouping.form = device->form;
+    m->grouping.has_scalar_rows = device->has_scalar_rows;
     m->threads = device->count_threads(ctx, o->threads);
     flxi_arena_init(&m->arena, m->mem);
 }

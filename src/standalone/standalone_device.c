@@ -69,14 +69,14 @@ static int count_threads(flx_context *ctx, int threads)
     return 1;
 }
 
-#define TEXT_DEVICE(accept)                                                                                     \
+#define TEXT_DEVICE(accept, scalar)                                                                             \
     {                                                                                                           \
         .name = "standalone", .about = "C text", .accept_node = accept, .check_kernel = check_kernel,           \
         .check_call = check_kernel, .compile = compile, .free_code = free_code, .count_threads = count_threads, \
-        .min_parallel = INT64_MAX, .uses_host_memory = true,                                                    \
+        .min_parallel = INT64_MAX, .uses_host_memory = true, .has_scalar_rows = (scalar),                       \
     }
 
-const flxi_device flxi_device_standalone = TEXT_DEVICE(accept_plain);
-const flxi_device flxi_device_standalone_vectors = TEXT_DEVICE(accept_vectors);
-const flxi_device flxi_device_standalone_threads = TEXT_DEVICE(accept_threads);
-const flxi_device flxi_device_standalone_vectors_threads = TEXT_DEVICE(accept_vectors_threads);
+const flxi_device flxi_device_standalone = TEXT_DEVICE(accept_plain, true);
+const flxi_device flxi_device_standalone_vectors = TEXT_DEVICE(accept_vectors, false);
+const flxi_device flxi_device_standalone_threads = TEXT_DEVICE(accept_threads, true);
+const flxi_device flxi_device_standalone_vectors_threads = TEXT_DEVICE(accept_vectors_threads, false);

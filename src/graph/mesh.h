@@ -20,7 +20,12 @@ typedef enum {
 } flxi_collect_kind;
 
 #define FLXI_REDUCTIONS "sum max min mean prod and or"
-typedef enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_MEAN, REDUCE_PROD, REDUCE_AND, REDUCE_OR } flxi_reduction;
+typedef enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_MEAN, REDUCE_PROD, REDUCE_AND, REDUCE_OR } flxi_reduce_kind;
+
+/* out[i] = reduction of parts[0][i], parts[1][i] … in this order: f16 and bf16 in f32, other floats in double
+   (reduce_parts.c). */
+void flxi_reduce_parts(int32_t dtype, flxi_reduce_kind reduction, const void *const *parts, size_t n, size_t count,
+                       void *out);
 
 /* One exchange. Operand and result are dense; `from` and `to` are how they are cut around the axis of the op. */
 typedef struct {
@@ -28,7 +33,7 @@ typedef struct {
     const char *op;        /* for messages */
     const char *axis_name; /* axes of the mesh with commas between them; "": all processes */
     int64_t size;          /* processes that the graph was made for; 0: any number */
-    flxi_reduction reduction;
+    flxi_reduce_kind reduction;
     int64_t process;                  /* root, receiver or sender */
     const int64_t *sources, *targets; /* of a permutation */
     size_t num_pairs;

@@ -6,7 +6,7 @@
    again. When one of them fails, the others end with it. */
 #include "pjrt/pjrt.h"
 
-#include "backend/collective/member.h"
+#include "graph/mesh.h"
 #include "pjrt/pjrt_callback.h"
 
 #include <fluxion/mesh.h>

@@ -68,7 +68,8 @@ static void use_graph(const flx_gguf *f)
         return;
     m.vocabulary = f->tensors.at[table].dims[0];
     uint8_t *used = calloc(f->tensors.n + 1, 1);
-    flx_graph *g = used ? flxi_decoder_graph(f, &m, used, &err) : NULL;
+    int activation_bits = f->tensors.n % 2 ? 8 : 32;
+    flx_graph *g = used ? flxi_decoder_graph(f, &m, activation_bits, used, &err) : NULL;
     gguf_need(g || (err.code != FLX_OK && err.code != FLX_E_INTERNAL));
     gguf_need(!g || flx_graph_verify(g, &err) == FLX_OK);
     flx_graph_release(g);

@@ -59,8 +59,4 @@ flx_code flxi_member_finish(flxi_mesh *mesh, uint64_t exchange, flx_error *err);
 flx_code flxi_background_wait(flxi_background *b, flx_error *err);
 void flxi_background_free(flxi_background *b); /* likewise */
 
-/* out[i] = reduction of parts[0][i], parts[1][i] … in this order: f16 and bf16 in f32, other floats in double. */
-void flxi_reduce_parts(int32_t dtype, flxi_reduction reduction, const void *const *parts, size_t n, size_t count,
-                       void *out);
-
 #endif

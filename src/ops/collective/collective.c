@@ -251,7 +251,7 @@ static flxi_collective described(flxi_collect_kind kind, const flxi_op *op, cons
                          .op = op->name,
                          .axis_name = a->axis_name,
                          .size = a->size,
-                         .reduction = (flxi_reduction)a->op,
+                         .reduction = (flxi_reduce_kind)a->op,
                          .process = a->process,
                          .sources = a->sources.v,
                          .targets = a->targets.v,

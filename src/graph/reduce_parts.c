@@ -2,7 +2,7 @@
 /* reduce_parts.c: the elements of several processes combined in the order of the processes. The arithmetic is that of
    the library's reductions (docs/numerics.md), rounded once at the end; sums of f32 and f64, which are most of what is
    reduced, have loops of their own. */
-#include "backend/collective/member.h"
+#include "graph/mesh.h"
 
 enum { BLOCK = 512 }; /* elements whose sums are kept at a time */
 
@@ -39,7 +39,7 @@ enum { BLOCK = 512 }; /* elements whose sums are kept at a time */
 SUM_LOOP(sum_f32, float)
 SUM_LOOP(sum_f64, double)
 
-static flxi_num combine(const flxi_arith *a, flxi_reduction reduction, flxi_num x, flxi_num y)
+static flxi_num combine(const flxi_arith *a, flxi_reduce_kind reduction, flxi_num x, flxi_num y)
 {
     switch (reduction) {
     case REDUCE_MAX: return a->max(x, y);
@@ -60,7 +60,7 @@ static flxi_num divided(int32_t dtype, flxi_num x, double divisor)
     return x;
 }
 
-void flxi_reduce_parts(int32_t dtype, flxi_reduction reduction, const void *const *parts, size_t n, size_t count,
+void flxi_reduce_parts(int32_t dtype, flxi_reduce_kind reduction, const void *const *parts, size_t n, size_t count,
                        void *out)
 {
     bool is_mean = reduction == REDUCE_MEAN;

@@ -223,7 +223,7 @@ TEST(collective_values_all_dtypes)
             local_ranks_run(3, NULL, 60, run_bits, &parts);
             const void *const all[] = {parts.out[0], parts.out[1], parts.out[2]};
             static const flxi_reduce_kind kinds[] = {REDUCE_SUM,  REDUCE_PROD, REDUCE_MAX, REDUCE_MIN,
-                                                   REDUCE_MEAN, REDUCE_AND,  REDUCE_OR};
+                                                     REDUCE_MEAN, REDUCE_AND,  REDUCE_OR};
             _Alignas(16) unsigned char want[64];
             flxi_reduce_parts(d, kinds[i], all, 3, 3, want);
             for (int r = 0; r < 3; r++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* number.h: numbers as text, the same under every locale. */
+/* number.h: numbers as text, the same under every locale, and divisors. */
 #ifndef FLXI_NUMBER_H
 #define FLXI_NUMBER_H
 
@@ -20,5 +20,16 @@ bool flxi_read_u64(const char *s, size_t n, uint64_t *out);
    "nan". Writes at most FLXI_NUMBER_MAX bytes with the 0, returns the length. */
 #define FLXI_NUMBER_MAX 40
 size_t flxi_write_double(char *buffer, double x, int digits);
+
+/* The greatest number that divides both, of which one may be 0; they are not negative. */
+static inline int64_t flxi_common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 #endif

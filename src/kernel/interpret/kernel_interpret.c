@@ -11,6 +11,7 @@
 #include "kernel/interpret/kernel_machine.h"
 
 #include "base/host/stop.h"
+#include "base/number.h"
 #include "kernel/program/kernel_scalar.h"
 
 /* Lanes that take turns in schedules that switch between statements; more if a workgroup is larger. */
@@ -45,16 +46,6 @@ static uint64_t random_next(run *r)
     return z ^ z >> 31;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A step size coprime to the number of workgroups visits each of them once. */
 static void start_shuffle(run *r)
 {
@@ -64,7 +55,7 @@ static void start_shuffle(run *r)
     if (n > 2)
         do
             r->stride = 1 + random_next(r) % (n - 1);
-        while (common_divisor(r->stride, n) != 1);
+        while (flxi_common_divisor((int64_t)r->stride, (int64_t)n) != 1);
 }
 
 /* Elements are at multiples of 8 bytes. */

@@ -7,6 +7,8 @@
    zeros for padding, z with its features side by side. */
 #include "standalone/tiles/part_direct.h"
 
+#include "base/number.h"
+
 typedef struct {
     flxi_sa_direct_form *f;
     const flxi_conv_problem *p;
@@ -17,16 +19,6 @@ typedef struct {
     size_t x_at, z_at, rows_at, total_at, bytes; /* in the scratch memory, after the sums */
 } plan;
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static plan plan_of(flxi_sa_direct_form *f)
 {
     const flxi_conv_problem *p = &f->d.p;
@@ -34,7 +26,7 @@ static plan plan_of(flxi_sa_direct_form *f)
     const int64_t counts[2] = {g.cuts.rows, g.cuts.columns};
     for (int k = 0; k < 2; k++) {
         const flxi_conv_axis *x = &p->axis[k];
-        g.sample[k] = x->spread != 1 ? 1 : x->taps > 1 ? common_divisor(x->stride, x->dilation) : x->stride;
+        g.sample[k] = x->spread != 1 ? 1 : x->taps > 1 ? flxi_common_divisor(x->stride, x->dilation) : x->stride;
         g.stride[k] = x->stride / g.sample[k];
         g.dilation[k] = x->taps > 1 ? x->dilation / g.sample[k] : 1;
         g.seen[k] = (counts[k] - 1) * g.stride[k] + (x->taps - 1) * g.dilation[k] + 1;

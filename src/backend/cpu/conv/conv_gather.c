@@ -17,6 +17,7 @@
 #include "backend/cpu/gemm/gemm_turn.h"
 
 #include "base/host/stop.h"
+#include "base/number.h"
 
 typedef struct {
     flxi_conv_phase axis[2];
@@ -46,22 +47,12 @@ enum {
     PACK_CHANNELS = 16, /* whose weights are packed in one task */
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* ---- Phases ---- */
 
 flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first)
 {
-    int64_t every = x->spread / common_divisor(x->stride, x->spread);
-    int64_t tap_every = x->spread / common_divisor(x->dilation, x->spread);
+    int64_t every = x->spread / flxi_common_divisor(x->stride, x->spread);
+    int64_t tap_every = x->spread / flxi_common_divisor(x->dilation, x->spread);
     int64_t at = first * x->stride - x->low;
     int64_t tap = 0;
     while (tap < tap_every && (at + tap * x->dilation) % x->spread != 0)
@@ -74,7 +65,7 @@ flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first)
     a.at = has_taps ? (at + tap * x->dilation) / x->spread : 0;
     int64_t stride = every * x->stride / x->spread;
     int64_t dilation = tap_every * x->dilation / x->spread;
-    a.sample = a.taps > 1 ? common_divisor(stride, dilation) : stride;
+    a.sample = a.taps > 1 ? flxi_common_divisor(stride, dilation) : stride;
     a.stride = stride / a.sample;
     a.dilation = a.taps > 1 ? dilation / a.sample : 1;
     return a;
@@ -82,7 +73,7 @@ flxi_conv_phase flxi_conv_phase_of(const flxi_conv_axis *x, int64_t first)
 
 int64_t flxi_conv_phases(const flxi_conv_axis *x)
 {
-    return flxi_conv_least(x->out, x->spread / common_divisor(x->stride, x->spread));
+    return flxi_conv_least(x->out, x->spread / flxi_common_divisor(x->stride, x->spread));
 }
 
 static phase phase_of(const plan *g, int64_t index)

@@ -13,6 +13,7 @@
    the same unless the element is infinite or NaN: then the definition is computed (conv_plain.c). */
 #include "backend/cpu/conv/conv_form.h"
 #include "backend/cpu/conv/conv_patches.h"
+#include "base/number.h"
 #include "graph/type/finite.h"
 #include "ops/opcode.h"
 #include "ops/signal/conv.h"
@@ -206,22 +207,12 @@ typedef struct {
     int64_t dims[FLX_MAX_RANK];  /* how many it has */
 } input_phase;
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Along axis k of the form: which taps the phase meets (every `every`-th from the returned one on), and how z moves
    under them: index p = first + stride q meets tap t = t0 + every j at z's index q - low - j dilation. */
 static int64_t narrow_axis(const flxi_conv_form *f, int k, const input_phase *phase, flxi_slide *to, int64_t *every)
 {
     const flxi_slide *s = &f->slide[k];
-    int64_t shared = common_divisor(s->stride, s->dilation);
+    int64_t shared = flxi_common_divisor(s->stride, s->dilation);
     int64_t at = phase->first[k] + s->low;
     int64_t tap = 0;
     *every = s->stride / shared;

@@ -16,6 +16,7 @@
 #include "backend/cpu/gemm/gemm_turn.h"
 
 #include "base/host/stop.h"
+#include "base/number.h"
 
 typedef struct {
     flxi_conv_problem p; /* by lane: its groups are panels */
@@ -44,16 +45,6 @@ enum {
     WANTED_TASKS = 16,
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* ---- Plans ---- */
 
 /* How many indices of the copy of x that many outputs see along axis k. */
@@ -65,7 +56,7 @@ static int64_t seen(const plan *g, int k, int64_t outputs)
 static void set_axis(plan *g, int k)
 {
     const flxi_conv_axis *x = &g->p.axis[k];
-    g->sample[k] = x->spread != 1 ? 1 : x->taps > 1 ? common_divisor(x->stride, x->dilation) : x->stride;
+    g->sample[k] = x->spread != 1 ? 1 : x->taps > 1 ? flxi_common_divisor(x->stride, x->dilation) : x->stride;
     g->stride[k] = x->stride / g->sample[k];
     g->dilation[k] = x->taps > 1 ? x->dilation / g->sample[k] : 1;
 }

@@ -54,6 +54,7 @@ typedef struct {
     uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
+    bool lacks_memory; /* a search has ended for want of it */
     uint32_t *moved; /* no more than a search visits */
     uint32_t failed; /* a node whose rule failed, + 1 */
     flx_error *err;
@@ -401,7 +402,11 @@ static bool visit(maker *m, uint32_t r, int *visits)
     if (m->mark[r] == m->now)
         return true;
     m->mark[r] = m->now;
-    return ++*visits <= MAX_VISITS && flxi_push(m->mem, &m->stack, r);
+    if (++*visits > MAX_VISITS)
+        return false;
+    bool ok = flxi_push(m->mem, &m->stack, r);
+    m->lacks_memory |= !ok;
+    return ok;
 }
 
 /* Whether what is computed again stays in its position. */
@@ -704,6 +709,8 @@ static flx_code form_groups(maker *m)
         if (!m->o->form)
             join_columns(m);
     }
+    if (m->lacks_memory)
+        return flxi_oom(m->err, "groups");
     find_stored(m);
     return append_groups(m);
 }

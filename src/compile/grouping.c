@@ -54,9 +54,9 @@ typedef struct {
     uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
-    bool lacks_memory; /* a search has ended for want of it */
-    uint32_t *moved; /* no more than a search visits */
-    uint32_t failed; /* a node whose rule failed, + 1 */
+    bool lacks_memory; /* a search has ended for lack of it */
+    uint32_t *moved;   /* no more than a search visits */
+    uint32_t failed;   /* a node whose rule failed, + 1 */
     flx_error *err;
 } maker;
 

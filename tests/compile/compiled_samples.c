@@ -20,6 +20,7 @@ typedef bool (*case_filter)(const sample_case *c);
 
 static bundle_spread now = {.most = 500, .check = bundle_check};
 static size_t now_way;
+static uint64_t now_turn;
 static case_filter now_filter;
 
 /* ---- How close ---- */
@@ -171,11 +172,10 @@ static bool is_usual_dtype(const sample_case *c)
     return false;
 }
 
-/* One case in `share`. */
+/* One case in `share`: `now_turn` counts those of the current test. */
 static bool is_turn(uint64_t share)
 {
-    static uint64_t turn;
-    return (turn++ + test_seed()) % share == 0;
+    return (now_turn++ + test_seed()) % share == 0;
 }
 
 static bool is_first_of_dtype(const sample_case *c)
@@ -227,6 +227,7 @@ static void check_way(size_t way)
     if (way >= way_count())
         return;
     now_way = way;
+    now_turn = 0;
     now_filter = filter_of(way);
     sample_each(add_case);
     bundle_spread_end(&now);

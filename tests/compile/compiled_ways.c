@@ -74,7 +74,11 @@ bool way_takes(size_t way, const char *case_name)
 
 bool case_turn(unsigned share)
 {
-    static uint64_t turn;
+    static uint64_t turn, seed;
     int64_t n = effort(EFFORT_compiled_share);
-    return effort(EFFORT_compiled_all) || (turn++ + test_seed()) % (share * (uint64_t)(n > 0 ? n : 1)) == 0;
+    if (seed != test_seed()) { /* another test: its cases do not depend on which tests came before */
+        seed = test_seed();
+        turn = 0;
+    }
+    return effort(EFFORT_compiled_all) || (turn++ + seed) % (share * (uint64_t)(n > 0 ? n : 1)) == 0;
 }

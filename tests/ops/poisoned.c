@@ -254,6 +254,9 @@ static void poisoned_example(const sample_case *sample)
     experiment x;
     if (!law_needs_derivative(c.op) || may_never_end(c.op) || !experiment_is_wide(&c))
         return;
+    bool is_turn = law_is_its_turn();
+    if (!is_turn && !lost_by(c.op, true)) /* of those that are lost all are tried: each must be seen */
+        return;
     if (experiment_begin(&x, &c)) {
         poisoned_with(&x, NONE_SHARED);
         for (size_t i = 0; c.dtype != FLX_C128 && x.count > 1 && i < x.count; i++)

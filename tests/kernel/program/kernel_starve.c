@@ -204,8 +204,11 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK_MSG(is_even && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
 }
 
-/* A step may make thousands of requests: about a hundred of them fail in turn, a different selection for each seed. */
-enum { MOST = 400 };
+/* A step may make thousands of requests: so many of them fail in turn at most, a different selection for each seed. */
+static size_t most_failures(void)
+{
+    return 400 / (size_t)effort(EFFORT_starved_stride);
+}
 
 static void starve_kernel(step_fn step, size_t which, uint64_t *random)
 {
@@ -217,9 +220,9 @@ static void starve_kernel(step_fn step, size_t which, uint64_t *random)
     CHECK_OK(flx_kernel_hash(s.k, &before, &err), &err);
     size_t calls = f.calls;
     CHECK_OK(step(&s, &err), &err);
-    size_t requests = f.calls - calls;
+    size_t requests = f.calls - calls, most = most_failures();
     CHECK_MSG(requests > 0, "the step asks for no memory");
-    for (size_t n = 1; n <= requests; n += requests <= MOST ? 1 : 1 + test_random(random) % (2 * requests / MOST)) {
+    for (size_t n = 1; n <= requests; n += requests <= most ? 1 : 1 + test_random(random) % (2 * requests / most)) {
         for (int forever = 0; forever < 2; forever++) {
             test_fail_context("kernel %zu: request %zu of %zu fails%s", which, n, requests,
                               forever ? ", and all later ones" : "");

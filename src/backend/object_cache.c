@@ -42,7 +42,8 @@ struct flxi_object_cache {
     char dir[PATH_BYTES]; /* "": by the environment */
     uint64_t max_bytes;
     unsigned serial;      /* of temporary files */
-    pthread_mutex_t lock; /* guards serial and stats */
+    bool has_swept;       /* this process has removed what killed ones left */
+    pthread_mutex_t lock; /* guards serial, has_swept and stats */
     flxi_cache_stats stats;
 };
 
@@ -305,6 +306,7 @@ typedef struct {
 typedef struct {
     const flxi_object_cache *cache;
     int dir;
+    bool sees_entries; /* false: only what remains of killed processes is removed */
     FLXI_VEC(old_file) files;
     uint64_t total;
 } survey;
@@ -329,7 +331,8 @@ static bool look_at(survey *s, const char *name)
 {
     struct stat st;
     bool is_temp = strncmp(name, temp_prefix, sizeof temp_prefix - 1) == 0;
-    if ((!is_temp && !is_entry_name(name)) || fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    bool is_seen = is_temp || (s->sees_entries && is_entry_name(name));
+    if (!is_seen || fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
     if (is_temp) {
         if (time(NULL) - st.st_mtime > stale_seconds)
@@ -361,7 +364,7 @@ static bool survey_dir(survey *s)
 /* Removes the oldest until an eighth of the room is free, so that the next writes need not. */
 static void evict(flxi_object_cache *c, int dir)
 {
-    survey s = {.cache = c, .dir = dir};
+    survey s = {.cache = c, .dir = dir, .sees_entries = true};
     uint64_t evicted = 0;
     if (survey_dir(&s) && s.total > c->max_bytes) {
         qsort(s.files.at, s.files.n, sizeof *s.files.at, by_age);
@@ -374,6 +377,19 @@ static void evict(flxi_object_cache *c, int dir)
     }
     flxi_vec_free(c->mem, &s.files);
     count(c, &c->stats.evicted, evicted);
+}
+
+/* Once in each process that writes: reading names takes milliseconds, and what killed processes left must not wait until
+   the oldest entries go, which a small cache never needs. */
+static void sweep(flxi_object_cache *c, int dir)
+{
+    survey s = {.cache = c, .dir = dir};
+    pthread_mutex_lock(&c->lock);
+    bool is_due = !c->has_swept;
+    c->has_swept = true;
+    pthread_mutex_unlock(&c->lock);
+    if (is_due)
+        survey_dir(&s);
 }
 
 /* Looking through the directory takes long, so not every write does it, but each with a chance in proportion to its
@@ -450,6 +466,7 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
         return;
     if (put_entry(c, dir, key, e)) {
         count(c, &c->stats.stored, 1);
+        sweep(c, dir);
         if (is_eviction_due(c, key, size))
             evict(c, dir);
     } else {

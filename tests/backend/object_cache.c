@@ -585,6 +585,31 @@ TEST(object_cache_works_under_any_umask)
     cache_fixture_end(&f);
 }
 
+/* ---- What killed processes leave ---- */
+
+TEST(object_cache_sweeps_leftovers_at_the_first_write)
+{
+    cache_fixture f;
+    cache_fixture_begin(&f, NULL);
+    system_plan_set(&(system_plan){.object = f.dummy, .skip_sync = true});
+    char stale[800], fresh[800];
+    flx_error err = {0};
+    int answer;
+    CHECK(mkdir(f.dir, 0700) == 0);
+    snprintf(stale, sizeof stale, "%s/.tmp-1-2", f.dir);
+    snprintf(fresh, sizeof fresh, "%s/.tmp-1-3", f.dir);
+    write_bytes(stale, "x", 1);
+    write_bytes(fresh, "x", 1);
+    const struct timespec long_ago[2] = {{1000000000, 0}, {1000000000, 0}};
+    CHECK(utimensat(AT_FDCWD, stale, long_ago, 0) == 0);
+    flxi_compile_service *s = new_service(&f, NULL);
+    CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
+    CHECK(access(stale, F_OK) != 0 && access(fresh, F_OK) == 0);
+    flxi_compile_service_free(s);
+    unlink(fresh);
+    cache_fixture_end(&f);
+}
+
 /* ---- The bound ---- */
 
 TEST(object_cache_drops_the_oldest)

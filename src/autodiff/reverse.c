@@ -246,15 +246,21 @@ static bool append_vjp(sweep *w, const flxi_node *n, flxi_site *s, const flx_val
     return has_rule;
 }
 
+/* Whether an operand is shared by elements about whose cotangents something is known, which is lost for it. */
+static bool loses_facts(const flxi_site *s, const flxi_facts *all, const flxi_facts *const *known)
+{
+    for (uint32_t k = 0; k < s->nin; k++)
+        if (s->wanted[k] && (!known[k] || known[k]->n < all->n))
+            return true;
+    return false;
+}
+
 /* A product sums over elements: those whose cotangent is zero must not meet infinities of the other factor. Where what
-   is known is lost for one factor, which is shared by these elements, it is restored in the others. */
-static void guard_factors(flxi_site *s, const flxi_facts *all, const flxi_facts *const *known)
+   is known is lost for one factor, it is restored in the others. */
+static void guard_factors(flxi_site *s, const flxi_facts *const *known)
 {
     flx_val *x = NULL;
-    bool is_lost = false;
-    for (uint32_t k = 0; k < s->nin; k++)
-        is_lost |= s->wanted[k] && (!known[k] || known[k]->n < all->n);
-    for (uint32_t k = 0; is_lost && k < s->nin; k++) {
+    for (uint32_t k = 0; k < s->nin; k++) {
         if (!known[k])
             continue;
         x = x ? x : flxi_rule_new(s, flx_val, s->nin);
@@ -345,8 +351,11 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
     }
     const flxi_facts *facts = dy[0].facts;
     FLXI_TRY(flxi_pass_facts(g, w->r->src, n, dy, known, w->err));
-    if (!is_pointwise && n->nout == 1 && dy[0].facts && (s.op->traits & TRAIT_MULTILINEAR))
-        guard_factors(&s, dy[0].facts, known);
+    if (!is_pointwise && n->nout == 1 && dy[0].facts && loses_facts(&s, dy[0].facts, known)) {
+        s.zeros = dy[0].facts;
+        if (s.op->traits & TRAIT_MULTILINEAR)
+            guard_factors(&s, known);
+    }
     if (!append_vjp(w, n, &s, given, dx))
         return flxi_no_rule(w->err, w->r->src, n, "reverse");
     FLXI_TRY(flxi_built(g, w->err));

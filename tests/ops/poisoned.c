@@ -23,17 +23,16 @@ static const double poisons[] = {NAN, INFINITY, -INFINITY, 0.0, -3.0};
 static const flxi_opcode lost[] = {OP_custom_fn, OP_grouped_matmul_weight_backward, OP_kernel_call};
 
 /* Ops whose rules multiply what an example has computed by its cotangent and add up over the examples, where these
-   share an operand: the factors of products are cleaned (guard_factors() in autodiff/reverse.c), those of solutions,
-   windows and rounds of loops are not. */
-static const flxi_opcode lost_if_shared[] = {OP_batched_dense_solve,
-                                             OP_causal_conv1d,
+   share an operand. The factors of products are cleaned (guard_factors() in autodiff/reverse.c), and rules of systems
+   clean what they multiply (restore_zeros() in graph/op/site.h). What is added up in a body is not: rounds of loops,
+   windows whose elements are combined by one. Neither are convolutions in groups, where examples share the input:
+   their weights have the examples inside of each group. */
+static const flxi_opcode lost_if_shared[] = {OP_causal_conv1d,
                                              OP_cg,
                                              OP_conv,
                                              OP_conv_backward_input,
                                              OP_conv_backward_weight,
                                              OP_conv_transpose,
-                                             OP_dense_solve,
-                                             OP_fake_quantize_lsq,
                                              OP_fixed_point,
                                              OP_fused_conv_affine_act,
                                              OP_fused_conv_bias_act,
@@ -48,8 +47,6 @@ static const flxi_opcode lost_if_shared[] = {OP_batched_dense_solve,
                                              OP_scan_replay_backward,
                                              OP_select_and_scatter,
                                              OP_selective_scan,
-                                             OP_solve,
-                                             OP_solve_triangular,
                                              OP_sparse_solve};
 
 enum { LOST = sizeof lost / sizeof *lost, LOST_IF_SHARED = sizeof lost_if_shared / sizeof *lost_if_shared };

@@ -3,6 +3,7 @@
    question about a body is answered once (body_memo.h). */
 #include "autodiff/autodiff.h"
 #include "autodiff/body/split_body.h"
+#include "autodiff/masks.h"
 
 /* Common start of the first three: the prepared body, an empty graph and a map. */
 typedef struct {
@@ -270,11 +271,17 @@ static flx_graph *simplify_body(flxi_site *s, flx_graph *body)
     return body;
 }
 
+static flx_val restore_zeros(flxi_site *s, flx_val v)
+{
+    return s->zeros ? flxi_restore_zeros(s, v, s->zeros, NULL) : v;
+}
+
 const flxi_body_transforms flxi_bodies = {.vjp = vjp_body,
                                           .jvp = jvp_body,
                                           .vmap = vmap_body,
                                           .split = split_body,
                                           .simplify = simplify_body,
                                           .check_linear = flxi_check_linear,
+                                          .restore_zeros = restore_zeros,
                                           .jvp_from_vjp = flxi_jvp_from_vjp,
                                           .vjp_from_jvp = flxi_vjp_from_jvp};

@@ -45,6 +45,10 @@ typedef struct {
     /* Whether the body is linear in its inputs i with linear_in[i], by its structure; false: the graph being built has
        the error, which calls the body `what`. */
     bool (*check_linear)(flxi_site *s, const flx_graph *body, const bool *linear_in, const char *what);
+    /* vjp: v, which has the shape of the only result, with zeros where its cotangent is known to be zero although
+       something there may be infinite (autodiff/masks.h). For rules that multiply v and sum over elements that share an
+       operand; v itself where nothing is lost by that. */
+    flx_val (*restore_zeros)(flxi_site *s, flx_val v);
     /* The rule of one mode by transposing that of the other, for ops that find out at the node which of them they
        have. */
     void (*jvp_from_vjp)(flxi_site *s, const flx_val *tx, flx_val *ty);
@@ -65,6 +69,7 @@ struct flxi_site {
     const flx_val *saved; /* vjp: what the op's primal rule kept */
     bool bounded;         /* vjp: a loop without a bound is an error, in bodies too */
     bool backward_ops;    /* vjp: dedicated backward ops are wanted, in bodies too */
+    const void *zeros;    /* vjp: for bodies->restore_zeros() */
     flx_val *new_y;       /* jvp: a rule that recomputes the results along with their tangents stores them here */
     const bool *batched;  /* batch: operands with a leading batch axis */
     bool *by_batched;     /* batch: results with a leading batch axis; all true unless the rule changes it */

@@ -93,10 +93,14 @@ static flx_val slope(flxi_site *s, const step *p)
     return flxi_masked(s, p->learns, psi);
 }
 
-static flx_val cotangent_of_step(flxi_site *s, const step *p, flx_val dy)
+static flx_val cotangent_of_each(flxi_site *s, const step *p, flx_val dy)
+{
+    return flx_mul(s->g, flxi_wide(s, dy), slope(s, p));
+}
+
+static flx_val cotangent_of_step(flxi_site *s, const step *p, flx_val each)
 {
     const flx_type *type = flxi_typeof(s, s->x[1]);
-    flx_val each = flx_mul(s->g, flxi_wide(s, dy), slope(s, p));
     flx_val sum = flxi_unbroadcast(s, each, flxi_typeof(s, p->s));
     return flxi_as(s, flxi_reshape_to(s, sum, type->rank, type->dims), s->x[1]);
 }
@@ -117,7 +121,7 @@ static void decompose_backward_x(flxi_site *s, flx_val *y)
 static void decompose_backward_scale(flxi_site *s, flx_val *y)
 {
     step p = step_of(s);
-    y[0] = cotangent_of_step(s, &p, s->x[2]);
+    y[0] = cotangent_of_step(s, &p, cotangent_of_each(s, &p, s->x[2]));
 }
 
 static void vjp_step(flxi_site *s, const flx_val *dy, flx_val *dx)
@@ -126,7 +130,7 @@ static void vjp_step(flxi_site *s, const flx_val *dy, flx_val *dx)
     if (s->wanted[0])
         dx[0] = flxi_masked(s, p.inside, dy[0]);
     if (s->wanted[1])
-        dx[1] = cotangent_of_step(s, &p, dy[0]);
+        dx[1] = cotangent_of_step(s, &p, s->bodies->restore_zeros(s, cotangent_of_each(s, &p, dy[0])));
 }
 
 static void jvp_step(flxi_site *s, const flx_val *tx, flx_val *ty)

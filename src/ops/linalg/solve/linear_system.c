@@ -191,26 +191,26 @@ static flx_val parted_axis(flxi_site *s, flx_val v, int axis, flx_dim outer, flx
     return flxi_reshape_like(s, v, &t);
 }
 
-/* [B, .., n, k] is solved as [.., n, k B], [B, .., k, n] as [.., B k, n]; the batch axis is then moved back to the
-   start. */
+/* [B, .., n, k] is solved as [.., n, B k], [B, .., k, n] as [.., B k, n]: the examples are blocks, which facts about them
+   follow (autodiff/masks.h). The batch axis is then moved back to the start. */
 void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
 {
     uint32_t rhs = s->nin - 1;
     flx_val *x = flxi_rule_new(s, flx_val, s->nin);
     int rank = flxi_typeof(s, s->x[rhs])->rank; /* with the batch axis */
-    int to = left ? rank - 1 : vector ? rank - 2 : rank - 3;
+    int to = rank - (left ? 1 : 2) - (vector ? 0 : 1);
     flx_val moved = flxi_move_axis(s, s->x[rhs], 0, to);
     const flx_type *t = flxi_typeof(s, moved);
-    flx_dim sides = vector || t->rank < 3 ? 1 : t->dims[rank - 2];
+    flx_dim sides = vector || t->rank < 3 ? 1 : t->dims[to + 1];
     if (!x || s->g->error.code)
         return;
     memcpy(x, s->x, s->nin * sizeof *x);
-    x[rhs] = vector ? moved : merged_axes(s, moved, left ? rank - 2 : rank - 3);
+    x[rhs] = vector ? moved : merged_axes(s, moved, to);
     flx_val y = flxi_emit1(s, NULL, x, s->nin);
     int at = flxi_typeof(s, y)->rank - (left ? 1 : 2);
     if (!vector)
-        y = parted_axis(s, y, at, left ? sides : s->size, left ? s->size : sides);
-    by[0] = flxi_move_axis(s, y, left && !vector ? at + 1 : at, 0);
+        y = parted_axis(s, y, at, s->size, sides);
+    by[0] = flxi_move_axis(s, y, at, 0);
 }
 
 /* Operand i with `lead` axes before its own and before them the batch axis, or one of extent 1. Where several

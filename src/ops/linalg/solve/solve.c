@@ -90,11 +90,12 @@ static void vjp_solve(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     bool vector = flxi_is_vector_system(flxi_typeof(s, s->x[0]), flxi_typeof(s, s->x[1]));
     flx_val back = append_lu_solve(s, (factors){s->saved[0], s->saved[1]}, dy[0], FLXI_TRANS_ADJOINT);
+    back = s->bodies->restore_zeros(s, back);
     if (s->wanted[1])
         dx[1] = flxi_spelled_like(s, back, s->x[1], vector ? 1 : 2);
     if (!s->wanted[0])
         return;
-    flx_val x = flxi_as_sides(s, s->y[0], vector, LEFT);
+    flx_val x = flxi_as_sides(s, s->bodies->restore_zeros(s, s->y[0]), vector, LEFT);
     int rank = flxi_typeof(s, s->x[0])->rank;
     flx_val outer = flxi_outer_product(s, flxi_as_sides(s, back, vector, LEFT), x, LEFT, rank);
     dx[0] = flxi_spelled_like(s, flx_neg(s->g, outer), s->x[0], 2);

@@ -203,13 +203,14 @@ static flx_val solve_adjoint(flxi_site *s, flx_val g)
 static void vjp_sparse_solve(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const sparse_attrs *a = s->attrs;
-    flx_val back = solve_adjoint(s, dy[0]);
+    flx_val back = s->bodies->restore_zeros(s, solve_adjoint(s, dy[0]));
     int64_t last = 1;
     if (s->wanted[1])
         dx[1] = flxi_reshape_like(s, back, flxi_typeof(s, s->x[1]));
     if (!s->wanted[0])
         return;
-    flx_val pairs = flx_mul(s->g, rows_at(s, back, a->rows), flxi_conj(s, rows_at(s, s->y[0], a->cols)));
+    flx_val x = s->bodies->restore_zeros(s, s->y[0]);
+    flx_val pairs = flx_mul(s->g, rows_at(s, back, a->rows), flxi_conj(s, rows_at(s, x, a->cols)));
     if (flxi_typeof(s, pairs)->rank > 1)
         pairs = flx_reduce_sum(s->g, pairs, (flx_ints){&last, 1}, 0);
     dx[0] = flxi_reshape_like(s, flx_neg(s->g, pairs), flxi_typeof(s, s->x[0]));

@@ -105,13 +105,13 @@ static void vjp_triangular(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     bool left = ((const triangular_attrs *)s->attrs)->left_side;
     bool vector = flxi_is_vector_system(flxi_typeof(s, s->x[0]), flxi_typeof(s, s->x[1]));
-    flx_val back = solve_adjoint(s, dy[0]);
+    flx_val back = s->bodies->restore_zeros(s, solve_adjoint(s, dy[0]));
     if (s->wanted[1])
         dx[1] = flxi_spelled_like(s, back, s->x[1], vector ? 1 : 2);
     if (!s->wanted[0])
         return;
     flx_val sides = flxi_as_sides(s, back, vector, left);
-    flx_val x = flxi_as_sides(s, s->y[0], vector, left);
+    flx_val x = flxi_as_sides(s, s->bodies->restore_zeros(s, s->y[0]), vector, left);
     flx_val outer = flxi_outer_product(s, left ? sides : x, left ? x : sides, left, flxi_typeof(s, s->x[0])->rank);
     dx[0] = flxi_spelled_like(s, flx_neg(s->g, read_part(s, op_of(s, outer))), s->x[0], 2);
 }

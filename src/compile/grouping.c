@@ -5,8 +5,9 @@
    node tries to join the groups of its producers, and afterwards groups that read the same memory try to join. Two
    groups join if their spaces agree, every access between them is at the current element or row, and no path leads from
    one to the other through a third (the merged group would have to run both before and after it). For that test the
-   groups are kept in an order in which they can run: a path from one to another passes only those between them. What
-   others read is stored. */
+   groups are kept in an order in which they can run: a path from one to another passes only those between them. The
+   order is a list whose members have ascending numbers, so that a group moves without the others. What others read is
+   stored. */
 #include "compile/grouping.h"
 
 #include "compile/access.h"
@@ -33,10 +34,16 @@ typedef struct {
     bool has_rows;
     int64_t column_rows;
     uint32_t first, last;     /* members, chained by `next` */
-    uint32_t position;        /* in the order */
+    uint64_t position;        /* ascends in the order */
+    uint32_t before, after;   /* neighbours in the order, + 1 */
     uint32_t size, weight;    /* members; what they count against the limit */
-    uint32_t earliest, bound; /* the first position of a member, and the last of a copy */
+    uint32_t earliest, bound; /* the first step of a member, and the last of a copy */
 } group;
+
+typedef struct {
+    uint64_t position;
+    uint32_t group;
+} visited;
 
 typedef struct {
     flxi_grouping *f;
@@ -50,13 +57,14 @@ typedef struct {
     uint32_t *parent;     /* by node: towards the root of its group */
     uint32_t *next;       /* by node: the group's next member + 1 */
     group *groups;        /* by their root */
-    uint32_t *order;      /* groups by position; those that became part of another leave a gap, UINT32_MAX */
+    uint32_t head;        /* of the order, + 1 */
     uint32_t *after;      /* by node: the next one with effects, + 1; it must run later */
     uint32_t *mark, now;  /* by node: visited in search number `now` */
     FLXI_VEC(uint32_t) stack;
     bool lacks_memory; /* a search has ended for lack of it */
-    uint32_t *moved;   /* no more than a search visits */
-    uint32_t failed;   /* a node whose rule failed, + 1 */
+    visited *visits;   /* of the last search, where it began first */
+    int num_visits;
+    uint32_t failed; /* a node whose rule failed, + 1 */
     flx_error *err;
 } maker;
 
@@ -308,9 +316,9 @@ static void start_group(maker *m, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
     group *c = &m->groups[i];
-    *c = (group){.first = i, .last = i, .position = i, .size = 1, .weight = weight_of(n)};
+    *c = (group){.first = i, .last = i, .before = i, .size = 1, .weight = weight_of(n)};
+    c->after = i + 1 < m->g->node_count ? i + 2 : 0;
     m->parent[i] = i;
-    m->order[i] = i;
     if (m->o->positions) {
         c->earliest = m->o->positions[i].step;
         c->bound = m->o->positions[i].is_copy ? c->earliest : 0;
@@ -397,13 +405,14 @@ static bool is_worth_it(const proposal *p)
 }
 
 /* Marks `r`, which runs after what was visited last; false when the search has to end. */
-static bool visit(maker *m, uint32_t r, int *visits)
+static bool visit(maker *m, uint32_t r)
 {
     if (m->mark[r] == m->now)
         return true;
     m->mark[r] = m->now;
-    if (++*visits > MAX_VISITS)
+    if (m->num_visits == MAX_VISITS)
         return false;
+    m->visits[m->num_visits++] = (visited){m->groups[r].position, r};
     bool ok = flxi_push(m->mem, &m->stack, r);
     m->lacks_memory |= !ok;
     return ok;
@@ -416,14 +425,14 @@ static bool positions_fit(const maker *m, const proposal *p)
     return a->earliest >= b->bound && b->earliest >= a->bound;
 }
 
-/* Whether `to`, which comes later, can be reached from `from` through others. Afterwards those between them that can be
-   reached from `from` are marked. */
+/* Whether `to`, which comes later, can be reached from `from` through others. If not, `visits` has `from` and those
+   between them that can be reached from it. */
 static bool is_reachable(maker *m, uint32_t from, uint32_t to)
 {
-    int visits = 0;
     m->now++;
     m->stack.n = 0;
-    if (!visit(m, from, &visits))
+    m->num_visits = 0;
+    if (!visit(m, from))
         return true;
     while (m->stack.n > 0) {
         uint32_t c = m->stack.at[--m->stack.n];
@@ -434,7 +443,7 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
                 uint32_t r = root_of(m, u < end ? m->users[u] : m->after[i - 1] - 1);
                 if (r == to && c != from)
                     return true;
-                if (m->groups[r].position < m->groups[to].position && !visit(m, r, &visits))
+                if (m->groups[r].position < m->groups[to].position && !visit(m, r))
                     return true;
             }
         }
@@ -442,31 +451,76 @@ static bool is_reachable(maker *m, uint32_t from, uint32_t to)
     return false;
 }
 
-/* The joined group goes after all between the two that do not depend on the first, and before those that do: these
-   were marked by the search. */
+/* ---- The order ---- */
+
+static void take_out(maker *m, uint32_t c)
+{
+    const group *k = &m->groups[c];
+    if (k->before)
+        m->groups[k->before - 1].after = k->after;
+    else
+        m->head = k->after;
+    if (k->after)
+        m->groups[k->after - 1].before = k->before;
+}
+
+static void put_after(maker *m, uint32_t c, uint32_t before)
+{
+    group *k = &m->groups[c], *b = &m->groups[before];
+    k->before = before + 1;
+    k->after = b->after;
+    if (b->after)
+        m->groups[b->after - 1].before = c + 1;
+    b->after = c + 1;
+}
+
+/* With equal distances, as large as there is room for. */
+static void number_groups(maker *m)
+{
+    uint64_t step = UINT64_MAX / ((uint64_t)m->g->node_count + 2), now = 0;
+    for (uint32_t c = m->head; c; c = m->groups[c - 1].after)
+        m->groups[c - 1].position = now += step;
+}
+
+/* The distance of `n` numbers between the group's and that of the next. */
+static uint64_t room_after(const maker *m, uint32_t c, uint64_t n)
+{
+    const group *k = &m->groups[c];
+    uint64_t next = k->after ? m->groups[k->after - 1].position : UINT64_MAX;
+    return (next - k->position) / (n + 1);
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const visited *x = a, *y = b;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+/* The joined group goes where the later one is; those between the two that depend on the first, which the search has
+   visited, follow it. */
 static void reorder(maker *m, uint32_t first, uint32_t last, uint32_t joined)
 {
-    uint32_t begin = m->groups[first].position, end = m->groups[last].position, to = begin;
-    size_t later = 0;
-    for (uint32_t i = begin + 1; i < end; i++) {
-        uint32_t c = m->order[i];
-        if (c == UINT32_MAX)
-            continue;
-        if (m->mark[c] == m->now) {
-            m->moved[later++] = c;
-            continue;
-        }
-        m->order[to] = c;
-        m->groups[c].position = to++;
+    uint32_t before = joined;
+    size_t later = (size_t)m->num_visits - 1;
+    take_out(m, first);
+    if (joined != last) {
+        put_after(m, joined, last);
+        m->groups[joined].position = m->groups[last].position;
+        take_out(m, last);
     }
-    m->order[to] = joined;
-    m->groups[joined].position = to++;
-    for (size_t i = 0; i < later; i++) {
-        m->order[to] = m->moved[i];
-        m->groups[m->moved[i]].position = to++;
+    qsort(m->visits + 1, later, sizeof *m->visits, by_position);
+    uint64_t room = room_after(m, joined, later);
+    if (later && room == 0) {
+        number_groups(m);
+        room = room_after(m, joined, later);
     }
-    while (to <= end)
-        m->order[to++] = UINT32_MAX;
+    for (size_t i = 1; i <= later; i++) {
+        uint32_t c = m->visits[i].group;
+        take_out(m, c);
+        put_after(m, c, before);
+        m->groups[c].position = m->groups[before].position + room;
+        before = c;
+    }
 }
 
 /* ---- Joining ---- */
@@ -681,10 +735,9 @@ static flx_code append_groups(maker *m)
     m->f->groups = flxi_new(&m->f->arena, flxi_group, steps);
     if (!m->f->groups)
         return flxi_oom(m->err, "groups");
-    for (uint32_t i = 0; i < m->g->node_count; i++)
-        if (m->order[i] != UINT32_MAX && is_step(m, m->order[i]) &&
-            (m->f->kind[m->order[i]] == NODE_CALLED || stores_something(m, m->order[i])))
-            FLXI_TRY(append_group(m, m->order[i]));
+    for (uint32_t c = m->head; c; c = m->groups[c - 1].after)
+        if (is_step(m, c - 1) && (m->f->kind[c - 1] == NODE_CALLED || stores_something(m, c - 1)))
+            FLXI_TRY(append_group(m, c - 1));
     return FLX_OK;
 }
 
@@ -703,6 +756,8 @@ static flx_code form_groups(maker *m)
             last_effect = i + 1;
         }
     }
+    m->head = m->g->node_count ? 1 : 0;
+    number_groups(m);
     if (!m->o->keep_apart) {
         join_producers(m);
         join_siblings(m);
@@ -738,11 +793,10 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     m.next = flxi_new(&scratch, uint32_t, nodes);
     m.groups = flxi_new(&scratch, group, nodes);
     m.mark = flxi_new(&scratch, uint32_t, nodes);
-    m.order = flxi_new(&scratch, uint32_t, nodes);
     m.after = flxi_new(&scratch, uint32_t, nodes);
-    m.moved = flxi_new(&scratch, uint32_t, MAX_VISITS);
+    m.visits = flxi_new(&scratch, visited, MAX_VISITS);
     bool ok = out->kind && out->level && out->group_of && out->alias_of && out->is_stored && m.reads && m.users_from &&
-              m.parent && m.next && m.groups && m.mark && m.order && m.after && m.moved;
+              m.parent && m.next && m.groups && m.mark && m.after && m.visits;
     flx_code code = ok ? form_groups(&m) : flxi_oom(err, "groups");
     *failed = m.failed;
     flxi_vec_free(m.mem, &m.stack);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort_route.c: sort, argsort, topk and top_k of one key, digit by digit (numeric/radix_sort.h).
+/* sort_route.c: sort, argsort, topk and top_k of one key, by partitions in vectors (sort_quick.h), or digit by digit
+   (numeric/radix_sort.h) where the machine has no instructions for these.
 
    Elements become unsigned integers in whose order they sort (sort_keys.h). Where only the sorted operand is wanted,
    these are sorted alone and turned back; zeros and NaNs, which are alike and yet may differ in their bits, are then
    copied in the order in which they came. Else each has its position with it, and keys of 64 bits are sorted by their
-   upper half, which is mostly enough. A few largest are picked by insertion,
-   without sorting the rest, and many short rows are sorted together (sort_lanes.h): a position makes its item unlike
-   all others, so these need no stable order. Threads divide the rows, or where these are few the elements of each. */
+   upper half, which is mostly enough. A few largest are picked by insertion, without sorting the rest, and many short
+   rows are sorted together (sort_lanes.h): a position makes its item unlike all others, so these and partitions need
+   no stable order. Threads divide the rows, or where these are few the elements of each. */
 #include "backend/cpu/routes/routes.h"
 #include "backend/cpu/routes/sort/sort_keys.h"
 #include "backend/cpu/routes/sort/sort_lanes.h"
+#include "backend/cpu/routes/sort/sort_quick.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
@@ -18,6 +20,7 @@
 
 enum {
     FEW = 32,
+    SHORT = 32,    /* of rows, for which lanes are better than partitions */
     POLL = 1 << 16 /* elements between two questions whether to stop */
 };
 
@@ -36,13 +39,14 @@ typedef struct {
     bool picks;       /* few are taken */
     const flxi_sort_keys *key;
     flxi_radix_kind kind;
-    bool is_long;        /* keys of 64 bits have positions: items hold one half of them */
-    int64_t rows, slots; /* rows are distributed among that many slots … */
-    int parts;           /* … or each row is divided into that many parts */
-    int64_t lanes;       /* rows that are sorted together; 1: each by its digits */
-    int64_t steps;       /* of a lane, padded */
-    size_t items;        /* bytes of the items of a row, or of all lanes, rounded up */
-    size_t counts;       /* where those of the digits are, after items, spare and keys */
+    const flxi_quick *quick; /* or NULL: by digits */
+    bool is_long;            /* keys of 64 bits have positions: items hold one half of them */
+    int64_t rows, slots;     /* rows are distributed among that many slots … */
+    int parts;               /* … or each row is divided into that many parts */
+    int64_t lanes;           /* rows that are sorted together; 1: each by its digits */
+    int64_t steps;           /* of a lane, padded */
+    size_t items;            /* bytes of the items of a row, or of all lanes, rounded up */
+    size_t counts;           /* where those of the digits are, after items, spare and keys */
 } sorting;
 
 static bool is_top(const flxi_route_node *n)
@@ -55,13 +59,15 @@ static int64_t axis_of(const flxi_route_node *n)
     return n->op == OP_topk ? n->in_types[0]->rank - 1 : flxi_route_int(n, "axis");
 }
 
-/* Lanes pay where at least a quarter of them has a row. */
+/* Lanes pay where at least a quarter of them has a row. Rows that are not neighbours need to be moved into lanes, which
+   pays for short ones. */
 static void choose_lanes(sorting *s)
 {
     int64_t lanes = (int64_t)(FLXI_LANES_BYTES / flxi_radix_item(s->kind));
     s->lanes = 1;
     s->steps = s->split.n;
-    if (s->picks || s->is_long || s->split.n > FLXI_LANES_MOST || s->rows < lanes / 4)
+    int64_t most = s->quick && s->split.inner < lanes ? SHORT : FLXI_LANES_MOST;
+    if (s->picks || s->is_long || s->split.n > most || s->rows < lanes / 4)
         return;
     s->lanes = lanes;
     for (s->steps = 16; s->steps < s->split.n;)
@@ -81,6 +87,7 @@ static sorting sorting_of(const flxi_route_node *n, int threads)
     bool is_alone = s.picks || (n->op == OP_sort && n->nin == 1);
     s.is_long = s.key->bits == 64 && !is_alone;
     s.kind = !is_alone ? FLXI_PAIR_32 : s.key->bits == 64 ? FLXI_KEY_64 : FLXI_KEY_32;
+    s.quick = flxi_quick_of(flxi_radix_item(s.kind));
     s.parts = s.rows < threads && !s.picks ? flxi_radix_parts(s.split.n, threads) : 1;
     s.slots = s.parts > 1 ? 1 : threads < s.rows ? threads : s.rows;
     choose_lanes(&s);
@@ -237,15 +244,13 @@ static uint64_t key_at(const sorted_row *r, int64_t k)
 /* The first of the sorted keys that is not below `key`. */
 static int64_t first_from(const sorted_row *r, uint64_t key)
 {
-    int64_t low = 0, high = r->s->split.n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (key_at(r, middle) < key)
-            low = middle + 1;
-        else
-            high = middle;
+    int64_t first = 0;
+    for (int64_t n = r->s->split.n; n > 0;) {
+        const bool is_below = key_at(r, first + n / 2) < key;
+        first = is_below ? first + n / 2 + 1 : first; /* no branch: either is as likely */
+        n = is_below ? n - n / 2 - 1 : n / 2;
     }
-    return low;
+    return first;
 }
 
 /* Zeros and NaNs get their own bits, in the order in which they came. */
@@ -253,8 +258,9 @@ static void restore_bits(const sorted_row *r)
 {
     const sorting *s = r->s;
     uint64_t all = UINT64_MAX >> (64 - s->key->bits), zero = (all / 2 + 1) ^ s->flip, nan = all ^ s->flip;
-    int64_t n = s->split.n, zeros = first_from(r, zero), nans = first_from(r, nan);
-    bool has_zero = zeros < n && key_at(r, zeros) == zero, has_nan = nans < n && key_at(r, nans) == nan;
+    int64_t n = s->split.n, zeros = first_from(r, zero);
+    bool has_zero = zeros < n && key_at(r, zeros) == zero, has_nan = key_at(r, s->flip ? 0 : n - 1) == nan;
+    int64_t nans = has_nan ? first_from(r, nan) : n;
     if (has_zero || has_nan)
         s->key->restore(element(s, 0, r->in), s->split.inner, n, result(s, 0, r->out), s->split.inner, zeros, nans);
 }
@@ -306,6 +312,10 @@ static void pick_row(sorted_row *r)
 static void *sort_items(const sorted_row *r, int bits, flxi_pool *pool)
 {
     const sorting *s = r->s;
+    if (s->quick) {
+        flxi_quick_sort(s->quick, r->items, s->split.n, r->items + s->items, pool);
+        return r->items;
+    }
     return flxi_radix_sort(&(flxi_radix){.kind = s->kind,
                                          .bits = bits,
                                          .items = r->items,
@@ -328,23 +338,35 @@ static void insert_ties(uint64_t *items, int64_t n, const uint64_t *keys)
     }
 }
 
-/* Orders items of equal keys, sorted by the upper halves; false where too many are equal. */
-static bool resolve_ties(uint64_t *items, int64_t n, const uint64_t *keys)
-{
-    for (int64_t i = 0, end; i < n && !flxi_stopped_by_now(); i = end) {
-        for (end = i + 1; end < n && items[end] >> 32 == items[i] >> 32 && end - i <= FEW; end++)
-            ;
-        if (end - i > FEW)
-            return false;
-        if (end - i > 1)
-            insert_ties(items + i, end - i, keys);
-    }
-    return true;
-}
-
 static uint64_t *long_keys(const sorted_row *r)
 {
     return (uint64_t *)(void *)(r->items + 2 * r->s->items);
+}
+
+/* The same for many, by partitions: positions make items of equal lower halves differ. */
+static void sort_ties(const sorted_row *r, uint64_t *items, int64_t n)
+{
+    const uint64_t *keys = long_keys(r);
+    for (int64_t i = 0; i < n; i++)
+        items[i] = keys[(uint32_t)items[i]] << 32 | (uint32_t)items[i];
+    flxi_quick_sort(r->s->quick, items, n, r->items + r->s->items, NULL);
+}
+
+/* Orders items of equal keys, sorted by the upper halves; false where too many are equal for that. */
+static bool resolve_ties(const sorted_row *r, uint64_t *items)
+{
+    const int64_t n = r->s->split.n, most = r->s->quick ? n : FEW;
+    for (int64_t i = 0, end; i < n && !flxi_stopped_by_now(); i = end) {
+        for (end = i + 1; end < n && items[end] >> 32 == items[i] >> 32 && end - i <= most; end++)
+            ;
+        if (end - i > most)
+            return false;
+        if (end - i > FEW)
+            sort_ties(r, items + i, end - i);
+        else if (end - i > 1)
+            insert_ties(items + i, end - i, long_keys(r));
+    }
+    return true;
 }
 
 static void items_by_upper_half(const sorted_row *r, int64_t begin, int64_t end)
@@ -375,8 +397,8 @@ static void items_again_by_upper_half(const sorted_row *r, int64_t begin, int64_
     }
 }
 
-/* Positions in the order of keys of 64 bits: by the upper half, and where that leaves too many equal, by the lower half
-   and then by the upper one. NULL when the work is stopped: then positions are not complete. */
+/* Positions in the order of keys of 64 bits: by the upper half, and where digits leave too many equal, by the lower
+   half and then by the upper one. NULL when the work is stopped: then positions are not complete. */
 static const void *sort_long(sorted_row *r, flxi_pool *pool)
 {
     int64_t n = r->s->split.n;
@@ -384,7 +406,7 @@ static const void *sort_long(sorted_row *r, flxi_pool *pool)
     void *sorted = sort_items(r, 32, pool);
     if (!sorted || flxi_stopped())
         return NULL;
-    if (resolve_ties(sorted, n, long_keys(r)))
+    if (resolve_ties(r, sorted))
         return sorted;
     each_block(r, 0, n, items_by_lower_half);
     r->sorted = sort_items(r, 32, pool);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* draw_route.c: gamma and categorical. Blocks of random words are computed side by side; the rest is the definition,
-   element by element with the same functions of the C library, so that the bits are the same. */
-#include "backend/cpu/routes/random_blocks.h"
+   element by element with the same functions of the C library, so that the bits are the same. Draws of gamma that are
+   rounded to f32 are computed side by side too (gamma_side.h), and by the definition only where that may differ. */
+#include "backend/cpu/routes/gamma_side.h"
 #include "backend/cpu/routes/routes.h"
 #include "base/host/stop.h"
 #include "graph/op/eval.h"
@@ -15,6 +16,7 @@ enum { SIDE = FLXI_BLOCKS_SIDE, WORDS = FLXI_BLOCK_WORDS };
 
 typedef struct {
     flxi_blocks_fn draw;
+    flxi_gammas_fn attempt; /* or NULL */
     flxi_rng key;
     const flx_type *y, *a;
     const void *shapes; /* the parameters a */
@@ -22,54 +24,75 @@ typedef struct {
     int64_t strides[FLX_MAX_RANK];
 } gammas;
 
-/* Blocks one after the other. All are written before the first is read: a number of 64 bits that is read right after
-   its halves were written waits for memory. */
-static void draw_side(const gammas *q, const flxi_rng *g, int64_t first, uint32_t blocks[SIDE][WORDS])
-{
-    uint32_t c[WORDS][SIDE];
-    q->draw(g, (uint64_t)first, c);
-    for (int j = 0; j < SIDE; j++)
-        for (int w = 0; w < WORDS; w++)
-            blocks[j][w] = c[w][j];
-}
+/* Neighbouring elements. */
+typedef struct {
+    flxi_gamma_shape shape[SIDE];
+    uint32_t normal[WORDS][SIDE], uniform[WORDS][SIDE]; /* of their first attempts */
+    double d[SIDE], c[SIDE], x[SIDE];
+} gamma_side;
 
-/* Element i, with the blocks of its first attempt; few need another. */
-static double gamma_of(const gammas *q, int64_t i, const flxi_gamma_shape *s, const uint32_t *normal,
-                       const uint32_t *uniform)
+/* By the definition; few need another attempt. */
+static double gamma_of(const gammas *q, int64_t i, const gamma_side *s, int64_t j)
 {
     double x;
-    bool is_regular = s->a > 0 && !isinf(s->a);
-    if (is_regular && flxi_rng_gamma_attempt(s, normal, uniform, &x))
-        return x * flxi_rng_gamma_boost(s, uniform);
-    return flxi_rng_gamma(&q->key, (uint64_t)i, s->a);
+    const flxi_gamma_shape *shape = &s->shape[j];
+    uint32_t normal[WORDS], uniform[WORDS];
+    for (int w = 0; w < WORDS; w++) {
+        normal[w] = s->normal[w][j];
+        uniform[w] = s->uniform[w][j];
+    }
+    bool is_regular = shape->a > 0 && !isinf(shape->a);
+    if (is_regular && flxi_rng_gamma_attempt(shape, normal, uniform, &x))
+        return x * flxi_rng_gamma_boost(shape, uniform);
+    return flxi_rng_gamma(&q->key, (uint64_t)i, shape->a);
+}
+
+/* Draws n elements from `first` on. */
+static void draw_side(const gammas *q, int64_t first, int64_t n, gamma_side *s)
+{
+    flxi_rng g = q->key;
+    g.high = FLXI_GAMMA_STREAM;
+    q->draw(&g, (uint64_t)first, s->normal);
+    g.high++;
+    q->draw(&g, (uint64_t)first, s->uniform);
+    for (int j = 0; j < SIDE; j++) {
+        s->d[j] = s->shape[j < n ? j : 0].d;
+        s->c[j] = s->shape[j < n ? j : 0].c;
+    }
+    bool is_rounded = q->attempt && q->y->dtype != FLX_F64;
+    if (is_rounded)
+        q->attempt(s->d, s->c, s->normal, s->uniform, s->x);
+    for (int64_t j = 0; j < n; j++) {
+        const double x = s->x[j];
+        bool is_sure = is_rounded && s->shape[j].a >= 1 && !isinf(s->shape[j].a) &&
+                       (float)(x - x * FLXI_GAMMA_ERROR) == (float)(x + x * FLXI_GAMMA_ERROR);
+        flxi_store_draw(q->y->dtype, q->to, first + j, is_sure ? (float)x : gamma_of(q, first + j, s, j));
+    }
 }
 
 static void draw_gammas(void *user, int64_t begin, int64_t end)
 {
     const gammas *q = user;
-    flxi_rng normals = q->key, uniforms = q->key;
-    normals.high = FLXI_GAMMA_STREAM;
-    uniforms.high = FLXI_GAMMA_STREAM + 1;
+    gamma_side side = {.shape = {{.a = NAN}}};
     int64_t at[FLX_MAX_RANK] = {0};
     for (int64_t k = q->y->rank - 1, rest = begin; k >= 0; rest /= q->y->dims[k], k--)
         at[k] = rest % q->y->dims[k];
     flxi_gamma_shape s = {.a = NAN};
     for (int64_t i = begin; i < end && !flxi_stopped(); i += SIDE) {
-        uint32_t z[SIDE][WORDS], u[SIDE][WORDS];
-        draw_side(q, &normals, i, z);
-        draw_side(q, &uniforms, i, u);
-        for (int64_t j = 0; j < SIDE && i + j < end; j++, flxi_next(at, q->y->dims, q->y->rank)) {
+        int64_t n = end - i < SIDE ? end - i : SIDE;
+        for (int64_t j = 0; j < n; j++, flxi_next(at, q->y->dims, q->y->rank)) {
             double a = flxi_load_double(q->a->dtype, q->shapes, flxi_offset(at, q->strides, q->y->rank));
             s = a == s.a ? s : flxi_rng_gamma_shape(a);
-            double x = gamma_of(q, i + j, &s, z[j], u[j]);
-            flxi_store_draw(q->y->dtype, q->to, i + j, x);
+            side.shape[j] = s;
         }
+        draw_side(q, i, n, &side);
     }
 }
 
 flx_code flxi_gamma_route(const flxi_route_node *n)
 {
     gammas q = {.draw = flxi_random_blocks(),
+                .attempt = flxi_gamma_side(),
                 .key = flxi_rng_keyed(n->in[0], 0),
                 .y = n->out_types[0],
                 .a = n->in_types[1],

@@ -582,8 +582,8 @@ static flx_code group_nodes(builder *b, const flxi_grouping_options *o, bool *is
     return code;
 }
 
-/* Folds over windows that the device computes faster than any kernel are in no group; movements, where they are needed
-   in memory. */
+/* Folds over windows and random numbers that the device computes faster than any kernel are in no group; movements,
+   where they are needed in memory. */
 static flx_code find_preferred(builder *b, flxi_grouping_options *o)
 {
     bool *preferred = flxi_new(&b->l->arena, bool, b->g->node_count);
@@ -594,12 +594,12 @@ static flx_code find_preferred(builder *b, flxi_grouping_options *o)
         flxi_class class = flxi_ops[n->op].op_class;
         flxi_step s = {0};
         flxi_node_way way = {0};
-        if ((class != CLASS_WINDOW && class != CLASS_SHAPE) || n->nout != 1)
+        if ((class != CLASS_WINDOW && class != CLASS_SHAPE && class != CLASS_RANDOM) || n->nout != 1)
             continue;
         FLXI_TRY(describe_node(b, n, &s));
         b->m->device->accept_node(s.described, b->m->threads, &way);
         preferred[i] = way.code && way.is_preferred;
-        if (preferred[i] && class == CLASS_WINDOW)
+        if (preferred[i] && class != CLASS_SHAPE)
             FLXI_TRY(refuse(b, &i, 1, "the device has a faster way", false));
     }
     o->preferred = preferred;

@@ -528,21 +528,9 @@ const flxi_rules flxi_rules_truncated_normal = {
     .samples = samples_shaped,
 };
 
-/* u and p are numbers of f64. */
-static flxi_kval pull_bernoulli(flxi_express *e, uint32_t result, const flxi_kindex *at)
-{
-    flxi_kindex to = *at;
-    flxi_krng g = flxi_krng_keyed(e, 0, 0);
-    uint32_t i = HOLD(flxi_at_flat(e, e->out[result], &to));
-    uint32_t u = flxi_krng_uniform(e, &g, flxi_draw_bits(e->in[1]->dtype), i);
-    flxi_kindex from = flxi_at_broadcast(e, e->in[1], e->out[result], &to);
-    return flxi_kreal(HOLD(F2(lt, u, flxi_kb_cast(e->k, FLX_F64, flxi_operand_at(e, 1, &from).re))));
-}
-
 const flxi_rules flxi_rules_bernoulli = {
     .infer = infer_bernoulli,
     .eval = eval_bernoulli,
-    .pull = pull_bernoulli,
     .batch = batch_bernoulli,
     .schema = spread_schema,
     .attrs_size = sizeof(spread_attrs),

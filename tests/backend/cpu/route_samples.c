@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* route_samples.c: every route on the samples of its op, and on shapes large enough for blocks, chunks and threads. */
+#include "backend/cpu/routes/random_blocks.h"
 #include "ops/opcode.h"
 #include "route_check.h"
 
@@ -167,6 +168,45 @@ TEST(routes_of_convolutions_of_integers_wrap_around)
                          "input_axes=[0, 3, 1, 2], kernel_axes=[3, 2, 0, 1], output_axes=[0, 3, 1, 2], groups=2, "
                          "stride=[2, 2], input_dilation=[2, 1]",
                          least, most);
+    }
+}
+
+TEST(routes_of_random_numbers_on_larger_shapes)
+{
+    static const char *const dtypes[] = {"f32", "f64", "bf16"}, *const whole[] = {"u32", "i64", "u16"};
+    char attrs[120];
+    for (int i = 0; i < 3; i++) {
+        char operands[40];
+        snprintf(operands, sizeof operands, "u32[2], %s[3001]", dtypes[i]);
+        route_check_text("gamma", operands, "shape=[3, 3001]", 0, 1e9);
+        snprintf(attrs, sizeof attrs, "shape=[3, 3001], dtype=%s, stream=5", dtypes[i]);
+        route_check_text("rng_uniform", "u32[2]", attrs, 0, 1e9);
+        snprintf(attrs, sizeof attrs, "shape=[20000], dtype=%s, lo=-1.5, hi=0.25", dtypes[i]);
+        route_check_text("rng_uniform", "u32[2]", attrs, 0, 1e9);
+        snprintf(attrs, sizeof attrs, "shape=[3, 3001], dtype=%s", whole[i]);
+        route_check_text("rng_bits", "u32[2]", attrs, 0, 1e9);
+        for (int k = 0; k < 2; k++) {
+            snprintf(attrs, sizeof attrs, "shape=[3, 3001], dtype=%s, algorithm=%s", whole[i],
+                     k ? "philox4x32" : "threefry2x32");
+            route_check_text("rng_bit_generator", "u64[2]", attrs, 0, 1e9);
+        }
+    }
+}
+
+TEST(words_of_blocks_in_vectors_are_those_of_the_generator)
+{
+    static const uint64_t lows[] = {0, UINT32_MAX - 20, UINT64_MAX - 40, UINT64_MAX - 31, UINT64_MAX - 32};
+    uint32_t words[32 * 4];
+    for (size_t i = 0; i < sizeof lows / sizeof *lows; i++) {
+        flxi_rng g = flxi_rng_seeded(UINT64_C(0x123456789ABCDEF), UINT64_MAX);
+        g.low = lows[i];
+        flxi_philox_words(&g, 0, 32, words);
+        for (uint64_t w = 0; w < 32 * 4; w++)
+            CHECK_MSG(words[w] == flxi_rng_word(&g, w), "word %llu from block %llu", (unsigned long long)w,
+                      (unsigned long long)lows[i]);
+        flxi_philox_words(&g, 7, 16, words);
+        for (uint64_t w = 0; w < 16 * 4; w++)
+            CHECK_MSG(words[w] == flxi_rng_word(&g, 7 * 4 + w), "word %llu", (unsigned long long)w);
     }
 }
 

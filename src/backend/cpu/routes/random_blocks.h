@@ -16,4 +16,7 @@ typedef void (*flxi_blocks_fn)(const flxi_rng *g, uint64_t first, uint32_t words
 flxi_blocks_fn flxi_random_blocks(void);
 flxi_blocks_fn flxi_random_blocks_for(flxi_isa isa);
 
+/* The words of Philox blocks first …, one block after the other; `blocks` is a multiple of FLXI_BLOCKS_SIDE. */
+void flxi_philox_words(const flxi_rng *g, uint64_t first, int64_t blocks, uint32_t *words);
+
 #endif

@@ -11,6 +11,7 @@
    keep their extent are unchanged in all modes, since there every position is an integer. */
 #include "base/host/stop.h"
 #include "ops/express/express.h"
+#include "ops/quant/channel.h"
 #include "ops/rule/axis/along.h"
 #include "ops/rule/axis/axis_map.h"
 #include "ops/rule/decomposed.h"
@@ -319,6 +320,91 @@ static void decompose_resize(flxi_site *s, flx_val *y)
     y[0] = flxi_as_dtype(s, v, x.dtype);
 }
 
+/* ---- Gradient of growing axes ----
+
+   Where an axis grows by a whole factor f, element i of x is read by elements f i + first … of y, the same ones for
+   every i except at the edges: the gradient is a sum of strided slices of dy with weights that are known, instead of
+   sums to gathered positions. */
+
+static bool grows_evenly(const resize_attrs *a, const flx_type *x)
+{
+    if (a->mode == MODE_NEAREST || a->coordinates == AT_ALIGN_CORNERS)
+        return false;
+    for (int k = 0; k < x->rank; k++) {
+        flx_dim n = x->dims[k], m = a->shape.v[k];
+        if (n != m && (!flxi_dim_is_number(n) || !flxi_dim_is_number(m) || n <= 0 || m < n || m % n != 0))
+            return false;
+    }
+    return true;
+}
+
+/* What element o of m has of element i of n; 0 beyond the end. */
+static double weight_between(const resize_attrs *a, int64_t i, int64_t n, int64_t o, int64_t m)
+{
+    double sum = 0;
+    if (o < 0 || o >= m)
+        return 0;
+    const taps t = taps_at(a, o, n, m);
+    for (int k = 0; k < t.count; k++)
+        sum += clamped(t.first + k, n) == i ? t.weight[k] : 0;
+    return sum;
+}
+
+/* Elements start, start + step … of v along the axis, n of them, zeros beyond its ends. */
+static flx_val strided(flxi_site *s, flx_val v, int axis, int64_t start, int64_t step, int64_t n)
+{
+    flx_type t = *flxi_typeof(s, v);
+    int64_t low[FLX_MAX_RANK] = {0}, high[FLX_MAX_RANK] = {0}, first[FLX_MAX_RANK] = {0}, stride[FLX_MAX_RANK];
+    size_t rank = (size_t)t.rank;
+    int64_t end = start + (n - 1) * step + 1;
+    for (int k = 0; k < t.rank; k++)
+        stride[k] = 1;
+    low[axis] = -start; /* negative: cropped */
+    high[axis] = end - t.dims[axis];
+    stride[axis] = step;
+    t.dims[axis] = end - start;
+    flx_val part = flx_pad(s->g, v, flxi_number(s, v, 0.0), .low = {low, rank}, .high = {high, rank});
+    return flx_slice(s->g, part, .start = {first, rank}, .limit = {t.dims, rank}, .stride = {stride, rank});
+}
+
+static flx_val grown_back(flxi_site *s, flx_val dy, int axis, int64_t n)
+{
+    const resize_attrs *a = s->attrs;
+    flx_type t = *flxi_typeof(s, dy);
+    int64_t m = t.dims[axis], f = m / n, reach = a->mode == MODE_LINEAR ? 1 : 2;
+    double *weights = flxi_rule_new(s, double, n);
+    flx_val sum = FLX_NONE;
+    for (int64_t first = -reach * f; weights && first < (reach + 1) * f; first++) {
+        bool is_needed = false;
+        for (int64_t i = 0; i < n; i++) {
+            weights[i] = weight_between(a, i, n, i * f + first, m);
+            is_needed |= weights[i] != 0;
+        }
+        if (!is_needed)
+            continue;
+        t.dims[axis] = n;
+        flx_val w = flxi_channel_view(s, flxi_constants(s, FLX_F64, weights, (size_t)n), axis, &t);
+        flx_val factor = flx_cast(s->g, w, (flx_dtype)flxi_part_dtype(t.dtype));
+        flx_val term = flxi_by_parts(s, strided(s, dy, axis, first, f, n), factor, flx_mul);
+        sum = flxi_sum(s, sum, flxi_masked(s, flx_ne(s->g, w, flxi_number(s, w, 0.0)), term));
+    }
+    return sum;
+}
+
+static void vjp_resize(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    const flx_type x = *flxi_typeof(s, s->x[0]);
+    if (!grows_evenly(s->attrs, &x)) {
+        flxi_vjp_decomposed(s, dy, dx);
+        return;
+    }
+    flx_val v = flxi_widen(s, dy[0]);
+    for (int k = x.rank; k-- > 0;)
+        if (flxi_typeof(s, v)->dims[k] != x.dims[k])
+            v = grown_back(s, v, k, x.dims[k]);
+    dx[0] = flxi_as_dtype(s, v, x.dtype);
+}
+
 static void batch_resize(flxi_site *s, flx_val *by)
 {
     resize_attrs *a = flxi_site_attrs(s);
@@ -387,6 +473,9 @@ static const flxi_sample samples_resize[] = {
     {"f16[5]", "shape=[8], mode=cubic", NULL, FLX_OK},
     {"bf16[5]", "shape=[1], mode=cubic, coordinates=align_corners", NULL, FLX_OK},
     {"c64[3, 2]", "shape=[4, 4], mode=cubic, coordinates=asymmetric", NULL, FLX_OK},
+    {"f32[3, 2]", "shape=[6, 6], mode=linear", NULL, FLX_OK},
+    {"f64[1, 4]", "shape=[3, 8], mode=cubic", NULL, FLX_OK},
+    {"c64[3]", "shape=[6], mode=linear, coordinates=asymmetric", NULL, FLX_OK},
     {"T[]", "shape=[]", NULL, FLX_OK},
     {"T[0, 3]", "shape=[0, 6]", NULL, FLX_OK},
     {"T[2, 3]", "shape=[0, 3]", NULL, FLX_OK},
@@ -465,7 +554,7 @@ const flxi_rules flxi_rules_resize = {
     .expresses = expresses_resize,
     .schema = resize_schema,
     .attrs_size = sizeof(resize_attrs),
-    .vjp = flxi_vjp_decomposed,
+    .vjp = vjp_resize,
     .batch = batch_resize,
     .decompose = decompose_resize,
     .samples = samples_resize,

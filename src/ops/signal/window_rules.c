@@ -393,6 +393,79 @@ static flx_val kept_positions(flxi_site *s)
     return flxi_reshape_to(s, kept[1], 1, &count);
 }
 
+/* ---- select_and_scatter: gradient ---- */
+
+enum { MOST_TAPS = 32 }; /* that are written out */
+
+/* Windows of known extents and few taps, whose select is a comparison. */
+static bool has_few_taps(const flxi_select_and_scatter_attrs *a, const flx_type *x, const flx_type *windows)
+{
+    int64_t taps = 1;
+    bool is_known = !a->select.graph;
+    for (int k = 0; k < x->rank && taps <= MOST_TAPS; k++) {
+        taps = a->common.window.v[k] <= MOST_TAPS ? taps * a->common.window.v[k] : MOST_TAPS + 1;
+        is_known &= flxi_dim_is_number(x->dims[k]) && flxi_dim_is_number(windows->dims[k]) && windows->dims[k] > 0;
+    }
+    return is_known && taps <= MOST_TAPS;
+}
+
+/* The element that each window has at a tap, of v in the shape of x; `padding` beyond the edges. */
+static flx_val at_tap(flxi_site *s, flx_val v, double padding, const int64_t *tap)
+{
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    const flx_type *windows = flxi_typeof(s, s->x[1]);
+    flxi_slide m[FLX_MAX_RANK];
+    int64_t limit[FLX_MAX_RANK];
+    int rank = windows->rank;
+    for (int k = 0; k < rank; k++) {
+        m[k] = flxi_window_slide(&a->common, k, windows->dims[k]);
+        m[k].base_dilation = 1;
+        limit[k] = tap[k] + (windows->dims[k] - 1) * a->common.strides.v[k] + 1;
+    }
+    v = padded(s, v, flxi_number(s, v, padding), m);
+    return flx_slice(s->g, v, listed(tap, rank), listed(limit, rank), a->common.strides);
+}
+
+static bool is_padded(const flxi_select_and_scatter_attrs *a, int rank)
+{
+    bool any = false;
+    for (int k = 0; k < rank; k++)
+        any |= a->common.pad_low.v[k] || a->common.pad_high.v[k];
+    return any;
+}
+
+/* The elements of dy at the positions that the windows keep: taps are compared one after the other, so that all of it
+   is one kernel. 0 where there is only padding. */
+static flx_val kept_elements(flxi_site *s, flx_val dy)
+{
+    const flxi_select_and_scatter_attrs *a = s->attrs;
+    const flx_type x = *flxi_typeof(s, s->x[0]);
+    flx_type truth = x;
+    truth.dtype = FLX_BOOL;
+    flx_val inside = is_padded(a, x.rank) ? flxi_full(s, &truth, 1.0) : FLX_NONE;
+    flx_val values = flx_stop_gradient(s->g, s->x[0]);
+    flx_val kept = FLX_NONE, kept_dy = FLX_NONE, kept_is = FLX_NONE;
+    int64_t tap[FLX_MAX_RANK] = {0};
+    do {
+        flx_val next[2] = {kept, at_tap(s, values, 0, tap)}, next_dy = at_tap(s, dy, 0, tap);
+        flx_val next_is = flxi_is_none(inside) ? FLX_NONE : at_tap(s, inside, 0, tap);
+        if (flxi_is_none(kept)) {
+            kept = next[1];
+            kept_dy = next_dy;
+            kept_is = next_is;
+            continue;
+        }
+        flx_val stays = flx_op1(s->g, select_names[a->select.word], next, 2, NULL, 0);
+        if (!flxi_is_none(inside)) {
+            stays = flx_or(s->g, flx_not(s->g, next_is), flx_and(s->g, kept_is, stays));
+            kept_is = flx_or(s->g, kept_is, next_is);
+        }
+        kept = flx_where(s->g, stays, kept, next[1]);
+        kept_dy = flx_where(s->g, stays, kept_dy, next_dy);
+    } while (flxi_next(tap, a->common.window.v, x.rank));
+    return kept_dy;
+}
+
 void flxi_decompose_select_and_scatter(flxi_site *s, flx_val *y)
 {
     static const int64_t first[1] = {0};
@@ -423,11 +496,13 @@ void flxi_vjp_select_and_scatter(flxi_site *s, const flx_val *dy, flx_val *dx)
         flxi_vjp_decomposed(s, dy, dx);
         return;
     }
-    if (s->wanted[1]) {
-        const flx_type *x = flxi_typeof(s, s->x[0]);
+    const flx_type *x = flxi_typeof(s, s->x[0]), *windows = flxi_typeof(s, s->x[1]);
+    if (s->wanted[1] && has_few_taps(a, x, windows)) {
+        dx[1] = kept_elements(s, dy[0]);
+    } else if (s->wanted[1]) {
         flx_dim count = flxi_dims_product(s->ctx, x, 0, x->rank);
         flx_val flat = flxi_reshape_to(s, dy[0], 1, &count);
-        dx[1] = flxi_reshape_like(s, flx_gather(s->g, flat, kept_positions(s), 0, "zero"), flxi_typeof(s, s->x[1]));
+        dx[1] = flxi_reshape_like(s, flx_gather(s->g, flat, kept_positions(s), 0, "zero"), windows);
     }
     if (s->wanted[2])
         dx[2] = dy[0];

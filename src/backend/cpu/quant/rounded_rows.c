@@ -18,8 +18,9 @@ typedef struct {
     _Alignas(64) uint8_t raw[FLXI_ROUNDED_MANY][DEPTH];
     _Alignas(64) uint8_t codes[DEPTH * FLXI_ROUNDED_MANY]; /* groups of four numbers, in each of them all rows */
     float d[DEPTH / 32][FLXI_ROUNDED_MANY], least[DEPTH / 32][FLXI_ROUNDED_MANY];
-    int32_t scales[DEPTH / 16][FLXI_ROUNDED_MANY];   /* of sub-blocks */
-    int16_t pairs[DEPTH / 32][FLXI_ROUNDED_MANY][2]; /* of two sub-blocks: minima, or scales where there are none */
+    int32_t scales[DEPTH / 16][FLXI_ROUNDED_MANY];    /* of sub-blocks */
+    int16_t minima[DEPTH / 32][FLXI_ROUNDED_MANY][2]; /* of two sub-blocks */
+    int32_t shift[DEPTH / 256][FLXI_ROUNDED_MANY];    /* what adding 128 to x adds to the sums of a block */
 } tile;
 
 /* From rows of numbers to groups of four. */

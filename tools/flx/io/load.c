@@ -25,6 +25,14 @@ bool begins_with(const file_bytes *bytes, const char magic[4])
     return bytes->size >= 4 && memcmp(bytes->data, magic, 4) == 0;
 }
 
+/* Signals that the program catches are those that end it. */
+static int cannot(const char *what, const char *name)
+{
+    if (errno == EINTR)
+        return fail(FLX_E_CANCELLED, "cancelled before %s was read", name);
+    return fail(FLX_E_IO, "cannot %s %s: %s", what, name, strerror(errno));
+}
+
 static int read_stream(FILE *f, const char *name, file_bytes *out)
 {
     size_t room = 0;
@@ -39,7 +47,7 @@ static int read_stream(FILE *f, const char *name, file_bytes *out)
         size_t n = fread(out->data + out->size, 1, room - out->size, f);
         out->size += n;
         if (ferror(f))
-            return fail(FLX_E_IO, "cannot read %s: %s", name, strerror(errno));
+            return cannot("read", name);
         if (n == 0)
             return STATUS_OK;
         if (out->size > max_file_bytes) {
@@ -64,7 +72,7 @@ int file_read(const char *path, file_bytes *out)
         return read_stream(stdin, file_name(path), out);
     FILE *f = fopen(path, "rb");
     if (!f)
-        return fail(FLX_E_IO, "cannot open %s: %s", path, strerror(errno));
+        return cannot("open", path);
     int status = read_stream(f, path, out);
     fclose(f);
     return status;

@@ -283,6 +283,15 @@ static bool call_function(onnx_site *s, const onnx_function *f)
 
 /* ---- Nodes ---- */
 
+bool flxi_onnx_spend(onnx_site *s, int64_t nodes)
+{
+    s->im->budget -= nodes;
+    if (s->im->budget >= 0)
+        return true;
+    flxi_onnx_fail(s, FLX_E_SIZE, NULL, "the model has too many nodes once functions and loops are expanded");
+    return false;
+}
+
 static int64_t version_of(const onnx_scope *sc, const char *domain)
 {
     for (size_t i = 0; i < sc->num_opsets; i++)
@@ -309,11 +318,7 @@ static bool import_node(onnx_scope *sc, const onnx_node *n)
 {
     onnx_site s = {.im = sc->im, .scope = sc, .node = n, .g = sc->g};
     const onnx_function *f = find_function(&s);
-    if (sc->im->budget-- <= 0) {
-        flxi_onnx_fail(&s, FLX_E_SIZE, NULL, "the model has too many nodes once functions and loops are expanded");
-        return false;
-    }
-    if (!take_operands(&s) || !make_results(&s))
+    if (!flxi_onnx_spend(&s, 1) || !take_operands(&s) || !make_results(&s))
         return false;
     if (f)
         return call_function(&s, f) && bind_results(&s);

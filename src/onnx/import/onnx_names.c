@@ -65,6 +65,16 @@ const onnx_value *flxi_onnx_lookup(const onnx_scope *sc, const char *name)
     return NULL;
 }
 
+const onnx_value *flxi_onnx_value_of(const onnx_site *s, const char *name)
+{
+    for (const onnx_scope *sc = s->scope; sc && sc->g == s->g; sc = sc->parent) {
+        size_t i = find_name(&sc->names, name);
+        if (i < sc->values.n)
+            return &sc->values.at[i];
+    }
+    return NULL;
+}
+
 /* ---- Names in the graph ---- */
 
 size_t flxi_onnx_plain_name(const char *name, char *out, size_t size)

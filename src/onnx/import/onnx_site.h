@@ -56,6 +56,8 @@ void flxi_onnx_unsupported(onnx_site *s, const char *fmt, ...) FLX_PRINTF(2, 3);
 /* The same: an operand of this name must be known when the model is read. */
 void flxi_onnx_unknown(onnx_site *s, const char *operand);
 bool flxi_onnx_failed(const onnx_site *s);
+/* Counts nodes that a rule reads or appends beyond a few, of those that a model may have; false after an error. */
+bool flxi_onnx_spend(onnx_site *s, int64_t nodes);
 
 /* ---- Attributes: absent ones give the default, others of the wrong kind fail ---- */
 
@@ -70,6 +72,8 @@ const char *const *flxi_onnx_words(onnx_site *s, const char *name, size_t *n);
 flx_ints flxi_onnx_ints_of(onnx_site *s, const char *name, size_t n, int64_t absent);
 const onnx_graph *flxi_onnx_graph(onnx_site *s, const char *name); /* fails when absent */
 const onnx_attr *flxi_onnx_attr(onnx_site *s, const char *name);   /* NULL when absent */
+/* What a name refers to that was defined before this node, in the graph that it is in; NULL: nothing. */
+const onnx_value *flxi_onnx_value_of(const onnx_site *s, const char *name);
 /* A tensor of the file as a constant, its element type in *element (may be NULL). */
 flx_val flxi_onnx_constant(onnx_site *s, const onnx_tensor *t, int32_t *element);
 

@@ -3,6 +3,7 @@
 #include "py_core.h"
 
 #include <fluxion/build.h>
+#include <fluxion/decoder.h>
 #include <fluxion/onnx.h>
 
 static const flx_graph *graph_in(PyObject *o)
@@ -10,16 +11,26 @@ static const flx_graph *graph_in(PyObject *o)
     return ((graph_object *)o)->graph;
 }
 
+/* Adds a tensor, which it takes over; false with an exception, also for NULL, of which `err` says why. */
+static int add_tensor(PyObject *dict, const char *name, flx_tensor *t, const flx_error *err)
+{
+    if (!t) {
+        raise_error(err);
+        return 0;
+    }
+    PyObject *x = array_of_tensor(t);
+    int is_added = x && PyDict_SetItemString(dict, name, x) == 0;
+    Py_XDECREF(x);
+    return is_added;
+}
+
 /* {name: array} of the parameters. */
 static PyObject *params_of(const flx_onnx *m)
 {
     PyObject *dict = PyDict_New();
-    for (size_t i = 0; dict && i < flx_onnx_param_count(m); i++) {
-        PyObject *x = array_of_tensor(flx_tensor_retain(flx_onnx_param_value(m, i)));
-        if (!x || PyDict_SetItemString(dict, flx_onnx_param_name(m, i), x) < 0)
+    for (size_t i = 0; dict && i < flx_onnx_param_count(m); i++)
+        if (!add_tensor(dict, flx_onnx_param_name(m, i), flx_tensor_retain(flx_onnx_param_value(m, i)), NULL))
             Py_CLEAR(dict);
-        Py_XDECREF(x);
-    }
     return dict;
 }
 
@@ -38,6 +49,63 @@ static PyObject *read_onnx(PyObject *self, PyObject *args)
     PyObject *params = params_of(m), *graph = params ? graph_of(flx_graph_retain(flx_onnx_graph(m))) : NULL;
     flx_onnx_free(m);
     return graph ? Py_BuildValue("(NN)", graph, params) : (Py_XDECREF(params), NULL);
+}
+
+/* {name: array} of the parameters of a model, over the memory of the file. */
+static PyObject *text_params_of(const flx_gguf *f, const flx_graph *g)
+{
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < flx_graph_input_count(g); i++) {
+        flx_error err = {0};
+        const char *name = flx_val_name(g, flx_graph_input(g, i));
+        if (flx_graph_input_is_param(g, i) && !add_tensor(dict, name, flx_text_param(f, g, name, &err), &err))
+            Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+/* read_gguf(path): (graph of a whole text, {parameter: array}). */
+static PyObject *read_gguf(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *path;
+    flx_error err = {0};
+    flx_gguf *f;
+    flx_graph *g = NULL;
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    WORK(err, f = flx_gguf_read(core_context, path, &err));
+    if (!f)
+        return raise_error(&err);
+    WORK(err, g = flx_text_graph(f, NULL, &err));
+    PyObject *params = g ? text_params_of(f, g) : raise_error(&err);
+    PyObject *graph = params ? graph_of(flx_graph_retain(g)) : NULL;
+    flx_graph_release(g);
+    flx_gguf_free(f);
+    return graph ? Py_BuildValue("(NN)", graph, params) : (Py_XDECREF(params), NULL);
+}
+
+/* read_arrays(path): {name: array} of a file of named tensors. */
+static PyObject *read_arrays(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *path;
+    flx_error err = {0};
+    flx_keys *keys;
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    WORK(err, keys = flx_keys_read(core_context, path, &err));
+    if (!keys)
+        return raise_error(&err);
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < flx_keys_count(keys); i++) {
+        flx_tensor *t;
+        WORK(err, t = flx_weights_read(core_context, path, flx_keys_at(keys, i), &err));
+        if (!add_tensor(dict, flx_keys_at(keys, i), t, &err))
+            Py_CLEAR(dict);
+    }
+    flx_keys_free(keys);
+    return dict;
 }
 
 /* Values of inputs and parameters from {name: array with a value}; -1 with an exception. Free with PyMem_Free. */
@@ -108,6 +176,8 @@ static PyObject *build_c(PyObject *self, PyObject *args)
 
 PyMethodDef format_methods[] = {
     {"read_onnx", read_onnx, METH_VARARGS, "The graph of an ONNX model, and its parameters."},
+    {"read_gguf", read_gguf, METH_VARARGS, "The graph of a language model in a GGUF file, and its parameters."},
+    {"read_arrays", read_arrays, METH_VARARGS, "The tensors of a file, by their names."},
     {"write_onnx", write_onnx, METH_VARARGS, "A graph as an ONNX model."},
     {"build_c", build_c, METH_VARARGS, "A graph as a C file."},
     {NULL, NULL, 0, NULL},

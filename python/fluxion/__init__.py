@@ -31,8 +31,8 @@ bool = bool_
 
 # Modules that are loaded when they are first used, and functions that are in them.
 _MODULES = ("xp", "numpy", "ops", "nn", "random", "files", "train", "kernels")
-_FUNCTIONS = {"load": "files", "save": "files", "from_jax": "files", "from_text": "files", "from_torch": "files",
-              "Graph": "files", "trace": "files", "ShapeDtype": "files", "Trainer": "train", "schedule": "train",
+_FUNCTIONS = {"load": "files", "load_arrays": "files", "save": "files", "from_jax": "files", "from_text": "files",
+              "from_torch": "files", "Graph": "files", "trace": "files", "ShapeDtype": "files", "Trainer": "train", "schedule": "train",
               "kernel": "kernels", "where": "xp", "asarray": "xp"}
 
 

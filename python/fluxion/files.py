@@ -8,7 +8,7 @@ from . import _core, dtypes, tracing
 from .errors import UnsupportedError
 from .tree import count_leaves, flatten, unflatten
 
-_FORMS = {".flx": "flx", ".mlir": "mlir", ".flxb": "flxb", ".onnx": "onnx"}
+_FORMS = {".flx": "flx", ".mlir": "mlir", ".flxb": "flxb", ".onnx": "onnx", ".gguf": "gguf"}
 _VECTOR_BYTES = {"generic": 0, "neon": 16, "sse2": 16, "avx2": 32, "avx512": 64}
 
 
@@ -148,6 +148,8 @@ class Graph:
         """Writes .flx, .mlir, .flxb or .onnx; the values of parameters are in .onnx only."""
         self._need_no_captures()
         form = _form(path)
+        if form == "gguf":
+            raise UnsupportedError("UNSUPPORTED", f"{os.fspath(path)}: .gguf files are read, not written")
         if form == "onnx":
             content = _core.write_onnx(self.graph, self.params)
         else:
@@ -194,10 +196,13 @@ def from_text(text, name="text", graph=None):
 
 
 def load(path, graph=None):
-    """The main graph of a .flx, .mlir, .flxb or .onnx file, or that of a name. The initialisers of an ONNX model are
-    parameters: `params` of the graph has their values, which calls use unless they give others by name."""
-    if _form(path) == "onnx":
-        main, params = _core.read_onnx(os.fspath(path))
+    """The main graph of a .flx, .mlir, .flxb, .onnx or .gguf file, or that of a name. The initialisers of an ONNX model
+    and the tensors of a GGUF file are parameters: `params` of the graph has their values, which calls use unless they
+    give others by name. The graph of a GGUF file takes tokens int32 (T,), and returns the logits of what follows each
+    of them; its matrices stay packed in the memory of the file, which is mapped."""
+    read = {"onnx": _core.read_onnx, "gguf": _core.read_gguf}.get(_form(path))
+    if read:
+        main, params = read(os.fspath(path))
         if graph not in (None, main.name):
             raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {main.name}")
         return Graph(main, params=params)
@@ -207,6 +212,12 @@ def load(path, graph=None):
     if graph is not None and graph not in graphs:
         raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {', '.join(graphs)}")
     return Graph(graphs[graph] if graph else main)
+
+
+def load_arrays(path):
+    """The arrays of a file by their names: .safetensors, the index of one in parts (model.safetensors.index.json), .npz,
+    or an archive of PyTorch (.pt, .pth, .bin), of which nothing but tensors is read and nothing is run."""
+    return _core.read_arrays(os.fspath(path))
 
 
 def save(path, function, *specs):

@@ -14,6 +14,8 @@ np = pytest.importorskip("numpy")
 import fluxion as fx  # noqa: E402
 from fluxion import xp  # noqa: E402
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 def test_symbolic_graphs_run_with_any_extents(tmp_path):
     g = fx.trace(lambda x, w: xp.tanh(x @ w).sum(axis=0), fx.ShapeDtype(("B", 3)), fx.ShapeDtype((3, 2)))
@@ -36,6 +38,29 @@ def test_symbolic_graphs_run_with_any_extents(tmp_path):
         g(x)
     with pytest.raises(TypeError):
         g(x, w, v=1)
+
+
+def test_language_models_are_functions_of_tokens():
+    g = fx.load(os.path.join(ROOT, "examples", "tiny.gguf"))
+    logits = g(fx.array([1, 5, 9]))
+    assert logits.shape == (3, 11) and logits.dtype == fx.float32
+    assert g.params["blk.0.attn_q.weight"].dtype == fx.uint8
+    assert np.array_equal(g(fx.array([1, 5]))[1], logits[1])  # what follows does not change it
+    norm = g.params["output_norm.weight"]
+    gradient = fx.grad(lambda w: xp.sum(g(fx.array([1, 5, 9]), **{"output_norm.weight": w}) ** 2))(norm)
+    assert gradient.shape == norm.shape and bool(xp.any(gradient != 0))
+    with pytest.raises(fx.UnsupportedError, match="read, not written"):
+        g.save("model.gguf")
+
+
+def test_arrays_of_files(tmp_path):
+    arrays = fx.load_arrays(os.path.join(ROOT, "tests", "fuzz", "corpus", "weights", "state.pt"))
+    assert arrays["fc1.bias"].tolist() == [10, 11]
+    np.savez_compressed(tmp_path / "a.npz", x=np.arange(6.0).reshape(2, 3), y=np.int8(3))
+    arrays = fx.load_arrays(tmp_path / "a.npz")
+    assert arrays["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and arrays["y"].item() == 3
+    with pytest.raises(OSError):
+        fx.load_arrays(tmp_path / "missing.npz")
 
 
 def test_text_and_errors_of_files(tmp_path):

@@ -216,6 +216,24 @@ def test_factorisations_multiply_back():
     agree(v * w[:, None, :] @ v.mT, PD)
 
 
+def test_factors_can_be_square():
+    rng = np.random.default_rng(5)
+    for rows, columns in ((5, 2), (2, 5), (3, 0)):
+        x = rng.standard_normal((2, rows, columns)) + 1j * rng.standard_normal((2, rows, columns))
+        for z in (x, x.real, np.zeros_like(x.real), np.eye(rows, columns) * np.ones((2, 1, 1))):
+            q, r = xp.linalg.qr(xp.asarray(z), mode="complete")
+            assert q.shape == (2, rows, rows) and r.shape == (2, rows, columns)
+            agree(q @ r, z)
+            agree(xp.conj(q).mT @ q, np.broadcast_to(np.eye(rows), (2, rows, rows)).astype(z.dtype))
+            agree(xp.tril(r, k=-1), np.zeros_like(z))
+            u, s, vh = xp.linalg.svd(xp.asarray(z))
+            assert u.shape == (2, rows, rows) and vh.shape == (2, columns, columns)
+            k = min(rows, columns)
+            agree(u[..., :k] * s[:, None, :] @ vh[:, :k], z)
+            agree(xp.conj(u).mT @ u, np.broadcast_to(np.eye(rows), (2, rows, rows)).astype(z.dtype))
+            agree(vh @ xp.conj(vh).mT, np.broadcast_to(np.eye(columns), (2, columns, columns)).astype(z.dtype))
+
+
 @pytest.mark.parametrize("name", [c[0] for c in CALLS if c[0] not in (
     "nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values", "astype")])
 def test_inside_of_a_traced_function(name):

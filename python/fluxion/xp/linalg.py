@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from .. import dtypes
 from ..arrays import Array, to_array
-from ..errors import UnsupportedError
 from ..tracing import apply, apply_all, cast
 from . import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
 from ._operands import _axes, _keep, _operands
@@ -105,23 +104,40 @@ def eigvals(x, /):
     return apply("eig", _wide(x))
 
 
+def _with_identity(x):
+    """x with the columns of an identity after its own: their factorisation has an orthonormal basis of everything."""
+    xp = _xp()
+    m = x.shape[-2]
+    return xp.concat([x, xp.broadcast_to(xp.eye(m, dtype=x.dtype), x.shape[:-2] + (m, m))], axis=-1)
+
+
+def _completed(u):
+    """A square matrix whose first columns are those of u, orthonormal, and the others orthogonal to them."""
+    rest = QRResult(*apply_all("qr", (_with_identity(u),))).Q[..., u.shape[-1]:]
+    return _xp().concat([u, rest], axis=-1)
+
+
 def qr(x, /, *, mode="reduced"):
-    """x = Q R with orthonormal columns and an upper triangle."""
+    """x = Q R with orthonormal columns and an upper triangle; "complete": Q is square."""
     x = _wide(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode must be 'reduced' or 'complete', got {mode!r}")
-    if mode == "complete" and x.shape[-2] > x.shape[-1]:
-        raise UnsupportedError("UNSUPPORTED", "qr with mode='complete' of a matrix with more rows than columns")
-    return QRResult(*apply_all("qr", (x,)))
+    if mode == "reduced" or x.shape[-2] <= x.shape[-1]:
+        return QRResult(*apply_all("qr", (x,)))
+    q, r = apply_all("qr", (_with_identity(x),))
+    return QRResult(q, r[..., :x.shape[-1]])
 
 
 def svd(x, /, *, full_matrices=True):
-    """Singular values, descending, with their vectors."""
+    """Singular values, descending, with their vectors; full_matrices: U and Vh are square."""
     x = _wide(x)
-    if full_matrices and x.shape[-1] != x.shape[-2]:
-        raise UnsupportedError("UNSUPPORTED", f"svd with full_matrices=True of a matrix of shape {x.shape}", "",
-                               "use full_matrices=False")
-    return SVDResult(*apply_all("svd", (x,)))
+    u, s, vh = apply_all("svd", (x,))
+    m, n = x.shape[-2:]
+    if full_matrices and m > n:
+        u = _completed(u)
+    if full_matrices and n > m:
+        vh = _xp().conj(matrix_transpose(_completed(_xp().conj(matrix_transpose(vh)))))
+    return SVDResult(u, s, vh)
 
 
 def svdvals(x, /):

@@ -162,6 +162,132 @@ class UNet(nn.Module):
         return self.out(self.d(torch.cat([y, a], 1)))
 
 
+class DenseNet(nn.Module):
+    def __init__(self, width=8, growth=6, layers=3):
+        super().__init__()
+        self.first = nn.Conv2d(3, width, 3, 1, 1)
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.BatchNorm2d(width + i * growth), nn.ReLU(), nn.Conv2d(width + i * growth, growth, 3, 1, 1))
+            for i in range(layers))
+        self.head = nn.Linear(width + layers * growth, 10)
+
+    def forward(self, x):
+        x = self.first(x)
+        for layer in self.layers:
+            x = torch.cat([x, layer(x)], 1)
+        return self.head(F.avg_pool2d(x, x.shape[-1]).flatten(1))
+
+
+class Squeeze(nn.Module):
+    """A depthwise convolution of EfficientNet whose channels are weighted by their means."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 5, 1, 2, groups=width)
+        self.less, self.more = nn.Conv2d(width, width // 4, 1), nn.Conv2d(width // 4, width, 1)
+
+    def forward(self, x):
+        y = F.silu(self.conv(x))
+        return x + y * torch.sigmoid(self.more(F.silu(self.less(y.mean((2, 3), keepdim=True)))))
+
+
+class ConvNextBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.scale = nn.Parameter(torch.full((width,), 0.1))
+
+    def forward(self, x):
+        y = self.norm(self.conv(x).permute(0, 2, 3, 1))
+        return x + (self.scale * self.down(F.gelu(self.up(y)))).permute(0, 3, 1, 2)
+
+
+class MixerBlock(nn.Module):
+    def __init__(self, patches, width):
+        super().__init__()
+        mlp = lambda n: nn.Sequential(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n))
+        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.across, self.within = mlp(patches), mlp(width)
+
+    def forward(self, x):
+        x = x + self.across(self.n1(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.within(self.n2(x))
+
+
+class LlamaBlock(nn.Module):
+    """Rotary positions, groups of heads that share keys, root mean square norms, a gated network."""
+
+    def __init__(self, width=32, heads=4, shared=2):
+        super().__init__()
+        self.heads, self.shared, self.d = heads, shared, width // heads
+        self.n1, self.n2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+        self.q, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.k, self.v = (nn.Linear(width, shared * self.d, bias=False) for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, 2 * width, bias=False) for _ in range(2))
+        self.down = nn.Linear(2 * width, width, bias=False)
+
+    def turn(self, x):
+        at = torch.arange(x.shape[2])[:, None] * 10000.0 ** (-torch.arange(0, self.d, 2) / self.d)
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * at.cos() - b * at.sin(), b * at.cos() + a * at.sin()], -1)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        y = self.n1(x)
+        q = self.turn(self.q(y).view(b, t, self.heads, self.d).transpose(1, 2))
+        k, v = (m(y).view(b, t, self.shared, self.d).transpose(1, 2) for m in (self.k, self.v))
+        k, v = (z.repeat_interleave(self.heads // self.shared, 1) for z in (self.turn(k), v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, c)
+        x = x + self.out(y)
+        y = self.n2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.words = nn.Embedding(100, width)
+        self.blocks = nn.Sequential(LlamaBlock(width), LlamaBlock(width))
+        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.head = nn.Linear(width, 100, bias=False)
+
+    def forward(self, tokens):
+        return self.head(self.norm(self.blocks(self.words(tokens))))
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder that attends to it; both read the same tokens."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.words = nn.Embedding(100, width)
+        self.pair = nn.Transformer(width, 4, 1, 2, 64, 0.0, batch_first=True)
+        self.head = nn.Linear(width, 100)
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        mask = torch.triu(torch.full((tokens.shape[1], tokens.shape[1]), float("-inf")), 1)
+        return self.head(self.pair(x, x.flip(1), tgt_mask=mask))
+
+
+class AutoEncoder(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(3, width, 4, 2, 1), nn.ReLU(),
+                                  nn.Conv2d(width, 2 * width, 4, 2, 1), nn.Tanh())
+        self.mean, self.spread = nn.Linear(2 * width * 16, 6), nn.Linear(2 * width * 16, 6)
+        self.back = nn.Linear(6, 2 * width * 16)
+        self.up = nn.Sequential(nn.ConvTranspose2d(2 * width, width, 4, 2, 1), nn.ELU(),
+                                nn.ConvTranspose2d(width, 3, 4, 2, 1), nn.Sigmoid())
+
+    def forward(self, x):
+        y = self.down(x)
+        code = self.mean(y.flatten(1)) + torch.exp(0.5 * self.spread(y.flatten(1)))
+        return self.up(self.back(code).view(y.shape))
+
+
 def images(n):
     return torch.randn(2, 3, n, n)
 
@@ -188,6 +314,14 @@ MODELS = {
                        (torch.randn(2, 4, 20),)),
     "conv3d": lambda: (nn.Sequential(nn.Conv3d(2, 4, 3, padding=1), nn.BatchNorm3d(4), nn.MaxPool3d(2), nn.Mish(),
                                      nn.ConvTranspose3d(4, 2, 2, 2)), (torch.randn(1, 2, 8, 8, 8),)),
+    "densenet": lambda: (DenseNet(), (images(8),)),
+    "squeeze": lambda: (nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), Squeeze(16), Squeeze(16)), (images(16),)),
+    "convnext": lambda: (nn.Sequential(nn.Conv2d(3, 16, 4, 4), ConvNextBlock(16), ConvNextBlock(16)), (images(32),)),
+    "mixer": lambda: (nn.Sequential(nn.Conv2d(3, 16, 8, 8), nn.Flatten(2), MixerBlock(16, 16), MixerBlock(16, 16)),
+                      (images(32),)),
+    "llama": lambda: (Llama(), (tokens(),)),
+    "translator": lambda: (Translator(), (tokens(),)),
+    "autoenc": lambda: (AutoEncoder(), (images(16),)),
 }
 
 

@@ -294,6 +294,52 @@ static const hlo_row calls[] = {
      "1x3x2xcomplex<f64>",
      "[[[(1.0, 2.0), (0.0, 1.0)], [(3.0, -1.0), (2.0, 2.0)], [(0.5, 0.0), (-1.0, 4.0)]]]",
      "almost_eq"},
+    {"ormqr",
+     {{"2x2xf64", "[[-5.0, -7.0], [0.5, -1.0]]"}, {"2xf64", "[1.6, 0.0]"}, {"2x1xf64", "[[1.0], [0.0]]"}},
+     "  %r = stablehlo.custom_call @lapack_dormqr_ffi(%a, %b, %c) {mhlo.backend_config = {side = 76 : ui8, trans = 84 "
+     ": "
+     "ui8}} : (tensor<2x2xf64>, tensor<2xf64>, tensor<2x1xf64>) -> tensor<2x1xf64>",
+     "2x1xf64",
+     "[[-0.6], [-0.8]]",
+     "almost_eq"},
+    {"ormqr from the right",
+     {{"2x2xf64", "[[-5.0, -7.0], [0.5, -1.0]]"}, {"2xf64", "[1.6, 0.0]"}, {"1x2xf64", "[[0.0, 1.0]]"}},
+     "  %r = stablehlo.custom_call @lapack_dormqr_ffi(%a, %b, %c) {mhlo.backend_config = {side = 82 : ui8, trans = 78 "
+     ": "
+     "ui8}} : (tensor<2x2xf64>, tensor<2xf64>, tensor<1x2xf64>) -> tensor<1x2xf64>",
+     "1x2xf64",
+     "[[-0.8, 0.6]]",
+     "almost_eq"},
+    {"geqp3 takes the longest column first",
+     {MATRIX_2, {"2xi32", "[0, 0]"}},
+     "  %p, %r, %t = stablehlo.custom_call @lapack_dgeqp3_ffi(%a, %b) : (tensor<2x2xf64>, tensor<2xi32>) -> "
+     "(tensor<2x2xf64>, tensor<2xi32>, tensor<2xf64>)",
+     "2xi32",
+     "[2, 1]",
+     NULL},
+    /* The column (3, 4) below the diagonal is reflected to (-5, 0), as in geqrf. */
+    {"gehrd",
+     {{"3x3xf64", "[[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 2.0, 1.0]]"}},
+     "  %r, %t, %i = " LAPACK("dgehrd", "") "(tensor<3x3xf64>) -> (tensor<3x3xf64>, tensor<2xf64>, tensor<i32>)",
+     "3x3xf64",
+     "[[1.0, -3.6, 0.2], [-5.0, 2.92, 0.56], [0.5, 0.56, -0.92]]",
+     "almost_eq"},
+    {"sytrd",
+     {{"3x3xf64", "[[4.0, 9.0, 9.0], [3.0, 1.0, 9.0], [4.0, 2.0, 1.0]]"}},
+     "  %a1, %r, %e, %t, %i = " LAPACK("dsytrd",
+                                       "uplo = 76 : ui8") "(tensor<3x3xf64>) -> (tensor<3x3xf64>, "
+                                                          "tensor<3xf64>, tensor<2xf64>, tensor<2xf64>, tensor<i32>)",
+     "3xf64",
+     "[4.0, 2.92, -0.92]",
+     "almost_eq"},
+    {"sytrd of the upper triangle",
+     {{"3x3xf64", "[[1.0, 2.0, 4.0], [9.0, 1.0, 3.0], [9.0, 9.0, 4.0]]"}},
+     "  %a1, %d, %r, %t, %i = " LAPACK("dsytrd",
+                                       "uplo = 85 : ui8") "(tensor<3x3xf64>) -> (tensor<3x3xf64>, "
+                                                          "tensor<3xf64>, tensor<2xf64>, tensor<2xf64>, tensor<i32>)",
+     "2xf64",
+     "[0.56, -5.0]",
+     "almost_eq"},
     {"trsm",
      {{"2x2xf32", "[[2.0, 9.0], [1.0, 4.0]]"}, {"2x1xf32", "[[4.0], [10.0]]"}},
      "  %r = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config = {diag = 78 : ui8, side = 76 : ui8, "

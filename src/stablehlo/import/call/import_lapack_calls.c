@@ -92,6 +92,61 @@ static void orgqr(hlo_site *s)
     s->y[0] = flxi_hlo_reflected(s, s->x[0], s->x[1], a->dims[a->rank - 1]);
 }
 
+/* ormqr: the product of the reflections, or its adjoint, times a matrix; or the matrix times it. */
+static void ormqr(hlo_site *s)
+{
+    if (takes(s, 3, 1))
+        s->y[0] = flxi_hlo_apply_reflections(s, s->x[0], s->x[1], s->x[2], letter(s, "side", 'L') == 'L',
+                                             letter(s, "trans", 'N') != 'N');
+}
+
+/* geqp3: the operand jpvt is not looked at: every column may move, as where it is zeros. */
+static void geqp3(hlo_site *s)
+{
+    if (takes(s, 2, 3))
+        flxi_hlo_reflect_pivoted(s, s->x[0], &s->y[0], &s->y[1], &s->y[2]);
+}
+
+static void gehrd(hlo_site *s)
+{
+    if (!takes(s, 1, 3))
+        return;
+    flxi_hlo_hessenberg(s, s->x[0], &s->y[0], &s->y[1]);
+    s->y[2] = nothing(s, 2);
+}
+
+/* Rows and columns in the opposite order. */
+static flx_val turned(hlo_site *s, flx_val a)
+{
+    return flx_reverse(s->g, a, FLX_INTS(-2, -1));
+}
+
+static flx_val real_part(hlo_site *s, flx_val x)
+{
+    return flxi_is_complex((int32_t)flxi_hlo_dtype(s, x)) ? flx_real(s->g, x) : x;
+}
+
+/* sytrd: the tridiagonal form of a Hermitian matrix is its Hessenberg form. With the upper triangle the columns are
+   reflected from the last one on, which is the lower triangle of the matrix turned around. */
+static void sytrd(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    bool lower = letter(s, "uplo", 'L') == 'L';
+    flx_val packed = FLX_NONE, taus = FLX_NONE;
+    if (!takes(s, 1, 5))
+        return;
+    flx_val a = lower ? s->x[0] : turned(s, s->x[0]);
+    flxi_hlo_hessenberg(s, flxi_hlo_hermitian(s, a, true), &packed, &taus);
+    packed = flx_where(g, flxi_hlo_triangle_mask(s, a, 0), packed, a);
+    flx_val d = real_part(s, flx_diag(g, packed, 0));
+    flx_val e = real_part(s, flx_diag(g, packed, -1));
+    s->y[0] = lower ? packed : turned(s, packed);
+    s->y[1] = lower ? d : flx_reverse(g, d, FLX_INTS(-1));
+    s->y[2] = lower ? e : flx_reverse(g, e, FLX_INTS(-1));
+    s->y[3] = lower ? taus : flx_reverse(g, taus, FLX_INTS(-1));
+    s->y[4] = nothing(s, 4);
+}
+
 /* ---- Systems ---- */
 
 enum { MAX_BAND = 1 << 22 }; /* rows of tridiagonal matrices, whose positions are a list */
@@ -296,6 +351,12 @@ const hlo_call_target flxi_hlo_lapack_targets[] = {
     BOTH("geqrf", geqrf),
     REAL("orgqr", orgqr),
     COMPLEX("ungqr", orgqr),
+    REAL("ormqr", ormqr),
+    COMPLEX("unmqr", ormqr),
+    BOTH("geqp3", geqp3),
+    BOTH("gehrd", gehrd),
+    REAL("sytrd", sytrd),
+    COMPLEX("hetrd", sytrd),
     BOTH("trsm", trsm),
     BOTH("gtsv", gtsv),
     REAL("syevd", syevd),

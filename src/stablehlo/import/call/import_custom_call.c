@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-static const hlo_call_target *const target_tables[] = {flxi_hlo_check_targets, flxi_hlo_jax_targets,
+static const hlo_call_target *const target_tables[] = {flxi_hlo_check_targets,  flxi_hlo_jax_targets,
                                                        flxi_hlo_lapack_targets, flxi_hlo_dynamic_targets,
-                                                       flxi_hlo_host_targets};
+                                                       flxi_hlo_host_targets,   flxi_hlo_rule_targets};
 
 /* Drops operands that only repeat the extents of results. */
 static bool drop_shape_operands(hlo_site *s)

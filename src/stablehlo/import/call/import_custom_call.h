@@ -19,5 +19,6 @@ extern const hlo_call_target flxi_hlo_jax_targets[];
 extern const hlo_call_target flxi_hlo_lapack_targets[];
 extern const hlo_call_target flxi_hlo_dynamic_targets[];
 extern const hlo_call_target flxi_hlo_host_targets[];
+extern const hlo_call_target flxi_hlo_rule_targets[];
 
 #endif

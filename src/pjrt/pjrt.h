@@ -55,9 +55,15 @@ enum { PJRT_MAX_DEVICES = 64, PJRT_MAX_USER_DATA = 8 };
 
 typedef enum { PJRT_MODE_AUTO, PJRT_MODE_INTERPRET, PJRT_MODE_COMPILE } pjrt_mode;
 
+/* All kinds are the memory of the processor: what a program keeps in one or the other is the same place. */
+typedef enum { PJRT_KIND_DEVICE, PJRT_KIND_PINNED_HOST, PJRT_KIND_UNPINNED_HOST, PJRT_NUM_KINDS } pjrt_memory_kind;
+
 struct pjrt_memory {
     const pjrt_memory_table *table; /* first, as the interface wants it */
     pjrt_device *device;
+    pjrt_memory_kind kind;
+    char text[48];
+    size_t text_size;
     struct {
         const void *key;
         void *data;
@@ -70,8 +76,8 @@ struct pjrt_device { /* also its own description */
     int32_t id;
     char text[32];
     size_t text_size;
-    pjrt_memory memory;
-    pjrt_memory *memories[1];
+    pjrt_memory memory[PJRT_NUM_KINDS]; /* by kind; the first is the default */
+    pjrt_memory *memories[PJRT_NUM_KINDS];
 };
 
 typedef struct {
@@ -107,7 +113,7 @@ struct pjrt_client { /* also the topology */
     size_t num_devices;
     pjrt_device devices[PJRT_MAX_DEVICES];
     pjrt_device *device_list[PJRT_MAX_DEVICES];
-    pjrt_memory *memory_list[PJRT_MAX_DEVICES];
+    pjrt_memory *memory_list[PJRT_MAX_DEVICES * PJRT_NUM_KINDS];
     pjrt_statistics statistics;
 };
 
@@ -119,6 +125,10 @@ typedef struct {
 bool flxi_pjrt_parse_mode(const char *text, size_t size, pjrt_mode *out);
 
 void flxi_pjrt_init_device(pjrt_client *c, int32_t id);
+
+/* A kind by its name, and its name; false: there is none. */
+bool flxi_pjrt_find_kind(const char *name, size_t size, pjrt_memory_kind *out);
+const char *flxi_pjrt_kind_name(pjrt_memory_kind kind);
 
 /* ---- Queue (pjrt_queue.c) ---- */
 
@@ -154,7 +164,8 @@ typedef struct {
 } pjrt_storage;
 
 struct pjrt_buffer {
-    pjrt_device *device;
+    pjrt_device *device; /* of the memory */
+    pjrt_memory *memory;
     pjrt_storage *storage;  /* NULL: deleted or donated */
     pjrt_storage *exported; /* what external references hold */
     int32_t type;
@@ -170,8 +181,10 @@ void flxi_pjrt_storage_release(pjrt_storage *s); /* NULL is fine */
 pjrt_error *flxi_pjrt_storage_wait(const pjrt_storage *s);
 
 /* A buffer that takes ownership of the storage; NULL: no memory, and the storage is released. */
-pjrt_buffer *flxi_pjrt_buffer_new(pjrt_device *device, int32_t type, const int64_t *dims, size_t rank,
+pjrt_buffer *flxi_pjrt_buffer_new(pjrt_memory *memory, int32_t type, const int64_t *dims, size_t rank,
                                   pjrt_storage *storage);
+/* The memory that a caller names, or the default one of the device that it names, or of the first device. */
+pjrt_memory *flxi_pjrt_memory_of(pjrt_client *c, pjrt_device *device, pjrt_memory *memory);
 void flxi_pjrt_buffer_free(pjrt_buffer *b); /* NULL is fine */
 /* One more hold on the storage; NULL when the buffer was deleted. */
 pjrt_storage *flxi_pjrt_buffer_hold(pjrt_buffer *b);
@@ -195,6 +208,7 @@ typedef struct {
     int64_t summands;       /* 1, or the whole is the sum of what that many devices have */
     const int64_t *summand; /* for each device, which of them it has */
     int32_t dtype;          /* of the library */
+    pjrt_memory_kind kind;
     bool is_cut;
     size_t shared; /* of a donated argument: 1 + the result that takes its memory; 0: none */
     bool is_donated;
@@ -235,8 +249,9 @@ struct pjrt_executable {
     const char *mesh; /* of processes that compute different things: "x=4,y=2"; NULL: one computes for all devices */
     const char *const *shardings[2]; /* of arguments and of results, as JAX wants them; NULL: one device */
     const size_t *sharding_sizes[2];
-    const char **memory_kinds; /* for as many arguments or results as there are more of */
-    size_t *memory_kind_sizes;
+    const char **memory_kinds[2]; /* of arguments and of results */
+    size_t *memory_kind_sizes[2];
+    pjrt_layout_text **layouts[2];
     int32_t *result_types;
     int64_t *result_dims;
     size_t *result_ranks;
@@ -249,9 +264,17 @@ pjrt_error *flxi_pjrt_compile(pjrt_client *c, const char *program, size_t size, 
                               size_t options_size, pjrt_executable **out);
 void flxi_pjrt_executable_release(pjrt_executable *x);
 
+/* The program in a serialised executable, and the options before it; an error for other bytes. */
+pjrt_error *flxi_pjrt_open_serialised(const char *bytes, size_t size, const char **program, size_t *program_size,
+                                      size_t *options_size);
+
 /* What JAX learns about arguments and results, whose parts are known (pjrt_sharding.c). */
 pjrt_error *flxi_pjrt_describe_shardings(pjrt_executable *x);
 extern pjrt_shardings_extension flxi_pjrt_shardings_extension;
+
+/* The layouts of arguments (0) or results (1) (pjrt_layout.c). */
+pjrt_error *flxi_pjrt_list_layouts(pjrt_executable *x, const pjrt_slot *slots, size_t n, int which);
+extern pjrt_layouts_extension flxi_pjrt_layouts_extension;
 
 /* Runs on the devices of the executable, more than one (pjrt_partitioned.c). */
 pjrt_error *flxi_pjrt_execute_parts(const pjrt_execute_args *a);

@@ -480,6 +480,38 @@ typedef struct {
 } pjrt_sharding_args;
 static_assert(sizeof(pjrt_sharding_args) == 48, "layout");
 
+/* ---- Layouts ---- */
+
+typedef struct pjrt_layout_text pjrt_layout_text; /* a layout that the plugin hands out */
+
+typedef struct {
+    PJRT_HEAD;
+    const pjrt_layout_text *layout;
+    const char *bytes; /* receives them, with their owner */
+    size_t size;
+    void *owner;
+    void (*free_owner)(void *owner);
+} pjrt_layout_bytes_args;
+static_assert(sizeof(pjrt_layout_bytes_args) == 56, "layout");
+
+typedef struct {
+    PJRT_HEAD;
+    void *handle; /* client or topology */
+    int32_t type;
+    const int64_t *dims;
+    size_t num_dims;
+    pjrt_layout_text *layout; /* receives it */
+} pjrt_default_layout_args;
+static_assert(sizeof(pjrt_default_layout_args) == 56, "layout");
+
+typedef struct {
+    PJRT_HEAD;
+    pjrt_executable *executable;
+    size_t count;
+    pjrt_layout_text **layouts; /* receives them */
+} pjrt_layouts_args;
+static_assert(sizeof(pjrt_layouts_args) == 40, "layout");
+
 /* ---- Extensions: what a chain of them begins with is their head ---- */
 
 #define PJRT_EXTENSION_HEAD \
@@ -487,13 +519,19 @@ static_assert(sizeof(pjrt_sharding_args) == 48, "layout");
     int32_t type;           \
     void *next
 
-enum { PJRT_EXTENSION_SHARDINGS = 19 };
+enum { PJRT_EXTENSION_LAYOUTS = 4, PJRT_EXTENSION_SHARDINGS = 19 };
 
 typedef struct {
     PJRT_EXTENSION_HEAD;
     pjrt_call parameter_shardings, output_shardings;
 } pjrt_shardings_extension;
 static_assert(sizeof(pjrt_shardings_extension) == 40, "layout");
+
+typedef struct {
+    PJRT_EXTENSION_HEAD;
+    pjrt_call destroy, serialize, client_default, buffer, topology_default, outputs, parameters;
+} pjrt_layouts_extension;
+static_assert(sizeof(pjrt_layouts_extension) == 80, "layout");
 
 /* ---- Tables that errors and memories begin with ---- */
 

@@ -76,7 +76,7 @@ pjrt_error *flxi_pjrt_storage_wait(const pjrt_storage *s)
 
 /* ---- Buffers ---- */
 
-pjrt_buffer *flxi_pjrt_buffer_new(pjrt_device *device, int32_t type, const int64_t *dims, size_t rank,
+pjrt_buffer *flxi_pjrt_buffer_new(pjrt_memory *memory, int32_t type, const int64_t *dims, size_t rank,
                                   pjrt_storage *storage)
 {
     pjrt_buffer *b = flxi_alloc(&flxi_pjrt_mem, sizeof *b + rank * sizeof *dims, 1);
@@ -84,7 +84,8 @@ pjrt_buffer *flxi_pjrt_buffer_new(pjrt_device *device, int32_t type, const int64
         flxi_pjrt_storage_release(storage);
         return NULL;
     }
-    b->device = device;
+    b->device = memory->device;
+    b->memory = memory;
     b->storage = storage;
     b->type = type;
     b->rank = (int32_t)rank;
@@ -191,7 +192,7 @@ pjrt_error *flxi_pjrt_buffer_device(void *args)
 pjrt_error *flxi_pjrt_buffer_memory(void *args)
 {
     pjrt_object_args *a = args;
-    a->result = &((pjrt_buffer *)a->handle)->device->memory;
+    a->result = ((pjrt_buffer *)a->handle)->memory;
     return NULL;
 }
 
@@ -278,31 +279,26 @@ pjrt_error *flxi_pjrt_buffer_opaque_device_memory_data_pointer(void *args)
 
 /* ---- Copies and new buffers ---- */
 
-/* On one device the copy shares the storage: buffers are not written, except where a storage has one holder. */
-static pjrt_error *copy_to(pjrt_buffer *b, pjrt_device *device, pjrt_buffer **out)
+/* The copy shares the storage, whatever its device and memory: buffers are not written, except where a storage has one holder. */
+static pjrt_error *copy_to(pjrt_buffer *b, pjrt_memory *memory, pjrt_buffer **out)
 {
     pjrt_storage *s = flxi_pjrt_buffer_hold(b);
     if (!s)
         return deleted();
-    *out = flxi_pjrt_buffer_new(device, b->type, b->dims, (size_t)b->rank, s);
+    *out = flxi_pjrt_buffer_new(memory, b->type, b->dims, (size_t)b->rank, s);
     return *out ? NULL : flxi_pjrt_oom();
 }
 
 pjrt_error *flxi_pjrt_buffer_copy_to_device(void *args)
 {
     pjrt_copy_args *a = args;
-    return copy_to(a->buffer, a->target, &a->copy);
+    return copy_to(a->buffer, &((pjrt_device *)a->target)->memory[0], &a->copy);
 }
 
 pjrt_error *flxi_pjrt_buffer_copy_to_memory(void *args)
 {
     pjrt_copy_args *a = args;
-    return copy_to(a->buffer, ((pjrt_memory *)a->target)->device, &a->copy);
-}
-
-static pjrt_device *device_of(pjrt_client *c, pjrt_device *device, const pjrt_memory *memory)
-{
-    return memory ? memory->device : device ? device : &c->devices[0];
+    return copy_to(a->buffer, a->target, &a->copy);
 }
 
 pjrt_error *flxi_pjrt_client_create_view_of_device_buffer(void *args)
@@ -315,8 +311,8 @@ pjrt_error *flxi_pjrt_client_create_view_of_device_buffer(void *args)
     pjrt_storage *s = flxi_pjrt_storage_wrap(a->client, a->data, nbytes);
     if (!s)
         return flxi_pjrt_oom();
-    pjrt_device *device = device_of(a->client, a->device, PJRT_HAS(a, memory) ? a->memory : NULL);
-    a->buffer = flxi_pjrt_buffer_new(device, a->type, a->dims, a->num_dims, s);
+    pjrt_memory *memory = flxi_pjrt_memory_of(a->client, a->device, PJRT_HAS(a, memory) ? a->memory : NULL);
+    a->buffer = flxi_pjrt_buffer_new(memory, a->type, a->dims, a->num_dims, s);
     if (!a->buffer)
         return flxi_pjrt_oom();
     s->on_delete = a->on_delete;
@@ -334,6 +330,7 @@ pjrt_error *flxi_pjrt_client_create_uninitialized_buffer(void *args)
     pjrt_storage *s = flxi_pjrt_storage_new(a->client, nbytes);
     if (!s)
         return flxi_pjrt_oom();
-    a->buffer = flxi_pjrt_buffer_new(device_of(a->client, a->device, a->memory), a->type, a->dims, a->num_dims, s);
+    pjrt_memory *memory = flxi_pjrt_memory_of(a->client, a->device, a->memory);
+    a->buffer = flxi_pjrt_buffer_new(memory, a->type, a->dims, a->num_dims, s);
     return a->buffer ? NULL : flxi_pjrt_oom();
 }

@@ -23,11 +23,25 @@ static void set_callback(pjrt_callback function)
     atomic_store(&callback, function);
 }
 
+static atomic_int asking;
+
+static void show_programs(int32_t change)
+{
+    atomic_fetch_add(&asking, change);
+}
+
+bool flxi_pjrt_shows_programs(void)
+{
+    return atomic_load(&asking) > 0;
+}
+
 pjrt_callback_extension flxi_pjrt_callback_extension = {
     .struct_size = sizeof(pjrt_callback_extension),
     .type = PJRT_EXTENSION_CALLBACK,
-    .next = &flxi_pjrt_shardings_extension,
+    .next = &flxi_pjrt_layouts_extension,
     .set_callback = set_callback,
+    .show_programs = show_programs,
+    .write_process = flxi_pjrt_write_process,
 };
 
 void flxi_pjrt_forget_callback_error(void)

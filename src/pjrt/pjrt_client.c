@@ -119,10 +119,10 @@ static pjrt_error *read_options(pjrt_client *c, const pjrt_client_create_args *a
 static void free_client(pjrt_client *c)
 {
     flxi_pjrt_queue_close(&c->queue);
-    for (size_t i = 0; i < c->num_devices; i++)
-        for (int k = 0; k < PJRT_MAX_USER_DATA; k++)
-            if (c->devices[i].memory.user[k].data && c->devices[i].memory.user[k].discard)
-                c->devices[i].memory.user[k].discard(c->devices[i].memory.user[k].data);
+    for (size_t i = 0; i < c->num_devices * PJRT_NUM_KINDS; i++)
+        for (int k = 0; c->memory_list[i] && k < PJRT_MAX_USER_DATA; k++)
+            if (c->memory_list[i]->user[k].data && c->memory_list[i]->user[k].discard)
+                c->memory_list[i]->user[k].discard(c->memory_list[i]->user[k].data);
     flx_context_free(c->ctx);
     pthread_mutex_destroy(&c->lock);
     flxi_free(&flxi_pjrt_mem, c, 1, sizeof *c);
@@ -213,7 +213,7 @@ pjrt_error *flxi_pjrt_client_addressable_memories(void *args)
     pjrt_list_args *a = args;
     pjrt_client *c = a->handle;
     a->list = c->memory_list;
-    a->count = c->num_devices;
+    a->count = c->num_devices * PJRT_NUM_KINDS;
     return NULL;
 }
 

@@ -83,6 +83,16 @@ static void read_donation(const hlo_attr *attrs, size_t num_results, pjrt_slot *
     out->is_donated = alias || (donor && (donor->kind == HLO_A_UNIT || donor->integer));
 }
 
+/* The kind of memory that an argument or a result is in. */
+static pjrt_error *read_kind(const hlo_attr *attrs, const char *what, size_t i, pjrt_slot *out)
+{
+    const hlo_attr *a = attrs ? flxi_hlo_entry(attrs, "mhlo.memory_kind") : NULL;
+    if (!a || a->kind != HLO_A_STRING || flxi_pjrt_find_kind(a->text, strlen(a->text), &out->kind))
+        return NULL;
+    return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "%s %zu of @main is in memory of the kind '%.40s', which there is not",
+                          what, i, a->text);
+}
+
 static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const hlo_function *f)
 {
     pjrt_error *e = NULL;
@@ -100,14 +110,19 @@ static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const
         e = read_slot(&x->arena, f->body.args[i]->type, "argument", i, &x->args[i]);
         if (!e)
             e = read_parts(x, m, attrs, NULL, "argument", i, &x->args[i]);
+        if (!e)
+            e = read_kind(attrs, "argument", i, &x->args[i]);
         read_donation(attrs, x->num_results, &x->args[i]);
         x->args[i].position = x->num_inputs;
         x->num_inputs += x->args[i].type != PJRT_TOKEN;
     }
     for (size_t i = 0; i < x->num_results && !e; i++) {
+        const hlo_attr *attrs = f->result_attrs ? f->result_attrs[i] : NULL;
         e = read_slot(&x->arena, f->results[i], "result", i, &x->results[i]);
         if (!e)
-            e = read_parts(x, m, f->result_attrs ? f->result_attrs[i] : NULL, spreads[i], "result", i, &x->results[i]);
+            e = read_parts(x, m, attrs, spreads[i], "result", i, &x->results[i]);
+        if (!e)
+            e = read_kind(attrs, "result", i, &x->results[i]);
         x->results[i].position = x->num_outputs;
         x->num_outputs += x->results[i].type != PJRT_TOKEN;
     }
@@ -116,23 +131,29 @@ static pjrt_error *read_signature(pjrt_executable *x, const hlo_module *m, const
 
 /* ---- What the getters return ---- */
 
+static bool list_kinds(pjrt_executable *x, const pjrt_slot *slots, size_t n, int which)
+{
+    const char **names = x->memory_kinds[which] = flxi_new(&x->arena, const char *, n + 1);
+    size_t *sizes = x->memory_kind_sizes[which] = flxi_new(&x->arena, size_t, n + 1);
+    for (size_t i = 0; names && sizes && i < n; i++) {
+        names[i] = flxi_pjrt_kind_name(slots[i].kind);
+        sizes[i] = strlen(names[i]);
+    }
+    return names && sizes;
+}
+
 static bool fill_lists(pjrt_executable *x)
 {
-    size_t most = x->num_args > x->num_results ? x->num_args : x->num_results;
     size_t num_dims = 0;
     for (size_t i = 0; i < x->num_results; i++)
         num_dims += x->results[i].rank;
-    x->memory_kinds = flxi_new(&x->arena, const char *, most + 1);
-    x->memory_kind_sizes = flxi_new(&x->arena, size_t, most + 1);
     x->result_types = flxi_new(&x->arena, int32_t, x->num_results + 1);
     x->result_ranks = flxi_new(&x->arena, size_t, x->num_results + 1);
     x->result_dims = flxi_new(&x->arena, int64_t, num_dims + 1);
-    if (!x->memory_kinds || !x->memory_kind_sizes || !x->result_types || !x->result_ranks || !x->result_dims)
+    if (!x->result_types || !x->result_ranks || !x->result_dims)
         return false;
-    for (size_t i = 0; i < most; i++) {
-        x->memory_kinds[i] = "device";
-        x->memory_kind_sizes[i] = strlen("device");
-    }
+    if (!list_kinds(x, x->args, x->num_args, 0) || !list_kinds(x, x->results, x->num_results, 1))
+        return false;
     int64_t *dims = x->result_dims;
     for (size_t i = 0; i < x->num_results; i++) {
         x->result_types[i] = x->results[i].type;
@@ -288,6 +309,11 @@ static pjrt_error *make(pjrt_executable *x, const char *program, size_t size, co
     if (e)
         return e;
     fingerprint(x);
+    e = flxi_pjrt_list_layouts(x, x->args, x->num_args, 0);
+    if (!e)
+        e = flxi_pjrt_list_layouts(x, x->results, x->num_results, 1);
+    if (e)
+        return e;
     return fill_lists(x) ? flxi_pjrt_describe_shardings(x) : flxi_pjrt_oom();
 }
 

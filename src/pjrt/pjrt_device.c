@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pjrt_device.c: virtual devices and their memories. All of them are the processor; a device has one memory of the kind
-   "device", which is what JAX expects of the memory that arrays are in. A description is the device itself. */
+/* pjrt_device.c: virtual devices and their memories. All of them are the processor; a device has a memory of each kind
+   that JAX knows, "device" being the default. A description is the device itself. */
 #include "pjrt/pjrt.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- What JAX keeps with a memory ---- */
 
@@ -50,17 +51,45 @@ static const pjrt_memory_table memory_table = {
     .set_user_data = set_user_data,
 };
 
+/* ---- Kinds of memory ---- */
+
+static const char *const kind_names[PJRT_NUM_KINDS] = {"device", "pinned_host", "unpinned_host"};
+
+const char *flxi_pjrt_kind_name(pjrt_memory_kind kind)
+{
+    return kind_names[kind];
+}
+
+bool flxi_pjrt_find_kind(const char *name, size_t size, pjrt_memory_kind *out)
+{
+    for (int k = 0; k < PJRT_NUM_KINDS; k++)
+        if (strlen(kind_names[k]) == size && memcmp(kind_names[k], name, size) == 0) {
+            *out = (pjrt_memory_kind)k;
+            return true;
+        }
+    return false;
+}
+
+pjrt_memory *flxi_pjrt_memory_of(pjrt_client *c, pjrt_device *device, pjrt_memory *memory)
+{
+    return memory ? memory : device ? &device->memory[0] : &c->devices[0].memory[0];
+}
+
 void flxi_pjrt_init_device(pjrt_client *c, int32_t id)
 {
     pjrt_device *d = &c->devices[id];
     d->client = c;
     d->id = id;
     d->text_size = (size_t)snprintf(d->text, sizeof d->text, "FluxionDevice(id=%d)", (int)id);
-    d->memory.table = &memory_table;
-    d->memory.device = d;
-    d->memories[0] = &d->memory;
+    for (int k = 0; k < PJRT_NUM_KINDS; k++) {
+        pjrt_memory *m = &d->memory[k];
+        m->table = &memory_table;
+        m->device = d;
+        m->kind = (pjrt_memory_kind)k;
+        m->text_size = (size_t)snprintf(m->text, sizeof m->text, "%s memory of %s", kind_names[k], d->text);
+        d->memories[k] = c->memory_list[id * PJRT_NUM_KINDS + k] = m;
+    }
     c->device_list[id] = d;
-    c->memory_list[id] = &d->memory;
 }
 
 /* ---- Calls about devices ---- */
@@ -132,14 +161,14 @@ pjrt_error *flxi_pjrt_device_addressable_memories(void *args)
 {
     pjrt_list_args *a = args;
     a->list = ((pjrt_device *)a->handle)->memories;
-    a->count = 1;
+    a->count = PJRT_NUM_KINDS;
     return NULL;
 }
 
 pjrt_error *flxi_pjrt_device_default_memory(void *args)
 {
     pjrt_object_args *a = args;
-    a->result = &((pjrt_device *)a->handle)->memory;
+    a->result = &((pjrt_device *)a->handle)->memory[0];
     return NULL;
 }
 
@@ -148,7 +177,14 @@ static pjrt_statistic known(long long value)
     return (pjrt_statistic){.value = value, .is_set = true};
 }
 
-/* All devices share one memory, so each reports the whole. */
+/* The memory of the machine; 0: the system does not say. */
+static long long memory_of_machine(void)
+{
+    long long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? pages * size : 0;
+}
+
+/* All devices share one memory, so each reports the whole, and may reserve an equal part. */
 pjrt_error *flxi_pjrt_device_memory_stats(void *args)
 {
     pjrt_memory_stats_args *a = args;
@@ -158,7 +194,10 @@ pjrt_error *flxi_pjrt_device_memory_stats(void *args)
     a->peak_bytes_in_use = known(atomic_load(&s->peak));
     a->num_allocs = known(atomic_load(&s->count));
     a->largest_alloc_size = known(atomic_load(&s->largest));
-    a->bytes_limit = a->bytes_reserved = a->peak_bytes_reserved = a->bytes_reservable_limit = unknown;
+    long long limit = memory_of_machine();
+    a->bytes_limit = a->bytes_reservable_limit = (pjrt_statistic){.value = limit, .is_set = limit > 0};
+    a->bytes_reservable_limit.value /= (long long)a->device->client->num_devices;
+    a->bytes_reserved = a->peak_bytes_reserved = unknown;
     a->largest_free_block_bytes = unknown;
     if (PJRT_HAS(a, pool_bytes.is_set))
         a->pool_bytes = unknown;
@@ -196,25 +235,28 @@ pjrt_error *flxi_pjrt_device_get_attributes(void *args)
 pjrt_error *flxi_pjrt_memory_id(void *args)
 {
     pjrt_int_args *a = args;
-    a->value = ((pjrt_memory *)a->handle)->device->id;
+    const pjrt_memory *m = a->handle;
+    a->value = m->device->id * PJRT_NUM_KINDS + (int32_t)m->kind;
     return NULL;
 }
 
 pjrt_error *flxi_pjrt_memory_kind(void *args)
 {
-    return answer_text(args, "device", strlen("device"));
+    const char *name = kind_names[((const pjrt_memory *)((pjrt_text_args *)args)->handle)->kind];
+    return answer_text(args, name, strlen(name));
 }
 
 pjrt_error *flxi_pjrt_memory_kind_id(void *args)
 {
-    ((pjrt_int_args *)args)->value = 1;
+    pjrt_int_args *a = args;
+    a->value = 1 + (int32_t)((const pjrt_memory *)a->handle)->kind;
     return NULL;
 }
 
 pjrt_error *flxi_pjrt_memory_to_string(void *args)
 {
     const pjrt_memory *m = ((pjrt_text_args *)args)->handle;
-    return answer_text(args, m->device->text, m->device->text_size);
+    return answer_text(args, m->text, m->text_size);
 }
 
 pjrt_error *flxi_pjrt_memory_debug_string(void *args)

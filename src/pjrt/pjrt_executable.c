@@ -4,6 +4,7 @@
 #include "pjrt/pjrt.h"
 
 #include "format/endian.h"
+#include "pjrt/pjrt_callback.h"
 
 static pjrt_executable *of(void *args)
 {
@@ -130,8 +131,8 @@ pjrt_error *flxi_pjrt_executable_output_memory_kinds(void *args)
 {
     pjrt_texts_args *a = args;
     a->count = of(args)->num_results;
-    a->texts = of(args)->memory_kinds;
-    a->sizes = of(args)->memory_kind_sizes;
+    a->texts = of(args)->memory_kinds[1];
+    a->sizes = of(args)->memory_kind_sizes[1];
     return NULL;
 }
 
@@ -139,8 +140,8 @@ pjrt_error *flxi_pjrt_executable_parameter_memory_kinds(void *args)
 {
     pjrt_texts_args *a = args;
     a->count = of(args)->num_args;
-    a->texts = of(args)->memory_kinds;
-    a->sizes = of(args)->memory_kind_sizes;
+    a->texts = of(args)->memory_kinds[0];
+    a->sizes = of(args)->memory_kind_sizes[0];
     return NULL;
 }
 
@@ -200,6 +201,23 @@ pjrt_error *flxi_pjrt_executable_get_compiled_memory_stats(void *args)
     return NULL;
 }
 
+/* The program as it was given, of which jaxlib makes HLO. It asks for it three times with every compilation, which takes
+   longer than compiling a small program: only as_text() of the Python package gets an answer. The first call asks for
+   the size. */
+pjrt_error *flxi_pjrt_executable_optimized_program(void *args)
+{
+    const pjrt_executable *x = of(args);
+    pjrt_program *p = ((pjrt_object_args *)args)->result;
+    if (!flxi_pjrt_shows_programs())
+        return flxi_pjrt_fail(PJRT_UNIMPLEMENTED, "programs are shown by as_text() of jax_plugins.fluxion");
+    if (p->code)
+        memcpy(p->code, x->program, x->program_size);
+    p->code_size = x->program_size;
+    p->format = "mlir";
+    p->format_size = strlen(p->format);
+    return NULL;
+}
+
 /* ---- Bytes: a mark, the size of the options, the options, the program ---- */
 
 static const char mark[8] = {'f', 'l', 'x', 'p', 'j', 'r', 't', '1'};
@@ -237,22 +255,34 @@ pjrt_error *flxi_pjrt_executable_serialize(void *args)
     return NULL;
 }
 
+pjrt_error *flxi_pjrt_open_serialised(const char *bytes, size_t size, const char **program, size_t *program_size,
+                                      size_t *options_size)
+{
+    if (size < HEAD_BYTES || memcmp(bytes, mark, sizeof mark) != 0)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the bytes are not an executable of fluxion");
+    uint64_t n = flxi_get64((const unsigned char *)bytes + sizeof mark);
+    if (n > size - HEAD_BYTES)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable is cut off");
+    *options_size = (size_t)n;
+    *program = bytes + HEAD_BYTES + n;
+    *program_size = size - HEAD_BYTES - (size_t)n;
+    return NULL;
+}
+
 pjrt_error *flxi_pjrt_executable_deserialize_and_load(void *args)
 {
     pjrt_deserialize_args *a = args;
-    if (a->size < HEAD_BYTES || memcmp(a->bytes, mark, sizeof mark) != 0)
-        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the bytes are not an executable of fluxion");
-    uint64_t options_size = flxi_get64((const unsigned char *)a->bytes + sizeof mark);
-    if (options_size > a->size - HEAD_BYTES)
-        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable is cut off");
+    const char *program;
+    size_t size, options_size;
+    pjrt_error *e = flxi_pjrt_open_serialised(a->bytes, a->size, &program, &size, &options_size);
+    if (e)
+        return e;
     const char *options = a->bytes + HEAD_BYTES;
-    const char *program = options + options_size;
-    size_t size = a->size - HEAD_BYTES - (size_t)options_size;
     if (PJRT_HAS(a, options_size) && a->options) {
         options = a->options;
         options_size = a->options_size;
     }
-    return flxi_pjrt_compile(a->client, program, size, options, (size_t)options_size, &a->executable);
+    return flxi_pjrt_compile(a->client, program, size, options, options_size, &a->executable);
 }
 
 pjrt_error *flxi_pjrt_executable_get_compile_options(void *args)

@@ -188,7 +188,8 @@ static pjrt_error *make_buffers(execution *r)
 {
     for (size_t i = 0; i < r->x->num_results; i++) {
         const pjrt_slot *slot = &r->x->results[i];
-        r->made[i] = flxi_pjrt_buffer_new(r->device, slot->type, slot->dims, slot->rank, r->written[i]);
+        pjrt_memory *memory = &r->device->memory[slot->kind];
+        r->made[i] = flxi_pjrt_buffer_new(memory, slot->type, slot->dims, slot->rank, r->written[i]);
         r->written[i] = NULL; /* the buffer's, or released */
         if (!r->made[i])
             return flxi_pjrt_oom();

@@ -259,7 +259,8 @@ static pjrt_error *make_buffers(parts_run *r)
         for (size_t i = 0; i < r->x->num_results; i++) {
             const pjrt_slot *slot = &r->x->results[i];
             pjrt_storage *s = result_part(r, d, i);
-            pjrt_buffer *b = s ? flxi_pjrt_buffer_new(r->x->devices[d], slot->type, slot->dims, slot->rank, s) : NULL;
+            pjrt_memory *memory = &r->x->devices[d]->memory[slot->kind];
+            pjrt_buffer *b = s ? flxi_pjrt_buffer_new(memory, slot->type, slot->dims, slot->rank, s) : NULL;
             if (!b)
                 return flxi_pjrt_oom();
             r->made[d * r->x->num_results + i] = b;

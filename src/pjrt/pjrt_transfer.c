@@ -106,8 +106,8 @@ pjrt_error *flxi_pjrt_client_buffer_from_host_buffer(void *args)
         e = copy_from_host(a, is_flat, nbytes, &s);
     if (e)
         return e;
-    pjrt_device *device = a->memory ? a->memory->device : a->device ? a->device : &a->client->devices[0];
-    a->buffer = flxi_pjrt_buffer_new(device, a->type, a->dims, a->num_dims, s);
+    pjrt_memory *memory = flxi_pjrt_memory_of(a->client, a->device, a->memory);
+    a->buffer = flxi_pjrt_buffer_new(memory, a->type, a->dims, a->num_dims, s);
     if (!a->buffer) {
         pjrt_handle_args event = {.handle = done};
         flxi_pjrt_event_destroy(&event);

@@ -67,6 +67,12 @@ TEST(pjrt_client_lists_devices_and_memories)
     pjrt_text_args kind = {.handle = memory.result};
     HOST_CALL(Memory_Kind, kind);
     CHECK(kind.size == 6 && memcmp(kind.text, "device", 6) == 0);
+    pjrt_list_args memories = {.handle = c};
+    HOST_CALL(Client_AddressableMemories, memories);
+    CHECK_EQ_U64(memories.count, 9);
+    kind.handle = ((pjrt_memory **)memories.list)[7];
+    HOST_CALL(Memory_Kind, kind);
+    CHECK(kind.size == 11 && memcmp(kind.text, "pinned_host", 11) == 0);
     pjrt_lookup_args lookup = {.client = c, .id = 3};
     HOST_REFUSED(Client_LookupDevice, lookup, PJRT_INVALID_ARGUMENT);
     host_close(c);
@@ -187,7 +193,7 @@ TEST(pjrt_device_counts_the_bytes_of_buffers)
     HOST_CALL(Device_MemoryStats, stats);
     CHECK_EQ_I64(stats.bytes_in_use, 0);
     CHECK_EQ_I64(stats.peak_bytes_in_use.value, 24);
-    CHECK(stats.peak_bytes_in_use.is_set && !stats.bytes_limit.is_set);
+    CHECK(stats.peak_bytes_in_use.is_set && stats.bytes_limit.is_set && !stats.bytes_reserved.is_set);
     host_close(c);
 }
 

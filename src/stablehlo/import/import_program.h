@@ -51,4 +51,8 @@ bool flxi_hlo_read_tiles_of(const hlo_module *m, const hlo_attr *dict, const hlo
 flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const char *file, uint32_t flags,
                             flx_error *err);
 
+/* The graph of each process of the program's mesh: cut by flx_partition() as its shardings say, or, where it says
+   itself what each process computes, as it is imported. Without a mesh, the whole graph. */
+flx_graph *flxi_hlo_process_graph(flx_context *ctx, const hlo_module *program, const char *file, flx_error *err);
+
 #endif

@@ -19,33 +19,13 @@ from jax._src import core
 from jax._src import ffi
 from jax._src import xla_bridge
 
-from . import PLATFORM
-
-_EXTENSION = 0x466C78  # PJRT_EXTENSION_CALLBACK
+from . import PLATFORM, native
 
 # By flx_dtype.
 _DTYPES = {
     1: np.float64, 2: np.float32, 3: np.float16, 4: ml_dtypes.bfloat16, 5: np.complex64, 6: np.complex128, 7: np.int64,
     8: np.int32, 9: np.int16, 10: np.int8, 11: np.uint64, 12: np.uint32, 13: np.uint16, 14: np.uint8, 15: np.bool_,
 }
-
-
-class _View(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("dims", ctypes.POINTER(ctypes.c_int64)), ("dtype", ctypes.c_int32),
-                ("rank", ctypes.c_int32)]
-
-
-_Function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_size_t, ctypes.POINTER(_View), ctypes.c_size_t,
-                             ctypes.POINTER(_View), ctypes.c_void_p, ctypes.c_size_t)
-
-
-class _Extension(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int32), ("next", ctypes.c_void_p),
-                ("set_callback", ctypes.CFUNCTYPE(None, _Function))]
-
-
-class _Api(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("extension_start", ctypes.c_void_p)]
 
 
 # ---- Running ----
@@ -90,20 +70,7 @@ def _call(number, num_inputs, inputs, num_results, results, error, size):
         return 1
 
 
-_native = _Function(_call)
-
-
-def _set_native(path):
-    library = ctypes.CDLL(str(path))
-    library.GetPjrtApi.restype = ctypes.POINTER(_Api)
-    address = library.GetPjrtApi().contents.extension_start
-    while address:
-        extension = _Extension.from_address(address)
-        if extension.type == _EXTENSION:
-            extension.set_callback(_native)
-            return
-        address = extension.next
-    raise RuntimeError("the library has no callbacks")
+_callback = native.Callback(_call)
 
 
 # ---- Lowering ----
@@ -190,6 +157,6 @@ def _replace_local_devices():
 
 
 def install(path):
-    _set_native(path)
+    native.extension(path).set_callback(_callback)
     _replace_emit()
     _replace_local_devices()

@@ -4,7 +4,7 @@
     python bench/plugin/main.py [call] [compile] [suite] [first] [--only NAME,…] [--rounds N] [--seconds S]
 
 call     a jitted x + 1: processor time of a call
-compile  compiling small programs, whose tracing is done before
+compile  processor time of compiling small programs, whose tracing is done before
 suite    the 21 workloads of script/bench, compiled before the first run; and their compile times
 first    the first call of a training step of ResNet-18 (Flax) and of GPT-2, with an empty cache of kernels, in a
          process of its own for each
@@ -134,9 +134,7 @@ def bench_compile(a: argparse.Namespace) -> None:
                 jax.clear_caches()
                 given = jax.device_put(args, device(side))
                 lowered = jax.jit(f).lower(*given)
-                start = time.perf_counter()
-                lowered.compile()
-                found[side].append(time.perf_counter() - start)
+                found[side].append(timed(lowered.compile)[1])
         ms = {s: min(v) * 1e3 for s, v in found.items()}
         for s in SIDES:
             total[s] += ms[s]

@@ -482,7 +482,7 @@ static_assert(sizeof(pjrt_sharding_args) == 48, "layout");
 
 /* ---- Layouts ---- */
 
-typedef struct pjrt_layout_text pjrt_layout_text; /* a layout that the plugin hands out */
+typedef struct pjrt_layout_text pjrt_layout_text; /* a layout, owned by the plugin */
 
 typedef struct {
     PJRT_HEAD;

@@ -279,7 +279,8 @@ pjrt_error *flxi_pjrt_buffer_opaque_device_memory_data_pointer(void *args)
 
 /* ---- Copies and new buffers ---- */
 
-/* The copy shares the storage, whatever its device and memory: buffers are not written, except where a storage has one holder. */
+/* The copy shares the storage, whatever its device and memory: buffers are not written, except where a storage has one
+   holder. */
 static pjrt_error *copy_to(pjrt_buffer *b, pjrt_memory *memory, pjrt_buffer **out)
 {
     pjrt_storage *s = flxi_pjrt_buffer_hold(b);

@@ -201,7 +201,7 @@ pjrt_error *flxi_pjrt_executable_get_compiled_memory_stats(void *args)
     return NULL;
 }
 
-/* The program as it was given, of which jaxlib makes HLO. It asks for it three times with every compilation, which takes
+/* The program as it was given, which jaxlib converts to HLO. It asks three times with every compilation, which takes
    longer than compiling a small program: only as_text() of the Python package gets an answer. The first call asks for
    the size. */
 pjrt_error *flxi_pjrt_executable_optimized_program(void *args)

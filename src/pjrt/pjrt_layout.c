@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pjrt_layout.c: the layouts of arrays, as JAX asks for them (arr.format, compiled.output_formats). All are row-major; a
-   program that wants another one is refused by JAX, which compares it with the answer. A layout is its text, the axes
+/* pjrt_layout.c: the layouts of arrays, as JAX asks for them (arr.format, compiled.output_formats). All are row-major:
+   JAX refuses a program that wants another one, since it compares it with the answer. A layout is its text, the axes
    from the fastest one on. */
 #include "pjrt/pjrt.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pjrt_text.c: what a program for several devices is to each of them, as text: the graph that the library's partitioner
-   makes of it, with its exchanges. A program without manual computations does not run in this form here, where all
+/* pjrt_text.c: what a program for several devices is to each of them, as text: the graph that flx_partition() gives,
+   with its exchanges. A program without manual computations does not run in this form here, where all
    devices are one processor (pjrt_partitioned.c): the text is for those who want to see what their shardings lead to,
    and says so. */
 #include "pjrt/pjrt_callback.h"

@@ -13,8 +13,8 @@ typedef struct {
     char name[NAME_TEXT], spec[SPEC_TEXT];
 } named_cut;
 
-/* "data,-": the axis of the mesh that each axis of the value is cut along; one that is cut along several is whole. False:
-   the value is whole. */
+/* "data,-": the axis of the mesh that each axis of the value is cut along; one that is cut along several is whole.
+   False: the value is whole. */
 static bool spec_of(const hlo_mesh *m, const hlo_cuts *cuts, const flx_type *t, char out[SPEC_TEXT])
 {
     bool is_cut = false;

@@ -50,6 +50,27 @@ static const struct {
      0, "reduce_mean rsqrt"},
     {"graph f(x: f32[8, 4], param w: f32[8]) { y = scatter_add(x, cast(w, to=i32), R=5) return y }", "data,-", "data",
      NULL, 2, 0, 1, "cast scatter_add all_reduce"},
+    /* Examples of convolutions and windows, and matrices of a batch, are independent; features of a convolution are
+       summed. */
+    {"graph f(x: f32[8, 4, 6, 6], param w: f32[2, 4, 3, 3]) { y = pool(conv(x, w), kind=max, kernel_size=[2, 2]) "
+     "return y }",
+     "data,-,-,-", NULL, "data,-,-,-", 2, 0, 0, "conv pool"},
+    {"graph f(x: f32[8, 4, 6, 6], param w: f32[2, 4, 3, 3]) { y = conv(x, w) return y }", "-,model,-,-", "-,model,-,-",
+     NULL, 1, 0, 1, "conv all_reduce"},
+    {"graph f(x: f32[8, 4, 4], param w: f32[2]) { y = cholesky(x) return y }", "data,-,-", NULL, "data,-,-", 1, 0, 0,
+     "cholesky"},
+    /* A loop whose carry begins whole. */
+    {"graph step(h: f32[4], x: f32[4]) { n = tanh(add(h, x)) return n, n }\n"
+     "graph f(x: f32[5, 4], param w: f32[4]) { h, y = scan(w, x, body=@step) return y }",
+     "-,data", NULL, "-,data", 3, 0, 0, "dynamic_slice scan"},
+    /* A sum in each round, and one by whose result the loop goes on. */
+    {"graph again(h: f32[8, 4], n: i32[]) { return and(lt(n, 3), lt(reduce_sum(h), 1000)) }\n"
+     "graph round(h: f32[8, 4], n: i32[]) { return mul(h, reduce_mean(h)), add(n, 1) }\n"
+     "graph f(x: f32[8, 4], param w: f32[4]) { y, n = while(x, cast(0, to=i32), cond=@again, body=@round) return y }",
+     "data,-", NULL, "data,-", 4, 0, 2, "while"},
+    /* Elements move to the neighbour. */
+    {"graph f(x: f32[8, 4], param w: f32[4]) { y = pad(x, 0, low=[1, 0], high=[-1, 2]) return y }", "data,-", NULL,
+     "data,-", 1, 0, 1, "collective_permute concat pad"},
     /* What the graph says itself. */
     {"graph f(x: f32[8, 4], param w: f32[4, 6]) { y = exp(shard(x, spec=\"-,model\")) return y }", NULL, NULL, NULL, 1,
      0, 1, "dynamic_slice exp all_gather"},

@@ -9,6 +9,7 @@
 #include "ops/control/control.h"
 #include "ops/rule/body/bodies.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 static const flxi_attr call_schema[] = {A_GRAPH_AS(call_attrs, body, "body"), A_END};
 
@@ -179,4 +180,5 @@ const flxi_rules flxi_rules_call = {.infer = infer_call,
                                     .batch = batch_call,
                                     .samples = samples_call,
                                     .bodies = bodies_call,
-                                    .link = flxi_link_dense};
+                                    .link = flxi_link_dense,
+                                    .shard = &flxi_shard_bodies};

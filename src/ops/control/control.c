@@ -6,6 +6,7 @@
 #include "base/host/stop.h"
 #include "ops/rule/body/bodies.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <fluxion/run.h>
 #include <math.h>
@@ -119,7 +120,8 @@ const flxi_rules flxi_rules_if = {.infer = infer_if,
                                   .batch = flxi_batch_if,
                                   .samples = samples_if,
                                   .bodies = bodies_if,
-                                  .link = flxi_link_dense};
+                                  .link = flxi_link_dense,
+                                  .shard = &flxi_shard_bodies};
 
 /* ---- case ---- */
 
@@ -175,7 +177,8 @@ const flxi_rules flxi_rules_case = {.infer = infer_case,
                                     .batch = flxi_batch_case,
                                     .samples = samples_case,
                                     .bodies = bodies_case,
-                                    .link = flxi_link_dense};
+                                    .link = flxi_link_dense,
+                                    .shard = &flxi_shard_bodies};
 
 /* ---- while ---- */
 
@@ -298,7 +301,8 @@ const flxi_rules flxi_rules_while = {.infer = infer_while,
                                      .batch = flxi_batch_while,
                                      .samples = samples_while,
                                      .bodies = bodies_while,
-                                     .link = flxi_link_dense};
+                                     .link = flxi_link_dense,
+                                     .shard = &flxi_shard_bodies};
 
 /* ---- Loops with other bodies ---- */
 

@@ -11,6 +11,7 @@
 #include "ops/rule/axis/extent.h"
 #include "ops/rule/body/bodies.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 static const flxi_attr scan_schema[] = {
     A_GRAPH_AS(scan_attrs, body, "body"),
@@ -308,4 +309,5 @@ const flxi_rules flxi_rules_scan = {.infer = infer_scan,
                                     .batch = flxi_batch_scan,
                                     .samples = samples_scan,
                                     .bodies = bodies_scan,
-                                    .link = flxi_link_dense};
+                                    .link = flxi_link_dense,
+                                    .shard = &flxi_shard_bodies};

@@ -12,6 +12,7 @@
 #include "ops/rule/axis/extent.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 /* ---- Appending ---- */
 
@@ -152,6 +153,7 @@ const flxi_rules flxi_rules_det = {
     .samples = samples_det,
     .work = flxi_work_lu,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- adjugate ---- */
@@ -185,6 +187,7 @@ const flxi_rules flxi_rules_adjugate = {
     .samples = samples_adjugate,
     .work = flxi_work_solve,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- adjugate_along ---- */

@@ -7,6 +7,7 @@
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <fluxion/run.h>
 
@@ -176,6 +177,7 @@ const flxi_rules flxi_rules_lu = {
     .samples = samples_lu,
     .work = flxi_work_lu,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- cholesky ---- */
@@ -262,4 +264,5 @@ const flxi_rules flxi_rules_cholesky = {
     .samples = samples_cholesky,
     .work = flxi_work_cholesky,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };

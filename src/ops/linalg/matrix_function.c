@@ -8,6 +8,7 @@
 #include "ops/linalg/matrix_view.h"
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 typedef double _Complex cplx;
 
@@ -106,4 +107,5 @@ const flxi_rules flxi_rules_expm = {
     .samples = samples_expm,
     .work = flxi_work_expm,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };

@@ -8,6 +8,7 @@
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/axis/axis_lists.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 static flx_code infer_qr(flxi_infer *f)
 {
@@ -185,4 +186,5 @@ const flxi_rules flxi_rules_qr = {
     .samples = samples_qr,
     .work = flxi_work_qr,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };

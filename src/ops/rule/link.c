@@ -4,7 +4,7 @@
 
 #include "ops/rule/shard.h"
 
-const struct flxi_shard flxi_shard_linked = {0};
+const struct flxi_shard flxi_shard_linked = {0}, flxi_shard_bodies = {.by_bodies = true};
 
 static const int64_t farthest = INT64_C(1) << 60; /* beyond any extent: sums of two stay far from overflow */
 

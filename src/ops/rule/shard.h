@@ -24,8 +24,15 @@ struct flxi_shard {
     /* The attribute that counts the groups, such as heads, along the last axis of the result: each part has some of
        them. Or NULL. */
     const char *groups;
+    /* The lists of numbers by which the op lengthens an axis at its ends, such as low=[1], high=[-1]. Where they only
+       move what is there, elements of the neighbour come first, and the op then runs with 0 in both; operand 1 comes
+       from outside. NULL: an axis that moves must be whole. */
+    const char *low, *high;
+    /* The op is its bodies: it runs on parts where all of them do, whose inputs and outputs are then parts. */
+    bool by_bodies;
 };
 
 extern const struct flxi_shard flxi_shard_linked; /* by links alone */
+extern const struct flxi_shard flxi_shard_bodies; /* by bodies */
 
 #endif

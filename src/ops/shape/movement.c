@@ -501,6 +501,8 @@ static bool link_pad(const flxi_use *u, flxi_link *l)
     return u->operand == 0 && a->interior.v[l->axis] == 0 && flxi_dim_is_number(low) && flxi_link_shift(l, -low);
 }
 
+static const struct flxi_shard shard_pad = {.low = "low", .high = "high"};
+
 const flxi_rules flxi_rules_pad = {
     .infer = infer_pad,
     .eval = eval_pad,
@@ -512,7 +514,7 @@ const flxi_rules flxi_rules_pad = {
     .attrs_size = sizeof(pad_attrs),
     .samples = samples_pad,
     .link = link_pad,
-    .shard = &flxi_shard_linked,
+    .shard = &shard_pad,
 };
 
 /* ---- reverse ---- */

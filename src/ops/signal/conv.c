@@ -12,6 +12,7 @@
 
 #include "graph/op/work.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/wide.h"
 
 /* ---- Attributes ---- */
@@ -587,6 +588,65 @@ static bool link_to_weight(const flxi_use *u, flxi_link *l)
     return groups == 1 ? flxi_link_move(u, l, 1) : is_grouped(l, groups) && flxi_link_move_blocks(u, l, 0);
 }
 
+/* ---- Parts ---- */
+
+/* Examples are independent, features of the result too, and features of the operand are summed; groups stay together. */
+static int conv_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const flxi_conv_attrs *a = n->attrs;
+    (void)g;
+    if (operand == 0)
+        return axis == a->input_axes.v[0] && a->batch_groups == 1 ? (int)a->output_axes.v[0] : -1;
+    bool is_one = a->common.groups == 1 && a->batch_groups == 1;
+    return axis == a->kernel_axes.v[0] && is_one ? (int)a->output_axes.v[1] : -1;
+}
+
+static int summed_by_conv(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    const flxi_conv_attrs *a = n->attrs;
+    (void)g;
+    bool is_one = a->common.groups == 1 && a->batch_groups == 1;
+    return is_one && axis == (operand == 0 ? a->input_axes.v[1] : a->kernel_axes.v[1]) ? 0 : -1;
+}
+
+static bool has_one_group(const flxi_node *n)
+{
+    return ((const flxi_conv_common *)n->attrs)->groups == 1;
+}
+
+static int to_input_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g;
+    if (operand == 0)
+        return axis == 0 ? 0 : -1;
+    return axis == 1 && has_one_group(n) ? 1 : -1;
+}
+
+static int summed_to_input(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g;
+    return has_one_group(n) && axis == (operand == 0 ? 1 : 0) ? 0 : -1;
+}
+
+static int to_weight_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g;
+    return axis == 1 && has_one_group(n) ? 1 - (int)operand : -1;
+}
+
+static int summed_to_weight(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)n, (void)operand;
+    return axis == 0 ? 0 : -1;
+}
+
+static const struct flxi_shard shard_conv = {.combine = "sum", .summed = summed_by_conv, .becomes = conv_becomes},
+                               shard_to_input = {.combine = "sum",
+                                                 .summed = summed_to_input,
+                                                 .becomes = to_input_becomes},
+                               shard_to_weight = {
+                                   .combine = "sum", .summed = summed_to_weight, .becomes = to_weight_becomes};
+
 const flxi_rules flxi_rules_conv = {
     .infer = flxi_infer_conv,
     .eval = eval_conv,
@@ -597,6 +657,7 @@ const flxi_rules flxi_rules_conv = {
     .samples = conv_samples,
     .work = work_conv,
     .link = link_conv,
+    .shard = &shard_conv,
 };
 
 const flxi_rules flxi_rules_conv_backward_input = {
@@ -609,6 +670,7 @@ const flxi_rules flxi_rules_conv_backward_input = {
     .samples = backward_input_samples,
     .work = work_to_input,
     .link = link_to_input,
+    .shard = &shard_to_input,
 };
 
 const flxi_rules flxi_rules_conv_backward_weight = {
@@ -621,6 +683,7 @@ const flxi_rules flxi_rules_conv_backward_weight = {
     .samples = backward_weight_samples,
     .work = work_to_weight,
     .link = link_to_weight,
+    .shard = &shard_to_weight,
 };
 
 const flxi_rules flxi_rules_conv_transpose = {
@@ -634,4 +697,5 @@ const flxi_rules flxi_rules_conv_transpose = {
     .samples = transpose_samples,
     .work = work_to_input,
     .link = link_to_input,
+    .shard = &shard_to_input,
 };

@@ -11,6 +11,7 @@
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/wide.h"
 #include "ops/signal/window.h"
 
@@ -527,6 +528,15 @@ static bool link_pool(const flxi_use *u, flxi_link *l)
     return l->axis < 2 && flxi_link_move(u, l, l->axis);
 }
 
+static int examples_or_channels(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)n, (void)operand;
+    return axis < 2 ? axis : -1;
+}
+
+/* Indices are those of a channel: of pool_argmax no derivative tells how the axes belong together. */
+static const struct flxi_shard shard_windows = {.becomes = examples_or_channels};
+
 const flxi_rules flxi_rules_pool = {
     .infer = infer_pool,
     .eval = eval_pool,
@@ -541,6 +551,7 @@ const flxi_rules flxi_rules_pool = {
     .samples = samples_pool,
     .work = work_pool,
     .link = link_pool,
+    .shard = &shard_windows,
 };
 
 static bool expresses_pool_argmax(const void *attrs, const flx_type *const *in, uint32_t nin)
@@ -610,6 +621,7 @@ const flxi_rules flxi_rules_pool_argmax = {
     .batch = batch_pooling,
     .samples = samples_pool_argmax,
     .work = work_pool,
+    .shard = &shard_windows,
 };
 
 static void work_max_pool_backward(const flx_graph *g, const flxi_node *n, flxi_work *w)
@@ -629,4 +641,5 @@ const flxi_rules flxi_rules_max_pool_backward = {
     .samples = samples_max_pool_backward,
     .work = work_max_pool_backward,
     .link = flxi_link_dense,
+    .shard = &shard_windows,
 };

@@ -19,6 +19,7 @@
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
 #include "ops/rule/rule_lists.h"
+#include "ops/rule/shard.h"
 
 #include <complex.h>
 
@@ -175,6 +176,7 @@ const flxi_rules flxi_rules_fft = {
     .samples = samples_fft,
     .work = work_fft,
     .link = flxi_link_rows,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- Pieces ---- */
@@ -515,6 +517,7 @@ const flxi_rules flxi_rules_rfft = {
     .samples = samples_rfft,
     .work = work_real,
     .link = flxi_link_rows,
+    .shard = &flxi_shard_linked,
 };
 
 static const flxi_attr irfft_schema[] = {
@@ -615,6 +618,7 @@ const flxi_rules flxi_rules_irfft = {
     .samples = samples_irfft,
     .work = work_real,
     .link = flxi_link_rows,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- rfft_complex, irfft_complex ---- */
@@ -677,6 +681,7 @@ const flxi_rules flxi_rules_rfft_complex = {
     .samples = samples_rfft_complex,
     .work = work_real,
     .link = flxi_link_rows,
+    .shard = &flxi_shard_linked,
 };
 
 static flx_code infer_irfft_complex(flxi_infer *f)
@@ -739,4 +744,5 @@ const flxi_rules flxi_rules_irfft_complex = {
     .samples = samples_irfft_complex,
     .work = work_real,
     .link = flxi_link_rows,
+    .shard = &flxi_shard_linked,
 };

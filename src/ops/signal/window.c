@@ -13,6 +13,7 @@
 #include "ops/opcode.h"
 #include "ops/rule/body/fold_body.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/wide.h"
 
 /* ---- Attributes ---- */
@@ -561,6 +562,7 @@ const flxi_rules flxi_rules_reduce_window = {
     .work = work_reduce_window,
     .bodies = bodies_reduce_window,
     .link = link_window,
+    .shard = &flxi_shard_linked,
 };
 
 const flxi_rules flxi_rules_select_and_scatter = {
@@ -576,4 +578,5 @@ const flxi_rules flxi_rules_select_and_scatter = {
     .work = work_select_and_scatter,
     .bodies = bodies_select_and_scatter,
     .link = link_window,
+    .shard = &flxi_shard_linked,
 };

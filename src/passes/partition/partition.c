@@ -14,7 +14,7 @@
 
 /* ---- Nodes ---- */
 
-static bool is_any_cut(const flxi_partition *p, const flxi_node *n)
+bool flxi_reads_cut(const flxi_partition *p, const flxi_node *n)
 {
     for (uint32_t i = 0; i < n->nin; i++)
         if (flxi_is_cut(&p->placed[n->in[i]].cuts))
@@ -73,10 +73,37 @@ static flx_val add_up(flxi_partition *p, uint32_t value, flx_val v, const int8_t
     return v;
 }
 
+/* One of the lists by which an op lengthens an axis, to be changed. NULL: there is none. */
+static int64_t *own_list(flxi_partition *p, const flxi_op *op, void *attrs, const char *name)
+{
+    const flx_ints *list = attrs && name ? flxi_attr_ints(op, attrs, name) : NULL;
+    int64_t *copy = list && list->v ? flxi_dup(&p->to->arena, int64_t, list->v, list->n) : NULL;
+    if (copy)
+        memcpy((void *)(uintptr_t)list, &(flx_ints){copy, list->n}, sizeof *list);
+    return copy;
+}
+
+/* Where the op moves a cut axis, elements of the neighbour come first. */
+static flx_val take_from_neighbours(flxi_partition *p, const flxi_node *n, const flxi_cuts *cuts, const flx_val *x,
+                                    void *attrs)
+{
+    const struct flxi_shard *rule = flxi_ops[n->op].rules->shard;
+    flx_val moved = x[0];
+    int64_t *low = rule && rule->low ? own_list(p, &flxi_ops[n->op], attrs, rule->low) : NULL;
+    int64_t *high = low ? own_list(p, &flxi_ops[n->op], attrs, rule->high) : NULL;
+    for (int k = 0; high && k < flxi_type_at(p->from, n->in[0])->rank; k++) {
+        if (cuts->at[k] == WHOLE || low[k] == 0)
+            continue;
+        moved = flxi_shift(p, moved, x[1], k, cuts->at[k], low[k]);
+        low[k] = high[k] = 0;
+    }
+    return moved;
+}
+
 static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n, const int8_t chosen[LABELS])
 {
     const struct flxi_shard *rule = flxi_ops[n->op].rules->shard;
-    flx_val *x = flxi_new(&p->to->arena, flx_val, n->nin), *y = flxi_new(&p->to->arena, flx_val, n->nout);
+    flx_val *x = flxi_new(p->arena, flx_val, n->nin), *y = flxi_new(p->arena, flx_val, n->nout);
     flxi_cuts result = flxi_no_cuts();
     if (!x || !y)
         return flxi_oom(p->err, "a partition");
@@ -86,7 +113,9 @@ static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n
     }
     memcpy(result.at, chosen, sizeof result.at);
     flx_type part = flxi_part_type(p, flxi_type_at(p->from, n->first), &result);
-    flxi_append(s, attrs_of_part(p, s, &result, &part), x, n->nin, y);
+    void *attrs = attrs_of_part(p, s, &result, &part);
+    x[0] = take_from_neighbours(p, n, &result, x, attrs);
+    flxi_append(s, attrs, x, n->nin, y);
     for (uint32_t k = 0; k < n->nout; k++) {
         flxi_cuts cuts = result;
         flx_val v = rule && rule->combine ? add_up(p, n->first + k, y[k], chosen, rule->combine, &cuts) : y[k];
@@ -99,11 +128,11 @@ static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n
 static flx_code run_whole(flxi_partition *p, flxi_site *s, const flxi_node *n)
 {
     const flxi_cuts whole = flxi_no_cuts();
-    flx_val *x = flxi_new(&p->to->arena, flx_val, n->nin), *y = flxi_new(&p->to->arena, flx_val, n->nout);
+    flx_val *x = flxi_new(p->arena, flx_val, n->nin), *y = flxi_new(p->arena, flx_val, n->nout);
     if (!x || !y)
         return flxi_oom(p->err, "a partition");
     p->report.whole++;
-    p->report.gathered += is_any_cut(p, n);
+    p->report.gathered += flxi_reads_cut(p, n);
     for (uint32_t i = 0; i < n->nin; i++)
         x[i] = flxi_recut(p, n->in[i], &whole);
     flxi_append(s, NULL, x, n->nin, y);
@@ -122,6 +151,31 @@ static flx_code run_sharding(flxi_partition *p, const flxi_node *n, const char *
     return flxi_built(p->to, p->err);
 }
 
+static flx_code append_bodies(flxi_partition *p, flxi_site *s, const flxi_node *n, flxi_body_cuts *cuts)
+{
+    void *attrs;
+    flx_val *x = flxi_new(p->arena, flx_val, n->nin), *y = flxi_new(p->arena, flx_val, n->nout);
+    if (!x || !y)
+        return flxi_oom(p->err, "a partition");
+    FLXI_TRY(flxi_cut_bodies(p, n, cuts, &attrs));
+    for (uint32_t i = 0; i < n->nin; i++)
+        x[i] = flxi_recut(p, n->in[i], &cuts->operands[i]);
+    flxi_append(s, attrs, x, n->nin, y);
+    for (uint32_t k = 0; k < n->nout; k++)
+        put_value(p, n->first + k, y[k], &cuts->results[k]);
+    p->report.cut++;
+    return flxi_built(p->to, p->err);
+}
+
+static flx_code run_bodies(flxi_partition *p, flxi_site *s, const flxi_node *n)
+{
+    flxi_body_cuts cuts;
+    FLXI_TRY(flxi_choose_body_cuts(p, n, &cuts));
+    flx_code code = cuts.is_cut ? append_bodies(p, s, n, &cuts) : run_whole(p, s, n);
+    flxi_body_cuts_free(&cuts);
+    return code;
+}
+
 static flx_code partition_node(flxi_partition *p, uint32_t i, uint32_t *map)
 {
     const flxi_node *n = flxi_node_at(p->from, i);
@@ -134,42 +188,28 @@ static flx_code partition_node(flxi_partition *p, uint32_t i, uint32_t *map)
         return run_sharding(p, n, said);
     flxi_site s = flxi_site_of(p->to, p->from, i, map);
     FLXI_TRY(flxi_built(p->to, p->err));
+    if (flxi_is_by_bodies(n))
+        return run_bodies(p, &s, n);
     return flxi_choose_cuts(p, n, chosen) ? run_on_parts(p, &s, n, chosen) : run_whole(p, &s, n);
 }
 
 /* ---- Leaves and outputs ---- */
 
-flx_code flxi_listed_cuts(const flxi_partition *p, const char *name, const flx_type *type, const flx_sharding *list,
-                          size_t count, flxi_cuts *out)
-{
-    *out = flxi_no_cuts();
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return flxi_read_cuts(p, list[i].spec, type, name, out, p->err);
-    return FLX_OK;
-}
-
-static flx_code place_leaf(flxi_partition *p, uint32_t node, const flx_sharding *list, size_t count)
+static flx_code place_leaf(flxi_partition *p, uint32_t node)
 {
     const flxi_node *n = flxi_node_at(p->from, node);
     const flxi_value *v = flxi_value_at(p->from, n->first);
-    flxi_cuts cuts;
-    FLXI_TRY(flxi_listed_cuts(p, v->name, v->type, list, count, &cuts));
-    flx_type part = flxi_part_type(p, v->type, &cuts);
+    const flxi_cuts *cuts = &p->given[n->first];
+    flx_type part = flxi_part_type(p, v->type, cuts);
     flx_val leaf = flxi_is_param(n) ? flx_param(p->to, v->name, &part) : flx_input(p->to, v->name, &part);
-    put_value(p, n->first, leaf, &cuts);
+    put_value(p, n->first, leaf, cuts);
     return flxi_built(p->to, p->err);
 }
 
-static flx_code place_outputs(flxi_partition *p, const flx_sharding *list, size_t count)
+static flx_code place_outputs(flxi_partition *p)
 {
-    for (size_t i = 0; i < p->from->outputs.n; i++) {
-        uint32_t id = p->from->outputs.at[i].val;
-        const char *name = p->from->outputs.at[i].name;
-        flxi_cuts cuts;
-        FLXI_TRY(flxi_listed_cuts(p, name, flxi_type_at(p->from, id), list, count, &cuts));
-        flx_output(p->to, flxi_recut(p, id, &cuts), name);
-    }
+    for (size_t i = 0; i < p->from->outputs.n; i++)
+        flx_output(p->to, flxi_recut(p, p->from->outputs.at[i].val, &p->given_output[i]), p->from->outputs.at[i].name);
     return flxi_built(p->to, p->err);
 }
 
@@ -189,33 +229,60 @@ static flx_code check_names(const flx_graph *g, const flx_sharding *list, size_t
     return flxi_check_distinct(&g->ctx->mem, "the list says twice how to cut", list, count, sizeof *list, err);
 }
 
-static flx_code sweep(flxi_partition *p, const flx_sharding *list, size_t count)
+static flx_code sweep(flxi_partition *p)
 {
-    uint32_t *map = flxi_new(&p->to->arena, uint32_t, p->from->value_count + 1);
-    p->placed = flxi_new(&p->to->arena, flxi_placed, p->from->value_count + 1);
-    p->wishes = flxi_new(&p->to->arena, flxi_cuts, p->from->value_count + 1);
-    if (!map || !p->placed || !p->wishes)
+    uint32_t *map = flxi_new(p->arena, uint32_t, p->from->value_count + 1);
+    if (!map)
         return flxi_oom(p->err, "a partition");
-    FLXI_TRY(flxi_find_wishes(p, list, count));
+    FLXI_TRY(flxi_find_wishes(p));
     for (uint32_t i = 0; i < p->from->node_count; i++) {
         bool is_leaf = flxi_ops[flxi_node_at(p->from, i)->op].traits & TRAIT_DECLARED;
-        FLXI_TRY(is_leaf ? place_leaf(p, i, list, count) : partition_node(p, i, map));
+        FLXI_TRY(is_leaf ? place_leaf(p, i) : partition_node(p, i, map));
         const flxi_node *n = flxi_node_at(p->from, i);
         for (uint32_t k = 0; k < n->nout; k++)
             map[n->first + k] = p->placed[n->first + k].v.id;
     }
-    return place_outputs(p, list, count);
+    return place_outputs(p);
 }
 
-/* Of a graph whose composites are open. */
-static flx_code partition_open(flxi_partition *p, const flx_sharding *list, size_t count, flx_graph **out)
+flx_code flxi_partition_open(flxi_partition *p, flx_graph **out)
 {
     p->to = flx_graph_new(p->from->ctx, p->from->name);
-    flx_code code = p->to ? sweep(p, list, count) : flxi_oom(p->err, "a partition");
+    flx_code code = p->to ? sweep(p) : flxi_oom(p->err, "a partition");
     if (code == FLX_OK)
         code = flxi_pass_dce(p->to, out, NULL, p->err);
     flx_graph_release(p->to);
     return code;
+}
+
+/* The cuts that the list gives for a name; none if it is not there. */
+static flx_code listed_cuts(const flxi_partition *p, const char *name, const flx_type *type, const flx_sharding *list,
+                            size_t count, flxi_cuts *out)
+{
+    *out = flxi_no_cuts();
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return flxi_read_cuts(p, list[i].spec, type, name, out, p->err);
+    return FLX_OK;
+}
+
+static flx_code read_list(flxi_partition *p, const flx_sharding *list, size_t count)
+{
+    const flx_graph *g = p->from;
+    flxi_cuts *leaves = flxi_new(p->arena, flxi_cuts, g->value_count + 1);
+    flxi_cuts *outputs = flxi_new(p->arena, flxi_cuts, g->outputs.n + 1);
+    if (!leaves || !outputs)
+        return flxi_oom(p->err, "a partition");
+    for (size_t i = 0; i < g->leaves.n; i++) {
+        const flxi_value *v = flxi_value_at(g, g->leaves.at[i]);
+        FLXI_TRY(listed_cuts(p, v->name, v->type, list, count, &leaves[g->leaves.at[i]]));
+    }
+    for (size_t i = 0; i < g->outputs.n; i++)
+        FLXI_TRY(
+            listed_cuts(p, g->outputs.at[i].name, flxi_type_at(g, g->outputs.at[i].val), list, count, &outputs[i]));
+    p->given = leaves;
+    p->given_output = outputs;
+    return FLX_OK;
 }
 
 static flx_code partition(const flx_graph *g, const char *axes, const flx_sharding *list, size_t count,
@@ -231,8 +298,14 @@ static flx_code partition(const flx_graph *g, const char *axes, const flx_shardi
                               "'%.60s' has symbolic dimensions, which cannot be cut", g->name);
     flx_graph *open = NULL;
     FLXI_TRY(flxi_open_composites(g, list, count, &open, err));
+    flxi_arena arena;
+    flxi_arena_init(&arena, &g->ctx->mem);
     p.from = open;
-    flx_code code = partition_open(&p, list, count, out);
+    p.arena = &arena;
+    flx_code code = read_list(&p, list, count);
+    if (code == FLX_OK)
+        code = flxi_partition_open(&p, out);
+    flxi_arena_free(&arena);
     flx_graph_release(open);
     if (code == FLX_OK && report)
         code = FLXI_FILL_OPTIONS(flx_partition_report, report, &p.report, err);

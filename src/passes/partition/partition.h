@@ -25,16 +25,24 @@ typedef struct {
 typedef struct {
     const flx_graph *from;
     flx_graph *to;
+    flxi_arena *arena; /* of what follows, and of more like it */
     flxi_mesh_axis axes[FLXI_MESH_AXES];
     int num_axes;
-    flxi_placed *placed; /* by value of `from` */
-    flxi_cuts *wishes;   /* by value of `from`: how those that use it would like it to be cut */
+    const flxi_cuts *given;        /* by value of `from`: how leaves are cut */
+    const flxi_cuts *given_output; /* by output */
+    flxi_placed *placed;           /* by value of `from` */
+    flxi_cuts *wishes;             /* by value of `from`: how those that use it would like it to be cut */
     flx_partition_report report;
     flx_error *err;
 } flxi_partition;
 
+/* Whether an operand of the node is cut. */
+bool flxi_reads_cut(const flxi_partition *p, const flxi_node *n);
+
 flxi_cuts flxi_no_cuts(void);
 bool flxi_is_cut(const flxi_cuts *c);
+/* Adds cuts of axes that are whole, along axes of the mesh that are not used yet. Whether there were any. */
+bool flxi_add_cuts(flxi_cuts *cuts, const flxi_cuts *more, int rank);
 
 /* Reads "data,-" for a value of this type. */
 flx_code flxi_read_cuts(const flxi_partition *p, const char *spec, const flx_type *type, const char *name,
@@ -52,6 +60,10 @@ flx_val flxi_combine_parts(flxi_partition *p, flx_val v, int mesh_axis, const ch
 /* The own part of the sum, cut along `axis`: reduce_scatter. */
 flx_val flxi_scatter_sum(flxi_partition *p, flx_val v, int axis, int mesh_axis);
 
+/* A part whose elements have moved by that many positions along an axis that is cut, no farther than to the neighbour;
+   `outside`, a scalar, comes from outside. */
+flx_val flxi_shift(flxi_partition *p, flx_val part, flx_val outside, int axis, int mesh_axis, int64_t by);
+
 /* ---- What axes of operands mean to a node (shard_labels.c) ---- */
 
 enum { NO_LABEL = -1, FIRST_SUM = FLX_MAX_RANK, LABELS = 2 * FLX_MAX_RANK };
@@ -66,18 +78,40 @@ bool flxi_choose_cuts(const flxi_partition *p, const flxi_node *n, int8_t chosen
 /* How an operand must be cut for that. */
 flxi_cuts flxi_wanted_cuts(const flxi_partition *p, const flxi_node *n, uint32_t operand, const int8_t chosen[LABELS]);
 
+/* ---- Nodes with bodies (shard_bodies.c) ---- */
+
+/* How a node with bodies is cut: by operand and by result. */
+typedef struct {
+    flxi_cuts *operands, *results;
+    bool is_cut;
+    flx_graph **made; /* bodies for parts, until the new graph has the node */
+    uint32_t num_made;
+} flxi_body_cuts;
+
+/* Whether the op is its bodies, which are then cut in turn. */
+bool flxi_is_by_bodies(const flxi_node *n);
+/* By the cuts of its operands. A body in which an op would have to gather runs on whole values. */
+flx_code flxi_choose_body_cuts(flxi_partition *p, const flxi_node *n, flxi_body_cuts *out);
+/* The attributes of the node in the new graph: with bodies for parts. */
+flx_code flxi_cut_bodies(flxi_partition *p, const flxi_node *n, flxi_body_cuts *cuts, void **attrs);
+void flxi_body_cuts_free(flxi_body_cuts *cuts);
+
 /* ---- Before nodes are made ---- */
 
 /* The graph with nodes that have no rule for parts, but a decomposition, taken apart where cut values arrive
    (open_composites.c). */
 flx_code flxi_open_composites(const flx_graph *g, const flx_sharding *list, size_t count, flx_graph **out,
                               flx_error *err);
-/* Fills p->wishes (shard_wishes.c). */
-flx_code flxi_find_wishes(flxi_partition *p, const flx_sharding *list, size_t count);
-/* The cuts that the list gives for a name; none if it is not there. */
-flx_code flxi_listed_cuts(const flxi_partition *p, const char *name, const flx_type *type, const flx_sharding *list,
-                          size_t count, flxi_cuts *out);
+/* Cuts of the results of a node that is no leaf, by those of its operands (shard_wishes.c). */
+flx_code flxi_place_node(flxi_partition *p, const flxi_node *n);
+/* Of all values, without making nodes, if sums are whole: p->placed, which is new. */
+flx_code flxi_place_all(flxi_partition *p);
+/* Fills p->wishes. */
+flx_code flxi_find_wishes(flxi_partition *p);
 /* The cuts that a node says its result has (the op `shard`); NULL: none. */
 const char *flxi_said_cuts(const flxi_node *n);
+
+/* The graph of each process from one whose composites are open; p->given and p->given_output say how. */
+flx_code flxi_partition_open(flxi_partition *p, flx_graph **out);
 
 #endif

@@ -17,6 +17,25 @@ bool flxi_is_cut(const flxi_cuts *c)
     return false;
 }
 
+static bool has_axis(const flxi_cuts *c, int mesh_axis)
+{
+    for (int k = 0; k < FLX_MAX_RANK; k++)
+        if (c->at[k] == mesh_axis)
+            return true;
+    return false;
+}
+
+bool flxi_add_cuts(flxi_cuts *cuts, const flxi_cuts *more, int rank)
+{
+    bool is_any = false;
+    for (int k = 0; k < rank; k++)
+        if (cuts->at[k] == WHOLE && more->at[k] != WHOLE && !has_axis(cuts, more->at[k])) {
+            cuts->at[k] = more->at[k];
+            is_any = true;
+        }
+    return is_any;
+}
+
 bool flxi_can_cut(const flxi_partition *p, flx_dim extent, int mesh_axis)
 {
     return extent % p->axes[mesh_axis].size == 0;
@@ -153,6 +172,45 @@ static flx_val take_part(flxi_partition *p, flx_val v, int axis, int mesh_axis)
     operands[1 + axis] = flx_mul(p->to, index, flx_scalar(p->to, FLX_I32, (double)sizes[axis]));
     const flx_attr attr = flx_attr_ints("sizes", (flx_ints){sizes, (size_t)rank});
     return flx_op1(p->to, "dynamic_slice", operands, 1 + (size_t)rank, &attr, 1);
+}
+
+/* What the neighbour sends; at the end of the row of processes it is `outside`. */
+static flx_val from_neighbour(flxi_partition *p, flx_val sent, flx_val outside, int mesh_axis, bool goes_up)
+{
+    const flxi_mesh_axis *a = &p->axes[mesh_axis];
+    size_t n = (size_t)a->size - 1;
+    int64_t *low = flxi_new(p->arena, int64_t, n + 1), *high = flxi_new(p->arena, int64_t, n + 1);
+    if (!low || !high)
+        return FLX_NONE;
+    for (size_t i = 0; i < n; i++) {
+        low[i] = (int64_t)i;
+        high[i] = (int64_t)i + 1;
+    }
+    const flx_attr attrs[] = {flx_attr_string("axis_name", a->name),
+                              flx_attr_ints("sources", (flx_ints){goes_up ? low : high, n}),
+                              flx_attr_ints("targets", (flx_ints){goes_up ? high : low, n})};
+    count_exchange(p, sent, 1, 1);
+    flx_val received = flx_op1(p->to, "collective_permute", &sent, 1, attrs, 3);
+    flx_val index = flx_op1(p->to, "axis_index", NULL, 0, attrs, 1);
+    flx_val last = flx_scalar(p->to, FLX_I32, goes_up ? 0 : (double)n);
+    return flx_where(p->to, flx_eq(p->to, index, last), outside, received);
+}
+
+flx_val flxi_shift(flxi_partition *p, flx_val part, flx_val outside, int axis, int mesh_axis, int64_t by)
+{
+    const flx_type *t = flx_val_type(p->to, part);
+    if (!t)
+        return FLX_NONE;
+    int64_t n = t->dims[axis], count = by > 0 ? by : -by;
+    flx_val sent = flx_narrow(p->to, part, axis, by > 0 ? n - count : 0, count);
+    flx_val kept = flx_narrow(p->to, part, axis, by > 0 ? 0 : count, n - count);
+    flx_val received = from_neighbour(p, sent, outside, mesh_axis, by > 0), joined = FLX_NONE;
+    const flx_val both[2] = {by > 0 ? received : kept, by > 0 ? kept : received};
+    const flx_attr attr = flx_attr_int("axis", axis);
+    if (n == count)
+        return received;
+    flx_op(p->to, "concat", both, 2, &attr, 1, &joined, 1);
+    return joined;
 }
 
 /* ---- Cutting again ---- */

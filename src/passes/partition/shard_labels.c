@@ -6,6 +6,8 @@
 #include "ops/rule/shard.h"
 #include "passes/partition/partition.h"
 
+#include <stdlib.h>
+
 static bool is_pointwise(const flxi_op *op)
 {
     return op->op_class == CLASS_POINTWISE && (op->rules->scalar || op->rules->element);
@@ -14,7 +16,8 @@ static bool is_pointwise(const flxi_op *op)
 bool flxi_has_shard_rule(const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
-    return n->nout > 0 && (op->rules->shard || (n->nout == 1 && is_pointwise(op)));
+    bool has_rule = op->rules->shard && !op->rules->shard->by_bodies;
+    return n->nout > 0 && (has_rule || (n->nout == 1 && is_pointwise(op)));
 }
 
 /* The axis of one result by its link: position by position, or block by block. */
@@ -26,9 +29,11 @@ static int linked_axis(const flx_graph *g, const flxi_node *n, uint32_t operand,
     flxi_link l = {.axis = axis, .blocks = parts};
     bool passes =
         op->rules->link ? op->rules->link(&use, &l) : op->op_class == CLASS_POINTWISE && flxi_link_aligned(&use, &l);
-    if (!passes || l.axis < 0 || l.lo != 0 || l.hi != 0)
+    if (!passes || l.axis < 0 || l.lo != l.hi)
         return NO_LABEL;
     flx_dim x = flxi_link_operand(&use)->dims[axis], y = flxi_link_result(&use)->dims[l.axis];
+    if (l.lo != 0) /* no farther than the neighbour */
+        return op->rules->shard->low && operand == 0 && x == y && llabs(l.lo) <= x / parts ? l.axis : NO_LABEL;
     return x == y || (l.by_blocks && x % parts == 0 && y % parts == 0) ? l.axis : NO_LABEL;
 }
 

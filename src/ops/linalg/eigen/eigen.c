@@ -17,6 +17,7 @@
 #include "ops/linalg/matrix_work.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 /* ---- Evaluation ---- */
 
@@ -187,6 +188,7 @@ const flxi_rules flxi_rules_eigh = {
     .samples = samples_eigen,
     .work = flxi_work_eigh,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- eig_pairs ---- */
@@ -251,6 +253,7 @@ const flxi_rules flxi_rules_eig_pairs = {
     .samples = samples_eigen,
     .work = flxi_work_eig,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- eig ---- */

@@ -14,6 +14,7 @@
 #include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 /* ---- Evaluation ---- */
 
@@ -259,6 +260,7 @@ const flxi_rules flxi_rules_svd = {
     .samples = samples_svd,
     .work = flxi_work_svd,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- pinv ---- */
@@ -370,6 +372,7 @@ const flxi_rules flxi_rules_pinv = {
     .samples = samples_pinv,
     .work = flxi_work_svd,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };
 
 /* ---- lstsq ---- */

@@ -8,6 +8,7 @@
 #include "ops/linalg/solve/linear_system.h"
 #include "ops/rule/decomposed.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 
 #include <fluxion/run.h>
 
@@ -404,4 +405,5 @@ const flxi_rules flxi_rules_inv = {
     .samples = samples_inv,
     .work = flxi_work_solve,
     .link = flxi_link_matrices,
+    .shard = &flxi_shard_linked,
 };

@@ -50,6 +50,14 @@ typedef struct flx_vmap_axis {
 FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t count, const int64_t *out_axes,
                             size_t num_outputs, flx_dim size, flx_error *err);
 
+/** A stage, a graph of an activation and then its parameters that returns the next activation of the same type, applied
+    `stages` times, as a pipeline. Its first input, of a microbatch [n, ...], becomes that of a batch [microbatches n,
+    ...]; every other input has an axis of stages in front, for one set of values each. Where that axis is cut for a
+    mesh (fluxion/mesh.h), each process runs its own stages, on different microbatches at the same time: of
+    microbatches + stages - 1 ticks, stages - 1 are lost. All dimensions must be numbers. Differentiate the result, not
+    the stage. Experimental. */
+FLX_API flx_graph *flx_pipeline(const flx_graph *stage, int64_t stages, int64_t microbatches, flx_error *err);
+
 /* Modes of flx_jacobian_options. */
 enum {
     FLX_JACOBIAN_AUTO = 0, /* the cheaper one by shape */

@@ -24,10 +24,10 @@ FLX_API void flx_local_mesh_free(flx_local_mesh *m); /* when all have left; NULL
 
 typedef struct flx_mesh_options {
     uint32_t struct_size;
-    const char *transport; /* "mpi" or "local"; NULL: local if `local` is given, else mpi */
+    const char *transport; /* "mpi", "nccl" or "local"; NULL: local if `local` is given, else mpi */
     const char *axes;      /* "data=4,model=2": their product is the number of processes; NULL: "data", all of them */
     double timeout;        /* seconds that an exchange waits for others; 0: $FLX_MESH_TIMEOUT, else 120 */
-    flx_local_mesh *local; /* of the transport local … */
+    flx_local_mesh *local; /* of the transport local, or of nccl for threads with a card each … */
     int64_t rank;          /* … and which of its processes this context is */
     uint32_t flags;        /* FLX_MESH_… */
     uint32_t reserved;
@@ -38,7 +38,8 @@ typedef struct flx_mesh_options {
 enum { FLX_MESH_IN_ORDER = 1 };
 
 /** Makes the context a process of a mesh, which it is until flx_mesh_leave() or its end. DEVICE if there is no MPI:
-    the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps. */
+    the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps; with nccl, if
+    there is no card or no NCCL. */
 FLX_API flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err);
 /** Others that wait for this process fail. */
 FLX_API void flx_mesh_leave(flx_context *ctx);

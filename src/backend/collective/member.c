@@ -62,14 +62,14 @@ static void discard_member(flxi_mesh *mesh)
 
 static flx_code choose_transport(const flx_mesh_options *o, const flxi_transport **out, flx_error *err)
 {
-    static const flxi_transport *const all[] = {&flxi_mpi_transport, &flxi_local_transport};
+    static const flxi_transport *const all[] = {&flxi_mpi_transport, &flxi_nccl_transport, &flxi_local_transport};
     const char *name = o->transport ? o->transport : o->local ? "local" : "mpi";
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(name, all[i]->name) == 0) {
             *out = all[i];
             return FLX_OK;
         }
-    return flxi_fail_hint(err, FLX_E_NAME, "mpi or local", "there is no transport '%.40s'", name);
+    return flxi_fail_hint(err, FLX_E_NAME, "mpi, nccl or local", "there is no transport '%.40s'", name);
 }
 
 static flx_code choose_timeout(double given, double *out, flx_error *err)
@@ -93,10 +93,11 @@ static flx_code choose_overlap(flxi_member *m, const flx_mesh_options *o, flx_er
     return FLX_OK;
 }
 
-static flx_code open_member(flxi_member *m, const flx_mesh_options *o, flx_error *err)
+static flx_code open_member(flxi_member *m, flx_mesh_options *o, flx_error *err)
 {
     FLXI_TRY(choose_transport(o, &m->transport, err));
     FLXI_TRY(choose_timeout(o->timeout, &m->timeout, err));
+    o->timeout = m->timeout;
     FLXI_TRY(m->transport->open(m->ctx, o, &m->link, &m->rank, &m->size, err));
     FLXI_TRY(choose_overlap(m, o, err));
     return flxi_mesh_read_axes(o->axes, &m->size, m->axes, &m->num_axes, err);

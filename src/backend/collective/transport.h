@@ -25,6 +25,7 @@ typedef struct flxi_mesh_end flxi_mesh_end; /* the transport's own: the end of o
 
 typedef struct {
     const char *name;
+    /* o->timeout is given. */
     flx_code (*open)(flx_context *ctx, const flx_mesh_options *o, flxi_mesh_end **out, int64_t *rank, int64_t *size,
                      flx_error *err);
     /* Whether threads may take turns with transfer(); NULL: they may. */
@@ -38,7 +39,7 @@ typedef struct {
     void (*end_all)(flxi_mesh_end *l, int status); /* NULL: it cannot end others */
 } flxi_transport;
 
-extern const flxi_transport flxi_local_transport, flxi_mpi_transport;
+extern const flxi_transport flxi_local_transport, flxi_mpi_transport, flxi_nccl_transport;
 
 int64_t flxi_transport_clock(void); /* CLOCK_MONOTONIC, ns */
 

@@ -155,6 +155,34 @@ static void load_dnn(void)
     dnn_state.is_there = find_all(names, "install cuDNN 9, or set CUDA_HOME", list, &dnn_state.why_not) == FLX_OK;
 }
 
+static flxi_nccl nccl;
+static loading nccl_state;
+static pthread_once_t nccl_once = PTHREAD_ONCE_INIT;
+
+/* 2.18: communicators that return at once are complete from then on. */
+enum { LEAST_NCCL = 21800 };
+
+static flx_code check_nccl(flx_error *err)
+{
+    int version = 0;
+    if (nccl.GetVersion(&version) == 0 && version >= LEAST_NCCL)
+        return FLX_OK;
+    return flxi_fail_hint(err, FLX_E_DEVICE, "install NCCL 2.18 or later", "NCCL is too old: its version is %d.%d",
+                          version / 10000, version % 10000 / 100);
+}
+
+static void load_nccl(void)
+{
+    static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
+    const wanted list[] = {
+#define FLXI_NCCL_ROW(name, symbol, parameters) {symbol, (void **)&nccl.name},
+        FLXI_CUDA_NCCL(FLXI_NCCL_ROW)
+#undef FLXI_NCCL_ROW
+            {0}};
+    nccl_state.is_there = find_all(names, "install NCCL 2, or set CUDA_HOME", list, &nccl_state.why_not) == FLX_OK &&
+                          check_nccl(&nccl_state.why_not) == FLX_OK;
+}
+
 static bool is_loaded(const loading *l, flx_error *err)
 {
     if (!l->is_there && err)
@@ -184,4 +212,10 @@ const flxi_cublaslt *flxi_cuda_lt(flx_error *err)
 {
     pthread_once(&lt_once, load_lt);
     return is_loaded(&lt_state, err) ? &lt : NULL;
+}
+
+const flxi_nccl *flxi_cuda_nccl(flx_error *err)
+{
+    pthread_once(&nccl_once, load_nccl);
+    return is_loaded(&nccl_state, err) ? &nccl : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_api.h: the parts of CUDA's libraries that are used here: the driver, NVRTC, cuBLASLt and cuDNN. They are looked
-   for at run time, once for the process, and stay loaded. No header of CUDA is needed to build, and no library to run
+/* cuda_api.h: the parts of CUDA's libraries that are used here: the driver, NVRTC, cuBLASLt, cuDNN and NCCL. They are
+   looked for at run time, once for the process, and stay loaded. No header of CUDA is needed to build, and no library to run
    what does not use it. Names and values are those of CUDA's headers, which tests/backend/cuda_headers.c compares where
    they are installed. */
 #ifndef FLXI_CUDA_API_H
@@ -27,6 +27,7 @@ enum {
     FLXI_CU_SUCCESS = 0,
     FLXI_CU_OUT_OF_MEMORY = 2,
     FLXI_CU_NO_DEVICE = 100,
+    FLXI_CU_NOT_READY = 600,
     FLXI_CU_MAX_THREADS_PER_BLOCK = 1, /* of cuDeviceGetAttribute */
     FLXI_CU_MULTIPROCESSOR_COUNT = 16,
     FLXI_CU_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -63,6 +64,7 @@ enum {
     X(StreamCreate, "cuStreamCreate", (flxi_cu_stream *, unsigned))                                               \
     X(StreamDestroy, "cuStreamDestroy_v2", (flxi_cu_stream))                                                      \
     X(StreamSynchronize, "cuStreamSynchronize", (flxi_cu_stream))                                                 \
+    X(StreamQuery, "cuStreamQuery", (flxi_cu_stream))                                                             \
     X(StreamBeginCapture, "cuStreamBeginCapture_v2", (flxi_cu_stream, int))                                       \
     X(StreamEndCapture, "cuStreamEndCapture", (flxi_cu_stream, flxi_cu_graph *))                                  \
     X(GraphInstantiate, "cuGraphInstantiateWithFlags", (flxi_cu_graph_exec *, flxi_cu_graph, unsigned long long)) \
@@ -284,6 +286,51 @@ typedef struct {
 #undef FLXI_DNN_MEMBER
 } flxi_cudnn;
 
+/* ---- NCCL: messages between cards ---- */
+
+typedef struct ncclComm *flxi_nccl_comm;
+
+typedef struct { /* ncclUniqueId */
+    char bytes[128];
+} flxi_nccl_id;
+
+/* ncclConfig_t as version 2.17 had it: NCCL reads as much as `size` says, and takes its defaults for what came later. */
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    int blocking, cga_cluster_size, min_ctas, max_ctas;
+    const char *net_name;
+    int split_share;
+} flxi_nccl_config;
+
+enum {
+    FLXI_NCCL_MAGIC = (int)0xcafebeefu,
+    FLXI_NCCL_CONFIG_VERSION = 21700,
+    FLXI_NCCL_UNDEFINED = INT32_MIN,
+    FLXI_NCCL_IN_PROGRESS = 7, /* ncclResult_t */
+    FLXI_NCCL_U8 = 1,          /* ncclDataType_t */
+};
+
+/* X(name, symbol, parameters); the result is an int, 0 for success. */
+#define FLXI_CUDA_NCCL(X)                                                                                           \
+    X(GetVersion, "ncclGetVersion", (int *))                                                                        \
+    X(GetUniqueId, "ncclGetUniqueId", (flxi_nccl_id *))                                                             \
+    X(CommInitRankConfig, "ncclCommInitRankConfig", (flxi_nccl_comm *, int, flxi_nccl_id, int, flxi_nccl_config *)) \
+    X(CommGetAsyncError, "ncclCommGetAsyncError", (flxi_nccl_comm, int *))                                          \
+    X(CommFinalize, "ncclCommFinalize", (flxi_nccl_comm))                                                           \
+    X(CommDestroy, "ncclCommDestroy", (flxi_nccl_comm))                                                             \
+    X(CommAbort, "ncclCommAbort", (flxi_nccl_comm))                                                                 \
+    X(GroupStart, "ncclGroupStart", (void))                                                                         \
+    X(GroupEnd, "ncclGroupEnd", (void))                                                                             \
+    X(Send, "ncclSend", (const void *, size_t, int, int, flxi_nccl_comm, flxi_cu_stream))                           \
+    X(Recv, "ncclRecv", (void *, size_t, int, int, flxi_nccl_comm, flxi_cu_stream))
+
+typedef struct {
+#define FLXI_NCCL_MEMBER(name, symbol, parameters) int(*name) parameters;
+    FLXI_CUDA_NCCL(FLXI_NCCL_MEMBER)
+#undef FLXI_NCCL_MEMBER
+} flxi_nccl;
+
 /* ---- Loading ---- */
 
 /* NULL, with an error that says why, when there is no such library, or it lacks something. The driver is initialised
@@ -292,6 +339,7 @@ const flxi_cuda *flxi_cuda_driver(flx_error *err);
 const flxi_nvrtc *flxi_cuda_nvrtc(flx_error *err);
 const flxi_cublaslt *flxi_cuda_lt(flx_error *err);
 const flxi_cudnn *flxi_cuda_dnn(flx_error *err);
+const flxi_nccl *flxi_cuda_nccl(flx_error *err);
 
 /* DEVICE (OOM where card memory is exhausted) with the name of the result. */
 flx_code flxi_cuda_fail(const flxi_cuda *cu, const char *what, flxi_cu_result result, flx_error *err);

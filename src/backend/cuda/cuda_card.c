@@ -8,6 +8,7 @@
 #include "backend/cuda/node/cuda_conv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static flx_code ask_card(flxi_card *c, flx_error *err)
 {
@@ -18,13 +19,26 @@ static flx_code ask_card(flxi_card *c, flx_error *err)
     return FLX_OK;
 }
 
-/* The first card that the driver shows: CUDA_VISIBLE_DEVICES chooses another. */
+/* Processes of one machine that mpirun or srun has started each get a card of their own, as far as there are any;
+   CUDA_VISIBLE_DEVICES chooses which there are. */
+static int card_of_process(const flxi_cuda *cu)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    int count = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && *text && cu->DeviceGetCount(&count) == FLXI_CU_SUCCESS && count > 0)
+            return (int)(strtoul(text, NULL, 10) % (unsigned long)count);
+    }
+    return 0;
+}
+
 static flx_code open_card(flxi_card *c, flx_error *err)
 {
     c->cu = flxi_cuda_driver(err);
     if (!c->cu)
         return FLX_E_DEVICE;
-    FLXI_CU_TRY(c->cu, err, DeviceGet, &c->device, 0);
+    FLXI_CU_TRY(c->cu, err, DeviceGet, &c->device, card_of_process(c->cu));
     FLXI_TRY(ask_card(c, err));
     FLXI_CU_TRY(c->cu, err, PrimaryCtxRetain, &c->context, c->device);
     FLXI_CU_TRY(c->cu, err, CtxSetCurrent, c->context);
@@ -124,7 +138,7 @@ static void write_card(char *text, size_t size)
     flxi_cu_device device;
     size_t bytes = 0;
     int major = 0, minor = 0;
-    if (!cu || cu->DeviceGet(&device, 0) != FLXI_CU_SUCCESS) {
+    if (!cu || cu->DeviceGet(&device, card_of_process(cu)) != FLXI_CU_SUCCESS) {
         snprintf(text, size, "none: %s", err.message);
         return;
     }

@@ -37,6 +37,14 @@ static const char program[] =
     "SAME(sizeof(((flxi_lt_heuristic *)0)->algo), sizeof(cublasLtMatmulAlgo_t));\n"
     "SAME(offsetof(flxi_lt_heuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));\n"
     "SAME(offsetof(flxi_lt_heuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));\n"
+    "SAME(FLXI_CU_NOT_READY, CUDA_ERROR_NOT_READY);\n"
+    "#if __has_include(<nccl.h>)\n#include <nccl.h>\n"
+    "SAME(sizeof(flxi_nccl_id), sizeof(ncclUniqueId));\nSAME(FLXI_NCCL_IN_PROGRESS, ncclInProgress);\n"
+    "SAME(FLXI_NCCL_U8, ncclUint8);\nSAME(FLXI_NCCL_UNDEFINED, NCCL_CONFIG_UNDEF_INT);\n"
+    "SAME(offsetof(flxi_nccl_config, blocking), offsetof(ncclConfig_t, blocking));\n"
+    "SAME(offsetof(flxi_nccl_config, net_name), offsetof(ncclConfig_t, netName));\n"
+    "SAME(offsetof(flxi_nccl_config, split_share), offsetof(ncclConfig_t, splitShare));\n"
+    "#endif\n"
     "SAME(sizeof(flxi_cu_address), sizeof(CUdeviceptr));\nSAME(sizeof(flxi_cu_device), sizeof(CUdevice));\n";
 
 static bool has_header(const char *folder)
@@ -77,4 +85,7 @@ TEST(cuda_libraries_load_or_say_why_not)
     CHECK(flxi_cuda_nvrtc(&err) || (err.code == FLX_E_DEVICE && strstr(err.message, "libnvrtc")));
     err = (flx_error){0};
     CHECK(flxi_cuda_lt(&err) || (err.code == FLX_E_DEVICE && strstr(err.message, "libcublasLt")));
+    err = (flx_error){0};
+    CHECK(flxi_cuda_nccl(&err) || (err.code == FLX_E_DEVICE && strstr(err.message, "NCCL")) ||
+          strstr(err.message, "libnccl"));
 }

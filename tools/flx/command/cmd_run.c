@@ -288,7 +288,7 @@ static int run_model(model *m, const args *a, const char *device, const flx_comp
                  .record = args_value(a, "--record")};
     inputs in;
     mesh_run *mesh = NULL;
-    mesh_request request = {.axes = args_value(a, "--mesh"), .device = device, .is_mpi = args_has(a, "--mpi")};
+    mesh_request request = {.axes = args_value(a, "--mesh"), .device = device, .transport = mesh_run_transport(a)};
     int status = read_memory_limit(a, &r.memory_limit);
     if (status)
         return status;
@@ -320,8 +320,10 @@ static int run_model(model *m, const args *a, const char *device, const flx_comp
 static int check_mesh(const args *a)
 {
     bool has_mesh = args_has(a, "--mesh");
-    if (!has_mesh && (args_has(a, "--shard") || args_has(a, "--mpi")))
-        return fail(FLX_E_USAGE, "%s needs --mesh", args_has(a, "--shard") ? "--shard" : "--mpi");
+    static const char *const names[] = {"--shard", "--mpi", "--nccl"};
+    for (size_t i = 0; !has_mesh && i < sizeof names / sizeof *names; i++)
+        if (args_has(a, names[i]))
+            return fail(FLX_E_USAGE, "%s needs --mesh", names[i]);
     if (has_mesh && args_has(a, "--record"))
         return fail(FLX_E_USAGE, "--record has no effect with --mesh: a recording is of one process");
     return STATUS_OK;
@@ -375,6 +377,7 @@ static const option options[] = {
     OPTION_MESH,
     OPTION_SHARD,
     {"--mpi", NULL, "the ranks of the mesh are the processes that mpirun or srun has started", MAY_BE_GIVEN},
+    OPTION_NCCL,
     OPTION_RECORD,
     OPTION_MEMORY,
     OPTION_THREADS,

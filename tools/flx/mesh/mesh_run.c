@@ -105,7 +105,7 @@ static void *run_member(void *user)
 
 /* ---- This rank ---- */
 
-static int64_t count_ranks(const char *axes)
+int64_t mesh_run_ranks(const char *axes)
 {
     int64_t n = 1;
     for (const char *s = axes; (s = strchr(s, '=')) != NULL; s++)
@@ -113,26 +113,42 @@ static int64_t count_ranks(const char *axes)
     return n;
 }
 
+const char *mesh_run_transport(const args *a)
+{
+    return args_has(a, "--nccl") ? "nccl" : args_has(a, "--mpi") ? "mpi" : NULL;
+}
+
 enum { MAX_THREADS = 64 }; /* ranks of one process */
+
+int mesh_run_check_threads(int64_t ranks)
+{
+    if (ranks <= MAX_THREADS)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "--mesh: one process can have %d ranks, not %lld", MAX_THREADS, (long long)ranks);
+    hint("start the ranks with mpirun and give --mpi");
+    return status;
+}
+
+int32_t mesh_run_threads(int64_t ranks)
+{
+    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return (int32_t)(cores > ranks ? cores / ranks : 1);
+}
 
 static int join_local(mesh_run *r, mesh_request *q)
 {
     flx_error err = {0};
-    int64_t ranks = count_ranks(q->axes);
-    if (ranks > MAX_THREADS) {
-        int status =
-            fail(FLX_E_USAGE, "--mesh: one process can have %d ranks, not %lld", MAX_THREADS, (long long)ranks);
-        hint("start the ranks with mpirun and give --mpi");
+    int64_t ranks = mesh_run_ranks(q->axes);
+    int status = mesh_run_check_threads(ranks);
+    if (status)
         return status;
-    }
     r->local = flx_local_mesh_new(r->ctx, ranks, &err);
     r->members = calloc((size_t)ranks, sizeof *r->members);
     const flx_mesh_options options = {.struct_size = sizeof options, .axes = q->axes, .local = r->local};
     if (!r->local || !r->members || flx_mesh_join(r->ctx, &options, &err))
         return r->local && !r->members ? fail_memory() : report(&err, NULL);
-    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (!q->compile.threads)
-        q->compile.threads = (int32_t)(cores > ranks ? cores / ranks : 1);
+        q->compile.threads = mesh_run_threads(ranks);
     r->stop = flx_stop_use(NULL);
     flx_stop_use(r->stop);
     for (int64_t i = 1; i < ranks; i++) {
@@ -145,10 +161,11 @@ static int join_local(mesh_run *r, mesh_request *q)
     return STATUS_OK;
 }
 
-static int join_mpi(mesh_run *r)
+static int join_processes(mesh_run *r)
 {
     flx_error err = {0};
-    const flx_mesh_options options = {.struct_size = sizeof options, .transport = "mpi", .axes = r->request->axes};
+    const flx_mesh_options options = {
+        .struct_size = sizeof options, .transport = r->request->transport, .axes = r->request->axes};
     if (flx_mesh_join(r->ctx, &options, &err) || flx_mesh_agree(r->ctx, "the graph", flx_graph_hash(r->graph), &err))
         return report(&err, NULL);
     if (!mesh_run_tells(r) && !freopen("/dev/null", "w", stdout))
@@ -190,7 +207,7 @@ int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_req
     m->graph = r->graph;
     r->whole = *in;
     *in = (inputs){0};
-    status = q->is_mpi ? join_mpi(r) : join_local(r, q);
+    status = q->transport ? join_processes(r) : join_local(r, q);
     return status ? status : cut_inputs(r, in);
 }
 
@@ -223,7 +240,7 @@ int mesh_run_end(mesh_run *r, int status)
 {
     if (!r)
         return status;
-    if (status && r->request->is_mpi && flx_mesh_size(r->ctx) > 1) {
+    if (status && r->request->transport && flx_mesh_size(r->ctx) > 1) {
         fflush(NULL);
         flx_mesh_abort(r->ctx, status);
     }

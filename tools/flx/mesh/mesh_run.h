@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mesh_run.h: the processes of `flx run --mesh`. Without --mpi they are threads of this process: the calling thread is
-   rank 0, others have contexts of their own. With --mpi this process is one of those that mpirun has started. Either
+/* mesh_run.h: the processes of `flx run --mesh`. Without --mpi or --nccl they are threads of this process: the calling
+   thread is rank 0, others have contexts of their own. With them this process is one of those that mpirun has started. Either
    way the caller runs the graph of its own rank on its own parts, and the outputs are whole in all ranks. */
 #ifndef FLX_MESH_RUN_H
 #define FLX_MESH_RUN_H
@@ -15,7 +15,7 @@ typedef struct mesh_run mesh_run;
 /* What all ranks do alike. */
 typedef struct {
     const char *axes, *device;
-    bool is_mpi;
+    const char *transport;       /* of ranks that are processes; NULL: they are threads */
     flx_compile_options compile; /* of a device that compiles */
     flx_run_options run;
 } mesh_request;
@@ -28,5 +28,19 @@ int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_req
 bool mesh_run_tells(const mesh_run *r);
 /* Waits for the others. Returns `status`, that of this rank; if it is 0, that of others. NULL is fine. */
 int mesh_run_end(mesh_run *r, int status);
+
+/* How many ranks the axes have; whether one process can have that many, and how many threads each should use. */
+int64_t mesh_run_ranks(const char *axes);
+int mesh_run_check_threads(int64_t ranks);
+int32_t mesh_run_threads(int64_t ranks);
+
+/* The transport that --mpi or --nccl names; NULL: ranks are threads. */
+const char *mesh_run_transport(const args *a);
+
+#define OPTION_NCCL                                                                                                    \
+    {                                                                                                                  \
+        "--nccl", NULL, "as --mpi, and values travel between the cards of the processes by NCCL; docs/distributed.md", \
+            MAY_BE_GIVEN                                                                                               \
+    }
 
 #endif

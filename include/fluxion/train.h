@@ -296,12 +296,20 @@ FLX_API flx_code flx_trainer_restore(flx_trainer *t, flx_loader *loader, const f
     step has no such name. */
 FLX_API const char *flx_trainer_cut(const flx_trainer *t, const char *name);
 
+/** Whole values of the parameters, in a new set; with `averages` their averages, where the trainer has them. Called by
+    all processes; without a mesh they are copies. NULL on failure. */
+FLX_API flx_params *flx_trainer_whole(const flx_trainer *t, int averages, flx_error *err);
+
 /** Called by all processes: each writes the parts that it has to a file of its own in the folder, which must exist;
     when all have succeeded, the first writes `index.safetensors`, which names them, and removes those of the checkpoint
     before. If any process fails, all of them fail, and the checkpoint before stays. The position of the loader, which
     may be NULL, is that of the first process. A trainer without a mesh writes one part. */
 FLX_API flx_code flx_trainer_save_parts(const flx_trainer *t, const flx_loader *loader, const char *folder,
                                         flx_error *err);
+/** The same with an index that also has what `index` has, such as texts of the caller: that of the first process. Keys
+    of the parts are added to it, so it is used once. */
+FLX_API flx_code flx_trainer_store_parts(const flx_trainer *t, flx_checkpoint *index, const char *folder,
+                                         flx_error *err);
 /** Reads what is needed of such a checkpoint, written by any number of processes cut in any way: values have the same
     bits. If a process fails, nothing is changed in it. */
 FLX_API flx_code flx_trainer_load_parts(flx_trainer *t, flx_loader *loader, const char *folder, flx_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit.c: a loop over epochs: steps, means of metrics, validation, early stopping, and the best parameters. */
 #include "train/params.h"
+#include "train/train.h"
 
 #include "base/options.h"
 
@@ -183,16 +184,19 @@ static bool is_over(const fit_work *w)
 static flx_code bind_validation(fit_work *w)
 {
     const char *name;
-    flx_params *averages = w->o.flags & FLX_FIT_AVERAGES ? flx_trainer_averages(w->t) : NULL;
-    for (size_t i = 0; (name = flx_exec_param_name(w->exec, i)); i++) {
-        flx_tensor *value = averages ? flx_params_find(averages, name) : NULL;
-        value = value ? value : flx_params_find(flx_trainer_params(w->t), name);
-        if (!value)
-            return flxi_fail(w->err, FLX_E_NAME,
-                             "flx_fit: the trainer has no parameter '%.60s' of the validation graph", name);
-        FLXI_TRY(flx_exec_share_param(w->exec, name, value, w->err));
+    bool takes_averages = w->o.flags & FLX_FIT_AVERAGES, is_cut = flxi_trainer_training(w->t)->axes;
+    flx_params *averages = takes_averages ? flx_trainer_averages(w->t) : NULL;
+    flx_params *whole = is_cut ? flx_trainer_whole(w->t, averages != NULL, w->err) : NULL;
+    flx_code code = is_cut && !whole ? (flx_code)w->err->code : FLX_OK;
+    for (size_t i = 0; code == FLX_OK && (name = flx_exec_param_name(w->exec, i)); i++) {
+        flx_tensor *value = averages && !whole ? flx_params_find(averages, name) : NULL;
+        value = value ? value : flx_params_find(whole ? whole : flx_trainer_params(w->t), name);
+        code = value ? flx_exec_share_param(w->exec, name, value, w->err)
+                     : flxi_fail(w->err, FLX_E_NAME,
+                                 "flx_fit: the trainer has no parameter '%.60s' of the validation graph", name);
     }
-    return FLX_OK;
+    flx_params_release(whole);
+    return code;
 }
 
 static flx_code make_validation(fit_work *w)
@@ -211,7 +215,9 @@ static flx_code make_validation(fit_work *w)
     if (!w->validation.n || w->validation.output[0] != 0)
         return flxi_fail(w->err, FLX_E_NON_SCALAR, "flx_fit: output 0 of the validation graph is not a real scalar");
     w->exec = flx_compile(g, &flush, w->err);
-    return w->exec ? bind_validation(w) : (flx_code)w->err->code;
+    if (!w->exec)
+        return (flx_code)w->err->code;
+    return flxi_trainer_training(w->t)->axes ? FLX_OK : bind_validation(w);
 }
 
 static flx_code validate(fit_work *w)
@@ -220,6 +226,8 @@ static flx_code validate(fit_work *w)
     flx_batch b;
     int got;
     clear_means(&w->validation);
+    if (flxi_trainer_training(w->t)->axes) /* whole values, from the parts of all processes */
+        FLXI_TRY(bind_validation(w));
     for (int64_t i = 0; (got = next_batch(w, w->o.next_validation, w->o.validation_user, w->p.epoch, i, &b)) > 0; i++) {
         double weight = weight_of(&b);
         FLXI_TRY(flx_exec_run(w->exec, &run, b.feeds, b.num_feeds, w->outputs, w->err));

@@ -197,6 +197,7 @@ typedef struct {
     const flx_trainer *t;
     const char *folder;
     mesh_axes mesh;
+    flx_checkpoint *index;                             /* what the caller wants in the index, or NULL */
     int64_t rank, number, before_number, before_ranks; /* before: of the checkpoint that is replaced; 0 ranks: none */
 } writing;
 
@@ -275,11 +276,12 @@ static flx_code write_index(const writing *w, const flx_loader *loader, flx_erro
 {
     char path[PATH_BYTES];
     FLXI_TRY(index_path(path, w->folder, err));
-    flx_checkpoint *c = flx_checkpoint_new(context_of(w->t), err);
+    flx_checkpoint *c = w->index ? w->index : flx_checkpoint_new(context_of(w->t), err);
     flx_code code = c ? describe(w, loader, c, err) : FLX_E_OOM;
     if (code == FLX_OK)
         code = flx_checkpoint_write(c, path, err);
-    flx_checkpoint_free(c);
+    if (!w->index)
+        flx_checkpoint_free(c);
     return code;
 }
 
@@ -363,6 +365,15 @@ flx_code flx_trainer_save_parts(const flx_trainer *t, const flx_loader *loader, 
     writing w = {.t = t, .folder = folder};
     w.rank = flxi_trainer_training(t)->axes ? flx_mesh_rank(context_of(t)) : 0;
     return write_all(&w, loader, err);
+}
+
+flx_code flx_trainer_store_parts(const flx_trainer *t, flx_checkpoint *index, const char *folder, flx_error *err)
+{
+    if (!t || !index || !folder)
+        return flxi_fail(err, FLX_E_USAGE, "flx_trainer_store_parts: trainer, index and folder must not be NULL");
+    writing w = {.t = t, .folder = folder, .index = index};
+    w.rank = flxi_trainer_training(t)->axes ? flx_mesh_rank(context_of(t)) : 0;
+    return write_all(&w, NULL, err);
 }
 
 /* ---- Reading ---- */

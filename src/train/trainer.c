@@ -742,6 +742,48 @@ size_t flx_trainer_memory(const flx_trainer *t)
     return sum;
 }
 
+/* The leaf that has the average of parameter i of the set; without averages its own. */
+static const flxi_param *value_of(const flx_trainer *t, size_t i, bool takes_averages, const char **name)
+{
+    const flxi_param *p = t->params->entries.at[i];
+    *name = p->name;
+    for (size_t j = 0; takes_averages && t->averages && j < t->training.num_trained; j++)
+        if (t->leaves[t->training.updated[j]].param == p)
+            return t->leaves[t->training.updated[t->training.first_ema + j]].param;
+    return p;
+}
+
+static flx_code add_whole(const flx_trainer *t, const char *name, const flxi_param *p, flx_params *out, flx_error *err)
+{
+    const char *cuts = t->training.axes ? flx_trainer_cut(t, p->name) : NULL;
+    FLXI_TRY(flxi_tensor_fetch(p->value, err));
+    flx_tensor *whole =
+        cuts ? flx_mesh_whole(t->ctx, p->value, t->training.axes, cuts, err) : flx_tensor_retain(p->value);
+    flx_code code = whole ? flx_params_add(out, name, whole, err) : (flx_code)err->code;
+    flx_tensor_release(whole);
+    return code;
+}
+
+flx_params *flx_trainer_whole(const flx_trainer *t, int averages, flx_error *err)
+{
+    flx_error local = {0};
+    flx_params *out = t ? flx_params_new(t->ctx, &local) : NULL;
+    if (!t)
+        flxi_fail(&local, FLX_E_USAGE, "flx_trainer_whole: the trainer must not be NULL");
+    for (size_t i = 0; out && local.code == FLX_OK && i < t->params->entries.n; i++) {
+        const char *name;
+        const flxi_param *p = value_of(t, i, averages, &name);
+        if (t->params->entries.at[i]->is_set)
+            add_whole(t, name, p, out, &local);
+    }
+    if (local.code && err)
+        *err = local;
+    if (local.code == FLX_OK)
+        return out;
+    flx_params_release(out);
+    return NULL;
+}
+
 const char *flx_trainer_cut(const flx_trainer *t, const char *name)
 {
     size_t leaf;

@@ -158,11 +158,27 @@ static const char *position_in(const char *where)
     return found;
 }
 
+static _Thread_local bool is_member;
+
+void report_as_member(void)
+{
+    is_member = true;
+}
+
+/* What the first rank says too: another has left, all were stopped, or they agreed on the message of one. */
+static bool is_said_by_all(const flx_error *err)
+{
+    return err->code == FLX_E_DEVICE || err->code == FLX_E_CANCELLED || err->code == FLX_E_TIMEOUT ||
+           strncmp(err->message, "rank ", 5) == 0;
+}
+
 int report(const flx_error *err, const char *file)
 {
-    if (err->code == FLX_E_CANCELLED && interrupt_has_no_reader()) /* it stopped because of that: no error */
+    bool is_silent = err->code == FLX_E_CANCELLED && interrupt_has_no_reader(); /* it stopped because of that */
+    if (is_silent || (is_member && is_said_by_all(err)))
         return flx_code_exit_status(err->code);
     const char *position = position_in(err->where);
+    flockfile(stderr);
     if (file) {
         put_printable(file);
         fprintf(stderr, "%s%s: ", position ? ":" : "", position ? position : "");
@@ -172,6 +188,7 @@ int report(const flx_error *err, const char *file)
     put_code(err->code);
     if (err->hint[0])
         hint("%s", err->hint);
+    funlockfile(stderr);
     return flx_code_exit_status(err->code);
 }
 

@@ -30,6 +30,8 @@ void list_item(const char *item);
 /* What the library reports. With a file, an error that has a position in it begins `FILE:LINE:COL: `, and any other
    `FILE: `; without one (NULL) the message stands alone. */
 int report(const flx_error *err, const char *file);
+/* The calling thread is a rank beside the first one, which reports what all fail with. */
+void report_as_member(void);
 
 /* What a transform of the library reports: `error: MESSAGE (in grad of 'f') [CODE]`. */
 int report_transform(const flx_error *err);

@@ -3,8 +3,11 @@
 #include "args.h"
 #include "command/cmd_devices.h"
 #include "commands.h"
+#include "mesh/mesh_run.h"
 #include "report.h"
 #include "train/data/share.h"
+#include "train/mesh_setting.h"
+#include "train/rank_threads.h"
 #include "train/training.h"
 
 #include <stdio.h>
@@ -34,12 +37,17 @@ static int run_train(const args *a)
     train_plan p;
     training_request r;
     char *folder = NULL;
+    const char *transport = mesh_run_transport(a);
     int status = plan_read(&p, a->operand);
     if (!status)
         status = read_request(a, &p, &r, &folder);
-    if (!status && args_has(a, "--mpi"))
-        status = share_begin(&p);
     if (!status)
+        status = mesh_setting_apply(&p, args_value(a, "--mesh"));
+    if (!status && transport)
+        status = share_begin(&p, transport);
+    if (!status && p.mesh && !transport)
+        status = rank_threads_run(&p, a->operand, &r);
+    else if (!status)
         status = training_run(&p, &r);
     share_end(&p, status);
     free(folder);
@@ -56,7 +64,12 @@ static const option options[] = {
     {"--dry-run", NULL, "compile, take five steps, print parameters, operations, memory and time;\nwrite nothing",
      MAY_BE_GIVEN},
     {"--trace", "FILE", "write when each part of one step ran, for Perfetto or Chrome", MAY_BE_GIVEN},
-    {"--mpi", NULL, "share every batch with the other processes that mpirun or srun has started", MAY_BE_GIVEN},
+    {"--mesh", "AXES", "cut the step for a mesh of ranks, such as data=2,model=2; docs/distributed.md", MAY_BE_GIVEN},
+    {"--mpi", NULL,
+     "the ranks are the processes that mpirun or srun has started, else threads;\nwithout --mesh they share every "
+     "batch",
+     MAY_BE_GIVEN},
+    OPTION_NCCL,
     {0},
 };
 
@@ -82,7 +95,8 @@ const command command_train = {
         "epoch that was interrupted are those of its rest.\n"
         "\n"
         "With --mpi (mpirun -n 4 flx train FILE --mpi) processes share every batch, whose size they must divide;\n"
-        "the first one writes the folder. docs/distributed.md says more.",
+        "the first one writes the folder. With --mesh, or the setting of that name, the step is cut: the settings\n"
+        "shardings and zero say how. docs/distributed.md says more.",
     .options = options,
     .examples = examples,
     .run = run_train,

@@ -6,6 +6,7 @@
 #include "suggest.h"
 #include "train/data/data_check.h"
 #include "train/loss_setting.h"
+#include "train/mesh_setting.h"
 #include "train/optimiser_setting.h"
 
 #include <fluxion/transform.h>
@@ -588,9 +589,9 @@ static int read_sample(train_plan *p)
 
 int plan_read(train_plan *p, const char *path)
 {
-    static int (*const parts[])(train_plan *) = {read_model,  read_start,    read_data,      read_loss,
-                                                 read_inputs, read_length,   read_optimiser, read_groups,
-                                                 read_limits, read_schedule, read_sample,    read_precision};
+    static int (*const parts[])(train_plan *) = {
+        read_model,  read_start,  read_data,     read_loss,   read_inputs,    read_length,      read_optimiser,
+        read_groups, read_limits, read_schedule, read_sample, read_precision, mesh_setting_read};
     *p = (train_plan){.options = {.struct_size = sizeof p->options}};
     int status = read_names(p, path);
     if (!status)
@@ -606,6 +607,9 @@ void plan_free(train_plan *p)
     source_free(&p->data);
     flx_graph_release(p->schedule);
     flx_graph_release(p->narrow);
+    flx_graph_release(p->fixed);
+    free(p->shardings);
+    free(p->row_cuts);
     free(p->groups);
     model_close(&p->model);
     settings_free(&p->settings);

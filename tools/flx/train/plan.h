@@ -7,6 +7,7 @@
 #include "train/data/source.h"
 #include "train/settings.h"
 
+#include <fluxion/mesh.h>
 #include <fluxion/train.h>
 
 typedef struct {
@@ -39,6 +40,10 @@ typedef struct {
     char split[40];    /* which rows are for validation */
     int64_t memory;    /* bytes that a step may work in; 0: any */
     bool shuffle, drop_last;
+    const char *mesh;                       /* "data=2,model=2": the step is cut for it; NULL: it is not */
+    flx_sharding *shardings;                /* … in this way, inputs too */
+    char (*row_cuts)[4 + 2 * FLX_MAX_RANK]; /* of inputs that are cut by examples */
+    flx_graph *fixed;                       /* the loss with the extents of a batch; NULL: it is not cut */
     sample_plan sample;
 } train_plan;
 

@@ -5,7 +5,9 @@
 #include "args.h"
 #include "io/output.h"
 #include "report.h"
+#include "train/data/share.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fluxion/checkpoint.h>
@@ -17,7 +19,7 @@
 #include <unistd.h>
 
 static const char checkpoint_name[] = "checkpoint.safetensors", weights_name[] = "weights.safetensors";
-static const char log_name[] = "log.csv";
+static const char log_name[] = "log.csv", parts_name[] = "parts", index_name[] = "parts/index.safetensors";
 
 /* All that a training writes; the checkpoint first, without which nothing is resumed. */
 static const char *const written[] = {checkpoint_name, weights_name,   "model.flx", "settings.train",
@@ -37,27 +39,45 @@ static int with_path(const char *folder, const char *name, int (*write)(const ch
 
 /* ---- The folder ---- */
 
-static int check_no_checkpoint(const char *path, const void *folder)
+static int find_file(const char *path, const void *is_there)
 {
-    if (access(path, F_OK) != 0)
-        return STATUS_OK;
-    int status = fail(FLX_E_USAGE, "%s has a checkpoint of an earlier training", (const char *)folder);
-    hint("--resume continues it, --overwrite begins again, --out DIR writes elsewhere");
-    return status;
+    *(bool *)(uintptr_t)is_there = access(path, F_OK) == 0;
+    return STATUS_OK;
 }
 
-static int check_checkpoint(const char *path, const void *folder)
+static int has_file(const char *folder, const char *name, bool *is_there)
 {
-    if (access(path, F_OK) == 0)
-        return STATUS_OK;
-    int status = fail(FLX_E_USAGE, "%s has no checkpoint to resume from", (const char *)folder);
-    hint("train without --resume, or name the folder of a training: --out DIR");
+    *is_there = false;
+    return with_path(folder, name, find_file, is_there);
+}
+
+/* Of one process, or in parts. */
+static int has_checkpoint(const char *folder, bool *is_there)
+{
+    int status = has_file(folder, checkpoint_name, is_there);
+    return status || *is_there ? status : has_file(folder, index_name, is_there);
+}
+
+static int check_no_checkpoint(const char *folder)
+{
+    bool is_there;
+    int status = has_checkpoint(folder, &is_there);
+    if (status || !is_there)
+        return status;
+    status = fail(FLX_E_USAGE, "%s has a checkpoint of an earlier training", folder);
+    hint("--resume continues it, --overwrite begins again, --out DIR writes elsewhere");
     return status;
 }
 
 int run_folder_need_checkpoint(const char *folder)
 {
-    return with_path(folder, checkpoint_name, check_checkpoint, folder);
+    bool is_there;
+    int status = has_checkpoint(folder, &is_there);
+    if (status || is_there)
+        return status;
+    status = fail(FLX_E_USAGE, "%s has no checkpoint to resume from", folder);
+    hint("train without --resume, or name the folder of a training: --out DIR");
+    return status;
 }
 
 /* The folder may be one of the user's, and the file the model or the data of this training. */
@@ -69,12 +89,6 @@ static int check_no_file(const char *path, const void *folder)
         fail(FLX_E_USAGE, "%s would be overwritten: %s has no checkpoint of a training", path, (const char *)folder);
     hint("--out DIR writes elsewhere, --overwrite replaces it");
     return status;
-}
-
-static int find_mark(const char *path, const void *is_there)
-{
-    *(bool *)(uintptr_t)is_there = access(path, F_OK) == 0;
-    return STATUS_OK;
 }
 
 static int write_text(const char *path, const void *text)
@@ -89,9 +103,9 @@ int run_folder_make(const char *folder, bool may_have_checkpoint)
 {
     static const char mark[] = ".training", says[] = "flx train writes to this folder\n";
     bool is_ours = false;
-    int status = may_have_checkpoint ? STATUS_OK : with_path(folder, checkpoint_name, check_no_checkpoint, folder);
+    int status = may_have_checkpoint ? STATUS_OK : check_no_checkpoint(folder);
     if (!status)
-        status = with_path(folder, mark, find_mark, &is_ours);
+        status = has_file(folder, mark, &is_ours);
     for (size_t i = 0; !status && !may_have_checkpoint && !is_ours && i < WRITTEN; i++)
         status = with_path(folder, written[i], check_no_file, folder);
     if (!status)
@@ -121,9 +135,33 @@ static int remove_file(const char *path, const void *unused)
     return fail(FLX_E_IO, "cannot remove %s: %s", path, strerror(errno));
 }
 
+static int make_folder(const char *path, const void *unused)
+{
+    (void)unused;
+    return output_make_folder(path);
+}
+
+/* The folder of the parts with all that it has, the index first. */
+static int remove_parts(const char *path, const void *unused)
+{
+    (void)unused;
+    char *index = path_in(path, "index.safetensors");
+    int status = index ? remove_file(index, NULL) : fail_memory();
+    DIR *dir = status ? NULL : opendir(path);
+    for (const struct dirent *e; !status && dir && (e = readdir(dir));)
+        if (strncmp(e->d_name, "part-", 5) == 0)
+            status = with_path(path, e->d_name, remove_file, NULL);
+    if (dir)
+        closedir(dir);
+    if (!status)
+        rmdir(path);
+    free(index);
+    return status;
+}
+
 int run_folder_clear(const char *folder)
 {
-    int status = STATUS_OK;
+    int status = with_path(folder, parts_name, remove_parts, NULL);
     for (size_t i = 0; !status && i < WRITTEN; i++)
         status = with_path(folder, written[i], remove_file, NULL);
     return status;
@@ -218,7 +256,7 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
                    {"rows", flx_dataset_rows(p->data.data)}};
     char best[40];
     snprintf(best, sizeof best, "%a", at->best);
-    flx_code code = flx_trainer_store(t, NULL, c, err);
+    flx_code code = p->options.mesh ? FLX_OK : flx_trainer_store(t, NULL, c, err); /* else the parts have it */
     if (code == FLX_OK)
         code = flx_checkpoint_set(c, "best", best, err);
     if (code == FLX_OK)
@@ -230,17 +268,43 @@ static flx_code fill(flx_checkpoint *c, const train_plan *p, const flx_trainer *
     return code;
 }
 
-int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at)
+int run_folder_make_parts(const char *folder)
+{
+    return with_path(folder, parts_name, make_folder, NULL);
+}
+
+/* All ranks write their parts; a checkpoint of one process is older then. */
+static int save_parts(const char *folder, const train_plan *p, const flx_trainer *t, flx_checkpoint *c)
+{
+    flx_error err = {0};
+    char *path = path_in(folder, parts_name);
+    int status = path ? STATUS_OK : fail_memory();
+    if (!status && flx_trainer_store_parts(t, c, path, &err) != FLX_OK)
+        status = output_failed(path, &err);
+    if (!status && share_writes(p))
+        status = with_path(folder, checkpoint_name, remove_file, NULL);
+    free(path);
+    return status;
+}
+
+static int save_whole(const char *folder, const flx_checkpoint *c)
 {
     flx_error err = {0};
     char *path = path_in(folder, checkpoint_name);
-    flx_checkpoint *c = path ? flx_checkpoint_new(p->model.ctx, &err) : NULL;
-    bool is_made = c && fill(c, p, t, at, &err) == FLX_OK;
-    int status = !path ? fail_memory() : !is_made ? report(&err, NULL) : STATUS_OK;
+    int status = path ? STATUS_OK : fail_memory();
     if (!status && flx_checkpoint_write(c, path, &err) != FLX_OK)
         status = output_failed(path, &err);
-    flx_checkpoint_free(c);
     free(path);
+    return status ? status : with_path(folder, parts_name, remove_parts, NULL);
+}
+
+int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at)
+{
+    flx_error err = {0};
+    flx_checkpoint *c = flx_checkpoint_new(p->model.ctx, &err);
+    bool is_made = c && fill(c, p, t, at, &err) == FLX_OK;
+    int status = !is_made ? report(&err, NULL) : p->options.mesh ? save_parts(folder, p, t, c) : save_whole(folder, c);
+    flx_checkpoint_free(c);
     return status;
 }
 
@@ -298,7 +362,32 @@ static int take_position(const flx_checkpoint *c, const char *path, run_position
     return code == FLX_OK ? STATUS_OK : report(&err, path);
 }
 
-static int take_all(const flx_checkpoint *c, const char *path, const train_plan *p, flx_trainer *t, run_position *at)
+/* Of whole values: those of one process, or the parts of this rank. */
+static flx_code restore_whole(const flx_checkpoint *c, const train_plan *p, flx_trainer *t, flx_error *err)
+{
+    flx_params *sets[] = {flx_trainer_params(t), flx_trainer_state(t)};
+    if (!p->options.mesh)
+        return flx_trainer_restore(t, NULL, c, err);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < flx_params_count(sets[k]); i++) {
+            const char *name = flx_params_name(sets[k], i), *cuts = flx_trainer_cut(t, name);
+            const flx_tensor *whole = flx_checkpoint_tensor(c, name, err);
+            if (!whole)
+                return (flx_code)err->code;
+            flx_tensor *part =
+                cuts ? flx_mesh_part(p->model.ctx, whole, p->mesh, cuts, flx_mesh_rank(p->model.ctx), err) : NULL;
+            flx_code code =
+                cuts && !part ? (flx_code)err->code : flx_params_set(sets[k], name, part ? part : whole, err);
+            flx_tensor_release(part);
+            if (code != FLX_OK)
+                return code;
+        }
+    return FLX_OK;
+}
+
+/* `parts` NULL: the checkpoint is one file. */
+static int take_all(const flx_checkpoint *c, const char *path, const char *parts, const train_plan *p, flx_trainer *t,
+                    run_position *at)
 {
     flx_error err = {0};
     int status = check_same(c, path, "seed", p->seed);
@@ -314,7 +403,8 @@ static int take_all(const flx_checkpoint *c, const char *path, const train_plan 
         status = take_position(c, path, at);
     if (status)
         return status;
-    if (flx_trainer_restore(t, NULL, c, &err) == FLX_OK)
+    flx_code code = parts ? flx_trainer_load_parts(t, NULL, parts, &err) : restore_whole(c, p, t, &err);
+    if (code == FLX_OK)
         return STATUS_OK;
     status = report(&err, path);
     hint("a training is resumed with the model and the optimiser that it began with");
@@ -324,28 +414,19 @@ static int take_all(const flx_checkpoint *c, const char *path, const train_plan 
 int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at)
 {
     flx_error err = {0};
-    char *path = path_in(folder, checkpoint_name);
-    flx_checkpoint *c = path ? flx_checkpoint_read(p->model.ctx, path, &err) : NULL;
-    int status = !path ? fail_memory() : !c ? report(&err, path) : take_all(c, path, p, t, at);
+    bool is_whole;
+    int status = has_file(folder, checkpoint_name, &is_whole);
+    if (status)
+        return status;
+    char *path = path_in(folder, is_whole ? checkpoint_name : index_name), *parts = path_in(folder, parts_name);
+    flx_checkpoint *c = path && parts ? flx_checkpoint_read(p->model.ctx, path, &err) : NULL;
+    status = !path || !parts ? fail_memory()
+             : !c            ? report(&err, path)
+                             : take_all(c, path, is_whole ? NULL : parts, p, t, at);
     flx_checkpoint_free(c);
+    free(parts);
     free(path);
     return status;
-}
-
-flx_params *run_folder_weights(flx_context *ctx, const flx_trainer *t, flx_error *err)
-{
-    const flx_params *all = flx_trainer_params(t), *averages = flx_trainer_averages(t);
-    flx_params *out = flx_params_new(ctx, err);
-    for (size_t i = 0; out && i < flx_params_count(all); i++) {
-        const char *name = flx_params_name(all, i);
-        const flx_tensor *average = averages ? flx_params_find(averages, name) : NULL;
-        const flx_tensor *value = average ? average : flx_params_at(all, i);
-        if (value && flx_params_add(out, name, value, err) != FLX_OK) {
-            flx_params_release(out);
-            return NULL;
-        }
-    }
-    return out;
 }
 
 static int write_weights(const char *path, const void *user)

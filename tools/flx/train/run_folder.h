@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_folder.h: the folder that a training writes: everything that is needed to continue it, and to use the model.
 
-     checkpoint.safetensors   parameters, state of the optimiser, position: to resume
+     checkpoint.safetensors   parameters, state of the optimiser, position: to resume; or, of a step that is cut for a
+                              mesh, the folder parts
      weights.safetensors      the parameters, of the best epoch if there is validation
      model.flx                the graphs
      settings.train           the settings, without the graphs: what the columns of data mean
@@ -45,7 +46,10 @@ int run_folder_describe(const char *folder, const train_plan *p, bool is_there);
 /* Writes the settings, which may change when a training is resumed: after all else has been accepted. */
 int run_folder_write_settings(const char *folder, const train_plan *p);
 
-/* Parameters, state and position, in a file that is replaced atomically. */
+/* Makes the folder for checkpoints in parts, before any rank writes one. */
+int run_folder_make_parts(const char *folder);
+/* Parameters, state and position, in a file that is replaced atomically. Of a step that is cut for a mesh all ranks call
+   it. Either kind can be resumed by any number of ranks. */
 int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at);
 /* Reads them back. BAD_INPUT when the checkpoint is of another training. */
 int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at);
@@ -53,9 +57,7 @@ int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run
 /* Adds the curves of an earlier part of the training, up to this step, to the report. */
 int run_folder_read_log(const char *folder, int64_t last_step, flx_report *report);
 
-/* What the model is used with: copies of the parameters, or of their averages if the trainer has them. */
-flx_params *run_folder_weights(flx_context *ctx, const flx_trainer *t, flx_error *err);
-/* Writes them to weights.safetensors, and reads them from there. */
+/* Writes what the model is used with to weights.safetensors, and reads it from there. */
 int run_folder_write_weights(const char *folder, const flx_params *weights);
 int run_folder_read_weights(const char *folder, flx_params *weights);
 

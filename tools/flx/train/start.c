@@ -173,6 +173,22 @@ int start_read(start_values *s, const train_plan *p)
     return status;
 }
 
+int start_set_parts(const start_values *s, const train_plan *p, flx_trainer *t)
+{
+    flx_error err = {0};
+    flx_context *ctx = p->model.ctx;
+    for (size_t i = 0; i < flx_params_count(s->set); i++) {
+        const char *name = flx_params_name(s->set, i), *cuts = flx_trainer_cut(t, name);
+        const flx_tensor *whole = flx_params_at(s->set, i);
+        flx_tensor *part = cuts ? flx_mesh_part(ctx, whole, p->mesh, cuts, flx_mesh_rank(ctx), &err) : NULL;
+        bool is_set = !cuts || (part && flx_trainer_set_param(t, name, part, &err) == FLX_OK);
+        flx_tensor_release(part);
+        if (!is_set)
+            return report(&err, s->from);
+    }
+    return STATUS_OK;
+}
+
 void start_free(start_values *s)
 {
     flx_params_release(s->set);

@@ -14,6 +14,8 @@ typedef struct {
 /* Reads them from the file of the setting `start`, or else from m.safetensors beside m.flx, or from an ONNX model
    itself. Free with start_free(), also after a failure. */
 int start_read(start_values *s, const train_plan *p);
+/* Gives a trainer whose step is cut for a mesh the parts of this rank. */
+int start_set_parts(const start_values *s, const train_plan *p, flx_trainer *t);
 void start_free(start_values *s);
 
 #endif

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_POINTS = 4000, TIMED_STEPS = 5 };
+enum { MAX_POINTS = 4000, TIMED_STEPS = 5, STEPS_BETWEEN = 16 };
 
 typedef struct {
     const train_plan *p;
@@ -41,7 +41,8 @@ typedef struct {
     flx_report *report;
     int64_t every;       /* steps between two points of a curve */
     int64_t every_epoch; /* … and epochs */
-    double saved;        /* when the checkpoint was written, in seconds */
+    double saved;        /* when the checkpoint was written, in seconds … */
+    int64_t saved_step;  /* … and the step that it has */
     int status;          /* of what failed in a callback */
     int lock;            /* of the folder; -1: none */
 } training;
@@ -109,18 +110,37 @@ static void points(training *t, const char *kind, const flx_metric *metrics, siz
     }
 }
 
-static void save(training *t)
+/* The step is cut for a mesh: all ranks save, or none. */
+static bool is_cut(const training *t)
 {
-    if (!t->status && share_writes(t->p))
-        t->status = run_folder_save(t->request->folder, t->p, t->trainer, &t->at);
-    t->saved = clock_seconds();
+    return t->p->options.mesh != NULL;
 }
 
-/* The end of an epoch saves after its validation: see after_epoch(). */
-static bool is_time_to_save(const training *t)
+static void save(training *t)
 {
-    bool is_due = t->p->save_every ? t->at.step % t->p->save_every == 0 : clock_seconds() - t->saved > 60;
-    return is_due && t->at.row > 0;
+    if (!t->status && (is_cut(t) || share_writes(t->p)))
+        t->status = run_folder_save(t->request->folder, t->p, t->trainer, &t->at);
+    t->saved = clock_seconds();
+    t->saved_step = t->at.step;
+}
+
+/* Whether the last checkpoint is a minute old, by the clock of the first rank. */
+static bool is_old(training *t)
+{
+    bool is = clock_seconds() - t->saved > 60;
+    if (is_cut(t) && !t->status)
+        t->status = share_decision(t->p, &is);
+    return is && !t->status;
+}
+
+/* The end of an epoch saves after its validation: see after_epoch(). Ranks ask each other now and then only. */
+static bool is_time_to_save(training *t)
+{
+    if (t->at.row == 0)
+        return false;
+    if (t->p->save_every)
+        return t->at.step % t->p->save_every == 0;
+    return (!is_cut(t) || t->at.step % STEPS_BETWEEN == 0) && is_old(t);
 }
 
 static void after_step(training *t, const flx_progress *state)
@@ -146,7 +166,7 @@ static void after_step(training *t, const flx_progress *state)
 static void keep_best(training *t, double value)
 {
     flx_error err = {0};
-    flx_params *weights = run_folder_weights(t->p->model.ctx, t->trainer, &err);
+    flx_params *weights = flx_trainer_whole(t->trainer, 1, &err);
     flx_params_release(t->best);
     t->best = weights;
     t->at.best = value;
@@ -166,14 +186,15 @@ static void after_epoch(training *t, const flx_progress *state)
     double value = state->num_validation ? state->validation[0].value : NAN;
     bool counts = state->num_validation && (is_over || t->at.step >= t->p->steps);
     bool is_best = counts && (!t->at.best_epoch || value < t->at.best);
-    progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
+    if (share_writes(t->p))
+        progress_epoch(&t->progress, state, t->epoch_now + 1, is_over && t->row_then == 0, is_best);
     if (t->epoch_now % t->every_epoch == 0 || t->at.step >= t->end) {
         points(t, "training", state->metrics, state->num_metrics);
         points(t, "validation", state->validation, state->num_validation);
     }
     if (is_best && !t->status)
         keep_best(t, value);
-    if (is_over && (t->p->save_every || clock_seconds() - t->saved > 60))
+    if (is_over && (t->p->save_every || is_old(t)))
         save(t);
 }
 
@@ -250,21 +271,40 @@ static int compile(training *t)
     options.flags |= FLX_TRAIN_NORMS;
     if (strcmp(t->request->device, "cpu") != 0) /* other devices have ways to compute them */
         options.flags |= FLX_TRAIN_BACKWARD_OPS;
-    options.set = t->start.set;
+    options.set = is_cut(t) ? NULL : t->start.set;
     t->trainer = flx_compile_training(t->p->loss, &options, &o, &err);
-    if (t->trainer && t->p->memory)
+    if (t->trainer && t->p->memory && share_writes(t->p))
         compiling_tell_memory(flx_trainer_exec(t->trainer));
+    if (t->trainer && is_cut(t) && t->start.set)
+        status = start_set_parts(&t->start, t->p, t->trainer);
     if (t->trainer)
-        return share_check(t->p, t->p->loss);
+        return status ? status : share_check(t->p, t->p->loss);
     say_as_setting(&err);
     return report(&err, t->p->model.name);
+}
+
+/* Of all ranks together: a trainer whose step is cut has parts. */
+static int64_t count_parameters(const training *t)
+{
+    const flx_graph *g = t->p->loss;
+    int64_t sum = 0;
+    if (!is_cut(t))
+        return flx_params_elements(flx_trainer_params(t->trainer), NULL);
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        const flx_type *type = flx_val_type(g, flx_graph_input(g, i));
+        int64_t n = flx_graph_input_is_param(g, i);
+        for (int k = 0; k < type->rank; k++)
+            n *= type->dims[k];
+        sum += n;
+    }
+    return sum;
 }
 
 static void say_beginning(const training *t)
 {
     const train_plan *p = t->p;
     const flx_params *set = flx_trainer_params(t->trainer);
-    long long numbers = flx_params_elements(set, NULL), rows = flx_dataset_rows(p->data.data);
+    long long numbers = count_parameters(t), rows = flx_dataset_rows(p->data.data);
     size_t tensors = flx_params_count(set);
     printf("%s: %lld parameter%s in %zu tensor%s, %lld row%s", p->name, numbers, numbers == 1 ? "" : "s", tensors,
            tensors == 1 ? "" : "s", rows, rows == 1 ? "" : "s");
@@ -272,6 +312,8 @@ static void say_beginning(const training *t)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
     printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
            flx_optimiser_name(p->options.optimiser));
+    if (is_cut(t))
+        printf("cut for the mesh %s\n", p->mesh);
     if (p->options.accumulate > 1 && p->steps % p->options.accumulate)
         printf("an update every %lld steps: the last %lld change nothing\n", (long long)p->options.accumulate,
                (long long)(p->steps % p->options.accumulate));
@@ -328,6 +370,8 @@ static int run_dry(training *t)
             return report(&err, NULL);
         best = fmin(best, clock_seconds() - start);
     }
+    if (!share_writes(t->p))
+        return STATUS_OK;
     size_t state = flx_trainer_memory(t->trainer), work = flx_exec_memory(flx_trainer_exec(t->trainer));
     printf("memory: %s: parameters and state %s", scaled_text(text[0], (double)(state + work), "B"),
            scaled_text(text[1], (double)state, "B"));
@@ -342,9 +386,9 @@ static int run_dry(training *t)
 static int conclude(training *t, bool is_stopped)
 {
     flx_error err = {0};
-    if (!share_writes(t->p))
+    if (!share_writes(t->p) && !is_cut(t))
         return t->status;
-    flx_params *last = t->best ? NULL : run_folder_weights(t->p->model.ctx, t->trainer, &err);
+    flx_params *last = t->best ? NULL : flx_trainer_whole(t->trainer, 1, &err);
     const outcome o = {.p = t->p,
                        .folder = t->request->folder,
                        .trainer = t->trainer,
@@ -358,7 +402,7 @@ static int conclude(training *t, bool is_stopped)
                        .is_stopped = is_stopped,
                        .trace = t->request->trace};
     save(t);
-    int status = t->status ? t->status : o.weights ? outcome_write(&o) : report(&err, NULL);
+    int status = t->status ? t->status : !o.weights ? report(&err, NULL) : share_writes(t->p) ? outcome_write(&o) : 0;
     flx_params_release(last);
     return status;
 }
@@ -403,6 +447,20 @@ static int explain(training *t, flx_error *err)
     return report(err, NULL);
 }
 
+/* The parts of other ranks cannot be had any more: the checkpoint before is the last. */
+static int lost(training *t, flx_error *err, bool is_cancelled)
+{
+    if (is_cancelled)
+        flx_stop_use(NULL);
+    int status = is_cancelled ? STATUS_SYSTEM : explain(t, err);
+    if (share_writes(t->p) && t->saved_step)
+        note("stopped in step %lld; the checkpoint has step %lld, and flx train --resume continues there",
+             (long long)t->at.step + 1, (long long)t->saved_step);
+    else if (share_writes(t->p))
+        note("stopped in step %lld; there is no checkpoint yet", (long long)t->at.step + 1);
+    return status;
+}
+
 /* What ended the fit before its end. Without a single step there is nothing to keep. */
 static int failed(training *t, flx_error *err)
 {
@@ -411,6 +469,8 @@ static int failed(training *t, flx_error *err)
     t->at = t->before;
     if (t->at.step == 0)
         return is_cancelled ? STATUS_SYSTEM : explain(t, err);
+    if (is_cut(t) && err->code != FLX_E_NUMERIC)
+        return lost(t, err, is_cancelled);
     if (is_cancelled)
         return stopped(t);
     int status = explain(t, err);
@@ -437,20 +497,22 @@ static int fit(training *t)
                                      .tokens = p->data.is_text ? p->data.length : 0};
     t->epoch_now = t->at.epoch - t->at.is_due; /* the epoch that is validated first */
     if (!t->at.is_due && (t->at.step >= t->end || is_patience_over(t))) {
-        printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
-               t->at.step < t->end ? ", and the validation does not improve" : "");
+        if (share_writes(p))
+            printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
+                   t->at.step < t->end ? ", and the validation does not improve" : "");
         return conclude(t, false);
     }
     progress_begin(&t->progress, t->end, t->at.step);
     flx_code code = flx_fit(t->trainer, &options, NULL, &err);
-    progress_end(&t->progress);
+    if (share_writes(p))
+        progress_end(&t->progress);
     if (t->status)
         return t->status;
     if (code != FLX_OK)
         return failed(t, &err);
-    if (is_patience_over(t) && t->at.step < t->end)
+    if (is_patience_over(t) && t->at.step < t->end && share_writes(p))
         printf("stopped: no improvement for %lld epochs\n", (long long)p->patience);
-    if (t->at.best_epoch)
+    if (t->at.best_epoch && share_writes(p))
         printf("the best epoch is %lld, with a validation loss of %.4f\n", (long long)t->at.best_epoch, t->at.best);
     return conclude(t, false);
 }
@@ -464,12 +526,13 @@ static int resume(training *t)
     if (!status && flx_loader_seek(t->loader, t->at.epoch, t->at.row, &err) != FLX_OK)
         status = report(&err, NULL);
     if (!status && t->at.best_epoch) {
-        t->best = run_folder_weights(t->p->model.ctx, t->trainer, &err); /* the same names and types */
+        t->best = flx_trainer_whole(t->trainer, 1, &err); /* the same names and types */
         status = t->best ? run_folder_read_weights(folder, t->best) : report(&err, NULL);
     }
     if (!status)
         status = run_folder_read_log(folder, t->at.step, t->report);
-    if (!status)
+    t->saved_step = t->at.step;
+    if (!status && share_writes(t->p))
         printf("resuming after step %lld\n", (long long)t->at.step);
     t->before = t->at;
     return status;
@@ -488,6 +551,8 @@ static int begin(training *t)
         status = run_folder_lock(r->folder, &t->lock);
     if (!status && r->overwrites && writes)
         status = run_folder_clear(r->folder);
+    if (!status && writes && is_cut(t))
+        status = run_folder_make_parts(r->folder);
     if (!status && writes)
         status = run_folder_describe(r->folder, t->p, r->resumes);
     if (!status && !(t->report = flx_report_new(t->p->model.ctx, &options, &err)))
@@ -511,7 +576,7 @@ int training_run(const train_plan *p, const training_request *request)
         status = make_loaders(&t);
     if (!status)
         status = compile(&t);
-    if (!status)
+    if (!status && share_writes(p))
         say_beginning(&t);
     if (!status && request->is_dry)
         status = run_dry(&t);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* share.h: a training by several processes: each takes its part of every batch, and the first one writes. */
+/* share.h: a training by several ranks: each takes its part of every batch, and the first one writes. Ranks are
+   processes that MPI or the environment has started, or threads with a plan each. */
 #ifndef FLX_TRAIN_SHARE_H
 #define FLX_TRAIN_SHARE_H
 
 #include "train/plan.h"
 
-/* Makes the process one of those that MPI started, which share batches from now on; those after the first print no
-   progress. */
-int share_begin(train_plan *p);
+/* Makes the process one of those that were started together; those after the first print no progress. With p->mesh the
+   step is cut for it, else processes share batches. */
+int share_begin(train_plan *p, const char *transport);
+/* Makes the plan that of a rank which is a thread. */
+int share_begin_thread(train_plan *p, flx_local_mesh *local, int64_t rank);
 /* Whether this process writes files. */
 bool share_writes(const train_plan *p);
 bool share_is_alone(const train_plan *p);
@@ -15,6 +18,8 @@ bool share_is_alone(const train_plan *p);
 int share_check(const train_plan *p, const flx_graph *trained);
 /* Ends the other processes too if the status is a failure. */
 void share_end(const train_plan *p, int status);
+/* What the first rank has decided: all call it. */
+int share_decision(const train_plan *p, bool *decision);
 
 typedef struct {
     flx_feed *feeds; /* of the last batch */

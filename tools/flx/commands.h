@@ -31,6 +31,7 @@ extern const command command_mixed;
 extern const command command_quantise;
 extern const command command_model;
 extern const command command_ops;
+extern const command command_pipeline;
 extern const command command_plan;
 extern const command command_predict;
 extern const command command_replay;

@@ -14,13 +14,17 @@
 #include <string.h>
 
 const command *const commands[] = {
-    &command_check,    &command_show,  &command_run,       &command_grad,    &command_jvp,
-    &command_hvp,      &command_vmap,  &command_jac,       &command_hessian, &command_taylor,
-    &command_lower,    &command_mixed, &command_quantise,  &command_rewrite, &command_import,
-    &command_export,   &command_build, &command_gradcheck, &command_compare, &command_bench,
-    &command_replay,   &command_model, &command_plan,      &command_train,   &command_predict,
-    &command_generate, &command_chat,  &command_kernel,    &command_ops,     &command_devices,
-    &command_help,     NULL,
+    &command_check,     &command_show,     &command_run,
+    &command_grad,      &command_jvp,      &command_hvp,
+    &command_vmap,      &command_pipeline, &command_jac,
+    &command_hessian,   &command_taylor,   &command_lower,
+    &command_mixed,     &command_quantise, &command_rewrite,
+    &command_import,    &command_export,   &command_build,
+    &command_gradcheck, &command_compare,  &command_bench,
+    &command_replay,    &command_model,    &command_plan,
+    &command_train,     &command_predict,  &command_generate,
+    &command_chat,      &command_kernel,   &command_ops,
+    &command_devices,   &command_help,     NULL,
 };
 
 static const command *find_command(const char *name)

@@ -47,6 +47,11 @@ void interrupt_begin(void)
         catch_signal(ending[i]);
 }
 
+bool interrupt_is_caught(void)
+{
+    return caught != 0;
+}
+
 bool interrupt_has_no_reader(void)
 {
     return caught == SIGPIPE;

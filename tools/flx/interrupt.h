@@ -11,6 +11,8 @@
 void interrupt_begin(void);
 /* All that the library does from now on ends after that many seconds. Returns a status. */
 int interrupt_limit(double seconds);
+/* Whether a signal wants the program to end. */
+bool interrupt_is_caught(void);
 /* Whether a pipe has been closed by its reader, as by `flx ops | head`: what cannot be written then is not reported. */
 bool interrupt_has_no_reader(void);
 /* Ends the process by the signal that arrived, if one did; otherwise returns. */

@@ -48,8 +48,8 @@ int run_folder_write_settings(const char *folder, const train_plan *p);
 
 /* Makes the folder for checkpoints in parts, before any rank writes one. */
 int run_folder_make_parts(const char *folder);
-/* Parameters, state and position, in a file that is replaced atomically. Of a step that is cut for a mesh all ranks call
-   it. Either kind can be resumed by any number of ranks. */
+/* Parameters, state and position, in a file that is replaced atomically. All ranks call it if the step is cut for a
+   mesh. Any number of ranks can resume either kind. */
 int run_folder_save(const char *folder, const train_plan *p, const flx_trainer *t, const run_position *at);
 /* Reads them back. BAD_INPUT when the checkpoint is of another training. */
 int run_folder_load(const char *folder, const train_plan *p, flx_trainer *t, run_position *at);

@@ -4,6 +4,7 @@
 #include "train/training.h"
 
 #include "compiling.h"
+#include "interrupt.h"
 #include "io/load.h"
 #include "io/profile_table.h"
 #include "report.h"
@@ -22,7 +23,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_POINTS = 4000, TIMED_STEPS = 5, STEPS_BETWEEN = 16 };
+enum { MAX_POINTS = 4000, TIMED_STEPS = 5, MOST_BETWEEN = 64 };
+
+/* What only some rank knows, the clock of the first one and signals, all must do after the same step: they exchange it
+   now and then, about once in a second. */
+typedef struct {
+    int64_t next; /* the step after which they do */
+    double begin; /* when they did … */
+    int64_t step; /* … and the step */
+    bool saves, ends;
+} talk;
 
 typedef struct {
     const train_plan *p;
@@ -43,6 +53,7 @@ typedef struct {
     int64_t every_epoch; /* … and epochs */
     double saved;        /* when the checkpoint was written, in seconds … */
     int64_t saved_step;  /* … and the step that it has */
+    talk talk;           /* of a step that is cut */
     int status;          /* of what failed in a callback */
     int lock;            /* of the folder; -1: none */
 } training;
@@ -122,25 +133,40 @@ static void save(training *t)
         t->status = run_folder_save(t->request->folder, t->p, t->trainer, &t->at);
     t->saved = clock_seconds();
     t->saved_step = t->at.step;
+    t->talk.saves = false;
 }
 
-/* Whether the last checkpoint is a minute old, by the clock of the first rank. */
-static bool is_old(training *t)
+/* How many steps of the present speed take a second. */
+static int32_t steps_ahead(const training *t)
 {
-    bool is = clock_seconds() - t->saved > 60;
-    if (is_cut(t) && !t->status)
-        t->status = share_decision(t->p, &is);
-    return is && !t->status;
+    double steps = (double)(t->at.step - t->talk.step) / (clock_seconds() - t->talk.begin + 1e-9);
+    return steps < 1 ? 1 : steps > MOST_BETWEEN ? MOST_BETWEEN : (int32_t)steps;
 }
 
-/* The end of an epoch saves after its validation: see after_epoch(). Ranks ask each other now and then only. */
-static bool is_time_to_save(training *t)
+static void listen(training *t)
 {
-    if (t->at.row == 0)
-        return false;
-    if (t->p->save_every)
-        return t->at.step % t->p->save_every == 0;
-    return (!is_cut(t) || t->at.step % STEPS_BETWEEN == 0) && is_old(t);
+    int32_t word = 4 * steps_ahead(t) + 2 * (clock_seconds() - t->saved > 60) + interrupt_is_caught();
+    if (!is_cut(t) || t->status || t->at.step < t->talk.next)
+        return;
+    t->status = share_number(t->p, 1, &word);
+    t->talk = (talk){.next = t->at.step + word / 4,
+                     .begin = clock_seconds(),
+                     .step = t->at.step,
+                     .saves = word & 2,
+                     .ends = word & 1};
+}
+
+/* Whether the last checkpoint is a minute old. */
+static bool is_old(const training *t)
+{
+    return is_cut(t) ? t->talk.saves : clock_seconds() - t->saved > 60;
+}
+
+/* The end of an epoch saves after its validation: see after_epoch(). */
+static bool is_time_to_save(const training *t)
+{
+    bool is_due = t->p->save_every ? t->at.step % t->p->save_every == 0 : is_old(t);
+    return is_due && t->at.row > 0;
 }
 
 static void after_step(training *t, const flx_progress *state)
@@ -158,6 +184,7 @@ static void after_step(training *t, const flx_progress *state)
         if (state->speed > 0)
             point(t, state->tokens ? "tokens per second" : "examples per second", state->speed);
     }
+    listen(t);
     if (is_time_to_save(t))
         save(t);
 }
@@ -211,7 +238,8 @@ static int on_progress(void *user, const flx_progress *state)
         after_step(t, state);
     else
         after_epoch(t, state);
-    return t->status != STATUS_OK || (state->is_epoch_end && (is_patience_over(t) || t->at.step >= t->end));
+    return t->status != STATUS_OK || t->talk.ends ||
+           (state->is_epoch_end && (is_patience_over(t) || t->at.step >= t->end));
 }
 
 /* ---- Before ---- */
@@ -430,7 +458,7 @@ static int stopped(training *t)
 {
     flx_stop_use(NULL);
     int status = conclude(t, true);
-    if (!status)
+    if (!status && share_writes(t->p))
         note("stopped after step %lld; flx train --resume continues", (long long)t->at.step);
     return status ? status : STATUS_SYSTEM;
 }
@@ -503,13 +531,18 @@ static int fit(training *t)
         return conclude(t, false);
     }
     progress_begin(&t->progress, t->end, t->at.step);
+    flx_stop *stop = is_cut(t) ? flx_stop_use(NULL) : NULL; /* a signal ends all ranks after the same step */
     flx_code code = flx_fit(t->trainer, &options, NULL, &err);
+    if (stop)
+        flx_stop_use(stop);
     if (share_writes(p))
         progress_end(&t->progress);
     if (t->status)
         return t->status;
     if (code != FLX_OK)
         return failed(t, &err);
+    if (t->talk.ends)
+        return stopped(t);
     if (is_patience_over(t) && t->at.step < t->end && share_writes(p))
         printf("stopped: no improvement for %lld epochs\n", (long long)p->patience);
     if (t->at.best_epoch && share_writes(p))
@@ -568,6 +601,7 @@ static int begin(training *t)
 int training_run(const train_plan *p, const training_request *request)
 {
     training t = {.p = p, .request = request, .lock = -1};
+    t.talk.begin = clock_seconds();
     t.end = request->steps && request->steps < p->steps ? request->steps : p->steps;
     t.every = p->steps / MAX_POINTS + 1;
     t.every_epoch = p->epochs / MAX_POINTS + 1;

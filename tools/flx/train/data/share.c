@@ -71,7 +71,7 @@ void share_end(const train_plan *p, int status)
 }
 
 /* A number of each rank, joined along every axis of the mesh: the first one is that of rank 0. */
-int share_decision(const train_plan *p, bool *decision)
+int share_number(const train_plan *p, int32_t any, int32_t *number)
 {
     flx_error err = {0};
     flx_type type = {.dtype = FLX_I32};
@@ -81,11 +81,12 @@ int share_decision(const train_plan *p, bool *decision)
                  s);
         type.dims[type.rank++] = 1;
     }
-    const int32_t own = *decision;
-    flx_tensor *part = flx_tensor_new(p->model.ctx, &type, &own, &err);
+    flx_tensor *part = flx_tensor_new(p->model.ctx, &type, number, &err);
     flx_tensor *all = part ? flx_mesh_whole(p->model.ctx, part, p->mesh, spec, &err) : NULL;
     if (all)
-        *decision = flx_tensor_get(all, 0) != 0;
+        *number = (int32_t)flx_tensor_get(all, 0);
+    for (int64_t i = 0; all && i < flx_tensor_count(all); i++)
+        *number |= (int32_t)flx_tensor_get(all, i) & any;
     int status = all ? STATUS_OK : report(&err, NULL);
     flx_tensor_release(all);
     flx_tensor_release(part);

@@ -18,8 +18,9 @@ bool share_is_alone(const train_plan *p);
 int share_check(const train_plan *p, const flx_graph *trained);
 /* Ends the other processes too if the status is a failure. */
 void share_end(const train_plan *p, int status);
-/* What the first rank has decided: all call it. */
-int share_decision(const train_plan *p, bool *decision);
+/* The number of the first rank, with the bits of `any` that some rank has set: all call it. Of a step that is cut for a
+   mesh. */
+int share_number(const train_plan *p, int32_t any, int32_t *number);
 
 typedef struct {
     flx_feed *feeds; /* of the last batch */

@@ -38,8 +38,8 @@ typedef struct flx_mesh_options {
 enum { FLX_MESH_IN_ORDER = 1 };
 
 /** Makes the context a process of a mesh, which it is until flx_mesh_leave() or its end. DEVICE if there is no MPI:
-    the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps; with nccl, if
-    there is no card or no NCCL. */
+    the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps. With nccl
+    DEVICE if there is no card or no NCCL. */
 FLX_API flx_code flx_mesh_join(flx_context *ctx, const flx_mesh_options *options, flx_error *err);
 /** Others that wait for this process fail. */
 FLX_API void flx_mesh_leave(flx_context *ctx);

@@ -52,7 +52,7 @@ FLX_API flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, si
 
 /** A stage, a graph of an activation and then its parameters that returns the next activation of the same type, applied
     `stages` times, as a pipeline. Its first input, of a microbatch [n, ...], becomes that of a batch [microbatches n,
-    ...]; every other input has an axis of stages in front, for one set of values each. Where that axis is cut for a
+    ...]; every other input gets a leading axis of stages, for one set of values each. Where that axis is cut for a
     mesh (fluxion/mesh.h), each process runs its own stages, on different microbatches at the same time: of
     microbatches + stages - 1 ticks, stages - 1 are lost. All dimensions must be numbers. Differentiate the result, not
     the stage. Experimental. */

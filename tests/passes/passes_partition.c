@@ -63,7 +63,7 @@ static const struct {
     {"graph step(h: f32[4], x: f32[4]) { n = tanh(add(h, x)) return n, n }\n"
      "graph f(x: f32[5, 4], param w: f32[4]) { h, y = scan(w, x, body=@step) return y }",
      "-,data", NULL, "-,data", 3, 0, 0, "dynamic_slice scan"},
-    /* A sum in each round, and one by whose result the loop goes on. */
+    /* A sum in each round, and one that decides about the next. */
     {"graph again(h: f32[8, 4], n: i32[]) { return and(lt(n, 3), lt(reduce_sum(h), 1000)) }\n"
      "graph round(h: f32[8, 4], n: i32[]) { return mul(h, reduce_mean(h)), add(n, 1) }\n"
      "graph f(x: f32[8, 4], param w: f32[4]) { y, n = while(x, cast(0, to=i32), cond=@again, body=@round) return y }",

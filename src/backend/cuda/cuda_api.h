@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_api.h: the parts of CUDA's libraries that are used here: the driver, NVRTC, cuBLASLt, cuDNN and NCCL. They are
-   looked for at run time, once for the process, and stay loaded. No header of CUDA is needed to build, and no library to run
-   what does not use it. Names and values are those of CUDA's headers, which tests/backend/cuda_headers.c compares where
-   they are installed. */
+   looked for at run time, once for the process, and stay loaded. No header of CUDA is needed to build, and no library
+   to run what does not use it. Names and values are those of CUDA's headers, which tests/backend/cuda_headers.c
+   compares where they are installed. */
 #ifndef FLXI_CUDA_API_H
 #define FLXI_CUDA_API_H
 
@@ -294,7 +294,7 @@ typedef struct { /* ncclUniqueId */
     char bytes[128];
 } flxi_nccl_id;
 
-/* ncclConfig_t as version 2.17 had it: NCCL reads as much as `size` says, and takes its defaults for what came later. */
+/* ncclConfig_t as version 2.17 had it: NCCL reads as much as `size` says, and uses its defaults for later members. */
 typedef struct {
     size_t size;
     unsigned magic, version;

@@ -3,9 +3,9 @@
    all transports share, so that bits are those of a mesh without NCCL.
 
    Processes that MPI has started, or threads of one process, talk by that transport about who they are and what they
-   are about to do, and NCCL moves the values alone: a process that hangs is named by the others, as without NCCL. Those
-   that are told by the environment who they are ($FLX_MESH_RANK, $FLX_MESH_SIZE, $FLX_MESH_ID_FILE) need no MPI, and
-   NCCL moves everything.
+   are about to do, and NCCL moves the values alone: a process that hangs is named by the others, as without NCCL. Where
+   the environment says who they are ($FLX_MESH_RANK, $FLX_MESH_SIZE, $FLX_MESH_ID_FILE) they need no MPI, and NCCL
+   moves everything.
 
    A message is copied to the card, sent, received and copied back in pieces. All calls are those that return at once,
    and are polled, so that no process waits for ever; after a failure the communicator is aborted, which is the only way
@@ -52,7 +52,7 @@ static flx_code nccl_failed(const char *what, int result, flx_error *err)
                           result);
 }
 
-/* OK: go on waiting. */
+/* OK: there is time left. */
 static flx_code wait_more(int64_t begin, int64_t deadline_ns, flx_error *err)
 {
     int64_t now = flxi_transport_clock();
@@ -279,8 +279,8 @@ static flx_code find_id(flxi_mesh_end *l, flxi_nccl_id *id, int64_t rank, int64_
 /* ---- Opening and closing ---- */
 
 /* Who this process is: by the transport that it talks by, or by the environment. */
-static flx_code find_place(flx_context *ctx, flxi_mesh_end *l, const flx_mesh_options *o, int64_t *rank, int64_t *size,
-                           flx_error *err)
+static flx_code find_rank(flx_context *ctx, flxi_mesh_end *l, const flx_mesh_options *o, int64_t *rank, int64_t *size,
+                          flx_error *err)
 {
     const char *file = getenv("FLX_MESH_ID_FILE");
     if (o->local || !file || !*file) {
@@ -321,7 +321,7 @@ static flx_code open_all(flx_context *ctx, flxi_mesh_end *l, const flx_mesh_opti
     FLXI_TRY(flxi_card_of(ctx, &l->card, err));
     if (!(l->nccl = flxi_cuda_nccl(err)))
         return FLX_E_DEVICE;
-    FLXI_TRY(find_place(ctx, l, o, rank, size, err));
+    FLXI_TRY(find_rank(ctx, l, o, rank, size, err));
     FLXI_CU_TRY(l->card->cu, err, StreamCreate, &l->stream, FLXI_CU_STREAM_NON_BLOCKING);
     FLXI_TRY(find_id(l, &id, *rank, *size, deadline, err));
     flx_code code = join(l, &id, *rank, *size, deadline, err);

@@ -590,7 +590,7 @@ static bool link_to_weight(const flxi_use *u, flxi_link *l)
 
 /* ---- Parts ---- */
 
-/* Examples are independent, features of the result too, and features of the operand are summed; groups stay together. */
+/* Examples are independent, features of the result too, and features of the operand are summed; groups stay whole. */
 static int conv_becomes(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
 {
     const flxi_conv_attrs *a = n->attrs;

@@ -534,7 +534,7 @@ static int examples_or_channels(const flx_graph *g, const flxi_node *n, uint32_t
     return axis < 2 ? axis : -1;
 }
 
-/* Indices are those of a channel: of pool_argmax no derivative tells how the axes belong together. */
+/* Indices count within a channel. pool_argmax has no derivative, and so no links. */
 static const struct flxi_shard shard_windows = {.becomes = examples_or_channels};
 
 const flxi_rules flxi_rules_pool = {

@@ -102,7 +102,7 @@ void flxi_body_cuts_free(flxi_body_cuts *cuts);
    (open_composites.c). */
 flx_code flxi_open_composites(const flx_graph *g, const flx_sharding *list, size_t count, flx_graph **out,
                               flx_error *err);
-/* Cuts of the results of a node that is no leaf, by those of its operands (shard_wishes.c). */
+/* Cuts of the results of a node, by those of its operands (shard_wishes.c). */
 flx_code flxi_place_node(flxi_partition *p, const flxi_node *n);
 /* Of all values, without making nodes, if sums are whole: p->placed, which is new. */
 flx_code flxi_place_all(flxi_partition *p);

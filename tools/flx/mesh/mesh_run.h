@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh_run.h: the processes of `flx run --mesh`. Without --mpi or --nccl they are threads of this process: the calling
-   thread is rank 0, others have contexts of their own. With them this process is one of those that mpirun has started. Either
-   way the caller runs the graph of its own rank on its own parts, and the outputs are whole in all ranks. */
+   thread is rank 0, others have contexts of their own. Else this process is one of those that mpirun has started.
+   Either way the caller runs the graph of its own rank on its own parts, and the outputs are whole in all ranks. */
 #ifndef FLX_MESH_RUN_H
 #define FLX_MESH_RUN_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.c: a stage that is applied several times, as a pipeline. Microbatch m is in stage s in tick m + s, so that
+/* stages.c: a stage that is applied several times, as a pipeline. Microbatch m is in stage s in tick m + s, so that
    stages work on different microbatches at the same time: a scan over ticks whose carry has what each stage returned
    last. In a tick every value moves to the next stage, the next microbatch enters the first one, and all stages run,
    batched over an axis of stages. Where that axis is cut among processes (passes/partition), each runs its own stages,
    and what moves is an exchange with the neighbour; derivatives move the other way. No process is special.
 
    In the first and last ticks some stages have no microbatch: stages - 1 of microbatches + stages - 1 ticks are lost.
-   They compute on values of the batch, which are as good as any and cannot overflow where the others do not, and nothing
-   depends on what they return. */
+   They compute on values of the batch, which cannot overflow where the others do not, and nothing depends on what they
+   return. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/ops.h>
@@ -128,7 +128,7 @@ static flx_code make_tick(pipeline *p)
 
 /* ---- The whole batch ---- */
 
-/* Microbatch m has every so many examples, from m on: an axis of examples that is cut stays cut in each of them. */
+/* Microbatch m has the examples m, m + microbatches …: an axis of examples that is cut stays cut in each of them. */
 static flx_val microbatches_of(const pipeline *p, flx_graph *g, flx_val x)
 {
     int64_t shape[FLX_MAX_RANK] = {p->type->dims[0], p->microbatches}, order[FLX_MAX_RANK] = {1, 0};

@@ -304,6 +304,8 @@ static int run_model(model *m, const args *a, const char *device, const flx_comp
         status = compile(&r, &in, options);
     if (!status)
         status = run_graph(&r, &in, device, a);
+    if (!status)
+        status = mesh_run_join(mesh, r.outputs);
     if (!status && (!mesh || mesh_run_tells(mesh)))
         status = tell(&r, a, device);
     flx_exec_free(r.exec);

@@ -62,6 +62,22 @@ static flx_code run_graph(const mesh_run *r, const flx_graph *g, const flx_feed 
     return code;
 }
 
+/* An output with the name of a cut input, such as the input itself, is cut like it. */
+static flx_code join_outputs(const mesh_run *r, flx_context *ctx, flx_tensor **outputs, flx_error *err)
+{
+    for (size_t i = 0; i < flx_graph_output_count(r->graph); i++) {
+        const char *spec = mesh_cuts_find(&r->cuts, flx_graph_output_name(r->graph, i));
+        if (!spec)
+            continue;
+        flx_tensor *whole = flx_mesh_whole(ctx, outputs[i], r->request->axes, spec, err);
+        if (!whole)
+            return (flx_code)err->code;
+        flx_tensor_release(outputs[i]);
+        outputs[i] = whole;
+    }
+    return FLX_OK;
+}
+
 static flx_code run_rank(member *m, flx_context *ctx)
 {
     const mesh_run *r = m->of;
@@ -77,6 +93,8 @@ static flx_code run_rank(member *m, flx_context *ctx)
         code = take_parts(r, ctx, feeds, &m->err);
     if (!code)
         code = run_graph(r, g, feeds, outputs, &m->err);
+    if (!code)
+        code = join_outputs(r, ctx, outputs, &m->err);
     for (size_t i = 0; outputs && i < num_outputs; i++)
         flx_tensor_release(outputs[i]);
     for (size_t i = 0; feeds && i < r->whole.num_feeds; i++)
@@ -209,6 +227,12 @@ int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_req
     *in = (inputs){0};
     status = q->transport ? join_processes(r) : join_local(r, q);
     return status ? status : cut_inputs(r, in);
+}
+
+int mesh_run_join(const mesh_run *r, flx_tensor **outputs)
+{
+    flx_error err = {0};
+    return r && join_outputs(r, r->ctx, outputs, &err) ? report(&err, NULL) : STATUS_OK;
 }
 
 bool mesh_run_tells(const mesh_run *r)

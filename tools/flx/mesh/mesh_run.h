@@ -24,6 +24,8 @@ typedef struct {
    which must be released, and `in` the parts of this rank. The request must outlive it. End it with mesh_run_end(),
    also after a failure. */
 int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_request *q);
+/* After the run of this rank: makes those of its outputs whole that are not yet. NULL is fine. */
+int mesh_run_join(const mesh_run *r, flx_tensor **outputs);
 /* Whether this rank is the one that reports: rank 0. */
 bool mesh_run_tells(const mesh_run *r);
 /* Waits for the others. Returns `status`, that of this rank; if it is 0, that of others. NULL is fine. */

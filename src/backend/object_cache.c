@@ -379,8 +379,8 @@ static void evict(flxi_object_cache *c, int dir)
     count(c, &c->stats.evicted, evicted);
 }
 
-/* Once in each process that writes: reading names takes milliseconds, and what killed processes left must not wait until
-   the oldest entries go, which a small cache never needs. */
+/* Once in each process that writes: reading names takes milliseconds, and what killed processes left must not wait
+   until the oldest entries go, which a small cache never needs. */
 static void sweep(flxi_object_cache *c, int dir)
 {
     survey s = {.cache = c, .dir = dir};

@@ -191,8 +191,8 @@ static flx_val parted_axis(flxi_site *s, flx_val v, int axis, flx_dim outer, flx
     return flxi_reshape_like(s, v, &t);
 }
 
-/* [B, .., n, k] is solved as [.., n, B k], [B, .., k, n] as [.., B k, n]: the examples are blocks, which facts about them
-   follow (autodiff/masks.h). The batch axis is then moved back to the start. */
+/* [B, .., n, k] is solved as [.., n, B k], [B, .., k, n] as [.., B k, n]: the examples are blocks, so facts about them
+   stay known (autodiff/masks.h). The batch axis is then moved back to the start. */
 void flxi_batch_sides(flxi_site *s, bool left, bool vector, flx_val *by)
 {
     uint32_t rhs = s->nin - 1;

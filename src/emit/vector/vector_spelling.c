@@ -45,17 +45,38 @@ static uint32_t memory_type(uint32_t element)
     return element == FLX_BOOL ? FLX_U32 : is_half(element) ? FLX_U16 : element;
 }
 
+/* Whether the file does not contain it yet: the caller writes it. */
+static bool is_first(flxi_kfile *f, const char *name)
+{
+    if (flxi_is_interned(&f->written, name))
+        return false;
+    if (!flxi_intern(&f->written, name, strlen(name)))
+        f->failed = true;
+    return true;
+}
+
+/* A compiler that does not optimise takes three times as long where bodies are copied to each call. Files of the
+   user have no functions instead: compilers warn of parameters that not every machine passes in the same way. */
+static void add_inline(flxi_kfile *f)
+{
+    static const char always[] = "#define k_inline static inline __attribute__((always_inline))\n";
+    if (f->plain)
+        flxi_add_text(&f->functions, always);
+    else
+        flxi_addf(&f->functions, "#ifdef __OPTIMIZE__\n%s#else\n#define k_inline static inline\n#endif\n", always);
+}
+
 static void add_type(flxi_kfile *f, flxi_strbuf *out, uint32_t type, unsigned lanes)
 {
     char name[32];
     const flxi_ktype *t = flxi_ktype_of(type);
     snprintf(name, sizeof name, "k_%sx%u", t->name, lanes);
     flxi_add_text(out, name);
-    if (flxi_is_interned(&f->written, name))
-        return;
-    if (!flxi_intern(&f->written, name, strlen(name)))
-        f->failed = true;
-    flxi_addf(&f->functions, "typedef k_%s %s __attribute__((vector_size(%u)));\n", t->name, name, lanes * t->bits / 8);
+    if (is_first(f, "k_inline"))
+        add_inline(f);
+    if (is_first(f, name))
+        flxi_addf(&f->functions, "typedef k_%s %s __attribute__((vector_size(%u)));\n", t->name, name,
+                  lanes * t->bits / 8);
 }
 
 void flxi_vtext_type(flxi_kfile *f, flxi_strbuf *out, uint32_t type, unsigned lanes)
@@ -939,7 +960,7 @@ static const flxi_khelper *find_helper(const char *name, const flxi_ksubject *s)
 }
 
 const flxi_kvector_spelling flxi_vector_spelling = {
-    .function = "static inline __attribute__((always_inline))",
+    .function = "k_inline",
     .find = find_helper,
     .define = define_op,
     .expand = expand_code,

@@ -259,35 +259,58 @@ static flx_code run_watched(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *
 
 /* ---- The loop ---- */
 
+/* The end, waiting, and what may fail. Returns whether the next instruction follows. */
+static bool run_slow(flxi_kmachine *m, flxi_klane *l, const flxi_kinstr *i, flx_code *failed)
+{
+    l->pc = (uint32_t)(i - m->code.instrs.at);
+    switch ((flxi_kinstr_op)i->code) {
+    case KI_END: *failed = end_lane(m, l); break;
+    case KI_SUBGROUP_ADD:
+    case KI_SUBGROUP_SHUFFLE:
+    case KI_SUBGROUP_BALLOT: l->state = KLANE_AT_SUBGROUP; break;
+    case KI_BARRIER: l->state = KLANE_AT_BARRIER; break;
+    case KI_GRID_BARRIER: l->state = KLANE_AT_GRID_BARRIER; break;
+    case KI_WATCHED_LOAD:
+    case KI_WATCHED_STORE:
+    case KI_WATCHED_ATOMIC: *failed = run_watched(m, l, i); break;
+    case KI_CHECKED_UNARY:
+    case KI_CHECKED_BINARY: *failed = run_checked(m, l, i); break;
+    default: *failed = run_rare(m, l, i); break;
+    }
+    return *failed == FLX_OK && l->state == KLANE_READY;
+}
+
+/* What ended a step that did not fail: the budget, a stop that KI_NEXT has seen, or nothing. */
+static flx_code end_step(flxi_kmachine *m, const flxi_klane *l, const flxi_kinstr *i)
+{
+    if (m->steps_left < 0)
+        return fail_steps(m, l);
+    return i->code == KI_NEXT ? flxi_stop_check(m->err) : FLX_OK;
+}
+
+static inline const flxi_kinstr *enter(uint64_t *r, const flxi_kinstr *code, const flxi_kinstr *i)
+{
+    r[i->to] = r[i->a];
+    return r[i->a] < r[i->b] ? i : code + i->d - 1;
+}
+
 /* Every loop of the code passes KI_NEXT, so checking the budget there and at the end is enough. */
 flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
 {
     const flxi_kinstr *code = m->code.instrs.at, *i = code + l->pc;
     uint64_t *r = l->regs;
-    int64_t left = m->steps_left;
     flx_code failed = FLX_OK;
     for (;; i++) {
-        left -= i->cost;
+        m->steps_left -= i->cost;
         switch ((flxi_kinstr_op)i->code) {
         case KI_JUMP: i = code + i->d - 1; continue;
-        case KI_UNLESS:
-            if (!r[i->a])
-                i = code + i->d - 1;
-            continue;
-        case KI_ENTER:
-            r[i->to] = r[i->a];
-            if (r[i->a] >= r[i->b])
-                i = code + i->d - 1;
-            continue;
+        case KI_UNLESS: i = r[i->a] ? i : code + i->d - 1; continue;
+        case KI_ENTER: i = enter(r, code, i); continue;
         case KI_NEXT:
             if (++r[i->to] >= r[i->b])
                 continue;
-            if (left < 0)
+            if (m->steps_left < 0 || flxi_stopped_by_now())
                 break;
-            if (flxi_stopped_by_now()) {
-                failed = flxi_stop_check(m->err);
-                break;
-            }
             i = code + i->d - 1;
             continue;
         case KI_MOVE: r[i->to] = r[i->a]; continue;
@@ -302,32 +325,14 @@ flx_code flxi_kmachine_step(flxi_kmachine *m, flxi_klane *l, uint32_t turns)
         case KI_TURN:
             if (turns-- > 0)
                 continue;
-            left += i->cost; /* it runs again at its next turn */
+            m->steps_left += i->cost; /* it runs again at its next turn */
             break;
-        case KI_SUBGROUP_ADD:
-        case KI_SUBGROUP_SHUFFLE:
-        case KI_SUBGROUP_BALLOT: l->state = KLANE_AT_SUBGROUP; break;
-        case KI_BARRIER: l->state = KLANE_AT_BARRIER; break;
-        case KI_GRID_BARRIER: l->state = KLANE_AT_GRID_BARRIER; break;
         default:
-            l->pc = (uint32_t)(i - code);
-            m->steps_left = left;
-            if (i->code == KI_END)
-                failed = end_lane(m, l);
-            else if (i->code >= KI_WATCHED_LOAD && i->code <= KI_WATCHED_ATOMIC)
-                failed = run_watched(m, l, i);
-            else if (i->code == KI_CHECKED_UNARY || i->code == KI_CHECKED_BINARY)
-                failed = run_checked(m, l, i);
-            else
-                failed = run_rare(m, l, i);
-            left = m->steps_left;
-            if (failed == FLX_OK && l->state == KLANE_READY)
+            if (run_slow(m, l, i, &failed))
                 continue;
-            break;
         }
         break;
     }
     l->pc = (uint32_t)(i - code);
-    m->steps_left = left;
-    return failed == FLX_OK && left < 0 ? fail_steps(m, l) : failed;
+    return failed == FLX_OK ? end_step(m, l, i) : failed;
 }

@@ -201,9 +201,10 @@ static flx_code infer_adjugate_along(flxi_infer *f)
     return FLX_OK;
 }
 
-static flx_code along_each(flxi_eval *e, int64_t n, flxi_arena *scratch)
+static flx_code along_each(flxi_eval *e, flxi_arena *scratch)
 {
     const flx_type *t = &e->in[0]->type;
+    int64_t n = t->dims[t->rank - 1];
     const flxi_dense *d = flxi_dense_for(t->dtype);
     size_t size = (size_t)(n * n);
     void *a = flxi_arena_alloc(scratch, size, d->size, _Alignof(max_align_t));
@@ -223,14 +224,7 @@ static flx_code along_each(flxi_eval *e, int64_t n, flxi_arena *scratch)
 
 static flx_code eval_adjugate_along(flxi_eval *e)
 {
-    const flx_type *t = &e->in[0]->type;
-    flxi_arena scratch;
-    if (e->out[0]->count == 0)
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = along_each(e, t->dims[t->rank - 1], &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return e->out[0]->count ? flxi_eval_with_scratch(e, along_each) : FLX_OK;
 }
 
 /* How far to go along v: as far as the sum, and its rounding errors, stay of the size of a. It has no derivative: the

@@ -34,3 +34,12 @@ void flxi_matrix_store(const flxi_matrix_view *to, const void *from, int64_t row
             else
                 flxi_store_double(to->dtype, to->data, element_of(to, i, j), x[i * cols + j]);
 }
+
+flx_code flxi_eval_with_scratch(flxi_eval *e, flx_code (*rule)(flxi_eval *e, flxi_arena *scratch))
+{
+    flxi_arena scratch;
+    flxi_arena_init(&scratch, e->mem);
+    flx_code code = rule(e, &scratch);
+    flxi_arena_free(&scratch);
+    return code;
+}

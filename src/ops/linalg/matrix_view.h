@@ -24,4 +24,7 @@ static inline const flxi_dense *flxi_dense_for(int32_t dtype)
     return flxi_dense_of(flxi_is_complex(dtype));
 }
 
+/* Calls `rule` with memory that is freed when it returns. */
+flx_code flxi_eval_with_scratch(flxi_eval *e, flx_code (*rule)(flxi_eval *e, flxi_arena *scratch));
+
 #endif

@@ -23,9 +23,10 @@ static flx_code infer_qr(flxi_infer *f)
     return FLX_OK;
 }
 
-static flx_code factor_each(flxi_eval *e, int64_t m, int64_t n, flxi_arena *scratch)
+static flx_code factor_each(flxi_eval *e, flxi_arena *scratch)
 {
     const flx_tensor *a = e->in[0];
+    int64_t m = a->type.dims[a->type.rank - 2], n = a->type.dims[a->type.rank - 1];
     const flxi_dense *d = flxi_dense_for(a->type.dtype);
     int64_t steps = m < n ? m : n;
     void *r = flxi_arena_alloc(scratch, (size_t)(m * n), d->size, _Alignof(max_align_t));
@@ -46,14 +47,7 @@ static flx_code factor_each(flxi_eval *e, int64_t m, int64_t n, flxi_arena *scra
 
 static flx_code eval_qr(flxi_eval *e)
 {
-    const flx_type *t = &e->in[0]->type;
-    flxi_arena scratch;
-    if (e->in[0]->count == 0)
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = factor_each(e, t->dims[t->rank - 2], t->dims[t->rank - 1], &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return e->in[0]->count ? flxi_eval_with_scratch(e, factor_each) : FLX_OK;
 }
 
 /* ---- Rules ---- */

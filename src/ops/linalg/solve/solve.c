@@ -39,37 +39,33 @@ static flx_code infer_solve(flxi_infer *f)
     return flxi_infer_system(f, 0, 1, LEFT, &f->out[0]);
 }
 
-static flx_code solve_each(flxi_eval *e, flxi_systems *w, flxi_arena *scratch)
+static flx_code solve_each(flxi_eval *e, flxi_arena *scratch)
 {
-    const flxi_dense *d = flxi_dense_for(w->a.dtype);
-    void *a = flxi_arena_alloc(scratch, (size_t)(w->n * w->n), d->size, _Alignof(max_align_t));
-    void *b = flxi_arena_alloc(scratch, (size_t)(w->n * w->k), d->size, _Alignof(max_align_t));
-    int64_t *pivots = flxi_new(scratch, int64_t, w->n);
+    flxi_systems w;
+    if (!flxi_systems_begin(&w, e->in[0], e->in[1], e->out[0], LEFT))
+        return FLX_OK;
+    const flxi_dense *d = flxi_dense_for(w.a.dtype);
+    void *a = flxi_arena_alloc(scratch, (size_t)(w.n * w.n), d->size, _Alignof(max_align_t));
+    void *b = flxi_arena_alloc(scratch, (size_t)(w.n * w.k), d->size, _Alignof(max_align_t));
+    int64_t *pivots = flxi_new(scratch, int64_t, w.n);
     if (!a || !b || !pivots)
         return flxi_oom(e->err, "solving");
-    while (flxi_systems_next(w)) {
-        if (!w->same_matrix) {
-            flxi_matrix_load(a, &w->a, w->n, w->n);
-            d->lu(a, w->n, w->n, pivots);
+    while (flxi_systems_next(&w)) {
+        if (!w.same_matrix) {
+            flxi_matrix_load(a, &w.a, w.n, w.n);
+            d->lu(a, w.n, w.n, pivots);
         }
-        flxi_matrix_load(b, &w->b, w->n, w->k);
-        if (!flxi_dense_solve(d, a, w->n, pivots, b, w->k))
+        flxi_matrix_load(b, &w.b, w.n, w.k);
+        if (!flxi_dense_solve(d, a, w.n, pivots, b, w.k))
             e->report(e, FLX_RUN_SINGULAR);
-        flxi_matrix_store(&w->y, b, w->n, w->k);
+        flxi_matrix_store(&w.y, b, w.n, w.k);
     }
     return FLX_OK;
 }
 
 static flx_code eval_solve(flxi_eval *e)
 {
-    flxi_systems w;
-    flxi_arena scratch;
-    if (!flxi_systems_begin(&w, e->in[0], e->in[1], e->out[0], LEFT))
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = solve_each(e, &w, &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return flxi_eval_with_scratch(e, solve_each);
 }
 
 static uint32_t num_factors(flxi_site *s)
@@ -332,8 +328,9 @@ const flxi_rules flxi_rules_lu_solve = {
 
 /* ---- inv ---- */
 
-static flx_code invert_each(flxi_eval *e, int64_t n, flxi_arena *scratch)
+static flx_code invert_each(flxi_eval *e, flxi_arena *scratch)
 {
+    int64_t n = e->in[0]->type.dims[e->in[0]->type.rank - 1];
     const flxi_dense *d = flxi_dense_for(e->in[0]->type.dtype);
     void *a = flxi_arena_alloc(scratch, (size_t)(n * n), d->size, _Alignof(max_align_t));
     void *b = flxi_arena_alloc(scratch, (size_t)(n * n), d->size, _Alignof(max_align_t));
@@ -355,14 +352,7 @@ static flx_code invert_each(flxi_eval *e, int64_t n, flxi_arena *scratch)
 
 static flx_code eval_inv(flxi_eval *e)
 {
-    flxi_arena scratch;
-    const flx_type *t = &e->in[0]->type;
-    if (e->in[0]->count == 0)
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = invert_each(e, t->dims[t->rank - 1], &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return e->in[0]->count ? flxi_eval_with_scratch(e, invert_each) : FLX_OK;
 }
 
 /* -l v l */

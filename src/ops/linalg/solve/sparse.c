@@ -152,12 +152,13 @@ const flxi_rules flxi_rules_spmv = {
 
 /* ---- sparse_solve ---- */
 
-static flx_code solve_pattern(flxi_eval *e, int64_t sides, flxi_arena *scratch)
+static flx_code solve_pattern(flxi_eval *e, flxi_arena *scratch)
 {
     const sparse_attrs *p = e->attrs;
     const flx_tensor *v = e->in[0];
     const flx_tensor *b = e->in[1];
     double _Complex *values = flxi_new(scratch, double _Complex, v->count);
+    int64_t sides = b->type.rank > 1 ? b->type.dims[1] : 1;
     flxi_sparse_system s = {.n = p->n, .sides = sides, .count = p->rows.n, .rows = p->rows.v, .cols = p->cols.v};
     s.b = flxi_new(scratch, double _Complex, b->count);
     s.values = values;
@@ -177,14 +178,7 @@ static flx_code solve_pattern(flxi_eval *e, int64_t sides, flxi_arena *scratch)
 
 static flx_code eval_sparse_solve(flxi_eval *e)
 {
-    const flx_type *b = &e->in[1]->type;
-    flxi_arena scratch;
-    if (e->out[0]->count == 0)
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = solve_pattern(e, b->rank > 1 ? b->dims[1] : 1, &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return e->out[0]->count ? flxi_eval_with_scratch(e, solve_pattern) : FLX_OK;
 }
 
 /* The same with the adjoint of the matrix. */

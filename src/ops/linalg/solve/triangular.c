@@ -39,35 +39,31 @@ static flxi_triangle triangle_of(const triangular_attrs *a, int64_t n)
     return flxi_system_triangle(a->lower, (flxi_trans)a->trans, a->unit_diagonal, a->left_side, n);
 }
 
-static flx_code solve_triangles(flxi_eval *e, flxi_systems *w, flxi_arena *scratch)
+static flx_code solve_triangles(flxi_eval *e, flxi_arena *scratch)
 {
-    const flxi_dense *d = flxi_dense_for(w->a.dtype);
-    flxi_triangle how = triangle_of(e->attrs, w->n);
-    void *t = flxi_arena_alloc(scratch, (size_t)(w->n * w->n), d->size, _Alignof(max_align_t));
-    void *b = flxi_arena_alloc(scratch, (size_t)(w->n * w->k), d->size, _Alignof(max_align_t));
+    flxi_systems w;
+    if (!flxi_systems_begin(&w, e->in[0], e->in[1], e->out[0], ((const triangular_attrs *)e->attrs)->left_side))
+        return FLX_OK;
+    const flxi_dense *d = flxi_dense_for(w.a.dtype);
+    flxi_triangle how = triangle_of(e->attrs, w.n);
+    void *t = flxi_arena_alloc(scratch, (size_t)(w.n * w.n), d->size, _Alignof(max_align_t));
+    void *b = flxi_arena_alloc(scratch, (size_t)(w.n * w.k), d->size, _Alignof(max_align_t));
     if (!t || !b)
         return flxi_oom(e->err, "solving");
-    while (flxi_systems_next(w)) {
-        if (!w->same_matrix)
-            flxi_matrix_load(t, &w->a, w->n, w->n);
-        flxi_matrix_load(b, &w->b, w->n, w->k);
-        if (!d->triangular(t, &how, b, w->k))
+    while (flxi_systems_next(&w)) {
+        if (!w.same_matrix)
+            flxi_matrix_load(t, &w.a, w.n, w.n);
+        flxi_matrix_load(b, &w.b, w.n, w.k);
+        if (!d->triangular(t, &how, b, w.k))
             e->report(e, FLX_RUN_SINGULAR);
-        flxi_matrix_store(&w->y, b, w->n, w->k);
+        flxi_matrix_store(&w.y, b, w.n, w.k);
     }
     return FLX_OK;
 }
 
 static flx_code eval_triangular(flxi_eval *e)
 {
-    flxi_systems w;
-    flxi_arena scratch;
-    if (!flxi_systems_begin(&w, e->in[0], e->in[1], e->out[0], ((const triangular_attrs *)e->attrs)->left_side))
-        return FLX_OK;
-    flxi_arena_init(&scratch, e->mem);
-    flx_code code = solve_triangles(e, &w, &scratch);
-    flxi_arena_free(&scratch);
-    return code;
+    return flxi_eval_with_scratch(e, solve_triangles);
 }
 
 /* ---- Rules ---- */

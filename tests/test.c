@@ -363,11 +363,12 @@ const char *__lsan_default_options(void)
     return "use_tls=0";
 }
 
-/* Values of the C library's own for keys of threads beyond the 32nd, which libraries that tests load may need. */
+/* The C library's own: values for keys of threads beyond the 32nd, which libraries that tests load may need, and the
+   text of the last dlopen() that failed. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-    return "leak:pthread_setspecific";
+    return "leak:pthread_setspecific\nleak:_dlerror_run";
 }
 #else
 static const bool has_address_sanitizer = false;

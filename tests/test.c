@@ -360,7 +360,7 @@ const char *__asan_default_options(void)
 const char *__lsan_default_options(void);
 const char *__lsan_default_options(void)
 {
-    return "use_tls=0";
+    return "use_tls=0:print_suppressions=0";
 }
 
 /* The C library's own: values for keys of threads beyond the 32nd, which libraries that tests load may need, and the

@@ -204,7 +204,7 @@ static void starve_once(step_fn step, stage *s, fault *f, size_t n, bool forever
     CHECK_MSG(is_even && f->errors == 0, "%zu blocks leaked, %zu errors", f->live_blocks - live, f->errors);
 }
 
-/* A step may make thousands of requests: so many of them fail in turn at most, a different selection for each seed. */
+/* A step may make thousands of requests: at most this many fail in turn, others for each seed. */
 static size_t most_failures(void)
 {
     return 400 / (size_t)effort(EFFORT_starved_stride);

@@ -67,13 +67,14 @@ static uint32_t open_loop(flxi_gwriter *w, int64_t count)
                        flxi_kb_loop(w->k, flxi_kb_fresh_name(w->k, "k"), flxi_gw_u32(w, 0), flxi_gw_u32(w, count)));
 }
 
-/* As many blocks as can be folded together are; returns how many. Not those of rows in neighbouring invocations, which
-   wait for each other less: four lines of memory far apart took five times as long as one after the other. */
+/* As many blocks as can be folded together are; returns how many. Not those of columns, whose neighbours are computed
+   side by side and wait for none: four lines of memory far apart took five times as long as one after the other. */
 static int64_t loop_over_free_blocks(flxi_gwriter *w, const flxi_row_frame *r, int phase, int64_t full)
 {
     flxi_express e = flxi_gw_emitter(w);
     uint32_t columns[FLXI_FREE_STEPS];
-    if (!w->lanes || full < 2 * FLXI_FREE_STEPS || w->num_kept || has_element_stores(w, phase) ||
+    bool are_columns = !w->lanes && w->group->space.inner > 1;
+    if (are_columns || full < 2 * FLXI_FREE_STEPS || w->num_kept || has_element_stores(w, phase) ||
         !flxi_gw_steps_are_free(w))
         return 0;
     uint32_t b = flxi_ku_mul(&e, open_loop(w, full / FLXI_FREE_STEPS), FLXI_FREE_STEPS);

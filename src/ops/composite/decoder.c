@@ -3,6 +3,7 @@
    the head that drafts a token further ahead. Like all composites they mean their decomposition. */
 #include "ops/composite/fused.h"
 #include "ops/nn/norm.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/decomposed.h"
 
 #include <string.h>
@@ -95,8 +96,28 @@ static flx_code infer_causal_conv(flxi_infer *f)
     return FLX_OK;
 }
 
+enum { MOST_TAPS = 8 }; /* that are written out */
+
+/* A sum of products with x moved along the sequence: one kernel, in which nothing is transposed. Products before the
+   start are masked, so that infinite weights have no effect there. */
+static flx_val sum_of_taps(flxi_site *s, int64_t taps)
+{
+    const flx_type type = *flxi_typeof(s, s->x[0]);
+    const flx_dim channels = flxi_typeof(s, s->x[1])->dims[0];
+    flx_val x = flxi_widen(s, s->x[0]), w = flxi_widen(s, s->x[1]), sum = FLX_NONE;
+    flx_val at = flxi_positions_along(s, &type, 1);
+    for (int64_t k = 0; k < taps; k++) {
+        const int64_t by = taps - 1 - k;
+        flx_val tap = flxi_reshape_to(s, flx_narrow(s->g, w, 1, k, 1), 1, &channels);
+        flx_val term = flx_mul(s->g, by ? flxi_move_along(s, x, 1, by) : x, tap);
+        flx_val is_inside = flx_ge(s->g, at, flxi_number(s, at, (double)by));
+        sum = flxi_sum(s, sum, by ? flxi_masked(s, is_inside, term) : term);
+    }
+    return flxi_as_dtype(s, sum, type.dtype);
+}
+
 /* A convolution with as many groups as channels, over [N, C, S], padded only at the start. */
-static void decompose_causal_conv(flxi_site *s, flx_val *y)
+static flx_val grouped_conv(flxi_site *s)
 {
     const flx_type *w = flxi_typeof(s, s->x[1]);
     int64_t padding[2] = {w->dims[1] - 1, 0};
@@ -105,7 +126,13 @@ static void decompose_causal_conv(flxi_site *s, flx_val *y)
     attrs.padding = (flx_ints){padding, 2};
     flx_val z = flx_conv_with(s->g, flx_transpose(s->g, s->x[0], FLX_INTS(0, 2, 1)),
                               flx_unsqueeze(s->g, s->x[1], FLX_INTS(1)), &attrs);
-    z = flx_transpose(s->g, z, FLX_INTS(0, 2, 1));
+    return flx_transpose(s->g, z, FLX_INTS(0, 2, 1));
+}
+
+static void decompose_causal_conv(flxi_site *s, flx_val *y)
+{
+    const int64_t taps = flxi_typeof(s, s->x[1])->dims[1];
+    flx_val z = taps <= MOST_TAPS ? sum_of_taps(s, taps) : grouped_conv(s);
     y[0] = flxi_activate(s->g, ((const act_attrs *)s->attrs)->act, s->nin > 2 ? flx_add(s->g, z, s->x[2]) : z);
 }
 
@@ -115,6 +142,7 @@ static const flxi_sample samples_causal_conv[] = {
     {"T[N, 4, 2], T[2, 1], T[2]", NULL, NULL, FLX_OK},
     {"T[1, 2, 2], T[2, 4]", NULL, NULL, FLX_OK},
     {"T[0, 4, 2], T[2, 3]", NULL, NULL, FLX_OK},
+    {"T[1, 4, 2]{-0.5..0.5}, T[2, 9]{-0.5..0.5}", NULL, NULL, FLX_OK},
     {"T[4, 2], T[2, 3]", NULL, NULL, FLX_E_SHAPE},
     {"T[1, 4, 2], T[3, 3]", NULL, NULL, FLX_E_SHAPE},
     {"T[1, 4, 2], T[2, 0]", NULL, NULL, FLX_E_SHAPE},

@@ -55,13 +55,19 @@ static flx_tensor *random_value(flx_context *ctx, const flx_type *type, uint64_t
     return t;
 }
 
+/* The second extent beside the first one: larger or smaller. */
+static int64_t second(int64_t n)
+{
+    return n % 2 ? 2 * n + 1 : n / 2 + 1;
+}
+
 static int call(const c_file *f, bare_model *m, size_t symbols, int64_t n, const void *const *in, void *const *out)
 {
     int (*one)(const bare_model *, int64_t, const void *const *, void *const *);
     int (*two)(const bare_model *, int64_t, int64_t, const void *const *, void *const *);
     *(void **)&one = c_file_symbol(f, "model_run");
     *(void **)&two = c_file_symbol(f, "model_run");
-    return symbols == 1 ? one(m, n, in, out) : two(m, n, 2 * n + 1, in, out);
+    return symbols == 1 ? one(m, n, in, out) : two(m, n, second(n), in, out);
 }
 
 static int64_t memory_bytes(const c_file *f, size_t symbols, int64_t n)
@@ -69,7 +75,7 @@ static int64_t memory_bytes(const c_file *f, size_t symbols, int64_t n)
     int64_t (*one)(int64_t), (*two)(int64_t, int64_t);
     *(void **)&one = c_file_symbol(f, "model_memory_bytes");
     *(void **)&two = c_file_symbol(f, "model_memory_bytes");
-    return symbols == 1 ? one(n) : two(n, 2 * n + 1);
+    return symbols == 1 ? one(n) : two(n, second(n));
 }
 
 /* Starts or stops a team of three threads, where the file has one. */
@@ -89,14 +95,14 @@ static void stop_team(const c_file *f, bare_model *m)
 
 static bool by_team; /* files have threads */
 
-/* The graph with extents n (and 2 n + 1), by the file and by the reference; `c`: whose values it takes, or NULL. */
+/* The graph with extents n (and a second one), by the file and by the reference; `c`: whose values it takes, or NULL. */
 static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
 {
     flx_error err = {0};
     flx_dim_binding dims[2];
     size_t symbols = 0, nout = flx_graph_output_count(g);
     for (const char *s; (s = flx_graph_symbol(g, symbols)) != NULL; symbols++)
-        dims[symbols] = (flx_dim_binding){s, symbols ? 2 * n + 1 : n};
+        dims[symbols] = (flx_dim_binding){s, symbols ? second(n) : n};
     int64_t bytes = memory_bytes(f, symbols, n);
     flx_graph *bound = flx_specialise(g, dims, symbols, &err);
     if (c && (!bound || bytes < 0)) {
@@ -149,7 +155,7 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
 
 static void check_graph(const flx_graph *g, const char *about, const char *flags, int32_t threads)
 {
-    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256};
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256, 300};
     flx_error err = {0};
     flx_buffer text;
     const flx_build_options o = {

@@ -40,6 +40,10 @@ void bundle_check_and(bundle *b, size_t way, bundle_visit visit, void *user);
 /* Compares results of the joined graph that came in another way, which the messages name. */
 void bundle_compare(bundle *b, flx_tensor *const *out, const char *way);
 
+/* Compares the bits of two results of the joined graph, where all NaNs are the same, and says which pieces differ. */
+typedef void (*bundle_differs)(const flx_graph *g, const char *about);
+void bundle_compare_bits(const bundle *b, flx_tensor *const *one, flx_tensor *const *other, bundle_differs differs);
+
 /* By output of a piece: the bound of each of its elements beyond element_bound(); NULL for one that is exact. */
 double *const *bundle_bounds(bundle *b, size_t piece);
 

@@ -115,28 +115,80 @@ static flx_tensor **run_file(const c_file *f, const flx_graph *all, const flx_fe
     return out;
 }
 
-void c_file_check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes)
+/* All pieces as one graph, and what its C file returned. */
+typedef struct {
+    flx_graph *all;
+    flx_feed *feeds;
+    flx_tensor **out;
+} results;
+
+static results run_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes)
 {
     flx_error err = {0};
-    flx_feed *feeds;
     flx_buffer text;
-    char way[100];
-    if (bundle_size(b) == 0)
-        return;
-    flx_graph *all = bundle_join(b, &feeds);
+    results r;
+    r.all = bundle_join(b, &r.feeds);
     flx_build_sizes sizes = {.struct_size = sizeof sizes};
     const flx_build_options o = {
         .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .vector_bytes = vector_bytes};
-    CHECK_OK(flx_build_c(all, &o, &text, NULL, &sizes, &err), &err);
+    CHECK_OK(flx_build_c(r.all, &o, &text, NULL, &sizes, &err), &err);
     c_file *f = c_file_compile(&text, compiler, flags);
-    flx_tensor **out = run_file(f, all, feeds, (size_t)sizes.memory_bytes);
-    snprintf(way, sizeof way, "C file, %s %s", compiler, flags);
-    bundle_compare(b, out, way);
-    for (size_t k = 0; k < flx_graph_output_count(all); k++)
-        flx_tensor_release(out[k]);
-    free(out);
+    r.out = run_file(f, r.all, r.feeds, (size_t)sizes.memory_bytes);
     c_file_free(f);
     flx_buffer_free(&text);
-    free(feeds);
-    flx_graph_release(all);
+    return r;
+}
+
+static void release_all(flx_tensor **out, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        flx_tensor_release(out[k]);
+    free(out);
+}
+
+static void results_free(results *r)
+{
+    release_all(r->out, flx_graph_output_count(r->all));
+    free(r->feeds);
+    flx_graph_release(r->all);
+}
+
+/* On the device `cpu`, compiled for one thread. */
+static flx_tensor **run_compiled(const results *r)
+{
+    flx_error err = {0};
+    const flx_compile_options o = {.struct_size = sizeof o, .device = "cpu", .threads = 1};
+    flx_tensor **out = calloc(flx_graph_output_count(r->all) + 1, sizeof *out);
+    CHECK(out);
+    flx_exec *e = flx_compile(r->all, &o, &err);
+    CHECK_MSG(e, "%s", err.message);
+    CHECK_OK(flx_exec_run(e, NULL, r->feeds, flx_graph_input_count(r->all), out, &err), &err);
+    flx_exec_free(e);
+    return out;
+}
+
+static void check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes, bundle_differs differs)
+{
+    char way[100];
+    if (bundle_size(b) == 0)
+        return;
+    results r = run_bundle(b, compiler, flags, vector_bytes);
+    snprintf(way, sizeof way, "C file, %s %s", compiler, flags);
+    bundle_compare(b, r.out, way);
+    if (differs) {
+        flx_tensor **compiled = run_compiled(&r);
+        bundle_compare_bits(b, r.out, compiled, differs);
+        release_all(compiled, flx_graph_output_count(r.all));
+    }
+    results_free(&r);
+}
+
+void c_file_check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes)
+{
+    check_bundle(b, compiler, flags, vector_bytes, NULL);
+}
+
+void c_file_check_bits(bundle *b, const char *compiler, const char *flags, int vector_bytes, bundle_differs differs)
+{
+    check_bundle(b, compiler, flags, vector_bytes, differs);
 }

@@ -19,6 +19,9 @@ void c_file_free(c_file *f);
 /* All pieces of a bundle as one C file, compiled, run and compared with the reference. */
 void c_file_check_bundle(bundle *b, const char *compiler, const char *flags, int vector_bytes);
 
+/* The same, and compares the bits with those of a compiled graph on the device `cpu`. */
+void c_file_check_bits(bundle *b, const char *compiler, const char *flags, int vector_bytes, bundle_differs differs);
+
 /* Memory of a model, which is not zero. When it is freed, nothing may have been written after it. */
 typedef struct {
     void *at;

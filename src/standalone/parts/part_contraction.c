@@ -2,6 +2,7 @@
 /* part_contraction.c: matmul and dot_general as loops over tiles of the result. A tile is a small array of sums, which
    a compiler keeps in registers; extents are literals, so that it vectorises the loops over a tile without a remainder.
    Each element is one chain of additions in the order of the summed axes. */
+#include "backend/order.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
 #include "standalone/parts/parts.h"
@@ -280,25 +281,53 @@ static void write_real(product *p)
         flxi_sa_close(p->w);
 }
 
+/* re, im += l r, in the order of compiled graphs where they have fused multiply-adds. */
+void flxi_sa_complex_term(flxi_sa_writer *w, const char *l, const char *r, const char *re, const char *im)
+{
+    const char *fma = w->n->out_types[0]->dtype == FLX_C64 ? "fmaf" : "fma";
+    if (!w->f->fuses) {
+        flxi_sa_line(w, "%s += %s[0] * %s[0] - %s[1] * %s[1];", re, l, r, l, r);
+        flxi_sa_line(w, "%s += %s[0] * %s[1] + %s[1] * %s[0];", im, l, r, l, r);
+        return;
+    }
+    flxi_sa_line(w, "%s = %s(-%s[1], %s[1], %s(%s[0], %s[0], %s));", re, fma, l, r, fma, l, r, re);
+    flxi_sa_line(w, "%s = %s(%s[1], %s[0], %s(%s[0], %s[1], %s));", im, fma, l, r, fma, l, r, im);
+}
+
+/* Of a long depth along one axis, the sums of some terms are added to one another; 0: there is one sum. */
+static int64_t chunk_of(const product *p)
+{
+    int64_t depth = inner(&p->c.depth).count, chunk = flxi_gemm_chunk(p->y, depth);
+    return p->w->f->fuses && p->c.depth.n == 1 && depth > chunk ? chunk : 0;
+}
+
 /* Complex numbers: real and imaginary parts follow each other. */
 static void write_complex(product *p)
 {
     flxi_sa_writer *w = p->w;
     axis line = inner(&p->c.lines), column = inner(&p->c.columns);
+    const long long chunk = (long long)chunk_of(p);
     flxi_sa_line(w, "for (int64_t i = 0; i < %lld; i++)", (long long)line.count);
     w->depth++;
     flxi_sa_open(w, "for (int64_t j = 0; j < %lld; j++)", (long long)column.count);
-    flxi_sa_line(w, "%s re = 0, im = 0;", p->sum);
+    flxi_sa_line(w, "%s re = 0, im = 0%s;", p->sum, chunk ? ", all_re = 0, all_im = 0" : "");
     open_axes(p, 'k', &p->c.depth, 0, p->c.depth.n);
+    if (chunk) {
+        flxi_sa_open(w, "if (k0 && k0 %% %lld == 0)", chunk);
+        flxi_sa_line(w, "all_re += re;");
+        flxi_sa_line(w, "all_im += im;");
+        flxi_sa_line(w, "re = im = 0;");
+        flxi_sa_close(w);
+    }
     flxi_sa_line(w, "const %s *l = a + 2 * (%s);", p->sum,
                  offset(p, times(p, "i", line.a), 'k', &p->c.depth, 0, p->c.depth.n, 'a'));
     flxi_sa_line(w, "const %s *r = b + 2 * (%s);", p->sum,
                  offset(p, times(p, "j", column.b), 'k', &p->c.depth, 0, p->c.depth.n, 'b'));
-    flxi_sa_line(w, "re += l[0] * r[0] - l[1] * r[1];");
-    flxi_sa_line(w, "im += l[0] * r[1] + l[1] * r[0];");
+    flxi_sa_complex_term(w, "l", "r", "re", "im");
     close_axes(p, p->c.depth.n);
-    flxi_sa_line(w, "y[2 * (%s + %s)] = re;", times(p, "i", line.y), times(p, "j", column.y));
-    flxi_sa_line(w, "y[2 * (%s + %s) + 1] = im;", times(p, "i", line.y), times(p, "j", column.y));
+    const char *i = times(p, "i", line.y), *j = times(p, "j", column.y);
+    flxi_sa_line(w, "y[2 * (%s + %s)] = %sre;", i, j, chunk ? "all_re + " : "");
+    flxi_sa_line(w, "y[2 * (%s + %s) + 1] = %sim;", i, j, chunk ? "all_im + " : "");
     flxi_sa_close(w);
     w->depth--;
 }

@@ -266,20 +266,23 @@ void flxi_sa_scatter_add(flxi_sa_writer *w)
 
 /* ---- Products with the matrix that an index selects ---- */
 
-/* sum += a b, for elements of the operands at these positions. */
+/* sum += a b, for elements of the operands at these positions: with fused multiply-adds as in compiled graphs. */
 static void write_product(flxi_sa_writer *w, const char *left, const char *right)
 {
     int32_t dtype = w->n->out_types[0]->dtype;
     if (flxi_is_complex(dtype)) {
         flxi_sa_line(w, "const %s *a = x0 + 2 * (%s);", flxi_sa_type(dtype), left);
         flxi_sa_line(w, "const %s *b = x1 + 2 * (%s);", flxi_sa_type(dtype), right);
-        flxi_sa_line(w, "sum += a[0] * b[0] - a[1] * b[1];");
-        flxi_sa_line(w, "imaginary += a[0] * b[1] + a[1] * b[0];");
+        flxi_sa_complex_term(w, "a", "b", "sum", "imaginary");
     } else if (dtype == FLX_BOOL) {
         flxi_sa_line(w, "sum |= x0[%s] & x1[%s];", left, right);
     } else {
-        flxi_sa_line(w, "sum += %s * %s;", flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[%s]", left)),
-                     flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", right)));
+        const char *a = flxi_sa_load(w, dtype, flxi_sa_print(w, "x0[%s]", left));
+        const char *b = flxi_sa_load(w, dtype, flxi_sa_print(w, "x1[%s]", right));
+        if (w->f->fuses && flxi_is_float(dtype))
+            flxi_sa_line(w, "sum = fma%s(%s, %s, sum);", dtype == FLX_F64 ? "" : "f", a, b);
+        else
+            flxi_sa_line(w, "sum += %s * %s;", a, b);
     }
 }
 

@@ -42,6 +42,8 @@ const char *flxi_sa_function_of(flxi_sa_writer *w, const char *name, int32_t dty
 
 /* A value in double as an element, rounded once, or for f16 and bf16 first to f32. */
 const char *flxi_sa_rounded(flxi_sa_writer *w, int32_t dtype, const char *value);
+/* re, im += l r of complex numbers, given as names of pointers and of variables. */
+void flxi_sa_complex_term(flxi_sa_writer *w, const char *l, const char *r, const char *re, const char *im);
 /* A literal in double. */
 const char *flxi_sa_real(flxi_sa_writer *w, double x);
 

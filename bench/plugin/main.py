@@ -259,12 +259,12 @@ def main() -> None:
         return
     benches = {"call": bench_call, "compile": bench_compile, "suite": bench_suite, "first": bench_first}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=[*benches, []], default=list(benches))
+    parser.add_argument("what", nargs="*", choices=list(benches))
     parser.add_argument("--only", default="", type=lambda text: [t for t in text.split(",") if t])
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--seconds", default=1.0, type=float)
     a = parser.parse_args()
-    for what in a.what:
+    for what in a.what or benches:
         benches[what](a)
 
 

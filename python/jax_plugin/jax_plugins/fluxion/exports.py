@@ -97,11 +97,14 @@ def _with_rule(primitive, target, derivative, original):
         def call(*x):
             return primitive.bind(*x, **given)
 
-        names = [_lowered(ctx, "function_with_rule", core.jaxpr_as_fun(call_jaxpr), avals_in),
-                 _lowered_rule(ctx, *derivative(call, avals_in, avals_out))]
-        if None in names:
+        try:
+            derived = _lowered_rule(ctx, *derivative(call, avals_in, avals_out))
+        except Exception:  # pylint: disable=broad-except
+            derived = None  # the rule itself refuses: a function imported without its derivative, for one
+        function = derived and _lowered(ctx, "function_with_rule", core.jaxpr_as_fun(call_jaxpr), avals_in)
+        if not function:
             return original(ctx, *args, call_jaxpr=call_jaxpr, **params)
-        return _call(target, ctx, args, names)
+        return _call(target, ctx, args, [function, derived])
 
     mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
 

@@ -97,6 +97,20 @@ void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), v
     return a ? a->data : NULL;
 }
 
+void flxi_context_raise(flx_context *ctx, void *(*make)(flx_context *ctx))
+{
+    pthread_mutex_lock(&ctx->lock);
+    flxi_attachment *a = find_attachment(ctx, make), **link = &ctx->attached;
+    while (a && *link != a)
+        link = &(*link)->next;
+    if (a) {
+        *link = a->next;
+        a->next = ctx->attached;
+        ctx->attached = a;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 bool flxi_is_logging(const flx_context *ctx)
 {
     return ctx && ctx->log;

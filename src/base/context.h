@@ -38,7 +38,10 @@ bool flxi_is_logging(const flx_context *ctx);
 /* The object that `make` creates once per context (caches and threads of backends), NULL if it fails. `make` identifies
    it; `discard` frees it with the context. */
 void *flxi_context_attached(flx_context *ctx, void *(*make)(flx_context *ctx), void (*discard)(void *data));
-/* The same if it exists already, else NULL. */
+/* With the context the latest objects are freed first: this one becomes the latest, because it uses others that were
+   created after it. */
+void flxi_context_raise(flx_context *ctx, void *(*make)(flx_context *ctx));
+/* The same as flxi_context_attached() if it exists already, else NULL. */
 void *flxi_context_find_attached(flx_context *ctx, void *(*make)(flx_context *ctx));
 
 /* Passes finished text or bytes to the caller; frees them if building failed. */

@@ -156,6 +156,7 @@ static flx_code make_entry(exec_cache *c, const flx_graph *g, entry *x, flx_erro
     flx_error local = {0};
     flx_compile_options o = {.struct_size = sizeof o, .device = x->device->name};
     flx_exec *e = flx_compile(g, &o, &local);
+    flxi_context_raise(g->ctx, make_cache); /* executables use what their device keeps with the context */
     if (!e && err)
         *err = local;
     pthread_mutex_lock(&c->lock);

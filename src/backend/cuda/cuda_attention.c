@@ -3,6 +3,7 @@
    both are computed again, which takes a third of the time and no memory between the passes. */
 #include "backend/cuda/cuda_attention.h"
 
+#include "backend/cuda/cuda_way.h"
 #include "ops/nn/attention.h"
 #include "ops/nn/head_layout.h"
 #include "ops/opcode.h"
@@ -63,7 +64,7 @@ static bool find_plans(flxi_card *card, const flxi_device_node *n, const flxi_cu
     return plans[0] && (plans[1] || n->op == OP_attention);
 }
 
-const char *flxi_cuda_refuse_attention(const flxi_device_node *n)
+static const char *refuse(const flxi_device_node *n)
 {
     flxi_card *card;
     flxi_cuda_attention of;
@@ -76,7 +77,7 @@ const char *flxi_cuda_refuse_attention(const flxi_device_node *n)
     return find_plans(card, n, &of, plans) ? NULL : "cuDNN does not take it";
 }
 
-size_t flxi_cuda_prepare_attention(const flxi_device_node *n, flxi_cuda_attention_table *out)
+static size_t prepare_plans(const flxi_device_node *n, flxi_cuda_attention_table *out)
 {
     flxi_card *card;
     const flxi_dnn_graph *plans[2] = {0};
@@ -94,11 +95,19 @@ size_t flxi_cuda_prepare_attention(const flxi_device_node *n, flxi_cuda_attentio
     return out->workspace + out->workspace_bytes;
 }
 
-flx_code flxi_cuda_run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+static size_t prepare(const flxi_device_node *n, void *table)
+{
+    flxi_cuda_attention_table t;
+    size_t scratch = prepare_plans(n, &t);
+    memcpy(table, &t, sizeof t);
+    return scratch + FLXI_CUDA_WORKSPACE_ALIGNMENT;
+}
+
+static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
 {
     const flxi_cuda_attention_table *t = s->way->table;
     const flxi_dnn_graph *plans[2];
-    char *scratch = s->scratch;
+    char *scratch = flxi_cuda_aligned(s->scratch);
     void *q = (void *)(uintptr_t)s->in[0], *k = (void *)(uintptr_t)s->in[1], *v = (void *)(uintptr_t)s->in[2];
     bool is_backward = s->node->op != OP_attention;
     void *y = is_backward ? scratch + t->y : s->out[0], *workspace = scratch + t->workspace;
@@ -115,3 +124,15 @@ flx_code flxi_cuda_run_attention(flxi_card *card, flxi_cu_stream stream, const f
         q, k, v, y, scratch, (void *)(uintptr_t)s->in[3], scratch + t->delta, s->out[0], s->out[1], s->out[2]};
     return flxi_dnn_run(card, stream, plans[1], backward, of_backward, 10, workspace, err);
 }
+
+static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
+{
+    const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
+    return run_attention(c->card, c->stream, s, err);
+}
+
+const flxi_card_way flxi_cuda_attention_way = {.name = "cudnn",
+                                               .refuse = refuse,
+                                               .table_bytes = sizeof(flxi_cuda_attention_table),
+                                               .prepare = prepare,
+                                               .run = run};

@@ -21,12 +21,6 @@ typedef struct {
     size_t workspace_bytes;
 } flxi_cuda_attention_table;
 
-/* NULL, or why the card does not compute the node. It makes the plans, which takes a moment. */
-const char *flxi_cuda_refuse_attention(const flxi_device_node *n);
-/* Gives the bytes of scratch. */
-size_t flxi_cuda_prepare_attention(const flxi_device_node *n, flxi_cuda_attention_table *out);
-flx_code flxi_cuda_run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err);
-
 /* Tensors of a graph of cuDNN's operations (cuda_dnn_graph.c). */
 typedef enum {
     FLXI_DNN_Q = 1,

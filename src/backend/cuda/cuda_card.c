@@ -79,12 +79,6 @@ static void free_card(void *data)
     flxi_cuda_free_own(c);
     if (c->lt)
         flxi_cuda_lt(NULL)->Destroy(c->lt);
-    for (int i = 0; i < FLX_DTYPE_COUNT; i++) {
-        flxi_cu_module modules[] = {c->products[i].module, c->index_modules[i], c->sum_modules[i]};
-        for (int k = 0; k < 3; k++)
-            if (modules[k])
-                c->cu->ModuleUnload(modules[k]);
-    }
     if (c->finding)
         c->cu->MemFreeHost(c->finding);
     if (c->stream)

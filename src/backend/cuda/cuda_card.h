@@ -4,7 +4,7 @@
 #ifndef FLXI_CUDA_CARD_H
 #define FLXI_CUDA_CARD_H
 
-#include "backend/backend.h"
+#include "backend/card/card_way.h"
 #include "backend/cuda/cuda_api.h"
 #include "backend/kernel_cache.h"
 
@@ -12,22 +12,6 @@ typedef struct flxi_lt_plan flxi_lt_plan;     /* cuda_lt.c */
 typedef struct flxi_dnn_graph flxi_dnn_graph; /* cuda_dnn_graph.c */
 typedef struct flxi_dnn_conv flxi_dnn_conv;   /* node/cuda_conv_dnn.c */
 typedef struct flxi_cuda_own flxi_cuda_own;   /* cuda_own.c */
-
-/* A kernel with a text of its own, once it is needed. */
-typedef struct {
-    flxi_cu_module module;
-    flxi_cu_function function, thin;
-} flxi_cuda_own_kernel;
-
-/* What a step found on the card: memory of the host that kernels write to. It stays until no run is active, so that
-   every run that it may belong to fails. */
-typedef struct {
-    uint32_t is_set;
-    uint32_t component;
-    int64_t value, extent;        /* an index, and the extent of its axis; of a component of a start, its window */
-    const flxi_device_node *node; /* that has it */
-    uint32_t status;              /* FLX_RUN_… of fluxion/run.h */
-} flxi_cuda_finding;
 
 typedef struct {
     const flxi_allocator *mem;
@@ -43,12 +27,9 @@ typedef struct {
     flxi_dnn_handle dnn; /* of cuDNN, likewise */
     flxi_dnn_graph *dnn_graphs;
     flxi_dnn_conv *convs;
-    flxi_cuda_own_kernel products[FLX_DTYPE_COUNT]; /* by dtype */
-    flxi_cu_module index_modules[FLX_DTYPE_COUNT];  /* of cuda_index.c: by dtype of the indices */
-    flxi_cu_module sum_modules[FLX_DTYPE_COUNT];    /* … and by that of the updates */
-    flxi_cuda_own *own;                             /* functions of our own */
-    flxi_cuda_finding *finding;
-    atomic_int active; /* runs */
+    flxi_cuda_own *own;         /* functions of our own */
+    flxi_card_finding *finding; /* memory of the host that kernels write to */
+    atomic_int active;          /* runs */
     bool is_ready;
     flx_error why_not; /* if it is not */
 } flxi_card;

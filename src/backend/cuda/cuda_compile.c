@@ -37,13 +37,13 @@ static flx_code take_code(const flxi_nvrtc *rtc, flxi_nvrtc_program program, con
     return flxi_fail(err, FLX_E_DEVICE, "NVRTC made no machine code");
 }
 
-flx_code flxi_cuda_assemble(const flxi_allocator *mem, int sm, const char *text, unsigned char **bytes, size_t *size,
-                            flx_error *err)
+flx_code flxi_cuda_assemble(const flxi_allocator *mem, const char *sm, const char *text, unsigned char **bytes,
+                            size_t *size, flx_error *err)
 {
     char arch[32];
     const flxi_nvrtc *rtc = flxi_cuda_nvrtc(err);
     flxi_nvrtc_program program;
-    snprintf(arch, sizeof arch, "-arch=sm_%d", sm);
+    snprintf(arch, sizeof arch, "-arch=%.20s", sm);
     const char *const options[] = {arch, no_contraction};
     *bytes = NULL;
     if (!rtc)
@@ -90,11 +90,13 @@ static void find_key(const flxi_card *card, const flxi_nvrtc *rtc, part *p)
 static void make_part(void *user, int64_t begin, int64_t end)
 {
     const work *w = user;
+    char sm[16];
+    snprintf(sm, sizeof sm, "sm_%d", w->card->sm);
     for (part *p = w->parts + begin; p < w->parts + end; p++) {
         p->is_found = flxi_object_cache_read(w->cache, p->key, &p->made);
         if (p->is_found)
             continue;
-        p->code = flxi_cuda_assemble(w->card->mem, w->card->sm, p->text->at, &p->made.bytes, &p->made.n, &p->err);
+        p->code = flxi_cuda_assemble(w->card->mem, sm, p->text->at, &p->made.bytes, &p->made.n, &p->err);
         if (p->code != FLX_OK)
             continue;
         flxi_sha256_of(p->made.bytes, p->made.n, p->made.digest);
@@ -152,7 +154,7 @@ static flx_code compile(work *w, const flxi_nvrtc *rtc, const flxi_strbuf *texts
 }
 
 flx_code flxi_cuda_compile(flxi_card *card, const flxi_cache_options *cache, const flxi_strbuf *texts, size_t n,
-                           flxi_cu_module *modules, flxi_cuda_compile_stats *stats, flx_error *err)
+                           flxi_cu_module *modules, flxi_card_build_stats *stats, flx_error *err)
 {
     work w = {.card = card, .n = n};
     const flxi_nvrtc *rtc = flxi_cuda_nvrtc(err);

@@ -6,18 +6,13 @@
 #include "backend/cuda/cuda_card.h"
 #include "backend/object_cache.h"
 
-typedef struct {
-    uint64_t hits, misses;
-    flxi_cache_stats cache;
-} flxi_cuda_compile_stats;
-
 /* Texts, each of which becomes a module, for the card. `stats` may be NULL. On failure there are no modules. */
 flx_code flxi_cuda_compile(flxi_card *card, const flxi_cache_options *cache, const flxi_strbuf *texts, size_t n,
-                           flxi_cu_module *modules, flxi_cuda_compile_stats *stats, flx_error *err);
+                           flxi_cu_module *modules, flxi_card_build_stats *stats, flx_error *err);
 void flxi_cuda_unload(const flxi_card *card, flxi_cu_module *modules, size_t n); /* NULLs are fine */
 
-/* A text to machine code for that architecture (90 for sm_90): needs no card. The bytes are the caller's. */
-flx_code flxi_cuda_assemble(const flxi_allocator *mem, int sm, const char *text, unsigned char **bytes, size_t *size,
-                            flx_error *err);
+/* A text to machine code for that architecture (sm_90): needs no card. The bytes are the caller's. */
+flx_code flxi_cuda_assemble(const flxi_allocator *mem, const char *sm, const char *text, unsigned char **bytes,
+                            size_t *size, flx_error *err);
 
 #endif

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_device.c: device "cuda": graphs and kernels on an NVIDIA card. Kernels are CUDA C that NVRTC compiles; a queue
    is a stream. What the card does not compute itself, the host does, on copies. */
-#include "backend/cuda/cuda_attention.h"
-#include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
 #include "backend/cuda/loop/cuda_loop.h"
 #include "backend/kernel_status.h"
-#include "graph/op/eval.h"
 #include "ops/opcode.h"
 
 /* `flx devices` shows what exactly is missing. */
@@ -31,83 +27,13 @@ static const flxi_kernel_form form = {.lanes = 32,
 
 /* ---- Nodes ---- */
 
-static size_t prepare_product(const flxi_device_node *n, void *table)
-{
-    flxi_cuda_product_plan p = flxi_cuda_plan_product(n);
-    memcpy(table, &p, sizeof p);
-    return p.workspace ? p.workspace + FLXI_CUDA_WORKSPACE_ALIGNMENT : 0;
-}
-
-static flx_code run_product(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
-{
-    return flxi_cuda_run_product(card, stream, s->way->table, s->in, s->out[0], flxi_cuda_aligned(s->scratch), err);
-}
-
-static size_t prepare_index(const flxi_device_node *n, void *table)
-{
-    flxi_cuda_index_plan p = flxi_cuda_plan_index(n);
-    memcpy(table, &p, sizeof p);
-    return flxi_cuda_index_scratch(&p);
-}
-
-static flx_code run_index(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
-{
-    return flxi_cuda_run_index(card, stream, s->node, s->way->table, s->in, s->out[0], s->scratch, err);
-}
-
-static size_t prepare_attention(const flxi_device_node *n, void *table)
-{
-    flxi_cuda_attention_table t;
-    size_t scratch = flxi_cuda_prepare_attention(n, &t);
-    memcpy(table, &t, sizeof t);
-    return scratch + FLXI_CUDA_WORKSPACE_ALIGNMENT;
-}
-
-static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
-{
-    flxi_node_step own = *s;
-    own.scratch = flxi_cuda_aligned(s->scratch);
-    return flxi_cuda_run_attention(card, stream, &own, err);
-}
-
-static const flxi_cuda_way product = {"product", flxi_cuda_refuse_product, sizeof(flxi_cuda_product_plan),
-                                      prepare_product, run_product};
-static const flxi_cuda_way words = {"words", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index,
-                                    run_index};
-static const flxi_cuda_way sums = {"sorted", flxi_cuda_refuse_index, sizeof(flxi_cuda_index_plan), prepare_index,
-                                   run_index};
-static const flxi_cuda_way attention = {"cudnn", flxi_cuda_refuse_attention, sizeof(flxi_cuda_attention_table),
-                                        prepare_attention, run_attention};
-
-_Static_assert(sizeof(flxi_cuda_product_plan) <= FLXI_CUDA_MOST_TABLE, "the largest table");
-
-static const struct {
-    flxi_opcode op;
-    const flxi_cuda_way *way;
-} ways[] = {
-    {OP_matmul, &product},
-    {OP_dot_general, &product},
-    {OP_gather, &words},
-    {OP_scatter_add, &sums},
-    {OP_attention, &attention},
-    {OP_attention_backward_all, &attention},
-    {OP_cumsum, &flxi_cuda_running},
-    {OP_cumprod, &flxi_cuda_running},
-    {OP_cummax, &flxi_cuda_running},
-    {OP_cummin, &flxi_cuda_running},
-    {OP_sort, &flxi_cuda_sorting},
-    {OP_argsort, &flxi_cuda_sorting},
-    {OP_topk, &flxi_cuda_sorting},
-    {OP_top_k, &flxi_cuda_sorting},
-    {OP_gather_nd, &flxi_cuda_windows},
-    {OP_scatter_nd, &flxi_cuda_scatter},
-    {OP_fft, &flxi_cuda_fourier},
-    {OP_grouped_matmul, &flxi_cuda_grouped},
-    {OP_grouped_matmul_input_backward, &flxi_cuda_grouped},
-    {OP_grouped_matmul_weight_backward, &flxi_cuda_grouped},
+static const flxi_card_row ways[] = {
+    {OP_matmul, &flxi_cuda_products},
+    {OP_dot_general, &flxi_cuda_products},
+    {OP_attention, &flxi_cuda_attention_way},
+    {OP_attention_backward_all, &flxi_cuda_attention_way},
     {OP_qr, &flxi_cuda_orthogonal},
     {OP_eigh, &flxi_cuda_orthogonal},
-    {OP_take_along, &flxi_cuda_along},
     {OP_lu, &flxi_cuda_dense},
     {OP_cholesky, &flxi_cuda_dense},
     {OP_det, &flxi_cuda_dense},
@@ -118,55 +44,21 @@ static const struct {
     {OP_conv_backward_input, &flxi_cuda_conv},
     {OP_conv_backward_weight, &flxi_cuda_conv},
     {OP_conv_transpose, &flxi_cuda_conv},
+#define WAY(op, way) {OP_##op, &way},
+#include "backend/card/card_ways.def"
 };
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };
 
 static bool route_at(size_t i, const char **op, const char **name)
 {
-    if (i >= NUM_WAYS)
-        return false;
-    *op = flxi_ops[ways[i].op].name;
-    *name = ways[i].way->name;
-    return true;
-}
-
-static const flxi_cuda_way *way_of(flxi_opcode op)
-{
-    for (size_t i = 0; i < NUM_WAYS; i++)
-        if (ways[i].op == op)
-            return ways[i].way;
-    return NULL;
+    return flxi_card_route(ways, NUM_WAYS, i, op, name);
 }
 
 static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *way)
 {
-    _Alignas(64) unsigned char table[FLXI_CUDA_MOST_TABLE];
-    const flxi_cuda_way *w = way_of(n->op);
     (void)threads;
-    *way = (flxi_node_way){0};
-    if (!w)
-        return;
-    const char *why = w->refuse(n);
-    if (why) {
-        way->refused[way->num_refused].name = w->name;
-        way->refused[way->num_refused++].why = why;
-        return;
-    }
-    *way = (flxi_node_way){.code = w,
-                           .name = w->name,
-                           .table_bytes = w->table_bytes,
-                           .scratch = w->prepare(n, table),
-                           .is_in_place = n->op == OP_scatter_nd};
-}
-
-static flx_code prepare_node(const flxi_device_node *n, const flxi_node_way *way, void *table,
-                             const flxi_allocator *mem, flx_error *err)
-{
-    (void)mem;
-    (void)err;
-    ((const flxi_cuda_way *)way->code)->prepare(n, table);
-    return FLX_OK;
+    flxi_card_accept(flxi_card_way_of(ways, NUM_WAYS, n->op), n, way);
 }
 
 /* ---- Streams ---- */
@@ -221,15 +113,6 @@ static void end(const flxi_device_run *r)
         card->finding->is_set = card->finding->status = 0;
 }
 
-/* In the words of the definition. */
-static flx_code fail_index(const flxi_cuda_finding *t, flx_error *err)
-{
-    const flxi_device_node *n = t->node;
-    if (n->op == OP_gather_nd || n->op == OP_scatter_nd)
-        return flxi_cuda_fail_start(t, err);
-    return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, FLX_I64, &t->value, 0, t->extent, err);
-}
-
 static flx_code finish(const flxi_device_run *r)
 {
     flxi_card *card;
@@ -237,7 +120,7 @@ static flx_code finish(const flxi_device_run *r)
     FLXI_CU_TRY(card->cu, r->err, StreamSynchronize, flxi_card_stream(card, r));
     if (r->status)
         *r->status |= *(volatile uint32_t *)&card->finding->status;
-    return *(volatile uint32_t *)&card->finding->is_set ? fail_index(card->finding, r->err) : FLX_OK;
+    return *(volatile uint32_t *)&card->finding->is_set ? flxi_card_fail(card->finding, r->err) : FLX_OK;
 }
 
 /* ---- Sequences: graphs of the driver ---- */
@@ -406,7 +289,8 @@ static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
     flxi_card *card;
     FLXI_TRY(flxi_card_of(r->ctx, &card, r->err));
-    return ((const flxi_cuda_way *)s->way->code)->run(card, flxi_card_stream(card, r), s, r->err);
+    const flxi_cuda_launcher c = flxi_cuda_launcher_for(card, flxi_card_stream(card, r));
+    return ((const flxi_card_way *)s->way->code)->run(&c.on, s, r->err);
 }
 
 extern const flxi_device flxi_device_cuda; /* devices.def */
@@ -423,7 +307,7 @@ const flxi_device flxi_device_cuda = {
     .check_kernel = flxi_cuda_check_kernel,
     .check_call = flxi_cuda_check_call,
     .accept_node = accept_node,
-    .prepare_node = prepare_node,
+    .prepare_node = flxi_card_prepare,
     .accept_chain = flxi_cuda_accept_loop,
     .compile = flxi_cuda_compile_program,
     .free_code = flxi_cuda_free_code,

@@ -208,20 +208,6 @@ void flxi_cuda_free_code(flxi_device_code *c)
     flxi_free(mem, c, 1, sizeof *c);
 }
 
-static void log_cache(const flxi_compile_request *q, const flxi_cuda_compile_stats *s)
-{
-    if (s->hits)
-        flxi_log(q->ctx, FLX_LOG_CACHE_HIT, "cuda", "object cache: %llu object%s found", (unsigned long long)s->hits,
-                 s->hits == 1 ? "" : "s");
-    if (s->misses)
-        flxi_log(q->ctx, FLX_LOG_CACHE_MISS, "cuda", "object cache: %llu object%s compiled",
-                 (unsigned long long)s->misses, s->misses == 1 ? "" : "s");
-    if (s->cache.note[0]) {
-        flxi_log(q->ctx, FLX_LOG_FALLBACK, "cuda", "object cache: %.200s", s->cache.note);
-        *q->is_slow = true;
-    }
-}
-
 /* Emitted text for people: compiling does not fail if it cannot be written. */
 static void dump(const char *dir, size_t i, const flxi_strbuf *text)
 {
@@ -262,13 +248,13 @@ static flx_code build_texts(flxi_device_code *c, const flxi_compile_request *q, 
 {
     static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
     const flxi_cache_options cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir};
-    flxi_cuda_compile_stats stats = {0};
+    flxi_card_build_stats stats = {0};
     flxi_kentry *entries = flxi_new(&c->arena, flxi_kentry, q->num_kernels);
     if (!entries)
         return flxi_oom(err, "kernels");
     FLXI_TRY(write_texts(c, q, d, entries, texts, err));
     FLXI_TRY(flxi_cuda_compile(c->card, &cache, texts, c->num_modules, c->modules, &stats, err));
-    log_cache(q, &stats);
+    flxi_card_log_cache(q, "cuda", &stats);
     FLXI_TRY(find_functions(c, q, d, entries, err));
     return find_loops(c, q, c->modules + d->n, err);
 }

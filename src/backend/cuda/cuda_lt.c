@@ -31,7 +31,7 @@ struct flxi_lt_plan {
 /* ---- Shapes ---- */
 
 /* One operand: its lines and its depth as a matrix, with the one or the other contiguous. */
-static bool side(const flxi_cuda_walk *line, const flxi_cuda_walk *depth, uint32_t lines, uint32_t depths,
+static bool side(const flxi_card_walk *line, const flxi_card_walk *depth, uint32_t lines, uint32_t depths,
                  bool is_first, shape *s)
 {
     int at = is_first ? 0 : 1;
@@ -53,7 +53,7 @@ static bool side(const flxi_cuda_walk *line, const flxi_cuda_walk *depth, uint32
 }
 
 /* The batches of one side as the inner and the outer axis: those of the other side, or repeated. */
-static bool split_batches(const flxi_cuda_walk *w, int at, outer_axis *o, shape *s)
+static bool split_batches(const flxi_card_walk *w, int at, outer_axis *o, shape *s)
 {
     if (w->rank == 2 && w->extent[1] == o->inner && w->extent[0] == o->count) {
         s->step[at] = w->stride[1];
@@ -67,18 +67,18 @@ static bool split_batches(const flxi_cuda_walk *w, int at, outer_axis *o, shape 
     return true;
 }
 
-static bool find_batches(const flxi_cuda_product *p, outer_axis *o, shape *s)
+static bool find_batches(const flxi_card_product *p, outer_axis *o, shape *s)
 {
-    const flxi_cuda_walk *two = p->a_batch.rank == 2 ? &p->a_batch : p->b_batch.rank == 2 ? &p->b_batch : NULL;
+    const flxi_card_walk *two = p->a_batch.rank == 2 ? &p->a_batch : p->b_batch.rank == 2 ? &p->b_batch : NULL;
     *o = (outer_axis){.count = two ? two->extent[0] : 1, .inner = two ? two->extent[1] : p->batches};
     s->batches = o->inner;
     return split_batches(&p->b_batch, 0, o, s) && split_batches(&p->a_batch, 1, o, s);
 }
 
-static bool find_shape(const flxi_cuda_product_plan *plan, const void *const in[2], const void *out,
+static bool find_shape(const flxi_card_product_plan *plan, const void *const in[2], const void *out,
                        const void *scratch, outer_axis *o, shape *s)
 {
-    const flxi_cuda_product *p = &plan->product;
+    const flxi_card_product *p = &plan->product;
     memset(s, 0, sizeof *s);
     s->m = p->m;
     s->n = p->n;
@@ -205,7 +205,7 @@ static const flxi_lt_plan *plan_of(flxi_card *card, const flxi_cublaslt *lt, flx
 
 /* ---- Running ---- */
 
-flx_code flxi_cuda_run_lt(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *p,
+flx_code flxi_cuda_run_lt(flxi_card *card, flxi_cu_stream stream, const flxi_card_product_plan *p,
                           const void *const in[2], void *out, void *scratch, bool *done, flx_error *err)
 {
     static const float one = 1, zero = 0;

@@ -38,7 +38,7 @@ static double distance(const flx_tensor *x, const flx_tensor *y)
     return norm > 0 ? sqrt(sum / norm) : sqrt(sum);
 }
 
-static flx_tensor *drawn(flx_context *ctx, const flx_type *want, uint64_t *seed)
+flx_tensor *card_case_value(flx_context *ctx, const flx_type *want, uint64_t *seed)
 {
     flx_error err = {0};
     flx_type type = *want;
@@ -68,7 +68,7 @@ static int compare(flx_context *ctx, const card_case *c)
     size_t inputs = flx_graph_input_count(g), outputs = flx_graph_output_count(g);
     for (size_t i = 0; i < inputs; i++) {
         flx_val v = flx_graph_input(g, i);
-        feeds[i] = (flx_feed){flx_val_name(g, v), drawn(ctx, flx_val_type(g, v), &seed)};
+        feeds[i] = (flx_feed){flx_val_name(g, v), card_case_value(ctx, flx_val_type(g, v), &seed)};
     }
     const flx_compile_options o = {.struct_size = sizeof o, .device = "cuda"};
     const flx_run_options ref = {.struct_size = sizeof ref, .device = "cpu"};

@@ -103,10 +103,11 @@ static void assemble(flx_context *ctx, const flxi_compile_request *q)
     flxi_strbuf text;
     flxi_strbuf_init(&text, flxi_context_mem(ctx));
     CHECK_OK(flxi_cuda_write_loops(q->chains, q->num_chains, &text, &err), &err);
-    for (int sm = 80; sm <= 90; sm += 10) {
+    static const char *const architectures[] = {"sm_80", "sm_90a", "sm_100"};
+    for (int i = 0; i < 3; i++) {
         unsigned char *bytes;
         size_t size = 0;
-        CHECK_OK(flxi_cuda_assemble(flxi_context_mem(ctx), sm, text.at, &bytes, &size, &err), &err);
+        CHECK_OK(flxi_cuda_assemble(flxi_context_mem(ctx), architectures[i], text.at, &bytes, &size, &err), &err);
         CHECK(size > 100);
         flxi_free(flxi_context_mem(ctx), bytes, size, 1);
     }

@@ -132,13 +132,13 @@ TEST(cuda_convolutions_are_described_as_cudnn_wants_them)
     flx_context *ctx = flx_context_new(NULL);
     for (int k = 0; k < 36; k++) {
         const int spatial = 1 + k % 3;
-        flxi_cuda_conv_plan p = {.target = (flxi_conv_target)(k / 3 % 3), .dtype = dtypes[k / 9], .spatial = spatial};
-        flxi_cuda_conv_form *f = &p.form;
+        flxi_card_conv_plan p = {.target = (flxi_conv_target)(k / 3 % 3), .dtype = dtypes[k / 9], .spatial = spatial};
+        flxi_card_conv_form *f = &p.form;
         int64_t in = 1, taps = 1, out = 1;
         p.groups = 2;
         for (int a = 3; a-- > 0;) {
             bool is_there = a < spatial;
-            f->axis[a] = (flxi_cuda_conv_axis){.out = is_there ? 5 : 1,
+            f->axis[a] = (flxi_card_conv_axis){.out = is_there ? 5 : 1,
                                                .taps = is_there ? 3 : 1,
                                                .stride = 2,
                                                .extent = is_there ? 10 : 1,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_texts.c: what the device "cuda" emits is CUDA C that NVRTC compiles, for two generations of cards. It needs the
-   library, and no card: the kernels of the samples of ops are made as for a card. One sample in many has its turn,
+/* cuda_texts.c: what the device "cuda" emits is CUDA C that NVRTC compiles, for three generations of cards. It needs
+   the library, and no card: the kernels of the samples of ops are made as for a card. One sample in many has its turn,
    others with each seed; effort compiled_all: all of them. */
+#include "backend/card/card_numbers.h"
 #include "backend/cuda/cuda_compile.h"
-#include "backend/cuda/cuda_index.h"
 #include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
-#include "backend/cuda/node/cuda_keys.h"
 #include "compile/compiled_ways.h"
 #include "compile/program.h"
 #include "ops/sample.h"
@@ -19,7 +17,7 @@
 
 extern const flxi_device flxi_device_cuda;
 
-static const int architectures[] = {80, 90};
+static const char *const architectures[] = {"sm_80", "sm_90a", "sm_100"};
 
 enum { MOST_KERNELS = 60, MOST_PROGRAMS = 400 };
 
@@ -169,53 +167,45 @@ TEST(cuda_texts_of_rows_and_maps_compile)
     flx_context_free(now.ctx);
 }
 
-static void check_own(flx_code (*write)(int32_t, flxi_strbuf *, flx_error *), const flx_dtype *dtypes, size_t n)
+static void check_variant(const flxi_card_text *text, int32_t variant)
 {
-    for (size_t i = 0; i < n; i++) {
-        flx_error err = {0};
-        flxi_strbuf text;
-        flxi_strbuf_init(&text, flxi_context_mem(now.ctx));
-        CHECK_OK(write(dtypes[i], &text, &err), &err);
-        assemble(text.at);
-        flxi_strbuf_free(&text);
-    }
+    flx_error err = {0};
+    flxi_strbuf out;
+    flxi_strbuf_init(&out, flxi_context_mem(now.ctx));
+    CHECK_OK(text->write(FLXI_CARD_CUDA, variant, &out, &err), &err);
+    assemble(out.at);
+    flxi_strbuf_free(&out);
 }
 
 /* A variant of a text, another with each seed; effort compiled_all: all of them. */
-static void check_variants(const flxi_cuda_text *text)
+static void check_variants(const flxi_card_text *text)
 {
     int32_t step = effort(EFFORT_compiled_all) ? 1 : text->num_variants;
-    for (int32_t i = (int32_t)(test_seed() % (uint64_t)step); i < text->num_variants; i += step) {
-        flx_error err = {0};
-        flxi_strbuf out;
-        flxi_strbuf_init(&out, flxi_context_mem(now.ctx));
-        CHECK_OK(text->write(i, &out, &err), &err);
-        assemble(out.at);
-        flxi_strbuf_free(&out);
-    }
+    for (int32_t i = (int32_t)(test_seed() % (uint64_t)step); i < text->num_variants; i += step)
+        check_variant(text, i);
 }
 
 TEST(cuda_texts_of_our_own_compile)
 {
     static const flx_dtype numbers[] = {FLX_F32, FLX_F16, FLX_BF16, FLX_I8, FLX_C128};
-    static const flx_dtype indices[] = {FLX_I64, FLX_U8};
     if (!begin())
         return;
-    check_own(flxi_cuda_product_text, numbers, sizeof numbers / sizeof *numbers);
-    check_own(flxi_cuda_sum_text, numbers, 4);
-    check_own(flxi_cuda_index_text, indices, sizeof indices / sizeof *indices);
-    check_variants(&flxi_cuda_running_text);
-    check_variants(&flxi_cuda_sort_text);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        check_variant(&flxi_card_product_text, flxi_card_number_of(numbers[i]));
+    check_variants(&flxi_card_sum_text);
+    check_variants(&flxi_card_index_text);
+    check_variants(&flxi_card_running_text);
+    check_variants(&flxi_card_sort_text);
     flx_context_free(now.ctx);
 }
 
 /* One of these texts, another with each seed; effort compiled_all: all of them. */
 TEST(cuda_texts_of_nodes_compile)
 {
-    static const flxi_cuda_text *const texts[] = {
-        &flxi_cuda_conv_text,    &flxi_cuda_keys_text,       &flxi_cuda_window_text,  &flxi_cuda_combine_text,
-        &flxi_cuda_grouped_text, &flxi_cuda_group_keys_text, &flxi_cuda_fourier_text, &flxi_cuda_dense_text,
-        &flxi_cuda_few_text,     &flxi_cuda_orthogonal_text, &flxi_cuda_along_text,
+    static const flxi_card_text *const texts[] = {
+        &flxi_card_conv_text,    &flxi_card_keys_text,       &flxi_card_window_text,  &flxi_card_combine_text,
+        &flxi_card_grouped_text, &flxi_card_group_keys_text, &flxi_card_fourier_text, &flxi_cuda_dense_text,
+        &flxi_cuda_few_text,     &flxi_cuda_orthogonal_text, &flxi_card_along_text,
     };
     const size_t n = sizeof texts / sizeof *texts;
     if (!begin())

@@ -29,7 +29,7 @@ static const char *refuse_kernel(const flx_kernel *k)
 }
 
 /* The stride of the only axis, if there is at most one. */
-static bool take_stride(const flxi_cuda_walk *w, int32_t *out)
+static bool take_stride(const flxi_card_walk *w, int32_t *out)
 {
     int64_t stride = w->rank ? w->stride[0] : 0;
     *out = (int32_t)stride;
@@ -38,11 +38,11 @@ static bool take_stride(const flxi_cuda_walk *w, int32_t *out)
 
 static const char *refuse_product(const flxi_chain_step *s, flxi_loop_product *out)
 {
-    if ((s->node.op != OP_matmul && s->node.op != OP_dot_general) || flxi_cuda_refuse_product(&s->node))
+    if ((s->node.op != OP_matmul && s->node.op != OP_dot_general) || flxi_card_refuse_product(&s->node))
         return "it is neither a kernel nor a product";
     if (s->node.out_types[0]->dtype != FLX_F32)
         return "it is not a product of f32";
-    flxi_cuda_product p = flxi_cuda_plan_product(&s->node).product;
+    flxi_card_product p = flxi_card_plan_product(&s->node).product;
     *out = (flxi_loop_product){.m = p.m, .n = p.n, .k = p.k};
     if (p.batches != 1 || !take_stride(&p.a_line, &out->a_line) || !take_stride(&p.a_depth, &out->a_depth) ||
         !take_stride(&p.b_line, &out->b_line) || !take_stride(&p.b_depth, &out->b_depth))

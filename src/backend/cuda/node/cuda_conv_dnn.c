@@ -5,10 +5,10 @@
 #include "backend/cuda/cuda_dnn.h"
 #include "backend/cuda/node/cuda_conv.h"
 
-enum { ID_X = 1, ID_W, ID_Z, MOST_RANK = FLXI_CUDA_CONV_AXES + 2 };
+enum { ID_X = 1, ID_W, ID_Z, MOST_RANK = FLXI_CARD_CONV_AXES + 2 };
 
 struct flxi_dnn_conv {
-    flxi_cuda_conv_plan of; /* found again by its bytes; by_library and workspace are 0 */
+    flxi_card_conv_plan of; /* found again by its bytes; by_library and workspace are 0 */
     flxi_dnn_builder b;
     flxi_dnn_conv *next;
 };
@@ -16,11 +16,11 @@ struct flxi_dnn_conv {
 /* Below, a kernel of our own takes less time than making a plan. */
 static const double least_work = 1 << 22;
 
-static double work_of(const flxi_cuda_conv_plan *p)
+static double work_of(const flxi_card_conv_plan *p)
 {
-    const flxi_cuda_conv_form *f = &p->form;
+    const flxi_card_conv_form *f = &p->form;
     double work = (double)f->images * f->features * p->groups * f->channels;
-    for (int k = 0; k < FLXI_CUDA_CONV_AXES; k++)
+    for (int k = 0; k < FLXI_CARD_CONV_AXES; k++)
         work *= (double)f->axis[k].out * f->axis[k].taps;
     return work;
 }
@@ -37,7 +37,7 @@ static int type_of(int32_t dtype)
 }
 
 /* Padding after the last element that taps reach. */
-static int64_t padding_after(const flxi_cuda_conv_axis *a)
+static int64_t padding_after(const flxi_card_conv_axis *a)
 {
     int64_t reach = (int64_t)(a->out - 1) * a->stride + (int64_t)(a->taps - 1) * a->dilation + 1 - a->low;
     return reach > a->extent ? reach - a->extent : 0;
@@ -48,9 +48,9 @@ typedef struct {
     int64_t id, outer, inner, outer_step, inner_step;
 } conv_factor;
 
-static conv_factor factor_of(const flxi_cuda_conv_plan *p, int64_t id)
+static conv_factor factor_of(const flxi_card_conv_plan *p, int64_t id)
 {
-    const flxi_cuda_conv_form *f = &p->form;
+    const flxi_card_conv_form *f = &p->form;
     int64_t features = (int64_t)f->features * p->groups, channels = (int64_t)f->channels * p->groups;
     switch (id) {
     case ID_X: return (conv_factor){id, f->images, channels, f->x_image, f->x_channel};
@@ -59,18 +59,18 @@ static conv_factor factor_of(const flxi_cuda_conv_plan *p, int64_t id)
     }
 }
 
-static int64_t extent_of(const flxi_cuda_conv_axis *a, int64_t id)
+static int64_t extent_of(const flxi_card_conv_axis *a, int64_t id)
 {
     return id == ID_X ? a->extent : id == ID_W ? a->taps : a->out;
 }
 
-static int64_t step_of(const flxi_cuda_conv_axis *a, int64_t id)
+static int64_t step_of(const flxi_card_conv_axis *a, int64_t id)
 {
     return id == ID_X ? a->x : id == ID_W ? a->w : a->z;
 }
 
 /* Dense, in the order of the axes, or with the inner one last. cuDNN does not look at other strides of weights. */
-static bool is_dense(const flxi_cuda_conv_plan *p, int64_t id, bool is_inner_last)
+static bool is_dense(const flxi_card_conv_plan *p, int64_t id, bool is_inner_last)
 {
     conv_factor c = factor_of(p, id);
     int64_t step = 1;
@@ -87,18 +87,18 @@ static bool is_dense(const flxi_cuda_conv_plan *p, int64_t id, bool is_inner_las
     return c.outer_step == step * (is_inner_last ? 1 : c.inner);
 }
 
-static bool is_laid_out(const flxi_cuda_conv_plan *p, bool is_inner_last)
+static bool is_laid_out(const flxi_card_conv_plan *p, bool is_inner_last)
 {
     return is_dense(p, ID_X, is_inner_last) && is_dense(p, ID_W, is_inner_last) && is_dense(p, ID_Z, is_inner_last);
 }
 
-static bool is_taken(const flxi_cuda_conv_plan *p)
+static bool is_taken(const flxi_card_conv_plan *p)
 {
-    const flxi_cuda_conv_form *f = &p->form;
+    const flxi_card_conv_form *f = &p->form;
     if (type_of(p->dtype) < 0 || f->per_batch_group != f->features * p->groups || p->spatial < 1 ||
         work_of(p) < least_work)
         return false;
-    for (int k = 0; k < FLXI_CUDA_CONV_AXES; k++)
+    for (int k = 0; k < FLXI_CARD_CONV_AXES; k++)
         if (f->axis[k].low < 0 || f->axis[k].spread != 1 || f->axis[k].reverse)
             return false;
     return is_laid_out(p, false) || is_laid_out(p, true);
@@ -107,23 +107,23 @@ static bool is_taken(const flxi_cuda_conv_plan *p)
 /* ---- Descriptors ---- */
 
 /* Two spatial axes at least: the first of two has extent 1 where there is one. */
-static int axis_at(const flxi_cuda_conv_plan *p, int k)
+static int axis_at(const flxi_card_conv_plan *p, int k)
 {
     return p->spatial == 1 ? !k : k;
 }
 
-static int spatial_of(const flxi_cuda_conv_plan *p)
+static int spatial_of(const flxi_card_conv_plan *p)
 {
     return p->spatial == 1 ? 2 : p->spatial;
 }
 
-static flxi_dnn_desc add_factor(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p, int64_t id)
+static flxi_dnn_desc add_factor(flxi_dnn_builder *b, const flxi_card_conv_plan *p, int64_t id)
 {
     conv_factor c = factor_of(p, id);
     int64_t dims[MOST_RANK] = {c.outer, c.inner}, steps[MOST_RANK] = {c.outer_step, c.inner_step};
     int rank = spatial_of(p) + 2;
     for (int k = 2; k < rank; k++) {
-        const flxi_cuda_conv_axis *a = &p->form.axis[axis_at(p, k - 2)];
+        const flxi_card_conv_axis *a = &p->form.axis[axis_at(p, k - 2)];
         dims[k] = extent_of(a, id);
         steps[k] = step_of(a, id);
     }
@@ -133,14 +133,14 @@ static flxi_dnn_desc add_factor(flxi_dnn_builder *b, const flxi_cuda_conv_plan *
     return flxi_dnn_add_tensor(b, &t);
 }
 
-static flxi_dnn_desc add_geometry(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p)
+static flxi_dnn_desc add_geometry(flxi_dnn_builder *b, const flxi_card_conv_plan *p)
 {
     enum { DILATIONS, STRIDES, AFTER, BEFORE, LISTS };
-    int64_t lists[LISTS][FLXI_CUDA_CONV_AXES], spatial = spatial_of(p);
+    int64_t lists[LISTS][FLXI_CARD_CONV_AXES], spatial = spatial_of(p);
     const int math = p->dtype == FLX_F64 ? FLXI_DNN_F64 : FLXI_DNN_F32, mode = FLXI_DNN_CROSS_CORRELATION;
     flxi_dnn_desc d = flxi_dnn_make(b, FLXI_DNN_CONV);
     for (int k = 0; k < spatial; k++) {
-        const flxi_cuda_conv_axis *a = &p->form.axis[axis_at(p, k)];
+        const flxi_card_conv_axis *a = &p->form.axis[axis_at(p, k)];
         lists[DILATIONS][k] = a->dilation;
         lists[STRIDES][k] = a->stride;
         lists[AFTER][k] = padding_after(a);
@@ -155,7 +155,7 @@ static flxi_dnn_desc add_geometry(flxi_dnn_builder *b, const flxi_cuda_conv_plan
     return d;
 }
 
-static void describe(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p)
+static void describe(flxi_dnn_builder *b, const flxi_card_conv_plan *p)
 {
     static const int kinds[] = {FLXI_DNN_CONV_FORWARD, FLXI_DNN_CONV_TO_INPUT, FLXI_DNN_CONV_TO_WEIGHT};
     static const int firsts[] = {FLXI_DNN_FORWARD_ALPHA, FLXI_DNN_TO_INPUT_ALPHA, FLXI_DNN_TO_WEIGHT_ALPHA};
@@ -174,7 +174,7 @@ static void describe(flxi_dnn_builder *b, const flxi_cuda_conv_plan *p)
     flxi_dnn_add_operation(b, d);
 }
 
-flx_code flxi_cuda_conv_describes(const flxi_allocator *mem, const flxi_cuda_conv_plan *p, flx_error *err)
+flx_code flxi_cuda_conv_describes(const flxi_allocator *mem, const flxi_card_conv_plan *p, flx_error *err)
 {
     const flxi_cudnn *dnn = flxi_cuda_dnn(err);
     if (!dnn)
@@ -201,7 +201,7 @@ static uint32_t refused_notes(int32_t dtype)
 }
 
 /* With the lock held. */
-static flxi_dnn_conv *find(flxi_card *card, const flxi_cuda_conv_plan *of)
+static flxi_dnn_conv *find(flxi_card *card, const flxi_card_conv_plan *of)
 {
     flxi_dnn_conv *c = card->convs;
     while (c && memcmp(&c->of, of, sizeof *of) != 0)
@@ -220,9 +220,9 @@ static flxi_dnn_conv *find(flxi_card *card, const flxi_cuda_conv_plan *of)
     return card->convs = c;
 }
 
-static const flxi_dnn_conv *plan_of(flxi_card *card, const flxi_cuda_conv_plan *p)
+static const flxi_dnn_conv *plan_of(flxi_card *card, const flxi_card_conv_plan *p)
 {
-    flxi_cuda_conv_plan key;
+    flxi_card_conv_plan key;
     memcpy(&key, p, sizeof key); /* with its padding */
     key.by_library = false;
     key.workspace = 0;
@@ -232,7 +232,7 @@ static const flxi_dnn_conv *plan_of(flxi_card *card, const flxi_cuda_conv_plan *
     return c && c->b.plan ? c : NULL;
 }
 
-bool flxi_cuda_conv_by_library(flxi_card *card, const flxi_cuda_conv_plan *p, size_t *workspace)
+bool flxi_cuda_conv_by_library(flxi_card *card, const flxi_card_conv_plan *p, size_t *workspace)
 {
     const flxi_dnn_conv *c = is_taken(p) ? plan_of(card, p) : NULL;
     *workspace = c && c->b.workspace > 0 ? (size_t)c->b.workspace : 0;
@@ -249,7 +249,7 @@ void flxi_cuda_free_convs(flxi_card *card)
     card->convs = NULL;
 }
 
-flx_code flxi_cuda_conv_run_library(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_conv_plan *p,
+flx_code flxi_cuda_conv_run_library(flxi_card *card, flxi_cu_stream stream, const flxi_card_conv_plan *p,
                                     const void *const in[2], void *out, void *workspace, flx_error *err)
 {
     const flxi_dnn_conv *c = plan_of(card, p);

@@ -29,7 +29,7 @@ typedef struct {
     uint32_t is_lower, is_turned, is_unit, is_conjugated;
 } dense_table;
 
-_Static_assert(sizeof(dense_table) <= FLXI_CUDA_MOST_TABLE, "a table");
+_Static_assert(sizeof(dense_table) <= FLXI_CARD_MOST_TABLE, "a table");
 
 /* ---- Nodes ---- */
 
@@ -417,18 +417,19 @@ static flx_code run_triangular(const dense_run *r, const flxi_node_step *s)
     return store(r, r->b, s->out[0], &y);
 }
 
-static flx_code run(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
 {
+    const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
     const dense_table *t = s->way->table;
     unsigned char *scratch = s->scratch;
-    const dense_run r = {card,
-                         stream,
+    const dense_run r = {c->card,
+                         c->stream,
                          t,
                          scratch,
                          scratch + t->at.b,
                          scratch + t->at.pivots,
                          scratch + t->at.bad,
-                         &card->finding->status,
+                         &c->card->finding->status,
                          err};
     switch (s->node->op) {
     case OP_lu: return run_lu(&r, s);
@@ -439,4 +440,5 @@ static flx_code run(flxi_card *card, flxi_cu_stream stream, const flxi_node_step
     }
 }
 
-const flxi_cuda_way flxi_cuda_dense = {"blocks", refuse, sizeof(dense_table), prepare, run};
+const flxi_card_way flxi_cuda_dense = {
+    .name = "blocks", .refuse = refuse, .table_bytes = sizeof(dense_table), .prepare = prepare, .run = run};

@@ -215,8 +215,9 @@ const char *flxi_cuda_dense_types(int32_t variant)
     return elements[variant].types;
 }
 
-static flx_code write_dense(int32_t variant, flxi_strbuf *out, flx_error *err)
+static flx_code write_dense(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
+    (void)language;
     (void)err;
     flxi_add_text(out, elements[variant].types);
     flxi_add_text(out, memory);
@@ -227,4 +228,4 @@ static flx_code write_dense(int32_t variant, flxi_strbuf *out, flx_error *err)
     return FLX_OK;
 }
 
-const flxi_cuda_text flxi_cuda_dense_text = {write_dense, FLXI_DENSE_DTYPES};
+const flxi_card_text flxi_cuda_dense_text = {write_dense, FLXI_DENSE_DTYPES};

@@ -55,43 +55,44 @@ static const char body[] =
     "FEW(few_wide, false, 8)\nFEW(few_deep, true, 8)\n"
     "FEW(short_wide, false, 4)\nFEW(short_deep, true, 4)\n";
 
-static flx_code write_few(int32_t variant, flxi_strbuf *out, flx_error *err)
+static flx_code write_few(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
+    (void)language;
     (void)variant;
     (void)err;
     flxi_add_text(out, body);
     return FLX_OK;
 }
 
-const flxi_cuda_text flxi_cuda_few_text = {write_few, 1};
+const flxi_card_text flxi_cuda_few_text = {write_few, 1};
 
-static int64_t step_of(const flxi_cuda_walk *w)
+static int64_t step_of(const flxi_card_walk *w)
 {
     return w->rank ? w->stride[0] : 0;
 }
 
-static uint64_t blocks_of(const flxi_cuda_product *p, uint32_t rows)
+static uint64_t blocks_of(const flxi_card_product *p, uint32_t rows)
 {
     return (uint64_t)((p->m + rows - 1) / rows) * ((p->n + COLUMNS - 1) / COLUMNS) * p->batches;
 }
 
 /* The depth is along vectors of four. */
-static bool is_deep(const flxi_cuda_product *p, const void *b)
+static bool is_deep(const flxi_card_product *p, const void *b)
 {
     return p->b_depth.stride[0] == 1 && p->b_line.stride[0] % 4 == 0 && step_of(&p->b_batch) % 4 == 0 &&
            (uintptr_t)b % 16 == 0;
 }
 
-static bool has_few_rows(const flxi_cuda_product *p, const void *b)
+static bool has_few_rows(const flxi_card_product *p, const void *b)
 {
     bool is_small = p->m <= MOST_ROWS && blocks_of(p, 8) <= MOST_BLOCKS;
     return is_small || (p->m <= MOST_DEEP_ROWS && blocks_of(p, 8) <= MOST_DEEP_BLOCKS && is_deep(p, b));
 }
 
-bool flxi_cuda_is_few(const flxi_cuda_product_plan *plan, const void *b)
+bool flxi_cuda_is_few(const flxi_card_product_plan *plan, const void *b)
 {
-    const flxi_cuda_product *p = &plan->product;
-    const flxi_cuda_walk *const lines[] = {&p->a_line, &p->a_depth, &p->b_line, &p->b_depth};
+    const flxi_card_product *p = &plan->product;
+    const flxi_card_walk *const lines[] = {&p->a_line, &p->a_depth, &p->b_line, &p->b_depth};
     if (plan->dtype != FLX_F32 || p->m < LEAST_ROWS || p->n < COLUMNS || p->k < LEAST_DEPTH || p->k > MOST_DEPTH ||
         p->a_batch.rank > 1 || p->b_batch.rank > 1)
         return false;
@@ -101,10 +102,10 @@ bool flxi_cuda_is_few(const flxi_cuda_product_plan *plan, const void *b)
     return has_few_rows(p, b) && (p->b_line.stride[0] == 1 || is_deep(p, b));
 }
 
-flx_code flxi_cuda_run_few(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,
+flx_code flxi_cuda_run_few(flxi_card *card, flxi_cu_stream stream, const flxi_card_product_plan *plan,
                            const void *const in[2], void *out, flx_error *err)
 {
-    const flxi_cuda_product *p = &plan->product;
+    const flxi_card_product *p = &plan->product;
     flxi_cu_function f;
     uint32_t m = p->m, n = p->n, k = p->k;
     uint32_t depth_b = (uint32_t)p->b_depth.stride[0], column_b = (uint32_t)p->b_line.stride[0];

@@ -6,8 +6,8 @@
 #include "backend/cuda/cuda_product.h"
 
 /* Whether the kernel takes the product, with the second factor at that address. */
-bool flxi_cuda_is_few(const flxi_cuda_product_plan *plan, const void *b);
-flx_code flxi_cuda_run_few(flxi_card *card, flxi_cu_stream stream, const flxi_cuda_product_plan *plan,
+bool flxi_cuda_is_few(const flxi_card_product_plan *plan, const void *b);
+flx_code flxi_cuda_run_few(flxi_card *card, flxi_cu_stream stream, const flxi_card_product_plan *plan,
                            const void *const in[2], void *out, flx_error *err);
 
 #endif

@@ -129,8 +129,9 @@ static const char in_order[] =
     "        for (u64 j = 0; j < n; j++)\n"
     "            y[j * n + rank] = save(j == anchor ? of(modulus(v[j * n + i])) : v[j * n + i] * turn);\n    }\n}\n";
 
-static flx_code write_orthogonal(int32_t variant, flxi_strbuf *out, flx_error *err)
+static flx_code write_orthogonal(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
+    (void)language;
     (void)err;
     flxi_add_text(out, flxi_cuda_dense_types(variant));
     flxi_add_text(out, folds);
@@ -140,7 +141,7 @@ static flx_code write_orthogonal(int32_t variant, flxi_strbuf *out, flx_error *e
     return FLX_OK;
 }
 
-const flxi_cuda_text flxi_cuda_orthogonal_text = {write_orthogonal, FLXI_DENSE_DTYPES};
+const flxi_card_text flxi_cuda_orthogonal_text = {write_orthogonal, FLXI_DENSE_DTYPES};
 
 /* ---- Nodes ---- */
 
@@ -186,7 +187,7 @@ typedef struct {
     flx_error *err;
 } orthogonal_run;
 
-static flx_code launch(const orthogonal_run *r, const flxi_cuda_text *text, const char *name, uint64_t blocks,
+static flx_code launch(const orthogonal_run *r, const flxi_card_text *text, const char *name, uint64_t blocks,
                        void **parameters)
 {
     flxi_cu_function f;
@@ -249,12 +250,14 @@ static flx_code run_eigh(const orthogonal_run *r, const flxi_node_step *s)
     return launch(r, &flxi_cuda_orthogonal_text, "eigh_block", t->batch, parameters);
 }
 
-static flx_code run(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
 {
-    const orthogonal_run r = {card, stream, s->way->table, err};
+    const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
+    const orthogonal_run r = {c->card, c->stream, s->way->table, err};
     if (r.t->batch * r.t->m * r.t->n == 0)
         return FLX_OK;
     return s->node->op == OP_qr ? run_qr(&r, s) : run_eigh(&r, s);
 }
 
-const flxi_cuda_way flxi_cuda_orthogonal = {"block", refuse, sizeof(orthogonal_table), prepare, run};
+const flxi_card_way flxi_cuda_orthogonal = {
+    .name = "block", .refuse = refuse, .table_bytes = sizeof(orthogonal_table), .prepare = prepare, .run = run};

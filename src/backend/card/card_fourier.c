@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_fourier.c: fft on the card, in double and rounded once, as by definition. A transform of n numbers is one pass
+/* card_fourier.c: fft on the card, in double and rounded once, as by definition. A transform of n numbers is one pass
    for each factor r of n, each of which turns s transforms of length r s apart into their order (Stockham): with s the
    product of the factors before, element (j, u) of a pass is
 
        sum over t < r of x[j + t n / r] w^(t (k + u s)),   w = exp(-2 pi i / (r s)),   k = j mod s
 
    at position (j / s) r s + k + u s. A thread has one element, so large prime factors take long. */
-#include "backend/cuda/cuda_way.h"
+#include "backend/card/card_way.h"
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "numeric/fourier.h"
@@ -29,18 +29,18 @@ static const struct {
     int32_t dtype;
     const char *text;
 } elements[] = {
-#define SPLIT(real)                                                                     \
-    "typedef " real " T;\n"                                                             \
-    "static __device__ double2 load(const T *x, u64 row, u64 i, u64 n)\n"               \
-    "{ return double2{(double)x[2 * row * n + i], (double)x[2 * row * n + n + i]}; }\n" \
-    "static __device__ void save(T *y, u64 row, u64 i, u64 n, double2 z)\n"             \
+#define SPLIT(real)                                                                             \
+    "typedef " real " T;\n"                                                                     \
+    "FUNCTION double2 load(GLOBAL const T *x, u64 row, u64 i, u64 n)\n"                         \
+    "{ return VECTOR(double2, (double)x[2 * row * n + i], (double)x[2 * row * n + n + i]); }\n" \
+    "FUNCTION void save(GLOBAL T *y, u64 row, u64 i, u64 n, double2 z)\n"                       \
     "{ y[2 * row * n + i] = (T)z.x, y[2 * row * n + n + i] = (T)z.y; }\n"
-#define PAIRS(real, pair)                                                       \
-    "typedef " pair " T;\n"                                                     \
-    "static __device__ double2 load(const T *x, u64 row, u64 i, u64 n)\n"       \
-    "{ return double2{(double)x[row * n + i].x, (double)x[row * n + i].y}; }\n" \
-    "static __device__ void save(T *y, u64 row, u64 i, u64 n, double2 z)\n"     \
-    "{ y[row * n + i] = T{(" real ")z.x, (" real ")z.y}; }\n"
+#define PAIRS(real, pair)                                                               \
+    "typedef " pair " T;\n"                                                             \
+    "FUNCTION double2 load(GLOBAL const T *x, u64 row, u64 i, u64 n)\n"                 \
+    "{ return VECTOR(double2, (double)x[row * n + i].x, (double)x[row * n + i].y); }\n" \
+    "FUNCTION void save(GLOBAL T *y, u64 row, u64 i, u64 n, double2 z)\n"               \
+    "{ y[row * n + i] = VECTOR(T, (" real ")z.x, (" real ")z.y); }\n"
     {FLX_F32, SPLIT("float")},
     {FLX_F64, SPLIT("double")},
     {FLX_C64, PAIRS("float", "float2")},
@@ -50,38 +50,40 @@ static const struct {
 enum { NUM_ELEMENTS = sizeof elements / sizeof *elements };
 
 static const char body[] =
-    "template <bool is_first, bool is_last> static __device__ void pass(const T *x, const double2 *from, double2 *to, "
-    "T *y, u64 n, u64 all, u64 r, u64 s, unsigned inverse, double scale)\n{\n"
-    "    const u64 i = (u64)blockIdx.x * 256u + threadIdx.x;\n    if (i >= all)\n        return;\n"
+    "FUNCTION void pass(bool is_first, bool is_last, GLOBAL const T *x, GLOBAL const double2 *from, GLOBAL double2 "
+    "*to, "
+    "GLOBAL T *y, u64 n, u64 all, u64 r, u64 s, u32 inverse, double scale)\n{\n"
+    "    const u64 i = (u64)GROUP * 256u + OWN;\n    if (i >= all)\n        return;\n"
     "    const u64 row = i / n, place = i - row * n, apart = n / r;\n"
     "    const u64 span = place / (r * s), rest = place - span * r * s, u = rest / s, k = rest - u * s, j = span * s + "
     "k;\n"
-    "    const u64 turn = r * s, step = (k + u * s) % turn;\n    double2 sum = {0, 0};\n    u64 angle = 0;\n"
+    "    const u64 turn = r * s, step = (k + u * s) % turn;\n    double2 sum = VECTOR(double2, 0, 0);\n"
+    "    u64 angle = 0;\n"
     "    for (u64 t = 0; t < r; t++) {\n"
     "        const double2 v = is_first ? load(x, row, j + t * apart, n) : from[row * n + j + t * apart];\n"
-    "        double sine, cosine;\n        sincospi(2.0 * (double)angle / (double)turn, &sine, &cosine);\n"
+    "        double sine, cosine;\n        SINCOSPI(2.0 * (double)angle / (double)turn, &sine, &cosine);\n"
     "        sine = inverse ? sine : -sine;\n"
     "        if (cosine != 0) {\n            sum.x += v.x * cosine;\n            sum.y += v.y * cosine;\n        }\n"
     "        if (sine != 0) {\n            sum.x -= v.y * sine;\n            sum.y += v.x * sine;\n        }\n"
     "        angle += step;\n        if (angle >= turn)\n            angle -= turn;\n    }\n"
-    "    if (is_last)\n        save(y, row, place, n, double2{sum.x * scale, sum.y * scale});\n"
+    "    if (is_last)\n        save(y, row, place, n, VECTOR(double2, sum.x * scale, sum.y * scale));\n"
     "    else\n        to[i] = sum;\n}\n"
-    "#define PASS(name, first, last) extern \"C\" __global__ void __launch_bounds__(256) name(const T *x, "
-    "const double2 *from, double2 *to, T *y, u64 n, u64 all, u64 r, u64 s, unsigned inverse, double scale) "
-    "{ pass<first, last>(x, from, to, y, n, all, r, s, inverse, scale); }\n"
+    "#define PASS(name, first, last) KERNEL(256) name(GLOBAL const T *x, GLOBAL const double2 *from, "
+    "GLOBAL double2 *to, GLOBAL T *y, u64 n, u64 all, u64 r, u64 s, u32 inverse, double scale) "
+    "{ pass(first, last, x, from, to, y, n, all, r, s, inverse, scale); }\n"
     "PASS(fourier_first, true, false)\nPASS(fourier_middle, false, false)\nPASS(fourier_last, false, true)\n"
     "PASS(fourier_whole, true, true)\n";
 
-static flx_code write_fourier(int32_t variant, flxi_strbuf *out, flx_error *err)
+static flx_code write_fourier(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
     (void)err;
-    flxi_add_text(out, "typedef unsigned long long u64;\n");
+    flxi_card_add_dialect(language, out);
     flxi_add_text(out, elements[variant].text);
     flxi_add_text(out, body);
     return FLX_OK;
 }
 
-const flxi_cuda_text flxi_cuda_fourier_text = {write_fourier, NUM_ELEMENTS};
+const flxi_card_text flxi_card_fourier_text = {write_fourier, NUM_ELEMENTS};
 
 /* ---- Nodes ---- */
 
@@ -159,31 +161,23 @@ static size_t prepare(const flxi_device_node *n, void *table)
 
 /* ---- Running ---- */
 
-static flx_code run(flxi_card *card, flxi_cu_stream stream, const flxi_node_step *s, flx_error *err)
+static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
 {
     fourier_table t = *(const fourier_table *)s->way->table;
     uint64_t all = t.n * t.rows, done = 1;
     void *from = s->scratch, *to = (double *)s->scratch + 2 * all;
     for (uint32_t i = 0; i < t.passes; i++) {
-        flxi_cu_function f;
         bool is_first = i == 0, is_last = i + 1 == t.passes;
         uint64_t factor = t.factor[i];
         const char *name = is_first && is_last ? "fourier_whole"
                            : is_first          ? "fourier_first"
                            : is_last           ? "fourier_last"
                                                : "fourier_middle";
-        void *parameters[] = {(void *)(uintptr_t)&s->in[0],
-                              &from,
-                              &to,
-                              (void *)(uintptr_t)&s->out[0],
-                              &t.n,
-                              &all,
-                              &factor,
-                              &done,
-                              &t.inverse,
-                              &t.scale};
-        FLXI_TRY(flxi_cuda_own_function(card, &flxi_cuda_fourier_text, t.variant, name, &f, err));
-        FLXI_TRY(flxi_cuda_launch_line(card, stream, f, (all + 255) / 256, 256, parameters, err));
+        const flxi_card_argument arguments[] = {
+            FLXI_ADDRESS(s->in[0]), FLXI_ADDRESS(from), FLXI_ADDRESS(to), FLXI_ADDRESS(s->out[0]), FLXI_VALUE(t.n),
+            FLXI_VALUE(all),        FLXI_VALUE(factor), FLXI_VALUE(done), FLXI_VALUE(t.inverse),   FLXI_VALUE(t.scale)};
+        FLXI_TRY(flxi_card_launch_line(on, &flxi_card_fourier_text, t.variant, name, all, arguments,
+                                       FLXI_CARD_COUNT(arguments), err));
         void *last = from;
         from = to;
         to = last;
@@ -192,4 +186,9 @@ static flx_code run(flxi_card *card, flxi_cu_stream stream, const flxi_node_step
     return FLX_OK;
 }
 
-const flxi_cuda_way flxi_cuda_fourier = {"passes", refuse, sizeof(fourier_table), prepare, run};
+const flxi_card_way flxi_card_fourier = {.name = "passes",
+                                         .refuse = refuse,
+                                         .table_bytes = sizeof(fourier_table),
+                                         .prepare = prepare,
+                                         .run = run,
+                                         .needs_f64 = true};

@@ -77,7 +77,7 @@ static shown_name show_name(const char *given)
     return s;
 }
 
-/* What there is: "devices: ref, cpu, opencl (kernels only); not available: cuda". */
+/* What there is: "devices: ref, cpu, opencl; not available: cuda"; "(kernels only)" comes after some names. */
 static void hint_devices(flx_error *err)
 {
     char usable[sizeof err->hint] = "", missing[sizeof err->hint] = "";

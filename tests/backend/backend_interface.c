@@ -54,7 +54,7 @@ TEST(backend_interface_default_device_is_the_environments_or_cpu)
     setenv("FLX_DEVICE", "nonesuch", 1);
     CHECK_CODE(flxi_device_find(NULL, &d, &err), FLX_E_NAME, &err);
     CHECK(strstr(err.message, "nonesuch") && strstr(err.message, "FLX_DEVICE"));
-    CHECK_EQ_STR(err.hint, "devices: ref, cpu, opencl (kernels only); not available: cuda");
+    CHECK_EQ_STR(err.hint, "devices: ref, cpu, opencl; not available: cuda");
     unsetenv("FLX_DEVICE");
     if (kept)
         setenv("FLX_DEVICE", kept, 1);
@@ -71,7 +71,6 @@ TEST(backend_interface_refusals_have_reasons)
     } rows[] = {
         {"ref", FLX_OK, FLX_E_UNSUPPORTED, "cannot be compiled for the device 'ref'"},
         {"cpu", FLX_OK, FLX_OK, ""},
-        {"opencl", FLX_E_DEVICE, FLX_E_DEVICE, "it runs kernels only, no graphs"},
         {"cuda", FLX_E_DEVICE, FLX_E_DEVICE, "there is no NVIDIA card with a driver for CUDA 12 or later here"},
         {"abacus", FLX_E_NAME, FLX_E_NAME, "unknown device 'abacus'"},
     };
@@ -106,6 +105,10 @@ TEST(backend_interface_devices_can_be_added_and_removed)
     CHECK_CODE(flx_device(n + 1, &name, detail, sizeof detail), FLX_E_DEVICE, NULL);
     CHECK_EQ_STR(name, "second");
     CHECK_EQ_STR(detail, "two");
+    flx_error err = {0};
+    CHECK_CODE(flx_device_check("second", &err), FLX_E_DEVICE, &err);
+    CHECK_EQ_STR(err.message, "device 'second' is not available: two");
+    CHECK_MSG(strstr(err.hint, "second (kernels only)"), "%s", err.hint);
     flxi_device_remove(&first);
     CHECK_CODE(flx_device(n, &name, NULL, 0), FLX_E_DEVICE, NULL);
     CHECK_EQ_STR(name, "second");

@@ -6,6 +6,7 @@
 #include "backend/devices.h"
 #include "backend/toy/toy.h"
 #include "base/hash.h"
+#include "emit/opencl_here.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -58,18 +59,22 @@ const char *way_name(size_t way)
 
 size_t way_count(void)
 {
-    return flx_device_check("cuda", NULL) == FLX_OK ? WAY_COUNT : WAY_cuda;
+    return flx_device_check("cuda", NULL) == FLX_OK ? WAY_opencl : WAY_cuda;
+}
+
+bool way_is_here(size_t way)
+{
+    return way == WAY_opencl ? opencl_here() : way < way_count();
 }
 
 bool way_takes(size_t way, const char *case_name)
 {
     int64_t only = effort(EFFORT_compiled_way);
     size_t count = way_count();
-    if (way >= count)
-        return false;
     if (only > 0)
-        return (size_t)only == way + 1;
-    return effort(EFFORT_compiled_all) || (flxi_hash_text(test_seed(), case_name) >> 32) % count == way;
+        return (size_t)only == way + 1 && way_is_here(way);
+    return (effort(EFFORT_compiled_all) && way_is_here(way)) ||
+           (flxi_hash_text(test_seed(), case_name) >> 32) % count == way;
 }
 
 bool case_turn(unsigned share)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_ways.h: the ways in which tests compile: grouped or not, one thread or two, vectors or not, levels of the C
-   compiler, two C compilers, and a second device (backend/toy/toy.h). All tests that compare compiled code with the
-   reference go through this one list.
+   compiler, two C compilers, and other devices: the toy (backend/toy/toy.h), a card, OpenCL. All tests that compare
+   compiled code with the reference go through this one list.
 
    A compiler takes ten milliseconds and more for a kernel, so a case is compiled in one of the ways, which its name and
    the seed choose: many cases together go through all of them, and each case goes through others with other seeds.
@@ -26,7 +26,8 @@
     X(clang, 1, 0, 1, "clang", "cpu")                                                  \
     X(clang_ungrouped, 2, FLX_COMPILE_UNGROUPED, 4, "clang", "cpu")                    \
     X(toy, 1, 0, 0, NULL, "toy")                                                       \
-    X(cuda, 1, 0, 0, NULL, "cuda")
+    X(cuda, 1, 0, 0, NULL, "cuda")                                                     \
+    X(opencl, 1, 0, 0, NULL, "opencl")
 
 enum {
 #define WAY_ID(name, threads, flags, level, compiler, device) WAY_##name,
@@ -41,8 +42,10 @@ flx_compile_options way_begin(size_t way);
 void way_end(void);
 const char *way_name(size_t way);
 
-/* How many there are here: the last needs a card. */
+/* How many there are here that every case may get: cuda needs a card, and OpenCL's compilers take long. */
 size_t way_count(void);
+/* Whether there is this one, be it among those or not. */
+bool way_is_here(size_t way);
 
 /* Whether a case of this name is compiled in this way. */
 bool way_takes(size_t way, const char *case_name);

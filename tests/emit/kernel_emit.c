@@ -3,6 +3,7 @@
    subgroups. */
 #include "emit/emit_programs.h"
 #include "emit/emit_random.h"
+#include "emit/opencl_here.h"
 #include "kernel/program/op_matrix.h"
 
 #include "backend/cpu/jit/kernel_cpu.h"
@@ -226,40 +227,10 @@ TEST(kernel_emit_survives_failing_allocations)
 
 /* ---- OpenCL ---- */
 
-/* Runs a small kernel; false with the reason when there is no device. */
-static bool run_on_opencl(char *reason, size_t size)
-{
-    flx_error err = {0};
-    const uint32_t grid[3] = {1, 1, 1};
-    flx_kernel *k = flk("kernel probe { buffer out: u32[1] output; out[0] = 1; }");
-    uint32_t out = 0;
-    flx_kernel_memory m = {"out", &out, sizeof out};
-    flx_code code = flx_kernel_run(k, grid, &m, 1, &(flx_kernel_run_options){.device = "opencl"}, &err);
-    flx_kernel_release(k);
-    CHECK_MSG(code == FLX_OK || code == FLX_E_DEVICE, "%s", err.message);
-    CHECK(code != FLX_OK || out == 1);
-    snprintf(reason, size, "%s", err.message);
-    return code == FLX_OK;
-}
-
-/* Whether there is a device; reports it when there is none. A driver may end the program, for example where /sys is not
-   mounted, so a separate process tries first. */
-static bool has_opencl(void)
-{
-    static int known = -1;
-    char reason[300] = "";
-    if (known < 0) {
-        known = test_survives(run_on_opencl, reason, sizeof reason);
-        if (!known)
-            printf("   left out: OpenCL: %s\n", reason);
-    }
-    return known;
-}
-
 TEST(kernel_emit_opencl_every_op_on_every_type)
 {
     op_matrix m;
-    if (!has_opencl())
+    if (!opencl_here())
         return;
     op_matrix_make(&m, flk_context(), OP_MATRIX_EXACT);
     op_matrix_check(&m, "opencl", 0);
@@ -271,7 +242,7 @@ TEST(kernel_emit_opencl_every_op_on_every_type)
 
 TEST(kernel_emit_opencl_programs)
 {
-    for (size_t i = 0; i < num_emit_programs && has_opencl(); i++) {
+    for (size_t i = 0; i < num_emit_programs && opencl_here(); i++) {
         if (emit_programs[i].flags & (PROGRAM_DIVERGENT | PROGRAM_ORDER | PROGRAM_SERIAL))
             continue;
         flx_kernel *k = flk(emit_programs[i].text);
@@ -282,7 +253,7 @@ TEST(kernel_emit_opencl_programs)
 
 TEST(kernel_emit_opencl_random_kernels)
 {
-    for (uint64_t i = 0; i < 12 && has_opencl(); i++) {
+    for (uint64_t i = 0; i < 12 && opencl_here(); i++) {
         flx_kernel *k =
             emit_random(flk_context(), test_seed() + i, EMIT_RANDOM_SAFE | EMIT_RANDOM_EXACT | EMIT_RANDOM_CONVERGENT);
         device_pair_check(

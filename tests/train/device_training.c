@@ -3,6 +3,7 @@
    step to step, and everybody who asks for them sees the newest values. */
 #include "backend/devices.h"
 #include "backend/toy/toy.h"
+#include "emit/opencl_here.h"
 #include "trainee.h"
 
 #include <fluxion/checkpoint.h>
@@ -130,6 +131,23 @@ TEST(device_training_keeps_parameters_there)
     flx_params_release(set);
     flx_context_free(ctx);
     flxi_device_remove(&toy_device);
+}
+
+/* The same on a device that compiles kernels. */
+TEST(device_training_on_opencl)
+{
+    if (!opencl_here())
+        return;
+    flx_context *ctx = flx_context_new(NULL);
+    session here = begin("cpu", ctx, NULL), there = begin("opencl", ctx, NULL);
+    for (int i = 0; i < 4; i++) {
+        double a = step(&here), b = step(&there);
+        CHECK_MSG(fabs(a - b) < 1e-5, "step %d: %.9g and %.9g", i, a, b);
+    }
+    check_sets(flx_trainer_params(here.t), flx_trainer_params(there.t));
+    end(&here);
+    end(&there);
+    flx_context_free(ctx);
 }
 
 /* What the host writes is what the next step reads. */

@@ -8,4 +8,7 @@
 /* A flxi_kernel_runner. */
 flx_code flxi_kernel_run_opencl(const flxi_kdispatch *d, flx_error *err);
 
+/* Frees what a dispatch was compiled to; `owner` is the engine. */
+void flxi_opencl_discard_kernel(void *owner, void *data);
+
 #endif

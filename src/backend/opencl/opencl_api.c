@@ -6,9 +6,10 @@
 
 static const char hint[] = "install an OpenCL driver (on Debian pocl-opencl-icd runs on any CPU), or use device cpu";
 
+/* It stays in the process: loaders lose their lists of drivers when they are unloaded, and drivers cannot be. */
 flx_code flxi_opencl_load(flxi_opencl *cl, flx_error *err)
 {
-    *cl = (flxi_opencl){.library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL)};
+    *cl = (flxi_opencl){.library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!cl->library)
         return flxi_fail_hint(err, FLX_E_DEVICE, hint, "there is no OpenCL here: libOpenCL.so.1 cannot be loaded");
 #define FLXI_OPENCL_FIND(result, name, parameters)                                      \
@@ -17,6 +18,9 @@ flx_code flxi_opencl_load(flxi_opencl *cl, flx_error *err)
         return flxi_fail_hint(err, FLX_E_DEVICE, hint, "libOpenCL.so.1 has no " #name); \
     }
     FLXI_OPENCL_FUNCTIONS(FLXI_OPENCL_FIND)
+#undef FLXI_OPENCL_FIND
+#define FLXI_OPENCL_FIND(result, name, parameters) *(void **)&cl->name = dlsym(cl->library, #name);
+    FLXI_OPENCL_MEMORY_FUNCTIONS(FLXI_OPENCL_FIND)
 #undef FLXI_OPENCL_FIND
     return FLX_OK;
 }

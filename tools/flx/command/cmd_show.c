@@ -42,24 +42,30 @@ static flx_code write_c(const model *m, const flx_compile_options *o, flx_buffer
 }
 
 /* Needs no card. */
-static flx_code write_cuda(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+static flx_code write_for(const char *device, const model *m, const flx_compile_options *o, flx_buffer *text,
+                          flx_error *err)
 {
     flx_compile_options for_card = *o;
-    for_card.device = "cuda";
+    for_card.device = device;
     return flx_show_stage(m->graph, FLX_STAGE_C, &for_card, text, err);
+}
+
+static flx_code write_cuda(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    return write_for("cuda", m, o, text, err);
+}
+
+static flx_code write_opencl(const model *m, const flx_compile_options *o, flx_buffer *text, flx_error *err)
+{
+    return write_for("opencl", m, o, text, err);
 }
 
 static const struct {
     const char *name;
     stage_fn write; /* NULL: shown in a way of its own */
 } stages[] = {
-    {"hir", write_file},
-    {"mir", write_mir},
-    {"lir", write_lir},
-    {"c", write_c},
-    {"cuda", write_cuda},
-    {"report", NULL},
-    {0},
+    {"hir", write_file},  {"mir", write_mir},       {"lir", write_lir}, {"c", write_c},
+    {"cuda", write_cuda}, {"opencl", write_opencl}, {"report", NULL},   {0},
 };
 
 static int show_text(const model *m, const args *a, const char *stage, stage_fn write, const flx_compile_options *o)
@@ -267,7 +273,8 @@ static int run_show(const args *a)
 
 static const option options[] = {
     OPTION_GRAPH,
-    {"--stage", "STAGE", "hir, mir, lir, c, cuda or report; hir, the graphs of the file, unless given", MAY_BE_GIVEN},
+    {"--stage", "STAGE", "hir, mir, lir, c, cuda, opencl or report; hir, the graphs of the file, unless given",
+     MAY_BE_GIVEN},
     {"--html", "OUT", "write a page with the graph to look at in a browser; it needs no network", MAY_BE_GIVEN},
     {"--svg", "OUT", "write a picture", MAY_BE_GIVEN},
     {"--dot", "OUT", "write a description for Graphviz", MAY_BE_GIVEN},
@@ -306,7 +313,8 @@ const command command_show = {
              "  lir     steps in order, each a kernel, a route, a loop or one op by the reference evaluator, and\n"
              "          where in memory it reads and writes\n"
              "  c       the C text of the kernels\n"
-             "  cuda    CUDA C that the kernels become for a card, which need not be there\n"
+             "  cuda, opencl\n"
+             "          CUDA C or OpenCL C that the kernels become for a card, which need not be there\n"
              "  report  like lir, with the ops that each step computes and why no better way was taken\n"
              "All but hir and mir need the extents of all symbolic dimensions.\n"
              "\n"

@@ -150,7 +150,8 @@ void flxi_onnx_import_gradient(onnx_site *s)
         return;
     }
     uint32_t result = named(s, y);
-    if (!result || !flxi_onnx_spend(s, s->g->node_count) || !begin(&c, s, s->nx) || !open_named(&c, xs, num_xs) || !open_named(&c, zs, num_zs))
+    if (!result || !flxi_onnx_spend(s, s->g->node_count) || !begin(&c, s, s->nx) || !open_named(&c, xs, num_xs) ||
+        !open_named(&c, zs, num_zs))
         return;
     flx_graph *grad = copy_nodes(&c, result, &err) == FLX_OK ? differentiate(&c, num_xs, &err) : NULL;
     if (grad && flxi_onnx_spend(s, grad->node_count))

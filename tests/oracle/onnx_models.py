@@ -216,13 +216,24 @@ class MixerBlock(nn.Module):
         return x + self.within(self.n2(x))
 
 
+class RootMeanSquare(nn.Module):
+    """nn.RMSNorm, which the older exporter does not know."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
 class LlamaBlock(nn.Module):
     """Rotary positions, groups of heads that share keys, root mean square norms, a gated network."""
 
     def __init__(self, width=32, heads=4, shared=2):
         super().__init__()
         self.heads, self.shared, self.d = heads, shared, width // heads
-        self.n1, self.n2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+        self.n1, self.n2 = RootMeanSquare(width), RootMeanSquare(width)
         self.q, self.out = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
         self.k, self.v = (nn.Linear(width, shared * self.d, bias=False) for _ in range(2))
         self.gate, self.up = (nn.Linear(width, 2 * width, bias=False) for _ in range(2))
@@ -250,7 +261,7 @@ class Llama(nn.Module):
         super().__init__()
         self.words = nn.Embedding(100, width)
         self.blocks = nn.Sequential(LlamaBlock(width), LlamaBlock(width))
-        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.norm = RootMeanSquare(width)
         self.head = nn.Linear(width, 100, bias=False)
 
     def forward(self, tokens):
@@ -269,7 +280,7 @@ class Translator(nn.Module):
     def forward(self, tokens):
         x = self.words(tokens)
         mask = torch.triu(torch.full((tokens.shape[1], tokens.shape[1]), float("-inf")), 1)
-        return self.head(self.pair(x, x.flip(1), tgt_mask=mask))
+        return self.head(self.pair(x, x.flip(1), tgt_mask=mask, tgt_is_causal=True))
 
 
 class AutoEncoder(nn.Module):

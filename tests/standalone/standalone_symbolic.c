@@ -95,7 +95,7 @@ static void stop_team(const c_file *f, bare_model *m)
 
 static bool by_team; /* files have threads */
 
-/* The graph with extents n (and a second one), by the file and by the reference; `c`: whose values it takes, or NULL. */
+/* The graph with extents n (and a second one), by the file and by the reference; c: whose values it takes, or NULL. */
 static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
 {
     flx_error err = {0};

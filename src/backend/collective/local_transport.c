@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local_transport.c: a mesh whose processes are threads of one process, for tests and for trying a mesh without MPI.
    A message that is sent waits in a list until its receiver copies it; sender and receiver both wait for that. */
-#include "backend/collective/transport.h"
+#include "backend/transport.h"
 
 #include "base/host/stop.h"
 

@@ -3,7 +3,7 @@
 #ifndef FLXI_MEMBER_H
 #define FLXI_MEMBER_H
 
-#include "backend/collective/transport.h"
+#include "backend/transport.h"
 #include "graph/mesh.h"
 
 typedef struct flxi_background flxi_background;

@@ -2,7 +2,7 @@
 /* mpi_transport.c: messages over MPI, with any implementation of it. All calls are those that return at once, and are
    polled, so that a run can be stopped and no process waits for ever. */
 #include "backend/collective/mpi_shim.h"
-#include "backend/collective/transport.h"
+#include "backend/transport.h"
 #include "base/host/stop.h"
 
 #include <sched.h>

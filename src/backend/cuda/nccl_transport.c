@@ -10,8 +10,8 @@
    A message is copied to the card, sent, received and copied back in pieces. All calls are those that return at once,
    and are polled, so that no process waits for ever; after a failure the communicator is aborted, which is the only way
    to end what NCCL has begun. */
-#include "backend/collective/transport.h"
 #include "backend/cuda/cuda_card.h"
+#include "backend/transport.h"
 #include "base/host/stop.h"
 #include "graph/mesh.h"
 

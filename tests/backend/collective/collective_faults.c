@@ -2,7 +2,7 @@
 /* collective_faults.c: a process that differs, hangs, leaves or fails ends the exchange in all processes, within the
    time limit and with a message that names it. */
 #include "../../test.h"
-#include "backend/collective/transport.h"
+#include "backend/transport.h"
 #include "local_ranks.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* nccl_meshes.c: the transport nccl. Without a card a library stands for one (fake_nccl.h), which a process of its own
    loads: there each rank is a thread. With a card, groups of one. */
 #include "../../test.h"
-#include "backend/collective/transport.h"
+#include "backend/transport.h"
 #include "fake_nccl.h"
 #include "local_ranks.h"
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's names: those of fluxion.xp, and others that programs use: import fluxion.numpy as np."""
 
+import builtins
+import math
+
 from . import xp
 from .xp import *  # noqa: F401, F403
 from .xp import (abs, add, all, any, bitwise_invert, bool, concat, divide, expand_dims, fft, flip, linalg, max,  # noqa
                  min, permute_dims, pow, remainder, reshape, round, stack, sum)
 from .arrays import Array as ndarray, to_array  # noqa: F401
 from .tracing import apply, apply_all
-from .xp._operands import _operands
+from .xp._operands import _operands, _weaken
+from .xp._pointwise import _add_exponentials
 
 concatenate, power, mod, true_divide, absolute, invert = concat, pow, remainder, divide, abs, bitwise_invert
 amax, amin, bool_ = max, min, bool
@@ -81,17 +85,37 @@ def vstack(arrays):
     return concat([a if a.ndim > 1 else reshape(a, (1, -1)) for a in map(to_array, arrays)], axis=0)
 
 
+def _sources(mode, n, low, high):
+    """For each position of a padded axis of extent n: the position whose element is there."""
+    if not n and (low or high):
+        raise ValueError(f"pad: an axis without elements cannot be padded in the mode {mode!r}")
+    around = range(-low, n + high)
+    if mode == "edge":
+        return [sorted((0, i, n - 1))[1] for i in around]
+    if mode == "wrap":
+        return [i % n for i in around]
+    period, last = (2 * n, 2 * n - 1) if mode == "symmetric" else (2 * n - 2 or 1, 2 * n - 2)
+    return [i % period if i % period < n else last - i % period for i in around]
+
+
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """x with a value around it."""
+    """x with elements around it: a value, or by mode its own: "edge", "reflect", "symmetric" or "wrap"."""
     x = to_array(x)
-    if mode != "constant":
-        raise ValueError(f"pad has the mode 'constant' only, got {mode!r}")
-    if isinstance(pad_width, int):
-        pad_width = [(pad_width, pad_width)] * x.ndim
-    elif isinstance(pad_width[0], int):
-        pad_width = [tuple(pad_width)] * x.ndim
-    return apply("pad", x, to_array(constant_values, x.dtype), low=[p[0] for p in pad_width],
-                 high=[p[1] for p in pad_width])
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+        raise ValueError(f"pad has the modes constant, edge, reflect, symmetric and wrap, got {mode!r}")
+    widths = [pad_width] if isinstance(pad_width, int) else list(pad_width)
+    if isinstance(widths[0], int):
+        widths = [(widths[0], widths[-1])]
+    widths = [(p[0], p[-1]) for p in (widths * x.ndim if len(widths) == 1 else widths)]
+    if len(widths) != x.ndim or builtins.any(v < 0 for p in widths for v in p):
+        raise ValueError(f"pad: the widths {pad_width} are not those of an array of {x.ndim} axes")
+    if mode == "constant":
+        return apply("pad", x, to_array(constant_values, x.dtype), low=[p[0] for p in widths],
+                     high=[p[1] for p in widths])
+    for axis, (low, high) in enumerate(widths):
+        if low or high:
+            x = xp.take(x, to_array(_sources(mode, x.shape[axis], low, high), xp.int32), axis=axis)
+    return x
 
 
 def atleast_1d(x):
@@ -125,12 +149,46 @@ def average(x, axis=None, weights=None):
     """The mean, with weights where they are given."""
     if weights is None:
         return xp.mean(x, axis=axis)
-    return sum(to_array(x) * weights, axis=axis) / sum(to_array(weights), axis=axis)
+    weights = to_array(weights)
+    return sum(to_array(x) * weights, axis=axis) / sum(weights, axis=axis)
 
 
 def clip(x, min=None, max=None):
     """The elements limited to a range."""
     return xp.clip(x, min, max)
+
+
+# ---- Element by element ----
+
+
+def fmod(x1, x2):
+    """The rest of a division, with the sign of x1."""
+    arrays, weak = _operands(x1, x2)
+    return _weaken(apply("rem", *arrays), weak)
+
+
+def float_power(x1, x2):
+    """x1 to the power of x2, in 64 bits."""
+    x1 = to_array(x1)
+    return xp.astype(x1, xp.complex128 if x1.dtype.kind == "complex" else xp.float64) ** x2
+
+
+def logaddexp2(x1, x2):
+    """log2(2^x1 + 2^x2) without overflow."""
+    arrays, weak = _operands(x1, x2, minimum="float")
+    ln2 = math.log(2)
+    return _weaken(_add_exponentials(*xp.broadcast_arrays(*arrays), lambda d: apply("softplus", d * ln2) / ln2), weak)
+
+
+def sinc(x):
+    """sin(pi x) / (pi x), 1 at 0: near 0 by the series, whose derivatives are exact there."""
+    (x,), weak = _operands(x, minimum="float")
+    y = x * math.pi
+    is_near = abs(y) < 0.5
+    square, series = y * y, 1
+    for k in range(16, 0, -2):
+        series = 1 - square / (k * (k + 1)) * series
+    return _weaken(xp.where(is_near, series, xp.sin(y) / xp.where(is_near, 1, y)), weak)
 
 
 # ---- Statistics ----
@@ -147,7 +205,9 @@ def quantile(x, q, axis=None):
     high = xp.clip(low + 1, 0, n - 1)
     part = at - low.astype(x.dtype)
     rows = [xp.take(x, reshape(i, (-1,)), axis=-1) for i in (low, high)]
-    found = xp.where(reshape(part, (-1,)) == 0, rows[0], rows[0] + (rows[1] - rows[0]) * reshape(part, (-1,)))
+    part, step = reshape(part, (-1,)), rows[1] - rows[0]
+    infinite = xp.logical_and(part == 0, xp.logical_not(xp.isfinite(step)))
+    found = rows[0] + xp.where(infinite, 0, step) * part
     found = xp.where(xp.any(xp.isnan(x), axis=-1, keepdims=True), xp.nan, found)
     return xp.moveaxis(found, -1, 0) if q.ndim else found[..., 0]
 
@@ -243,11 +303,10 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 def interp(x, points, values):
     """Linear interpolation between points in rising order; outside of them the first or last value."""
     x, points, values = to_array(x), to_array(points), to_array(values)
-    flat = ravel(x)
+    flat = xp.clip(ravel(x), points[0], points[-1])
     high = xp.clip(xp.searchsorted(points, flat, side="right"), 1, points.shape[0] - 1)
     x0, x1, y0, y1 = (xp.take(a, i) for a in (points, values) for i in (high - 1, high))
-    part = xp.clip((flat - x0) / (x1 - x0), 0, 1)
-    return reshape(y0 + (y1 - y0) * part, x.shape)
+    return reshape(y0 + (y1 - y0) * ((flat - x0) / (x1 - x0)), x.shape)
 
 
 def array_equal(a, b):

@@ -334,6 +334,11 @@ def test_names_of_numpy_agree_with_it():
         "interp": [(np.array([-9, -0.5, 0.1, 2, 9], "f4"), np.arange(4, dtype="f4"), x[0, :4])],
         "array_equal": [(x, x), (x, -x), (x, x[0])], "cross": [(x[:, :3], x[:, 1:4])], "diagonal": [(x,)],
         "rint": [(x * 3,)], "degrees": [(x,)], "radians": [(x,)],
+        "sinc": [(x,), (np.array([0, 1e-4, 0.15, 0.16, 7.5], "f4"),)], "fmod": [(x, x[::-1]), (np.arange(-5, 5), 3)],
+        "float_power": [(abs(x), x), (np.arange(4), 2)], "logaddexp2": [(x * 30, x[::-1])],
+        "average": [(x[0], None, [1, 2, 3, 4, 5])],
+        "pad": [(x, w, mode) for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+                for w in (1, (2, 0), ((9, 1), (0, 13)))] + [(x[:1], 2, "reflect")],
     }
     for name, rows in calls.items():
         for row in rows:

@@ -10,7 +10,7 @@ from ..dtypes import bool_, int32, uint32
 from ..tracing import apply, cast
 from ._create import full, zeros
 from ._operands import _axes, _axis, _keep, _operands, _truth, _with_value
-from ._pointwise import abs, less, less_equal, logical_not, not_equal, remainder, sqrt, where
+from ._pointwise import less, less_equal, logical_not, not_equal, remainder, sqrt, where
 from ._shapes import astype, broadcast_shapes, broadcast_to, concat, expand_dims, reshape
 
 
@@ -56,14 +56,18 @@ def mean(x, /, *, axis=None, keepdims=False):
     return _fold("reduce_mean", x, axis, keepdims)
 
 
+def _squared_size(x):
+    """|x|^2 without the corner that |x| has at zero."""
+    return apply("complex_norm_sq", x) if x.dtype.kind == "complex" else apply("square", x)
+
+
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The variance over axes; the sum of squares is divided by the count less the correction."""
     (x,), _ = _operands(x, minimum="float")
     axes = _axes(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
     centred = x - mean(x, axis=tuple(axes), keepdims=True) if axes else x - x
-    size = abs(centred)
-    total = sum(size * size, axis=tuple(axes), keepdims=keepdims)
+    total = sum(_squared_size(centred), axis=tuple(axes), keepdims=keepdims)
     divisor = count - correction
     return total / divisor if divisor > 0 else total * nan
 

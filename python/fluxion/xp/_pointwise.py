@@ -176,23 +176,29 @@ def _log_base(op, base):
 log2, log10 = _log_base("log2", 2), _log_base("log10", 10)
 
 
+def _add_exponentials(a, b, tail):
+    """The larger of two + tail(the other - it): the derivatives are also right where they are equal."""
+    is_first = greater(a, b)  # noqa: F821
+    high, low = apply("where", is_first, a, b), apply("where", is_first, b, a)
+    return high + tail(low - where(isinf(high), 0, high))
+
+
 def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)) without overflow."""
-    (a, b), weak = _operands(x1, x2, minimum="float")
-    high = apply("max", a, b)
-    sum_ = high + apply("log1p", apply("exp", -abs(a - b)))
-    return _weaken(where(equal(a, b), a + math.log(2), sum_), weak)  # noqa: F821
+    arrays, weak = _operands(x1, x2, minimum="float")
+    return _weaken(_add_exponentials(*broadcast_arrays(*arrays), lambda d: apply("softplus", d)), weak)
 
 
 def hypot(x1, x2, /):
     """The length of the vector (x1, x2) without overflow."""
     (a, b), weak = _operands(x1, x2, minimum="float")
-    a, b = abs(a), abs(b)
-    high, low = apply("max", a, b), apply("min", a, b)
+    high = apply("max", abs(a), abs(b))
     usual = apply("and", apply("is_finite", high), greater(high, 0))  # noqa: F821
-    ratio = low / where(usual, high, 1)
-    infinite = logical_or(isinf(a), isinf(b))
-    return _weaken(where(usual, high * sqrt(1 + ratio * ratio), where(infinite, inf, high)), weak)  # noqa: F821
+    scale = apply("stop_gradient", where(usual, high, 1))  # the length does not depend on it
+    total = square(a / scale) + square(b / scale)  # noqa: F821
+    is_zero = equal(total, 0)  # noqa: F821
+    length = where(is_zero, 0, scale * sqrt(where(is_zero, 1, total)))  # noqa: F821
+    return _weaken(where(logical_or(isinf(a), isinf(b)), inf, length), weak)
 
 
 def signbit(x, /):

@@ -170,11 +170,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """A norm of matrices."""
     xp = _xp()
     x = _wide(x)
-    size = xp.abs(x)
     if ord == "fro":
-        y = xp.sqrt(xp.sum(size * size, axis=(-2, -1), keepdims=True))
+        y = vector_norm(x, axis=(-2, -1), keepdims=True)
     elif ord in (1, -1, math.inf, -math.inf):
-        sums = xp.sum(size, axis=-2 if abs(ord) == 1 else -1, keepdims=True)
+        sums = xp.sum(xp.abs(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
         y = (xp.max if ord > 0 else xp.min)(sums, axis=(-2, -1), keepdims=True)
     elif ord in (2, -2, "nuc"):
         s = svdvals(x)

@@ -30,6 +30,7 @@ SMOOTH = [
     ("logaddexp, equal", of_pair(xp.logaddexp), [0, 0], [.5, .5], [[.25, -.25], [-.25, .25]]),
     ("logaddexp, equal and large", of_pair(xp.logaddexp), [200, 200], [.5, .5], [[.25, -.25], [-.25, .25]]),
     ("logaddexp, one is -inf", of_pair(xp.logaddexp), [-INF, 1], [0, 1], [[0, 0], [0, 0]]),
+    ("logaddexp, one is inf", of_pair(xp.logaddexp), [1, INF], [0, 1], [[0, 0], [0, 0]]),
     ("logaddexp of one", lambda v: xp.logaddexp(v[0], 1.0), [1], [.5], [[.25]]),
     ("logaddexp of itself", lambda v: xp.logaddexp(v[0], v[0]), [3], [1], [[0]]),
     ("logaddexp2, equal", lambda v: fnp.logaddexp2(v[0], v[1]), [1, 1], [.5, .5],

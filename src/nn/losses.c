@@ -30,18 +30,18 @@ flx_val flx_nn_mae(flx_graph *g, flx_val y, flx_val target)
     return mean(g, flx_abs(g, flx_sub(g, y, target)));
 }
 
-/* c (|d| - c / 2) with c = min(|d|, delta): d^2 / 2 up to delta, delta (|d| - delta / 2) beyond. */
+/* d^2 / 2 for |d| up to delta, delta (|d| - delta / 2) beyond. The square is that of d: |d| has a corner at 0. */
 flx_val flx_nn_huber(flx_graph *g, flx_val y, flx_val target, double delta)
 {
     if (!check_pair(g, "flx_nn_huber", y, target) ||
         !flxi_nn_require(g, delta > 0 && isfinite(delta), "flx_nn_huber", "delta must be positive and finite, got %g",
                          delta))
         return FLX_NONE;
-    flx_val d = flx_abs(g, flx_sub(g, y, target)), limit = flxi_nn_number(g, d, delta),
-            half = flxi_nn_number(g, d, 0.5);
+    flx_val d = flx_sub(g, y, target), size = flx_abs(g, d);
+    flx_val limit = flxi_nn_number(g, d, delta), half = flxi_nn_number(g, d, 0.5);
     flx_val inside = flx_mul(g, half, flx_square(g, d));
-    flx_val outside = flx_mul(g, limit, flx_sub(g, d, flx_mul(g, half, limit)));
-    return mean(g, flx_where(g, flx_le(g, d, limit), inside, outside));
+    flx_val outside = flx_mul(g, limit, flx_sub(g, size, flx_mul(g, half, limit)));
+    return mean(g, flx_where(g, flx_le(g, size, limit), inside, outside));
 }
 
 /* Logits [..., C] and labels [...] with more axes, such as those of sequences, as rows: [N, C] and [N]. */

@@ -180,7 +180,7 @@ def _add_exponentials(a, b, tail):
     """The larger of two + tail(the other - it): the derivatives are also right where they are equal."""
     is_first = greater(a, b)  # noqa: F821
     high, low = apply("where", is_first, a, b), apply("where", is_first, b, a)
-    return high + tail(low - where(isinf(high), 0, high))
+    return high + tail(low - where(isinf(low), 0, high))
 
 
 def logaddexp(x1, x2, /):

@@ -293,7 +293,7 @@ static flx_code with_feeds(flx_exec *e, const flxi_run_setup *setup, const flx_f
         code = use(e, &f, setup, user, err);
     flxi_feeding_end(&f);
     flxi_free(e->mem, all, room, sizeof *all);
-    return code;
+    return code == FLX_OK ? FLX_OK : flxi_at(err, "%s", e->g->name);
 }
 
 static flx_code use_for_running(flx_exec *e, flxi_feeding *f, const flxi_run_setup *setup, void *user, flx_error *err)

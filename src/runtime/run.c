@@ -59,6 +59,8 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
         code = flxi_device_for_graphs(o.device, &device, &local);
     if (code == FLX_OK)
         code = run_on(device, g, &o, feeds, num_feeds, outputs, &local);
+    if (code != FLX_OK && device)
+        flxi_at(&local, "%s", g->name);
     if (code != FLX_OK && err)
         *err = local;
     return code;

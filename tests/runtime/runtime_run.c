@@ -81,6 +81,14 @@ TEST(run_wrong_feeds_are_errors)
     flx_tensor *deep = tensor(&b, FLX_F32, 2, (flx_dim[]){3, 1});
     CHECK_EQ_I64(run(&b, NULL, 0, NULL), FLX_E_MISSING_INPUT);
     CHECK_EQ_STR(b.err.message, "2 inputs have no value: x, i");
+    CHECK_EQ_STR(b.err.where, "f");
+    flx_exec *e = flx_compile(b.g, NULL, &b.err);
+    flx_tensor *out[2];
+    flx_error err = {0};
+    CHECK_MSG(e, "%s", b.err.message);
+    CHECK_EQ_I64(flx_exec_run(e, NULL, NULL, 0, out, &err), FLX_E_MISSING_INPUT);
+    CHECK_EQ_STR(err.where, "f");
+    flx_exec_free(e);
     CHECK_EQ_I64(run(&b, (flx_feed[]){{"x", x}}, 1, NULL), FLX_E_MISSING_INPUT);
     CHECK_EQ_I64(run(&b, (flx_feed[]){{"x", x}, {"i", i}, {"y", x}}, 3, NULL), FLX_E_NAME);
     CHECK_EQ_I64(run(&b, (flx_feed[]){{"x", x}, {"i", i}, {"x", x}}, 3, NULL), FLX_E_DUP_NAME);

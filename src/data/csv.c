@@ -183,11 +183,22 @@ static flx_code add_column(table *t, const field *f, flx_error *err)
     return flxi_push(t->arena.mem, &t->kinds, k) ? FLX_OK : flxi_oom(err, "the columns of a table");
 }
 
+/* What columns there are: one whose name has separators is a header of another kind of table. */
+static void hint_at_columns(const table *t, flx_error *err)
+{
+    const char *end = t->kinds.at[t->kinds.n - 1].name;
+    char last[64];
+    flxi_printable(last, sizeof last, end, strlen(end));
+    if (t->kinds.n == 1 && strpbrk(end, ";\t|"))
+        flxi_hint(err, "its only column is '%s': is the separator another one?", last);
+    else
+        flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
+}
+
 /* The column of this name; SIZE_MAX without a name. */
 static flx_code find_column(const table *t, const char *name, size_t *out, flx_error *err)
 {
-    const char *end = t->kinds.at[t->kinds.n - 1].name;
-    char shown[64], last[64];
+    char shown[64];
     *out = SIZE_MAX;
     for (size_t i = 0; name && i < t->kinds.n; i++)
         if (strcmp(t->kinds.at[i].name, name) == 0)
@@ -195,12 +206,8 @@ static flx_code find_column(const table *t, const char *name, size_t *out, flx_e
     if (!name || *out != SIZE_MAX)
         return FLX_OK;
     flxi_printable(shown, sizeof shown, name, strlen(name));
-    flxi_printable(last, sizeof last, end, strlen(end));
     flxi_fail(err, FLX_E_NAME, "the table has no column '%s'", shown);
-    if (t->kinds.n == 1 && strpbrk(end, ";\t|"))
-        flxi_hint(err, "its only column is '%s': is the separator another one?", last);
-    else
-        flxi_hint(err, "it has %zu columns, the last is '%s'", t->kinds.n, last);
+    hint_at_columns(t, err);
     return FLX_E_NAME;
 }
 
@@ -227,8 +234,11 @@ static flx_code check_order(const table *t, flx_error *err)
         for (size_t i = 0; i < t->kinds.n; i++)
             found |= is_feature(t, i) && place_in_order(t, i) == k;
         flxi_printable(shown, sizeof shown, t->o.order[k], strlen(t->o.order[k]));
-        if (!found)
-            return flxi_fail(err, FLX_E_NAME, "the table lacks the column '%s'", shown);
+        if (!found) {
+            flxi_fail(err, FLX_E_NAME, "the table lacks the column '%s'", shown);
+            hint_at_columns(t, err);
+            return FLX_E_NAME;
+        }
     }
     for (size_t i = 0; i < t->kinds.n; i++) {
         flxi_printable(shown, sizeof shown, t->kinds.at[i].name, strlen(t->kinds.at[i].name));

@@ -256,8 +256,14 @@ static int read_beside(reading *r, slot *s)
 {
     flx_error err = {0};
     s->value = flx_weights_read(r->model->ctx, r->beside, s->name, &err);
+    if (!s->value && err.code != FLX_E_NAME) {
+        int status = report(&err, r->beside);
+        if (err.code == FLX_E_SYNTAX && !err.hint[0])
+            hint("values are read from .npz, .safetensors or the index of one in parts, and .pt");
+        return status;
+    }
     if (!s->value)
-        return err.code == FLX_E_NAME ? STATUS_OK : report(&err, r->beside);
+        return STATUS_OK;
     return spec_convert(s->name, r->beside, s->type->dtype, &s->value);
 }
 
@@ -583,6 +589,7 @@ static int fill_rest(reading *r)
             status = check_value(r, s, type);
             continue;
         }
+        status = spec_check_filling(s->name, s->spec, type->dtype);
         for (int32_t k = 0; !status && k < type->rank; k++)
             if (!flx_dim_is_static(type->dims[k]))
                 status = unbound(r, s);

@@ -407,36 +407,54 @@ static const char *after_word(const char *spec, const char *word)
     return spec[n] ? spec + n + 1 : spec + n;
 }
 
-int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out)
+static const struct {
+    const char *word;
+    const char *op;
+} random_rules[] = {{"normal", "rng_normal"}, {"uniform", "rng_uniform"}};
+
+/* The numbers that the SPEC stands for: a number, or a word for one. False where it is neither. */
+static bool read_filling(const char *spec, dtype_kind kind, const char **number, double z[2])
 {
-    filling f = {ctx, input, spec, type};
-    static const struct {
-        const char *word;
-        const char *op;
-    } random[] = {{"normal", "rng_normal"}, {"uniform", "rng_uniform"}};
-    for (size_t i = 0; i < sizeof random / sizeof random[0]; i++) {
-        const char *seed = after_word(spec, random[i].word);
-        if (seed)
-            return fill_random(&f, random[i].op, spec[strlen(random[i].word)] ? seed : NULL, out);
-    }
-    if (strcmp(spec, "iota") == 0)
-        return fill_iota(&f, out);
     static const struct {
         const char *word;
         const char *number;
         bool is_bool;
     } words[] = {{"zeros", "0", false}, {"ones", "1", false}, {"false", "0", true}, {"true", "1", true}};
-    const char *number = spec;
-    dtype_kind kind = kind_of(type->dtype);
+    *number = spec;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(spec, words[i].word) == 0 && (!words[i].is_bool || kind == KIND_BOOL))
-            number = words[i].number;
+            *number = words[i].number;
+    return kind == KIND_COMPLEX ? read_complex(*number, z) : read_number(*number, &z[0]);
+}
+
+int spec_check_filling(const char *input, const char *spec, int32_t dtype)
+{
+    const char *number;
     double z[2] = {0, 0};
-    if (kind == KIND_COMPLEX ? read_complex(number, z) : read_number(number, &z[0]))
-        return fill_number(&f, number, z, out);
-    int status = fail(FLX_E_USAGE, "input '%s': cannot make sense of '%s'", input, spec);
+    bool is_known = strcmp(spec, "iota") == 0 || read_filling(spec, kind_of(dtype), &number, z);
+    for (size_t i = 0; i < sizeof random_rules / sizeof random_rules[0]; i++)
+        is_known |= after_word(spec, random_rules[i].word) != NULL;
+    if (is_known)
+        return STATUS_OK;
+    int status = fail(FLX_E_USAGE, "input '%s': '%s' is neither a value nor a file", input, spec);
     hint("path.npy, path.npz:key, path.safetensors:key, path.pt:key, a number, 1,2,3, zeros, ones, iota, normal[:SEED] "
          "or "
          "uniform[:SEED]");
     return status;
+}
+
+int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out)
+{
+    filling f = {ctx, input, spec, type};
+    for (size_t i = 0; i < sizeof random_rules / sizeof random_rules[0]; i++) {
+        const char *seed = after_word(spec, random_rules[i].word);
+        if (seed)
+            return fill_random(&f, random_rules[i].op, spec[strlen(random_rules[i].word)] ? seed : NULL, out);
+    }
+    if (strcmp(spec, "iota") == 0)
+        return fill_iota(&f, out);
+    const char *number;
+    double z[2] = {0, 0};
+    return read_filling(spec, kind_of(type->dtype), &number, z) ? fill_number(&f, number, z, out)
+                                                                : spec_check_filling(input, spec, type->dtype);
 }

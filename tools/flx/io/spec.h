@@ -23,6 +23,9 @@ int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_
    integer width taken when every value fits. */
 int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t);
 
+/* Refuses a SPEC that is neither a number nor a rule; a file or a list is not one of these either. */
+int spec_check_filling(const char *input, const char *spec, int32_t dtype);
+
 /* Makes a tensor of the (static) type by a number or a rule. */
 int spec_fill(flx_context *ctx, const char *input, const char *spec, const flx_type *type, flx_tensor **out);
 

@@ -236,4 +236,6 @@ void summary_json(json *j, flx_context *ctx, const char *name, const flx_tensor 
     for (int64_t i = 0; i < count && (has_all || i < first_values); i++)
         element_json(j, NULL, t, i);
     json_array_end(j);
+    if (!has_all && count > first_values)
+        json_bool(j, "cut", true);
 }

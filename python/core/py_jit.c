@@ -207,6 +207,17 @@ static PyObject *find_entry(jit_object *j, PyObject *key, PyObject *leaves, PyOb
     return PyObject_CallMethod((PyObject *)j, "_compile", "OOOO", key, leaves, args, kwargs ? kwargs : Py_None);
 }
 
+/* The error about a leaf that is no array, with the name of its argument. */
+static void name_argument(jit_object *j, PyObject *args, PyObject *kwargs)
+{
+    PyErr_Clear();
+    PyObject *named = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    Py_XDECREF(named ? PyObject_CallMethod((PyObject *)j, "_split", "OOO", args, named, Py_None) : NULL);
+    Py_XDECREF(named);
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "an argument is not an array");
+}
+
 static PyObject *jit_call(jit_object *j, PyObject *args, PyObject *kwargs)
 {
     PyObject *leaves = PyList_New(0), *result = NULL;
@@ -214,6 +225,8 @@ static PyObject *jit_call(jit_object *j, PyObject *args, PyObject *kwargs)
     PyObject *keywords = positional ? flatten_keywords(j, kwargs, leaves) : NULL;
     int traced = 0;
     PyObject *signature = keywords ? sign_leaves(leaves, &traced) : NULL;
+    if (keywords && !signature && PyErr_ExceptionMatches(PyExc_TypeError))
+        name_argument(j, args, kwargs);
     if (signature && traced) {
         result = PyObject_CallMethod((PyObject *)j, "_inside", "OO", args, kwargs ? kwargs : Py_None);
     } else if (signature) {

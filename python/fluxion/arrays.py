@@ -103,10 +103,13 @@ class Array(_core.ArrayBase):
 
     # ---- Values ----
 
-    def _value(self, what):
+    def _need_value(self, what):
         if self._graph is not None:
             raise TracerError("TRACE", f"{what} of {tracing.describe(self)} needs its value, but the function "
                               f"'{self._graph.name}' is being traced", "", _traced_hint(what))
+
+    def _value(self, what):
+        self._need_value(what)
         if self.size != 1:
             raise TypeError(f"{what} of an array of {self.size} elements: only arrays of one element are numbers")
         return self._element(0)
@@ -114,6 +117,11 @@ class Array(_core.ArrayBase):
     def item(self, *index):
         """The only element, or that at an index, as a number of Python."""
         return self[index]._value("item()") if index else self._value("item()")
+
+    def tolist(self):
+        """The elements as nested lists."""
+        self._need_value("tolist()")
+        return super().tolist()
 
     def __bool__(self):
         return bool(self._value("bool()"))

@@ -121,7 +121,8 @@ class JitFunction(_core.Jit):
         fixed += tuple((k, v) for k, v in sorted(kwargs.items()) if k in self.static_argnames)
         found, structure = flatten((moving, named))
         if leaves is None:
-            leaves = [x if dtypes.number_kind(x) else tracing.to_array(x) for x in found]
+            names = self._names(structure, len(found)) or [f"x{i}" for i in range(len(found))]
+            leaves = [x if dtypes.number_kind(x) else _array(x, name) for x, name in zip(found, names)]
         return fixed, leaves, structure
 
     def _stage(self, args, kwargs, leaves):
@@ -148,6 +149,14 @@ class JitFunction(_core.Jit):
             names += paths(child, known[i] if i < len(known) else f"x{i}")
         names += paths(structure[3])
         return names if len(names) == count else None
+
+
+def _array(x, name):
+    try:
+        return tracing.to_array(x)
+    except TypeError as problem:
+        raise TypeError(f"the argument '{name}': {problem}; static_argnums or static_argnames of jit make an argument a "
+                        "constant of any type that has a hash") from None
 
 
 def _both_ways(function, numbers, names):

@@ -4,6 +4,7 @@
 from . import dtypes
 from .arrays import to_array
 from .tracing import apply
+from .xp._info import public_names as _public_names
 from .xp._operands import _axes, _operands, _weaken
 
 
@@ -64,3 +65,10 @@ def layer_norm(x, gamma, beta, axis=-1, eps=1e-5):
 def softmax_cross_entropy(logits, labels):
     """The loss of each row of logits [N, C] for labels of integers [N]."""
     return apply("softmax_cross_entropy_with_logits", to_array(logits), to_array(labels))
+
+
+__all__ = _public_names(globals())
+
+
+def __dir__():
+    return __all__

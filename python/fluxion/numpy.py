@@ -10,6 +10,7 @@ from .xp import (abs, add, all, any, bitwise_invert, bool, concat, divide, expan
                  min, permute_dims, pow, remainder, reshape, round, stack, sum)
 from .arrays import Array as ndarray, to_array  # noqa: F401
 from .tracing import apply, apply_all
+from .xp._info import public_names as _public_names
 from .xp._operands import _operands, _weaken
 from .xp._pointwise import _add_exponentials
 
@@ -329,3 +330,10 @@ def radians(x):
 
 
 rad2deg, deg2rad = degrees, radians
+
+
+__all__ = _public_names(globals())
+
+
+def __dir__():
+    return __all__

@@ -50,7 +50,7 @@ class Trainer:
         _core.check_training(optimiser, self._options)
         self._trainer = None
         self._names = None
-        self._pending = None  # a checkpoint to begin with
+        self._pending = self._loaded = None  # a checkpoint to begin with, and its parameters
 
     def _compile(self, leaves, structure):
         kinds = [(v.dtype, v.shape, False) for v in self._values]
@@ -65,11 +65,29 @@ class Trainer:
         self._fixed = {i[0]: a for i, a in zip(staged.graph.inputs[count + len(leaves):], staged.captures)}
         self._out, self._batch_structure = staged.out_structure, structure
         self._kinds = [self._batch_kind(x) for x in leaves]
-        for name, value in zip(self._names, self._values):
-            self._trainer.set(name, value)
+        self._begin(self._trainer, self._names)
+        self._pending = self._loaded = None
+
+    def _begin(self, trainer, names):
+        """Gives a trainer the checkpoint to begin with, and parameters that are not those of it."""
         if self._pending is not None:
-            self._trainer.load(self._pending)
-            self._pending = None
+            trainer.load(self._pending)
+        if self._values is not self._loaded:
+            for name, value in zip(names, self._values):
+                trainer.set(name, value)
+
+    def _stand_in(self):
+        """(trainer, names): the same parameters and optimiser with a loss that takes no batch. It reads and writes
+        checkpoints before the first step shows what the loss takes."""
+        from . import xp
+        kinds = [(v.dtype, v.shape, False) for v in self._values]
+        names = [p or "param" for p in paths(self._structure)]
+        staged = tracing.stage(lambda p: sum(xp.astype(xp.sum(x), xp.float32) for x in flatten(p)[0]), kinds,
+                               (tuple, None, self._structure), names, "stand_in", params=range(len(kinds)))
+        options = {k: v for k, v in self._options.items() if k not in ("clip_example", "noise")}  # they need a batch
+        trainer = _core.Trainer(staged.graph, self._optimiser, options, self._flags, self._schedule)
+        self._begin(trainer, staged.names)
+        return trainer, staged.names
 
     def _batch_kind(self, x):
         if self._batch_dim is None or not x.ndim:
@@ -103,8 +121,6 @@ class Trainer:
     @property
     def params(self):
         """The parameters as they are now, as a tree like the one that was given."""
-        if self._pending is not None:
-            raise UsageError("USAGE", "the checkpoint is read with the first step, which compiles")
         values = self._values if self._trainer is None else [self._trainer.get(n) for n in self._names]
         return unflatten(self._structure, values)
 
@@ -133,20 +149,26 @@ class Trainer:
     def save(self, path):
         """Writes a checkpoint: the parameters and the state of the optimiser, in a .safetensors file with a checksum
         that appears whole or not at all."""
-        if self._trainer is None:
-            raise UsageError("USAGE", "there is nothing to save before the first step")
-        self._trainer.save(os.fspath(path))
+        trainer = self._trainer or self._stand_in()[0]
+        trainer.save(os.fspath(path))
 
     def load(self, path):
         """Continues from a checkpoint of save(), with the same bits as without the interruption. The loss, the
-        parameters and the options must be those that it was written with. Before the first step, which compiles, the
-        checkpoint is read with that step."""
+        parameters and the options must be those that it was written with: other shapes or another optimiser are refused
+        at once. The file is read again with the first step, which compiles."""
         path = os.fspath(path)
         if self._trainer is not None:
             self._trainer.load(path)
             return
+        before = self._pending, self._loaded
         with open(path, "rb"):
-            self._pending = path
+            self._pending, self._loaded = path, self._values
+        try:
+            trainer, names = self._stand_in()
+        except BaseException:
+            self._pending, self._loaded = before
+            raise
+        self._values = self._loaded = [trainer.get(n) for n in names]
 
     @property
     def aux(self):

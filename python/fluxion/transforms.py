@@ -121,9 +121,9 @@ def value_and_grad(fun, argnums=0, has_aux=False, allow_int=False):
     @_wrap(fun, "value_and_grad")
     def wrapper(*args, **kwargs):
         call = _Call(fun, args, kwargs, argnums)
-        aux = _loss_parts(call, has_aux, "grad")
         if not allow_int:
             call.need_floats("grad")
+        aux = _loss_parts(call, has_aux, "grad")
         wanted = call.floating()
         graph = transformed(_core.grad, call.staged.graph, call.names(wanted), _VALUE | _MISSING_ZERO)
         outputs = list(run_graph(graph, call.inputs))

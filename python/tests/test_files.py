@@ -205,8 +205,6 @@ def _trainer(**options):
 def test_training_continues_from_a_checkpoint_with_the_same_bits(tmp_path):
     x = np.random.default_rng(3).normal(size=(8, 3)).astype("f4")
     whole, first = _trainer(), _trainer()
-    with pytest.raises(fx.UsageError, match="before the first step"):
-        first.save(tmp_path / "c.safetensors")
     losses = [whole.step(x) for _ in range(6)]
     assert [first.step(x) for _ in range(3)] == losses[:3]
     first.save(tmp_path / "c.safetensors")
@@ -219,10 +217,8 @@ def test_training_continues_from_a_checkpoint_with_the_same_bits(tmp_path):
     with pytest.raises(OSError):
         _trainer().load(tmp_path / "absent")
     (tmp_path / "bad").write_bytes(b"no checkpoint")
-    other = _trainer()
-    other.load(tmp_path / "bad")
     with pytest.raises(fx.Error):
-        other.step(x)
+        _trainer().load(tmp_path / "bad")
 
 
 def test_narrow_floats_of_ml_dtypes_become_float32():
@@ -318,6 +314,33 @@ def test_a_checkpoint_of_another_optimiser_is_refused(tmp_path):
     first.save(tmp_path / "c.safetensors")
     with pytest.raises(fx.UsageError, match="a training with adamw, but the trainer has momentum"):
         second.load(tmp_path / "c.safetensors")
+
+
+def test_checkpoints_are_checked_before_the_first_step(tmp_path):
+    def trainer(optimiser="adamw", n=2):
+        return fx.Trainer(lambda p, x: ((p["w"] * x) ** 2).sum(), {"w": xp.ones(n)}, optimiser, rate=0.1)
+    first, path, again = trainer(), tmp_path / "c.safetensors", tmp_path / "d.safetensors"
+    first.save(path)
+    assert trainer().load(path) is None
+    first.step(xp.ones(2))
+    first.save(path)
+    for wrong, message in ((trainer("momentum"), "a training with adamw"), (trainer(n=3), "f32\\[3\\]")):
+        with pytest.raises(fx.Error, match=message):
+            wrong.load(path)
+        assert wrong.params["w"].tolist() == [1] * len(wrong.params["w"])
+    second = trainer()
+    second.load(path)
+    assert second.params["w"].tolist() == first.params["w"].tolist()
+    second.save(again)
+    assert again.read_bytes() == path.read_bytes()
+    assert second.step(xp.ones(2)) == first.step(xp.ones(2))
+    assert second.params["w"].tolist() == first.params["w"].tolist()
+    third = trainer()
+    third.load(path)
+    third.params = {"w": xp.zeros(2)}
+    assert third.step(xp.ones(2)) == 0
+    with pytest.raises(OSError):
+        trainer().load(tmp_path / "none.safetensors")
 
 
 def test_names_of_numpy_agree_with_it():

@@ -250,3 +250,27 @@ def test_dataclasses_with_settings():
         weight: object
 
     assert fx.tree_leaves(Plain(1.0)) == [1.0]
+
+
+def test_arguments_that_are_no_arrays_are_named():
+    x = fx.xp.ones(3)
+    with pytest.raises(TypeError, match="the argument 'mode': str is not an array.*static_argnums"):
+        fx.jit(lambda x, mode: x)(x, "s")
+    with pytest.raises(TypeError, match="the argument 'mode': .*static_argnums"):
+        fx.jit(lambda y: fx.jit(lambda x, *, mode: x)(y, mode="s"))(x)
+    with pytest.raises(fx.TracerError, match=r"tolist\(\) of f32\[3\]"):
+        fx.jit(lambda x: x.tolist())(x)
+    with pytest.raises(fx.DTypeError, match="grad with respect to 'x', which is i32"):
+        fx.grad(lambda x: x * x)(fx.array(3))
+
+
+def test_namespaces_list_what_is_for_users():
+    import fluxion.numpy as fnp
+    for module, internal in ((fx.xp, "builtins math apply to_array cast tracing dtypes as_dtype API_VERSIONS"),
+                             (fnp, "builtins math apply to_array xp"), (fx.nn, "apply dtypes to_array"),
+                             (fx.xp.linalg, "math apply dtypes NamedTuple to_array"), (fx.xp.fft, "apply cast")):
+        assert not set(dir(module)) & set(internal.split()), module
+        assert set(module.__all__) <= set(dir(module))
+    assert {"add", "float32", "bool", "pi", "newaxis", "linalg", "fft", "from_dlpack", "astype"} <= set(dir(fx.xp))
+    assert {"pad", "ndarray", "float32", "arctan2", "add", "linalg", "sinc"} <= set(dir(fnp))
+    assert "softmax" in dir(fx.nn) and "QRResult" in dir(fx.xp.linalg) and "rfft" in dir(fx.xp.fft)

@@ -11,6 +11,7 @@ from ..tracing import apply
 from ._create import *  # noqa: F401, F403
 from ._folds import *  # noqa: F401, F403
 from ._info import __array_namespace_info__, can_cast, finfo, iinfo, isdtype, result_type  # noqa: F401
+from ._info import public_names as _public_names
 from ._operands import _axis, _operands
 from ._pointwise import *  # noqa: F401, F403
 from ._shapes import *  # noqa: F401, F403
@@ -65,3 +66,9 @@ def isin(x1, x2, /, *, invert=False):
 
 from ._sets import unique_all, unique_counts, unique_inverse, unique_values  # noqa: E402, F401
 from . import fft, linalg  # noqa: E402, F401
+
+__all__ = _public_names(globals())
+
+
+def __dir__():
+    return [*__all__, "__array_api_version__", "__array_namespace_info__"]

@@ -72,7 +72,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
         start, stop = 0, start
     start, stop, step = (v.item() if isinstance(v, Array) else v for v in (start, stop, step))
     if dtype is None:
-        dtype = float32 if any_float(start, stop, step) else int32
+        dtype = float32 if _any_float(start, stop, step) else int32
     dtype = as_dtype(dtype)
     count = builtins.max(0, math.ceil((stop - start) / step))
     i = apply("iota", type=(dtype, (count,)))
@@ -81,7 +81,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return i + to_array(start, dtype) if start != 0 else i
 
 
-def any_float(*values):
+def _any_float(*values):
     """Whether a number of Python is a float."""
     return builtins.any(isinstance(v, float) for v in values)
 

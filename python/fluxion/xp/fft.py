@@ -4,6 +4,7 @@
 from .. import dtypes
 from ..arrays import to_array
 from ..tracing import apply, cast
+from ._info import public_names as _public_names
 from ._operands import _axes, _axis
 
 
@@ -145,3 +146,10 @@ def ifftshift(x, /, *, axes=None):
     xp, x = _xp(), to_array(x)
     axes = _axes(axes, x.ndim)
     return xp.roll(x, tuple(-(x.shape[a] // 2) for a in axes), axis=tuple(axes))
+
+
+__all__ = _public_names(globals())
+
+
+def __dir__():
+    return __all__

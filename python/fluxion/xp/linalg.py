@@ -8,6 +8,7 @@ from .. import dtypes
 from ..arrays import Array, to_array
 from ..tracing import apply, apply_all, cast
 from . import matmul, matrix_transpose, tensordot, vecdot  # noqa: F401
+from ._info import public_names as _public_names
 from ._operands import _axes, _keep, _operands
 
 
@@ -223,3 +224,10 @@ def cross(x1, x2, /, *, axis=-1):
         raise ValueError(f"cross needs an axis of extent 3, got {a.shape[axis]}")
     return xp.roll(a, -1, axis=axis) * xp.roll(b, 1, axis=axis) - xp.roll(a, 1, axis=axis) * xp.roll(
         b, -1, axis=axis)
+
+
+__all__ = _public_names(globals())
+
+
+def __dir__():
+    return __all__

@@ -115,7 +115,7 @@ static const char *check_call(const char *s)
             s = skip_value(s + n + 1);
         } else {
             is_open |= is_dots(s);
-            count++;
+            count += !is_dots(s);
             s = n && s[n] == '(' ? check_call(s) : skip_value(s);
         }
         CHECK_MSG(*s == ',' || *s == ')', "%s: an operand is not a value: %s", name, s);

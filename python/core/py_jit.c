@@ -207,7 +207,7 @@ static PyObject *find_entry(jit_object *j, PyObject *key, PyObject *leaves, PyOb
     return PyObject_CallMethod((PyObject *)j, "_compile", "OOOO", key, leaves, args, kwargs ? kwargs : Py_None);
 }
 
-/* The error about a leaf that is no array, with the name of its argument. */
+/* The error about a leaf that is not an array, with the name of its argument. */
 static void name_argument(jit_object *j, PyObject *args, PyObject *kwargs)
 {
     PyErr_Clear();

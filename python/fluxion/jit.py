@@ -155,8 +155,8 @@ def _array(x, name):
     try:
         return tracing.to_array(x)
     except TypeError as problem:
-        raise TypeError(f"the argument '{name}': {problem}; static_argnums or static_argnames of jit make an argument a "
-                        "constant of any type that has a hash") from None
+        raise TypeError(f"the argument '{name}': {problem}; static_argnums or static_argnames of jit make an argument "
+                        "a constant of any type that has a hash") from None
 
 
 def _both_ways(function, numbers, names):

@@ -26,6 +26,7 @@ def recipe(name, inputs, dots):
     return fx.from_text(f"graph f({declared}) {{\n{text}  return result\n}}\n")
 
 
+KEEP = ("keep_dims=true", "axes=[-1], keep_dims=true")
 PAIR = {"a": "", "b": ""}
 QUARTER = [[.25, -.25], [-.25, .25]]
 
@@ -45,11 +46,11 @@ CASES = [
     ("hypot", PAIR, (), [3, 0], 3, [1, 0], [[0, 0], [0, 1 / 3]]),
     ("hypot", PAIR, (), [0, 0], 0, [0, 0], None),
     ("hypot", PAIR, (), [3e200, 4e200], 5e200, [.6, .8], [[0, 0], [0, 0]]),
-    ("logsumexp", {"x": 2}, ("keep_dims=true", "axes=[-1], keep_dims=true"), [1, 1], 1 + math.log(2), [.5, .5], QUARTER),
-    ("logsumexp", {"x": 2}, ("keep_dims=true", "axes=[-1], keep_dims=true"), [-INF, -INF], -INF, None, None),
-    ("logsumexp", {"x": 2}, ("keep_dims=true", "axes=[-1], keep_dims=true"), [1e300, 1e300], 1e300, [.5, .5], None),
-    ("logsumexp", {"x": 2}, ("keep_dims=true", "axes=[-1], keep_dims=true"), [INF, 1], INF, None, None),
-    ("reduce_log_sum_exp", {"x": 2}, ("keep_dims=true", "axes=[-1], keep_dims=true"), [1e300, -INF], 1e300, [1, 0], None),
+    ("logsumexp", {"x": 2}, KEEP, [1, 1], 1 + math.log(2), [.5, .5], QUARTER),
+    ("logsumexp", {"x": 2}, KEEP, [-INF, -INF], -INF, None, None),
+    ("logsumexp", {"x": 2}, KEEP, [1e300, 1e300], 1e300, [.5, .5], None),
+    ("logsumexp", {"x": 2}, KEEP, [INF, 1], INF, None, None),
+    ("reduce_log_sum_exp", {"x": 2}, KEEP, [1e300, -INF], 1e300, [1, 0], None),
     ("sinc", {"x": ""}, (), [0], 1, [0], [[-math.pi ** 2 / 3]]),
     ("sinc", {"x": ""}, (), [.5], 2 / math.pi, [-4 / math.pi], None),
     ("kl_div", {"p": 1, "log_q": 1}, (), [0, -3], 0, None, None),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about dtypes and about the namespace, as the array API standard asks for them."""
 
-import types
 from dataclasses import dataclass
 
 from .. import dtypes
@@ -128,6 +127,6 @@ def public_names(found):
     """Of the names that a module has, those for its users: no helpers, and no modules that it only works with."""
     def is_public(name, value):
         home = getattr(value, "__module__", None) or ""
-        is_own = home.startswith(("fluxion.xp", "fluxion.numpy", "fluxion.nn")) and not isinstance(value, types.ModuleType)
+        is_own = home.startswith(("fluxion.xp", "fluxion.numpy", "fluxion.nn"))
         return name in _EXPORTED or is_own or isinstance(value, dtypes.DType)
     return sorted(n for n, v in found.items() if not n.startswith("_") and n != "public_names" and is_public(n, v))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_compare.c: `flx compare`: the same inputs on two devices, or on all of them and on ref.
+/* cmd_compare.c: `flx compare`: the same inputs on two devices.
 
    Two floats differ by |a - b| / max(1, |a|, |b|): relative for large values, absolute for small ones. Equal values,
    infinities included, and two NaNs do not differ; a NaN or infinity against anything else differs without limit.
@@ -20,38 +20,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEVICES = 16 };
-
 typedef struct {
-    char *names;                     /* "ref,cpu" cut into two strings */
-    const char *device[MAX_DEVICES]; /* each is compared with the last one */
-    size_t num_devices;
+    char *names;           /* "ref,cpu" cut into two strings */
+    const char *device[2]; /* the default device and ref, unless given */
     double tolerance;
     bool is_given; /* the tolerance; otherwise rounding may explain more */
 } request;
 
 /* ---- Options ---- */
 
-/* Every device that runs graphs, and ref. */
-static int choose_all(request *q)
-{
-    const char *name;
-    char detail[200];
-    for (size_t i = 0; q->num_devices < MAX_DEVICES - 1; i++) {
-        flx_code code = flx_device(i, &name, detail, sizeof detail);
-        if (code == FLX_E_NAME)
-            break;
-        if (code == FLX_OK && strcmp(name, "ref") != 0 && flx_device_check(name, NULL) == FLX_OK)
-            q->device[q->num_devices++] = name;
-    }
-    q->device[q->num_devices++] = "ref";
-    return STATUS_OK;
-}
-
 static int read_devices(request *q, const char *text)
 {
-    if (!text)
-        return choose_all(q);
+    if (!text) {
+        q->device[1] = "ref";
+        return device_choose(NULL, &q->device[0]);
+    }
     q->names = strdup(text);
     if (!q->names)
         return fail_memory();
@@ -59,7 +42,6 @@ static int read_devices(request *q, const char *text)
     if (!comma || strchr(comma + 1, ','))
         return fail(FLX_E_USAGE, "--devices must have the form A,B, got '%s'", text);
     *comma = 0;
-    q->num_devices = 2;
     int status = device_choose(q->names, &q->device[0]);
     return status ? status : device_choose(comma + 1, &q->device[1]);
 }
@@ -248,35 +230,20 @@ static void release_outputs(flx_tensor **outputs, size_t n)
     free(outputs);
 }
 
-static int compare_with(const model *m, const request *q, const args *a, const inputs *in, const char *device,
-                        flx_tensor **last)
-{
-    size_t n = flx_graph_output_count(m->graph);
-    const char *const devices[2] = {device, q->device[q->num_devices - 1]};
-    flx_tensor **outputs = calloc(n + 1, sizeof *outputs);
-    int status = outputs ? run_on(m, in, device, outputs) : fail_memory();
-    if (!status)
-        status = compare_outputs(m, q, a, in, devices, (flx_tensor * *const[2]){outputs, last});
-    release_outputs(outputs, n);
-    return status;
-}
-
 static int compare_model(const model *m, const request *q, const args *a)
 {
     size_t n = flx_graph_output_count(m->graph);
-    flx_tensor **last = calloc(n + 1, sizeof *last);
+    flx_tensor **outputs[2] = {calloc(n + 1, sizeof **outputs), calloc(n + 1, sizeof **outputs)};
     inputs in = {0};
-    int status = last ? inputs_read(&in, m, a, MISSING_IS_FILLED) : fail_memory();
+    int status = outputs[0] && outputs[1] ? inputs_read(&in, m, a, MISSING_IS_FILLED) : fail_memory();
+    for (int k = 1; !status && k >= 0; k--)
+        status = run_on(m, &in, q->device[k], outputs[k]);
     if (!status)
-        status = run_on(m, &in, q->device[q->num_devices - 1], last);
-    int worst = status;
-    for (size_t i = 0; status <= STATUS_DIFFERS && i + 1 < q->num_devices; i++) {
-        status = compare_with(m, q, a, &in, q->device[i], last);
-        worst = status > worst ? status : worst;
-    }
-    release_outputs(last, n);
+        status = compare_outputs(m, q, a, &in, q->device, outputs);
+    release_outputs(outputs[0], n);
+    release_outputs(outputs[1], n);
     inputs_free(&in);
-    return worst;
+    return status;
 }
 
 static int run_compare(const args *a)
@@ -298,7 +265,7 @@ static int run_compare(const args *a)
 
 static const option options[] = {
     OPTION_GRAPH,
-    {"--devices", "A,B", "the two devices; all that run graphs, each with ref, unless given", MAY_BE_GIVEN},
+    {"--devices", "A,B", "the two devices; the default device and ref, unless given", MAY_BE_GIVEN},
     OPTION_IN,
     OPTION_VALUES,
     OPTION_SET,

@@ -5,6 +5,7 @@
 #define FLX_REPORT_H
 
 #include <fluxion/kernel.h>
+#include <stdbool.h>
 
 enum { STATUS_OK = 0, STATUS_DIFFERS = 1, STATUS_BAD_INPUT = 2, STATUS_SYSTEM = 3 };
 
@@ -30,8 +31,15 @@ void list_item(const char *item);
 /* What the library reports. With a file, an error that has a position in it begins `FILE:LINE:COL: `, and any other
    `FILE: `; without one (NULL) the message stands alone. */
 int report(const flx_error *err, const char *file);
-/* The calling thread is a rank beside the first one, which reports what all fail with. */
-void report_as_member(void);
+
+/* The calling thread is a rank of a mesh. What several say alike is written once, and that another has left the mesh
+   only if none says why: report_ranks_end(), which the first one calls when the others have ended. It returns the
+   status of the first failure of a rank's own, or if there is none `status`; report_waits(): whether a rank has only
+   found that another has left. */
+void report_as_rank(int64_t rank);
+bool report_waits(void);
+int report_ranks_end(int status);
+bool report_is_of_another(const flx_error *err);
 
 /* What a transform of the library reports: `error: MESSAGE (in grad of 'f') [CODE]`. */
 int report_transform(const flx_error *err);

@@ -27,7 +27,7 @@ static void *run_member(void *user)
 {
     member *m = user;
     train_plan p;
-    report_as_member();
+    report_as_rank(m->rank);
     flx_stop_use(m->stop);
     m->status = plan_read(&p, m->file);
     p.threads = m->first->threads;
@@ -59,6 +59,7 @@ static int run_all(train_plan *p, member *like, int64_t ranks)
     int64_t started = 0;
     member *members = calloc((size_t)ranks, sizeof *members);
     int status = members ? STATUS_OK : fail_memory();
+    report_as_rank(0);
     like->stop = flx_stop_use(NULL);
     flx_stop_use(like->stop);
     if (!status)
@@ -73,7 +74,7 @@ static int run_all(train_plan *p, member *like, int64_t ranks)
         status = status ? status : members[i].status;
     }
     free(members);
-    return status;
+    return report_ranks_end(status);
 }
 
 int rank_threads_run(train_plan *p, const char *file, const training_request *request)

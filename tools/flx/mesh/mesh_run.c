@@ -78,6 +78,13 @@ static flx_code join_outputs(const mesh_run *r, flx_context *ctx, flx_tensor **o
     return FLX_OK;
 }
 
+/* What all ranks do after their runs: none has a result if one has failed. */
+static flx_code end_run(const mesh_run *r, flx_context *ctx, flx_tensor **outputs, flx_error *err)
+{
+    flx_code code = join_outputs(r, ctx, outputs, err);
+    return code ? code : flx_mesh_agree(ctx, "the end of the run", 0, err);
+}
+
 static flx_code run_rank(member *m, flx_context *ctx)
 {
     const mesh_run *r = m->of;
@@ -94,7 +101,7 @@ static flx_code run_rank(member *m, flx_context *ctx)
     if (!code)
         code = run_graph(r, g, feeds, outputs, &m->err);
     if (!code)
-        code = join_outputs(r, ctx, outputs, &m->err);
+        code = end_run(r, ctx, outputs, &m->err);
     for (size_t i = 0; outputs && i < num_outputs; i++)
         flx_tensor_release(outputs[i]);
     for (size_t i = 0; feeds && i < r->whole.num_feeds; i++)
@@ -167,6 +174,7 @@ static int join_local(mesh_run *r, mesh_request *q)
         return r->local && !r->members ? fail_memory() : report(&err, NULL);
     if (!q->compile.threads)
         q->compile.threads = mesh_run_threads(ranks);
+    report_as_rank(0);
     r->stop = flx_stop_use(NULL);
     flx_stop_use(r->stop);
     for (int64_t i = 1; i < ranks; i++) {
@@ -232,7 +240,7 @@ int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_req
 int mesh_run_join(const mesh_run *r, flx_tensor **outputs)
 {
     flx_error err = {0};
-    return r && join_outputs(r, r->ctx, outputs, &err) ? report(&err, NULL) : STATUS_OK;
+    return r && end_run(r, r->ctx, outputs, &err) ? report(&err, NULL) : STATUS_OK;
 }
 
 bool mesh_run_tells(const mesh_run *r)
@@ -240,24 +248,37 @@ bool mesh_run_tells(const mesh_run *r)
     return flx_mesh_rank(r->ctx) == 0;
 }
 
-/* What other ranks fail with as well: another has left, or all were stopped. */
-static bool is_shared(int32_t code)
+/* What all ranks may end with. */
+static bool is_stopped(const member *m)
 {
-    return code == FLX_E_DEVICE || code == FLX_E_CANCELLED || code == FLX_E_TIMEOUT;
+    return m->err.code == FLX_E_CANCELLED || m->err.code == FLX_E_TIMEOUT;
+}
+
+/* The first rank beside this one that failed by itself, or else one that was stopped. */
+static const member *find_failed(const mesh_run *r)
+{
+    const member *found = NULL;
+    for (int64_t i = 0; i < r->num_members; i++) {
+        const member *m = &r->members[i];
+        if (m->err.code && !report_is_of_another(&m->err) && (!found || (is_stopped(found) && !is_stopped(m))))
+            found = m;
+    }
+    return found;
 }
 
 /* Why the run failed, once. */
 static int tell_members(const mesh_run *r, int status)
 {
-    for (int64_t i = 0; i < r->num_members; i++) {
-        const member *m = &r->members[i];
-        if (m->err.code && !is_shared(m->err.code)) {
-            note("rank %lld: %s", (long long)m->rank, m->err.message);
-            return status ? status : STATUS_BAD_INPUT;
-        }
-        status = m->err.code && !status ? report(&m->err, NULL) : status;
+    const member *m = find_failed(r);
+    bool tells = m && (!status || report_waits());
+    if (tells && is_stopped(m))
+        status = report(&m->err, NULL);
+    else if (tells) {
+        status = fail(m->err.code, "rank %lld: %s", (long long)m->rank, m->err.message);
+        if (m->err.hint[0])
+            hint("%s", m->err.hint);
     }
-    return status;
+    return report_ranks_end(status);
 }
 
 int mesh_run_end(mesh_run *r, int status)

@@ -24,11 +24,13 @@ typedef struct {
    which must be released, and `in` the parts of this rank. The request must outlive it. End it with mesh_run_end(),
    also after a failure. */
 int mesh_run_begin(mesh_run **out, model *m, inputs *in, const args *a, mesh_request *q);
-/* After the run of this rank: makes those of its outputs whole that are not yet. NULL is fine. */
+/* After the run of this rank: makes those of its outputs whole that are not yet. Fails if another rank has failed. NULL
+   is fine. */
 int mesh_run_join(const mesh_run *r, flx_tensor **outputs);
 /* Whether this rank is the one that reports: rank 0. */
 bool mesh_run_tells(const mesh_run *r);
-/* Waits for the others. Returns `status`, that of this rank; if it is 0, that of others. NULL is fine. */
+/* Waits for the others. Returns `status`, that of this rank; if it is 0 or another had left, that of the rank which
+   failed by itself, and reports its error. NULL is fine. */
 int mesh_run_end(mesh_run *r, int status);
 
 /* How many ranks the axes have; whether one process can have that many, and how many threads each should use. */

@@ -43,7 +43,7 @@ static struct {
     int status;    /* of the first failure that is a rank's own */
 } ranks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local int64_t own_rank = -1; /* of this thread; -1: it is none */
+static _Thread_local int64_t own_rank = -1; /* of this thread; -1: it is not a rank */
 
 static void begin(void)
 {

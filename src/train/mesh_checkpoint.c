@@ -427,9 +427,20 @@ static flx_checkpoint *open_part(const reading *r, int64_t rank, flx_error *err)
     if (!part || !meant || strcmp(meant, flxi_checkpoint_checksum(part)) == 0)
         return part;
     flxi_fail(err, FLX_E_SYNTAX, "the checkpoint is damaged: this part is of another one");
-    flxi_at(err, "%s", path);
     flx_checkpoint_free(part);
     return NULL;
+}
+
+/* Which part it is that cannot be read. */
+static flx_code name_part(const reading *r, int64_t rank, flx_error *err)
+{
+    const flx_error why = *err;
+    char path[PATH_BYTES];
+    flxi_fail_hint(err, (flx_code)why.code, why.hint, "part-%lld-%lld.safetensors: %s", (long long)r->number,
+                   (long long)rank, why.message);
+    if (part_path(path, r->folder, r->number, rank, NULL) == FLX_OK)
+        flxi_at(err, "%s", path);
+    return (flx_code)why.code;
 }
 
 /* The elements of a value that a rank of the checkpoint has and this process needs. The rank's file is read whole for
@@ -445,7 +456,7 @@ static flx_code take_part(const reading *r, const wanted *v, int64_t rank, flx_c
     if (!overlaps)
         return FLX_OK;
     if (!*file && !(*file = open_part(r, rank, err)))
-        return (flx_code)err->code;
+        return name_part(r, rank, err);
     const flx_tensor *part = flx_checkpoint_tensor(*file, v->name, err);
     if (!part)
         return (flx_code)err->code;

@@ -406,8 +406,9 @@ static int take_all(const flx_checkpoint *c, const char *path, const char *parts
     flx_code code = parts ? flx_trainer_load_parts(t, NULL, parts, &err) : restore_whole(c, p, t, &err);
     if (code == FLX_OK)
         return STATUS_OK;
-    status = report(&err, path);
-    hint("a training is resumed with the model and the optimiser that it began with");
+    status = report(&err, parts ? parts : path);
+    if (err.code != FLX_E_SYNTAX && err.code != FLX_E_IO) /* what cannot be read */
+        hint("a training is resumed with the model and the optimiser that it began with");
     return status;
 }
 

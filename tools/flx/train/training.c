@@ -565,6 +565,8 @@ static int resume(training *t)
     if (!status)
         status = run_folder_read_log(folder, t->at.step, t->report);
     t->saved_step = t->at.step;
+    if (!status && is_cut(t) && flx_mesh_agree(t->p->model.ctx, "the step", (uint64_t)t->at.step, &err) != FLX_OK)
+        status = report(&err, NULL); /* another rank has not read its parts */
     if (!status && share_writes(t->p))
         printf("resuming after step %lld\n", (long long)t->at.step);
     t->before = t->at;

@@ -47,7 +47,7 @@ static flx_code check(pipeline *p)
     FLXI_TRY(flx_graph_error(p->stage, p->err));
     p->inputs = flx_graph_input_count(p->stage);
     if (p->stages < 1 || p->microbatches < 1 || p->stages > INT32_MAX || p->microbatches > INT32_MAX)
-        return flxi_fail(p->err, FLX_E_USAGE, "flx_pipeline: stages and microbatches must be positive");
+        return flxi_fail(p->err, FLX_E_USAGE, "flx_pipeline: stages and microbatches must be 1 to %d", INT32_MAX);
     if (p->inputs < 1 || flx_graph_output_count(p->stage) != 1)
         return flxi_fail(p->err, FLX_E_ARITY, "flx_pipeline: a stage takes an activation first, and returns the next");
     p->type = input_type(p, 0);

@@ -104,7 +104,9 @@ flx_code flxi_mesh_read_axes(const char *text, int64_t *size, flxi_mesh_axis *ax
         return FLX_OK;
     }
     for (const char *s = text; s; n++) {
-        s = n < FLXI_MESH_AXES ? read_axis(s, &axes[n]) : NULL;
+        if (n == FLXI_MESH_AXES)
+            return flxi_fail(err, FLX_E_USAGE, "the mesh '%.100s' has more than %d axes", text, FLXI_MESH_AXES);
+        s = read_axis(s, &axes[n]);
         if (!s || (*s && *s != ','))
             return axes_fail(text, err);
         if (is_repeated(axes, n))

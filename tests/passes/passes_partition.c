@@ -137,6 +137,8 @@ static const struct {
     {"data=2", "x", "data,data", FLX_E_USAGE, "'x': two axes are cut along 'data'"},
     {"data=3", "x", "data,-", FLX_E_SHAPE, "'x': axis 0 of extent 8 cannot be cut in 3 equal parts"},
     {"data", "x", "data,-", FLX_E_USAGE, "'data' is not a list of axes of a mesh"},
+    {"a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", "x", "a,-", FLX_E_USAGE,
+     "the mesh 'a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1' has more than 8 axes"},
 };
 
 TEST(partition_refuses_wrong_cuts)

@@ -174,7 +174,8 @@ TEST(pipelines_say_what_a_stage_must_be)
         int64_t stages, microbatches;
         const char *message;
     } wrong[] = {
-        {"graph s(x: f32[2, 3]) { return exp(x) }", 0, 1, "stages and microbatches must be positive"},
+        {"graph s(x: f32[2, 3]) { return exp(x) }", 0, 1, "stages and microbatches must be 1 to 2147483647"},
+        {"graph s(x: f32[2, 3]) { return exp(x) }", 3037000500, 2, "stages and microbatches must be 1 to 2147483647"},
         {"graph s(x: f32[2, 3]) { return exp(x), x }", 2, 1, "a stage takes an activation first"},
         {"graph s(x: f32[2, 3]) { return transpose(x) }", 2, 1, "must return a value of the type of its input 'x'"},
         {"graph s(x: f32[N, 3]) { return exp(x) }", 2, 1, "must be numbers"},

@@ -155,5 +155,10 @@ int mesh_setting_apply(train_plan *p, const char *axes)
     p->options.mesh = p->mesh;
     p->options.shardings = p->shardings;
     p->options.data_axis = has_axis(p->mesh, data_axis) ? data_axis : NULL;
+    if (!status && p->options.zero && !p->options.data_axis) {
+        status =
+            fail(FLX_E_USAGE, "zero = %d needs an axis 'data' of the mesh, which is %s", (int)p->options.zero, p->mesh);
+        hint("ranks along it share the optimiser's state: write data=1 beside the others, or zero = 0");
+    }
     return status ? status : cut_inputs(p);
 }

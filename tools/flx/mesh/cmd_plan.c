@@ -343,7 +343,7 @@ static int run_plan(const args *a)
 
 static const option options[] = {
     OPTION_GRAPH,
-    {"--mesh", "AXES", "the mesh, such as data=4,model=2; up to 1048576 ranks", MUST_BE_GIVEN},
+    {"--mesh", "AXES", "the mesh, such as data=4,model=2; up to 8 axes and 1048576 ranks", MUST_BE_GIVEN},
     OPTION_SHARD,
     {"--optimiser", "NAME", "plan a training step of the graph, whose first output is the loss: sgd, adamw ...",
      MAY_BE_GIVEN},

@@ -159,6 +159,8 @@ TEST(stablehlo_meshes_refuse_what_they_cannot_say)
          "unsupported: stablehlo.all_reduce: groups of devices that are not of one size, or do not have every device "
          "once"},
         {MANUAL("[\"x\"=2, \"y\"=2]", "{\"z\"}", "[[0, 1], [2, 3]]"),
+         "sdy.manual_computation: mesh @mesh has no axis \"z\""},
+        {MANUAL("[\"x\"=2, \"y\"=2]", "{\"x\":(1)2}", "[[0, 1], [2, 3]]"),
          "unsupported: sdy.manual_computation: in_shardings has no sharding of value 0 along axes of the mesh"},
         {MANUAL("[\"x\"=3, \"y\"=2]", "{\"x\"}", "[[0, 1], [2, 3]]"),
          "sdy.manual_computation: axis 0 of an operand cannot be cut in 3 equal parts"},
@@ -173,6 +175,98 @@ TEST(stablehlo_meshes_refuse_what_they_cannot_say)
             CHECK_EQ_STR(err.message, cases[i].message);
         flx_module_free(m);
         flx_context_free(ctx);
+    }
+}
+
+/* ---- Meshes and shardings that the language forbids ---- */
+
+/* A program with this second mesh, sharding of its argument, and sharding of the result of an operation. */
+static flx_module *import_sharded(flx_context *ctx, const char *mesh, const char *in, const char *inside,
+                                  flx_error *err)
+{
+    char text[1000];
+    snprintf(text, sizeof text,
+             "module {\n  sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n  sdy.mesh %s\n"
+             "  func.func public @main(%%a: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<%s>}) -> tensor<8x4xf32> {\n"
+             "    %%0 = stablehlo.tanh %%a {sdy.sharding = #sdy.sharding_per_value<[<%s>]>} : tensor<8x4xf32>\n"
+             "    return %%0 : tensor<8x4xf32>\n  }\n}\n",
+             mesh, in, inside);
+    return flx_import_stablehlo(ctx, text, strlen(text), "t", err);
+}
+
+#define OTHER "@n = <[\"x\"=4]>"
+#define ROWS "@mesh, [{\"x\"}, {}]"
+
+TEST(stablehlo_meshes_are_as_the_language_demands)
+{
+    static const struct {
+        const char *mesh, *in, *inside, *where, *message;
+        flx_code code;
+    } cases[] = {
+        {"@n = <[\"x\"=0]>", ROWS, ROWS, "t:3:3", "mesh @n: axis \"x\" has size 0, but must have 1 or more",
+         FLX_E_ATTRIBUTE},
+        {"@n = <[\"x\"=-4]>", ROWS, ROWS, "t:3:3", "mesh @n: axis \"x\" has size -4, but must have 1 or more",
+         FLX_E_ATTRIBUTE},
+        {"@n = <[\"x\"=9223372036854775808]>", ROWS, ROWS, "t:3:3",
+         "mesh @n: the size of axis \"x\" does not fit 64 bits", FLX_E_SIZE},
+        {"@n = <[\"x\"=two]>", ROWS, ROWS, "t:3:3", "mesh @n: the size of axis \"x\" is not a number", FLX_E_SYNTAX},
+        {"@n = <[\"x\"=]>", ROWS, ROWS, "t:3:3", "mesh @n: the size of axis \"x\" is not a number", FLX_E_SYNTAX},
+        {"@mesh = <[\"x\"=4]>", ROWS, ROWS, "t:3:3", "mesh @mesh: it is defined twice", FLX_E_DUP_NAME},
+        {"@n = <[\"x\"=2, \"y\"=1, \"x\"=2]>", ROWS, ROWS, "t:3:3", "mesh @n: two axes are called \"x\"",
+         FLX_E_DUP_NAME},
+        {OTHER, "@o, [{\"x\"}, {}]", ROWS, "t:4:62", "argument 0 of @main: there is no mesh @o", FLX_E_NAME},
+        {OTHER, "mesh<[\"x\"=0]>, [{\"x\"}, {}]", ROWS, "t:4:62",
+         "argument 0 of @main: axis \"x\" has size 0, but must have 1 or more", FLX_E_ATTRIBUTE},
+        {OTHER, "@mesh, [{\"z\"}, {}]", ROWS, "t:4:62", "argument 0 of @main: mesh @mesh has no axis \"z\"",
+         FLX_E_NAME},
+        {OTHER, ROWS, "@n, [{}, {\"y\":(1)2}]", "t:5:44", "stablehlo.tanh: mesh @n has no axis \"y\"", FLX_E_NAME},
+        {OTHER, ROWS, "@mesh, [{\"x\"}, {\"x\"}]", "t:5:44", "stablehlo.tanh: axis \"x\" is used twice",
+         FLX_E_DUP_NAME},
+        {OTHER, ROWS, "@n, [{\"x\":(1)2}, {\"x\"}]", "t:5:44", "stablehlo.tanh: axis \"x\" is used twice",
+         FLX_E_DUP_NAME},
+        {OTHER, "@mesh, [{\"x\"}, {}], unreduced={\"x\"}", ROWS, "t:4:62",
+         "argument 0 of @main: axis \"x\" is used twice", FLX_E_DUP_NAME},
+        {OTHER, "@mesh, [{\"x\"}]", ROWS, "t:4:62", "argument 0 of @main: the sharding is for 1 axes, the value has 2",
+         FLX_E_SHAPE},
+        {OTHER, ROWS, "@mesh, [{}, {}, {?}]", "t:5:44", "stablehlo.tanh: the sharding is for 3 axes, the value has 2",
+         FLX_E_SHAPE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        test_fail_context("case %zu", i);
+        CHECK(!import_sharded(ctx, cases[i].mesh, cases[i].in, cases[i].inside, &err));
+        CHECK_EQ_STR(err.message, cases[i].message);
+        CHECK_EQ_STR(err.where, cases[i].where);
+        CHECK_EQ_I64(err.code, cases[i].code);
+        flx_context_free(ctx);
+        test_count_case();
+    }
+}
+
+/* Also what the import leaves out. */
+TEST(stablehlo_meshes_may_be_what_the_language_allows)
+{
+    static const struct {
+        const char *mesh, *in, *inside;
+    } cases[] = {
+        {"@n = <[], device_ids=[0]>", "@n, []", ROWS},
+        {"@n = <[]>", "@n, [{}, {}]", "@n, [{?}, {?}]"},
+        {"@n = <[\"x\"=4], device_ids=[3, 1, 2, 0]>", "@n, [{\"x\":(1)2}, {\"x\":(2)2}]", ROWS},
+        {"@n = <[\"x\"=1048576, \"y\"=1048576]>", "@n, [{\"x\", \"y\"}, {}]", ROWS},
+        {"@\"a, b\" = <[\"x, y\"=4]>", "@\"a, b\", [{\"x, y\"}, {}]", ROWS},
+        {OTHER, "@mesh, [{\"x\", ?}p1, {?}p22]", "@mesh, [{ }, {\"y\"}], unreduced={\"x\"}"},
+        {OTHER, "mesh<[\"z\"=2], device_ids=[1, 0]>, [{}, {\"z\"}]", ROWS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        flx_error err = {0};
+        flx_context *ctx = flx_context_new(NULL);
+        test_fail_context("case %zu", i);
+        flx_module *m = import_sharded(ctx, cases[i].mesh, cases[i].in, cases[i].inside, &err);
+        CHECK_MADE(m, &err);
+        flx_module_free(m);
+        flx_context_free(ctx);
+        test_count_case();
     }
 }
 

@@ -394,7 +394,7 @@ static flx_code read_mesh(vhlo_reader *r, const op_header *h)
     if (h->name->role != VHLO_MESH || h->num_regions || h->num_results)
         return flxi_vhlo_fail(r, h->at, FLX_E_UNSUPPORTED, NULL, "%.80s is not allowed outside of functions",
                               h->name->name);
-    return flxi_hlop_add_mesh(&r->p, name, mesh);
+    return flxi_hlop_add_mesh(&r->p, flxi_vhlo_position(r, h->at), name, mesh);
 }
 
 /* The functions of the module, and the meshes of devices. */

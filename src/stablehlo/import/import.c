@@ -217,7 +217,9 @@ flx_module *flxi_hlo_import(flx_context *ctx, const hlo_module *program, const c
     flxi_arena_init(&im.arena, &ctx->mem);
     flxi_hlo_read_mesh(program, &im.mesh);
     im.mesh.has_ignored = flags & HLO_IMPORT_WHOLE;
-    flx_code code = m ? import_program(&im, m) : flxi_oom(&im.error, "a module");
+    flx_code code = m ? flxi_hlo_check_meshes(&ctx->mem, program, file, &im.error) : flxi_oom(&im.error, "a module");
+    if (code == FLX_OK)
+        code = import_program(&im, m);
     if (code != FLX_OK) {
         flx_module_free(m);
         m = NULL;

@@ -39,8 +39,7 @@ void flxi_hlo_unsupported(hlo_site *s, const char *fmt, ...)
     va_end(args);
 }
 
-/* Adds the line of the program that this one was made from, where it is known and fits. */
-static void add_source(flx_error *err, const hlo_source *source)
+void flxi_hlo_add_source(flx_error *err, const hlo_source *source)
 {
     enum { most_path = 70 };
     char path[most_path + 1];
@@ -63,7 +62,7 @@ void flxi_hlo_note_error(const hlo_scope *sc, const hlo_op *op)
         return;
     im->error.where[0] = 0;
     flxi_hlo_locate(&im->error, im->file, op->at);
-    add_source(&im->error, op->source);
+    flxi_hlo_add_source(&im->error, op->source);
 }
 
 /* ---- Bindings ---- */

@@ -64,6 +64,8 @@ struct hlo_import {
 
 /* The first error of a graph is that of the import; its location is that of the innermost operation. */
 void flxi_hlo_note_error(const hlo_scope *sc, const hlo_op *op);
+/* Adds the line of the program that this one was made from, where it is known and fits. */
+void flxi_hlo_add_source(flx_error *err, const hlo_source *source);
 
 const hlo_binding *flxi_hlo_lookup(const hlo_scope *sc, uint32_t number);
 bool flxi_hlo_bind(hlo_scope *sc, const hlo_value *value, const flx_val *v, size_t n);

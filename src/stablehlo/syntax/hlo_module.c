@@ -314,27 +314,27 @@ static flx_code parse_module(hlo_parser *p, const char **module_name)
     return flxi_hlop_skip_location(p);
 }
 
-static flx_code keep_mesh(hlo_parser *p, const char *name, hlo_span text)
+static flx_code keep_mesh(hlo_parser *p, hlo_location at, const char *name, hlo_span text)
 {
-    hlo_named_mesh mesh = {name, flxi_hlop_keep(p, text)};
+    hlo_named_mesh mesh = {name, flxi_hlop_keep(p, text), at};
     if (!mesh.text)
         return FLX_E_OOM;
     HLO_PUSH(p, meshes, mesh);
     return FLX_OK;
 }
 
-flx_code flxi_hlop_add_mesh(hlo_parser *p, const hlo_attr *name, const hlo_attr *mesh)
+flx_code flxi_hlop_add_mesh(hlo_parser *p, hlo_location at, const hlo_attr *name, const hlo_attr *mesh)
 {
     static const char start[] = "#sdy.mesh<";
     size_t n = sizeof start - 1;
     if (!name || name->kind != HLO_A_STRING || !mesh || mesh->kind != HLO_A_OPAQUE || mesh->length <= n ||
         strncmp(mesh->text, start, n) != 0)
         return FLX_OK;
-    return keep_mesh(p, name->text, (hlo_span){mesh->text + n, mesh->length - n - 1});
+    return keep_mesh(p, at, name->text, (hlo_span){mesh->text + n, mesh->length - n - 1});
 }
 
 /* sdy.mesh @mesh = <["x"=2]>: the devices that parts of the program run on. */
-static flx_code parse_mesh(hlo_parser *p)
+static flx_code parse_mesh(hlo_parser *p, hlo_location at)
 {
     const char *name = NULL;
     FLXI_TRY(parse_name(p, &name));
@@ -342,7 +342,7 @@ static flx_code parse_mesh(hlo_parser *p)
     FLXI_TRY(flxi_hlop_expect(p, "<"));
     const char *start = p->c.at;
     FLXI_TRY(flxi_hlop_skip_balanced(p, '>'));
-    FLXI_TRY(keep_mesh(p, name, (hlo_span){start, (size_t)(p->c.at - start) - 1}));
+    FLXI_TRY(keep_mesh(p, at, name, (hlo_span){start, (size_t)(p->c.at - start) - 1}));
     if (flxi_hlop_eat(p, "{"))
         FLXI_TRY(flxi_hlop_skip_balanced(p, '}'));
     return flxi_hlop_skip_location(p);
@@ -354,7 +354,7 @@ static flx_code parse_generic_mesh(hlo_parser *p, hlo_location at)
     hlo_draft d = {.name = "sdy.mesh", .at = at, .entries = p->entries.n};
     FLXI_TRY(open_generic(p, &d));
     FLXI_TRY(close_generic(p, &d));
-    FLXI_TRY(flxi_hlop_add_mesh(p, find_entry(p, d.entries, "sym_name"), find_entry(p, d.entries, "mesh")));
+    FLXI_TRY(flxi_hlop_add_mesh(p, at, find_entry(p, d.entries, "sym_name"), find_entry(p, d.entries, "mesh")));
     p->entries.n = d.entries;
     return FLX_OK;
 }
@@ -388,7 +388,7 @@ static flx_code parse_item(hlo_parser *p, const char **module_name, bool is_insi
     if (flxi_hlop_eat_word(p, "func.func") || flxi_hlop_eat_word(p, "func"))
         return parse_function(p);
     if (flxi_hlop_eat_word(p, "sdy.mesh"))
-        return parse_mesh(p);
+        return parse_mesh(p, at);
     if (flxi_hlop_eat_word(p, "module") || flxi_hlop_eat_word(p, "builtin.module")) {
         if (is_inside)
             return flxi_hlop_fail_at(p, at, FLX_E_UNSUPPORTED, NULL, "modules within modules are not supported");

@@ -111,7 +111,7 @@ void *flxi_hlop_take(hlo_parser *p, const void *items, size_t count, size_t size
 /* ---- hlo_module.c ---- */
 
 /* #sdy.mesh<["x"=2]> of this name; other attributes are no meshes. */
-flx_code flxi_hlop_add_mesh(hlo_parser *p, const hlo_attr *name, const hlo_attr *mesh);
+flx_code flxi_hlop_add_mesh(hlo_parser *p, hlo_location at, const hlo_attr *name, const hlo_attr *mesh);
 
 /* A parser of no text, whose arena is that of the module. */
 void flxi_hlop_init(hlo_parser *p, const flxi_allocator *mem, flxi_arena *arena, const char *file, flx_error *err);

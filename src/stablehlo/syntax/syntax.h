@@ -220,6 +220,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *text; /* between < and >, as written */
+    hlo_location at;
 } hlo_named_mesh;
 
 typedef struct {

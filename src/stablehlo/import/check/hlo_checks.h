@@ -40,6 +40,10 @@ bool flxi_hlo_check_select(hlo_site *s);
 bool flxi_hlo_check_sort(hlo_site *s);
 bool flxi_hlo_check_tuple(hlo_site *s);
 
+/* ---- Meshes and shardings of the whole program (hlo_meshes.c) ---- */
+
+flx_code flxi_hlo_check_meshes(const flxi_allocator *mem, const hlo_module *m, const char *file, flx_error *err);
+
 /* ---- Types ---- */
 
 /* Operands and results against what the function declares. */

@@ -13,7 +13,7 @@
 
 enum { MOST_AXES = 64, NAME_TEXT = 60, WHO_TEXT = 100 };
 
-/* A name as it stands in the program, which may hold anything. */
+/* A name as the program writes it, which may hold anything. */
 typedef struct {
     const char *at;
     size_t n;

@@ -68,12 +68,17 @@ static int seal_bytes(const unsigned char *bytes, size_t n, const unsigned char 
 }
 
 /* The loader takes a path it has seen before for the object it has loaded then, and numbers of descriptors come again.
-   So each path is another one: bits of a serial number become parts of it that lead nowhere else. */
+   So each path is another one: bits of a serial number become parts of it that lead nowhere else. A process can have
+   several copies of this library, such as a program's own and that in a plugin, each with serial numbers of its own:
+   before them come the bits of an address that only this copy has. */
 static void *load_descriptor(int fd)
 {
     static atomic_uint last;
-    char path[256] = "/proc/self/fd";
+    char path[512] = "/proc/self/fd";
     size_t n = strlen(path);
+    uintptr_t copy = (uintptr_t)&last;
+    for (size_t i = 0; i < 8 * sizeof copy; i++, copy >>= 1)
+        n += (size_t)snprintf(path + n, sizeof path - n, copy & 1 ? "/." : "//.");
     for (unsigned serial = atomic_fetch_add(&last, 1); serial > 0; serial >>= 1)
         n += (size_t)snprintf(path + n, sizeof path - n, serial & 1 ? "/." : "//.");
     snprintf(path + n, sizeof path - n, "/%d", fd);

@@ -3,6 +3,7 @@
 #ifndef FLXI_RANDOM_H
 #define FLXI_RANDOM_H
 
+#include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "graph/op/infer.h"
 #include "numeric/counter_rng.h"
@@ -16,6 +17,7 @@ typedef struct { /* of rng_uniform and rng_normal */
     double offset, scale; /* lo and hi, or mean and std */
     int64_t seed, stream;
 } flxi_draw_attrs;
+FLXI_ATTRS_VIEW_OF(flxi_draw_attrs_of, flxi_draw_attrs, rng_uniform)
 
 /* Batching of the ops that have a stream (random_rules.c). */
 void flxi_batch_draw(flxi_site *s, flx_val *by);

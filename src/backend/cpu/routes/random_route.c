@@ -111,7 +111,7 @@ const char *flxi_philox_applies(const flxi_route_node *n)
 
 flx_code flxi_uniform_route(const flxi_route_node *n)
 {
-    const flxi_draw_attrs *a = n->attrs;
+    const flxi_draw_attrs *a = flxi_draw_attrs_of(n->op, n->attrs);
     draws d = {.to = n->out[0], .offset = a->offset, .scale = a->scale - a->offset};
     d.g = n->nin > 0 ? flxi_rng_keyed(n->in[0], (uint64_t)a->stream)
                      : flxi_rng_seeded((uint64_t)a->seed, (uint64_t)a->stream);

@@ -326,13 +326,16 @@ static void decompose_resize(flxi_site *s, flx_val *y)
    every i except at the edges: the gradient is a sum of strided slices of dy with weights that are known, instead of
    sums to gathered positions. */
 
+enum { MOST_GROWTH = 8 }; /* for each unit there are up to four terms, which are written out */
+
 static bool grows_evenly(const resize_attrs *a, const flx_type *x)
 {
     if (a->mode == MODE_NEAREST || a->coordinates == AT_ALIGN_CORNERS)
         return false;
     for (int k = 0; k < x->rank; k++) {
         flx_dim n = x->dims[k], m = a->shape.v[k];
-        if (n != m && (!flxi_dim_is_number(n) || !flxi_dim_is_number(m) || n <= 0 || m < n || m % n != 0))
+        if (n != m &&
+            (!flxi_dim_is_number(n) || !flxi_dim_is_number(m) || n <= 0 || m < n || m % n != 0 || m / n > MOST_GROWTH))
             return false;
     }
     return true;
@@ -476,6 +479,7 @@ static const flxi_sample samples_resize[] = {
     {"f32[3, 2]", "shape=[6, 6], mode=linear", NULL, FLX_OK},
     {"f64[1, 4]", "shape=[3, 8], mode=cubic", NULL, FLX_OK},
     {"c64[3]", "shape=[6], mode=linear, coordinates=asymmetric", NULL, FLX_OK},
+    {"f32[1, 2]", "shape=[9, 2], mode=linear", NULL, FLX_OK},
     {"T[]", "shape=[]", NULL, FLX_OK},
     {"T[0, 3]", "shape=[0, 6]", NULL, FLX_OK},
     {"T[2, 3]", "shape=[0, 3]", NULL, FLX_OK},

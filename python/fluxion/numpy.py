@@ -307,7 +307,9 @@ def interp(x, points, values):
     flat = xp.clip(ravel(x), points[0], points[-1])
     high = xp.clip(xp.searchsorted(points, flat, side="right"), 1, points.shape[0] - 1)
     x0, x1, y0, y1 = (xp.take(a, i) for a in (points, values) for i in (high - 1, high))
-    return reshape(y0 + (y1 - y0) * ((flat - x0) / (x1 - x0)), x.shape)
+    width = x1 - x0
+    part = xp.where(width == 0, 1, (flat - x0) / xp.where(width == 0, 1, width))
+    return reshape(y0 + (y1 - y0) * part, x.shape)
 
 
 def array_equal(a, b):

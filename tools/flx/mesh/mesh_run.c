@@ -134,8 +134,9 @@ int64_t mesh_run_ranks(const char *axes)
 {
     int64_t n = 1;
     for (const char *s = axes; (s = strchr(s, '=')) != NULL; s++)
-        n *= strtoll(s + 1, NULL, 10);
-    return n;
+        if (__builtin_mul_overflow(n, strtoll(s + 1, NULL, 10), &n))
+            return INT64_MAX;
+    return n < 0 ? INT64_MAX : n;
 }
 
 const char *mesh_run_transport(const args *a)

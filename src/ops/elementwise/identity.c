@@ -7,6 +7,7 @@
 #include "ops/rule/axis/extent.h"
 #include "ops/rule/element.h"
 #include "ops/rule/link.h"
+#include "ops/rule/shard.h"
 #include "ops/rule/tame.h"
 
 #include <stdio.h>
@@ -49,11 +50,21 @@ static flxi_kval pull_same(flxi_express *e, uint32_t result, const flxi_kindex *
     return flxi_operand_at(e, 0, at);
 }
 
+/* Links are about derivatives, which it has none of; its elements are those of its operand. */
+static int same_axis(const flx_graph *g, const flxi_node *n, uint32_t operand, int axis)
+{
+    (void)g, (void)n, (void)operand;
+    return axis;
+}
+
+static const struct flxi_shard shard_same = {.becomes = same_axis};
+
 const flxi_rules flxi_rules_stop_gradient = {.infer = flxi_infer_same,
                                              .eval = flxi_eval_copy,
                                              .pull = pull_same,
                                              .batch = batch_identity,
-                                             .samples = samples_any_shape};
+                                             .samples = samples_any_shape,
+                                             .shard = &shard_same};
 
 /* ---- cast ---- */
 

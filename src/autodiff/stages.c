@@ -6,8 +6,8 @@
    and what moves is an exchange with the neighbour; derivatives move the other way. No process is special.
 
    In the first and last ticks some stages have no microbatch: stages - 1 of microbatches + stages - 1 ticks are lost.
-   They compute on values of the batch, which cannot overflow where the others do not, and nothing depends on what they
-   return. */
+   In the first ones they compute on values that they are not made for, which may overflow: derivatives are stopped
+   there, since zero times infinity is NaN. In the last ones they compute on the last microbatch again. */
 #include "autodiff/autodiff.h"
 
 #include <fluxion/ops.h>
@@ -57,6 +57,8 @@ static flx_code check(pipeline *p)
     bool is_static = p->type->rank >= 1;
     for (size_t i = 0; i < p->inputs; i++)
         is_static &= flxi_type_is_static(input_type(p, i)) && input_type(p, i)->rank < FLX_MAX_RANK - 1;
+    if (is_static && p->type->dims[0] > INT64_MAX / p->microbatches)
+        return flxi_fail(p->err, FLX_E_SIZE, "flx_pipeline: the batch has too many examples");
     return is_static ? FLX_OK
                      : flxi_fail(p->err, FLX_E_UNBOUND_DIM,
                                  "flx_pipeline: the types of a stage must be numbers, and '%s' must have an axis of "
@@ -66,15 +68,25 @@ static flx_code check(pipeline *p)
 
 /* ---- A tick ---- */
 
-/* Whether an element belongs to this stage: [stages, 1, …]. */
-static flx_val is_stage(const pipeline *p, flx_graph *g, int64_t stage, int rank)
+static flx_val stage_numbers(const pipeline *p, flx_graph *g)
 {
     const flx_type positions = {.dtype = FLX_I32, .rank = 1, .dims = {p->stages}};
+    return flx_iota(g, .type = &positions);
+}
+
+/* One number for each stage, for values of rank `rank` in each of them: [stages, 1, …]. */
+static flx_val by_stage(const pipeline *p, flx_graph *g, flx_val numbers, int rank)
+{
     int64_t shape[FLX_MAX_RANK] = {p->stages};
     for (int k = 1; k <= rank; k++)
         shape[k] = 1;
-    flx_val at = flx_iota(g, .type = &positions);
-    return flx_reshape(g, flx_eq(g, at, flx_scalar(g, FLX_I32, (double)stage)), (flx_ints){shape, (size_t)rank + 1});
+    return flx_reshape(g, numbers, (flx_ints){shape, (size_t)rank + 1});
+}
+
+/* Whether an element belongs to this stage. */
+static flx_val is_stage(const pipeline *p, flx_graph *g, int64_t stage, int rank)
+{
+    return by_stage(p, g, flx_eq(g, stage_numbers(p, g), flx_scalar(g, FLX_I32, (double)stage)), rank);
 }
 
 /* Values of the stage before, and the microbatch that enters. */
@@ -101,7 +113,17 @@ static flx_code make_all(pipeline *p)
     return p->all ? FLX_OK : (flx_code)p->err->code;
 }
 
-/* Operands are the state, the parameters, and the microbatch that enters. */
+/* Operands without derivatives in stages whose first microbatch has not come yet. */
+static void stop_early(const pipeline *p, flx_graph *g, flx_val *x)
+{
+    const flx_type number = {.dtype = FLX_I32};
+    flx_val tick = flxi_new_leaf(g, "tick", "", &number);
+    flx_val has_begun = flx_le(g, stage_numbers(p, g), tick);
+    for (size_t i = 0; i < p->inputs; i++)
+        x[i] = flx_where(g, by_stage(p, g, has_begun, input_type(p, i)->rank), x[i], flx_stop_gradient(g, x[i]));
+}
+
+/* Operands are the state, the parameters, the microbatch that enters, and the number of the tick. */
 static flx_code make_tick(pipeline *p)
 {
     flx_graph *g = p->tick = flx_graph_new(p->stage->ctx, "tick");
@@ -118,6 +140,7 @@ static flx_code make_tick(pipeline *p)
         x[i] = flx_input(g, input_name(p, i), &type);
     }
     x[0] = moved(p, g, x[0], flxi_new_leaf(g, "entering", "", p->type));
+    stop_early(p, g, x);
     const flx_attr body = flx_attr_graph("body", p->all);
     flx_op(g, "call", x, p->inputs, &body, 1, &y, 1);
     flx_output(g, y, "state");
@@ -196,10 +219,12 @@ static flx_code run_ticks(pipeline *p, flx_val *operands)
         bool is_param = flx_graph_input_is_param(p->stage, i);
         operands[i] = is_param ? flx_param(g, input_name(p, i), &type) : flx_input(g, input_name(p, i), &type);
     }
+    const flx_type ticks = {.dtype = FLX_I32, .rank = 1, .dims = {p->microbatches + p->stages - 1}};
     operands[p->inputs] = entering(p, g, each);
+    operands[p->inputs + 1] = flx_iota(g, .type = &ticks);
     const flx_attr attrs[] = {flx_attr_graph("body", p->tick), flx_attr_int("num_carry", 1),
                               flx_attr_int("num_bcast", (int64_t)p->inputs - 1)};
-    flx_op(g, "scan", operands, p->inputs + 1, attrs, 3, results, 2);
+    flx_op(g, "scan", operands, p->inputs + 2, attrs, 3, results, 2);
     flx_output(g, joined(p, g, leaving(p, g, results[1])), flx_graph_output_name(p->stage, 0));
     return flx_graph_error(g, p->err);
 }
@@ -211,10 +236,10 @@ static flx_code make(pipeline *p)
     FLXI_TRY(make_all(p));
     FLXI_TRY(make_tick(p));
     p->to = flx_graph_new(p->stage->ctx, flx_graph_name(p->stage));
-    flx_val *operands = flxi_alloc(mem, p->inputs + 1, sizeof *operands);
+    flx_val *operands = flxi_alloc(mem, p->inputs + 2, sizeof *operands);
     flx_code code = p->to && operands ? run_ticks(p, operands) : flxi_oom(p->err, "a pipeline");
     if (operands)
-        flxi_free(mem, operands, p->inputs + 1, sizeof *operands);
+        flxi_free(mem, operands, p->inputs + 2, sizeof *operands);
     return code;
 }
 

@@ -109,6 +109,21 @@ TEST(onnx_gradient_of_what_is_not_there_is_refused)
     CHECK_MSG(strstr(err.message, "operand 0 must be one tensor of the type of 'x'"), "%s", err.message);
 }
 
+/* Uses of a constant are evaluated when the model is read: its gradient would be zeros without a word. */
+TEST(onnx_gradient_of_a_constant_is_refused)
+{
+    const onnx_bytes nodes[] = {onnx_node_bytes("Mul", "x", "w", "y"), gradient_bytes("y", "w", "at", "d")};
+    const flx_onnx_options constants = {.struct_size = sizeof constants, .flags = FLX_ONNX_CONSTANTS};
+    onnx_bytes m = model_bytes(nodes, 2, "d");
+    flx_error err = {0};
+    flx_context *ctx = flx_context_new(NULL);
+    flx_onnx *read = flx_onnx_decode(ctx, m.at, m.n, "m.onnx", &constants, &err);
+    CHECK(!read);
+    CHECK_CODE((flx_code)err.code, FLX_E_UNSUPPORTED, &err);
+    CHECK_MSG(strstr(err.message, "'w' is a constant"), "%s", err.message);
+    flx_context_free(ctx);
+}
+
 /* Each gradient is about as large as what it is of, and part of what the next one is of. */
 TEST(onnx_gradients_that_multiply_are_refused_by_their_nodes)
 {

@@ -55,6 +55,11 @@ static bool open_named(cut *c, const char *const *names, size_t n)
         uint32_t id = named(s, names[i]);
         if (!id)
             return false;
+        if (flxi_onnx_value_of(s, names[i])->is_const) {
+            flxi_onnx_unsupported(s, "'%.80s' is a constant, whose uses were evaluated when the model was read",
+                                  names[i]);
+            return false;
+        }
         if (!flxi_onnx_given(x) || c->var[id] || !flxi_type_equal(flxi_type_at(c->from, id), flxi_onnx_typeof(s, x))) {
             flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "operand %zu must be one tensor of the type of '%.80s'", c->num_args,
                            names[i]);

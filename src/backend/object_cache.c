@@ -42,7 +42,7 @@ struct flxi_object_cache {
     char dir[PATH_BYTES]; /* "": by the environment */
     uint64_t max_bytes;
     unsigned serial;      /* of temporary files */
-    bool has_swept;       /* this process has removed what killed ones left */
+    bool has_swept;       /* what killed processes left was removed */
     pthread_mutex_t lock; /* guards serial, has_swept and stats */
     flxi_cache_stats stats;
 };
@@ -379,8 +379,8 @@ static void evict(flxi_object_cache *c, int dir)
     count(c, &c->stats.evicted, evicted);
 }
 
-/* Once in each process that writes: reading names takes milliseconds, and what killed processes left must not wait
-   until the oldest entries go, which a small cache never needs. */
+/* Once for each cache that is written to: reading names takes milliseconds, and what killed processes left must not
+   wait until the oldest entries go, which a small cache never needs. */
 static void sweep(flxi_object_cache *c, int dir)
 {
     survey s = {.cache = c, .dir = dir};

@@ -10,7 +10,7 @@
      FUNCTION          before a function
      GROUP OWN LINE LINES   the workgroup, the thread along both axes, and how many there are along the second
      MEET              a barrier of the workgroup
-     SORTERS           threads of a workgroup that sorts;  EACH_SORTER(t): those of 512 that this thread stands for
+     SORTERS           threads of a workgroup that sorts;  EACH_SORTER(t): those of 512 whose work this thread does
      PAIR(T, a, b)     a structure of two members;  VECTOR(T, a, b): a float2 or a double2;  NOTHING(W): zero bits
      FMA32 FMA64       one rounding;  bf16_value bf16_bits f16_value f16_bits: 16-bit floats
      CLAIM(p)          whether this thread is the first that sets *p from 0 to 1

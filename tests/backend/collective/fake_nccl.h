@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_nccl.h: a library that stands for the driver of a card and for NCCL (fake_cards.inc). */
+/* fake_nccl.h: a library that imitates the driver of a card and NCCL (fake_cards.inc). */
 #ifndef FLX_TEST_FAKE_NCCL_H
 #define FLX_TEST_FAKE_NCCL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_meshes.c: the transport nccl. Without a card a library stands for one (fake_nccl.h), which a process of its own
+/* nccl_meshes.c: the transport nccl. Without a card a library imitates one (fake_nccl.h), which a process of its own
    loads: there each rank is a thread. With a card, groups of one. */
 #include "../../test.h"
 #include "backend/transport.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- With a library that stands for a card ---- */
+/* ---- With a library that imitates a card ---- */
 
 /* Runs the test of this name in a process that has the library. */
 static void run_with_fake(const char *name, const char *settings)

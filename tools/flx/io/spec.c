@@ -412,7 +412,7 @@ static const struct {
     const char *op;
 } random_rules[] = {{"normal", "rng_normal"}, {"uniform", "rng_uniform"}};
 
-/* The numbers that the SPEC stands for: a number, or a word for one. False where it is neither. */
+/* The numbers that the SPEC means: a number, or a word for one. False where it is neither. */
 static bool read_filling(const char *spec, dtype_kind kind, const char **number, double z[2])
 {
     static const struct {

@@ -4,7 +4,7 @@
    The factorisation is a scan over the columns: step k reflects column k onto the axis k and applies the reflection to
    the columns after it. With pivots the longest of the columns from k on comes first; the Hessenberg form reflects
    column k onto the axis k + 1 and applies the reflection from both sides. The product of reflections is 1 − V T V^H
-   with the triangle T = (1 + D striu(V^H V))^-1 D, D being the taus on a diagonal; a tau of 0, which stands for no
+   with the triangle T = (1 + D striu(V^H V))^-1 D, D being the taus on a diagonal; a tau of 0, which means no
    reflection, needs no exception in it. */
 #include "graph/type/type.h"
 #include "stablehlo/import/rule/import_linalg.h"

@@ -6,17 +6,11 @@
        bench_compiler [LARGEST]      (default 1000000)
 
    Prints seconds and nodes per second for each size, and bytes per node. */
+#include "bench.h"
+
 #include <fluxion/fluxion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void report(const char *what, size_t nodes, double seconds)
 {
@@ -84,32 +78,53 @@ static void measure_transforms(const flx_graph *g, size_t nodes)
     flx_graph_release(d);
 }
 
-static void measure(size_t nodes)
+static flx_module *measure_text(flx_context *ctx, const flx_graph *g, size_t nodes)
 {
     flx_error err = {0};
     flx_buffer text = {0};
+    double t = now();
+    if (flx_graph_print(g, &text, &err) != FLX_OK)
+        fail(&err);
+    report("print", nodes, now() - t);
+    t = now();
+    flx_module *m = flx_parse(ctx, text.data, text.size, "chain", &err);
+    if (!m)
+        fail(&err);
+    report("parse", nodes, now() - t);
+    flx_buffer_free(&text);
+    return m;
+}
+
+static void measure_bytes(flx_context *ctx, const flx_graph *g, size_t nodes)
+{
+    flx_error err = {0};
     flx_buffer bytes = {0};
+    double t = now();
+    if (flx_graph_encode(g, &bytes, &err) != FLX_OK)
+        fail(&err);
+    report("encode", nodes, now() - t);
+    t = now();
+    flx_module *decoded = flx_decode(ctx, bytes.data, bytes.size, "chain", &err);
+    if (!decoded)
+        fail(&err);
+    report("decode", nodes, now() - t);
+    flx_module_free(decoded);
+    flx_buffer_free(&bytes);
+}
+
+static void measure(size_t nodes)
+{
+    flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_dim_binding binding = {"N", 32};
     printf("%zu nodes\n", nodes);
-
     double t = now();
     flx_graph *g = build(ctx, nodes);
     report("build", nodes, now() - t);
     if (flx_graph_error(g, &err) != FLX_OK)
         fail(&err);
     printf("  %-12s %9zu bytes per node\n", "memory", flx_graph_memory(g) / nodes);
-
-    t = now();
-    if (flx_graph_print(g, &text, &err) != FLX_OK)
-        fail(&err);
-    report("print", nodes, now() - t);
-
-    t = now();
-    flx_module *m = flx_parse(ctx, text.data, text.size, "chain", &err);
-    if (!m)
-        fail(&err);
-    report("parse", nodes, now() - t);
+    flx_module *m = measure_text(ctx, g, nodes);
 
     t = now();
     if (flx_graph_verify(g, &err) != FLX_OK)
@@ -121,17 +136,7 @@ static void measure(size_t nodes)
     report("hash", nodes, now() - t);
     if (hash != flx_graph_hash(flx_module_main(m)))
         fprintf(stderr, "error: the text reads back to another graph\n");
-
-    t = now();
-    if (flx_graph_encode(g, &bytes, &err) != FLX_OK)
-        fail(&err);
-    report("encode", nodes, now() - t);
-
-    t = now();
-    flx_module *decoded = flx_decode(ctx, bytes.data, bytes.size, "chain", &err);
-    if (!decoded)
-        fail(&err);
-    report("decode", nodes, now() - t);
+    measure_bytes(ctx, g, nodes);
 
     t = now();
     flx_graph *special = flx_specialise(g, &binding, 1, &err);
@@ -141,10 +146,7 @@ static void measure(size_t nodes)
 
     measure_transforms(g, nodes);
     flx_graph_release(special);
-    flx_module_free(decoded);
     flx_module_free(m);
-    flx_buffer_free(&text);
-    flx_buffer_free(&bytes);
     flx_graph_release(g);
     flx_context_free(ctx);
 }

@@ -8,28 +8,19 @@
    A round shows the model the prompt at once, then the answer token by token. The best round counts, and the first one,
    which also compiles, does not. Of one thread the processor time is measured, which other programs change little.
    bench/peers_decoder.py measures llama.cpp beside it. */
+#include "bench.h"
+
 #include <fluxion/decoder.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { MAX_TOKENS = 4096 };
 
 static clockid_t measured = CLOCK_MONOTONIC;
 
-static double now(void)
+static double measured_now(void)
 {
-    struct timespec t;
-    clock_gettime(measured, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void check(int ok, const flx_error *err)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "error: %s\n", err->message);
-    exit(3);
+    return seconds_by(measured);
 }
 
 static int number(char **argv, int argc, int i, int absent)
@@ -50,14 +41,14 @@ static speed round_of(flx_decoder *d, int prompt, int answer)
     for (int i = 0; i < prompt; i++)
         tokens[i] = (int32_t)(i ? (300 + (int64_t)i * 37 % 20000) % size : 1);
     flx_decoder_rewind(d, 0);
-    double start = now();
+    double start = measured_now();
     check(logits && flx_decoder_feed(d, tokens, (size_t)prompt, logits, &err) == FLX_OK, &err);
-    double middle = now();
+    double middle = measured_now();
     for (int i = 0; i < answer; i++) {
         int32_t token = (int32_t)((500 + i) % size);
         check(flx_decoder_feed(d, &token, 1, logits, &err) == FLX_OK, &err);
     }
-    double end = now();
+    double end = measured_now();
     free(logits);
     return (speed){prompt / (middle - start), answer / (end - middle)};
 }

@@ -6,10 +6,11 @@
        bench_extents [ROUNDS]        (default 200)
 
    Prints the seconds that the first runs of all N take together, and the best time of one run for some N. */
+#include "bench.h"
+
 #include <fluxion/fluxion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { FIRST = 64, LAST = 124, INPUTS = 5, OUTPUTS = 5 };
 
@@ -25,27 +26,12 @@ static const char text[] =
 
 static const char *const names[INPUTS] = {"x", "wq", "wk", "wv", "wo"};
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void check(const void *made, const flx_error *err)
-{
-    if (made)
-        return;
-    fprintf(stderr, "error: %s\n", err->message);
-    exit(3);
-}
-
 static flx_tensor *matrix(flx_context *ctx, int64_t rows)
 {
     flx_error err = {0};
     flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){rows, 64});
     flx_tensor *t = flx_tensor_new(ctx, &type, NULL, &err);
-    check(t, &err);
+    check(t != NULL, &err);
     for (int64_t i = 0; i < flx_tensor_count(t); i++)
         ((float *)flx_tensor_data(t))[i] = (float)(i * 7 % 31 - 15) / 64;
     return t;
@@ -62,7 +48,7 @@ static double best_run(flx_context *ctx, flx_exec *e, int64_t n, int rounds)
     for (int r = 0; r < rounds; r++) {
         flx_tensor *out[OUTPUTS];
         double begin = now();
-        check(flx_exec_run(e, NULL, feeds, INPUTS, out, &err) == FLX_OK ? e : NULL, &err);
+        check(flx_exec_run(e, NULL, feeds, INPUTS, out, &err) == FLX_OK, &err);
         double time = now() - begin;
         best = time < best ? time : best;
         for (int i = 0; i < OUTPUTS; i++)
@@ -78,7 +64,7 @@ static void measure(flx_context *ctx, const flx_graph *g, const char *what, uint
     flx_error err = {0};
     flx_compile_options o = {.struct_size = sizeof o, .flags = flags, .cache = FLX_CACHE_OFF};
     flx_exec *e = flx_compile(g, &o, &err);
-    check(e, &err);
+    check(e != NULL, &err);
     double begin = now();
     for (int64_t n = FIRST; n <= LAST; n++)
         best_run(ctx, e, n, 1);
@@ -95,9 +81,9 @@ int main(int argc, char **argv)
     flx_error err = {0};
     flx_context *ctx = flx_context_new(NULL);
     flx_module *m = flx_parse(ctx, text, sizeof text - 1, "attention", &err);
-    check(m, &err);
+    check(m != NULL, &err);
     flx_graph *grad = flx_grad(flx_module_main(m), names, INPUTS, NULL, &err);
-    check(grad, &err);
+    check(grad != NULL, &err);
     measure(ctx, grad, "one code for all", 0, rounds);
     measure(ctx, grad, "code for each N ", FLX_COMPILE_SPECIALISE, rounds);
     flx_graph_release(grad);

@@ -8,6 +8,8 @@
    The loss of the first step has a known value for the default size. With --train, whole steps of AdamW on that device,
    with products in bf16. With --mpi the same in f32 by processes that share a batch: each has BATCH rows and one
    thread. FLX_MESH_OVERLAP=0: exchanges end before the next step of the program begins. */
+#include "bench.h"
+
 #include <fluxion/fluxion.h>
 #include <fluxion/mesh.h>
 #include <math.h>
@@ -16,24 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { CHANNELS = 768, HEADS = 12, WORDS = 50304, PER_LAYER = 12 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void check(int ok, const flx_error *err)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "error: %s\n%s\n", err->message, err->where);
-    exit(3);
-}
 
 /* ---- The model as text ---- */
 
@@ -184,17 +170,6 @@ static void write_model(text *t, int layers, int batch, int tokens, bool in_part
 
 /* ---- Inputs ---- */
 
-static float hashed(uint32_t i, uint32_t seed)
-{
-    uint32_t h = i + seed * UINT32_C(0x9E3779B9);
-    h ^= h >> 16;
-    h *= UINT32_C(0x7FEB352D);
-    h ^= h >> 15;
-    h *= UINT32_C(0x846CA68B);
-    h ^= h >> 16;
-    return (float)(h >> 8) * 0x1p-23f - 1.0f;
-}
-
 /* Weights are small random numbers, gains one, all else zero. Seeds: the tables 1 and 2, layer l starting at 10 + 4 l.
    */
 static void fill_param(float *x, int64_t n, const char *name)
@@ -329,84 +304,119 @@ static int train(const flx_graph *loss, const char *device, int batch, int token
     return 0;
 }
 
+typedef struct {
+    int layers, batch, tokens;
+} sizes;
+
+/* Inputs, parameters and results of a gradient, as addresses. */
+typedef struct {
+    size_t nin, nout;
+    const void **in;
+    void **out;
+    flx_tensor **held;
+} memory_of_run;
+
+static memory_of_run hold(flx_context *ctx, const flx_graph *g)
+{
+    memory_of_run m = {.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g)};
+    flx_error err = {0};
+    m.in = calloc(m.nin, sizeof *m.in);
+    m.out = calloc(m.nout, sizeof *m.out);
+    m.held = calloc(m.nin + m.nout, sizeof *m.held);
+    for (size_t i = 0; i < m.nin + m.nout; i++) {
+        flx_val v = i < m.nin ? flx_graph_input(g, i) : flx_graph_output(g, i - m.nin);
+        m.held[i] = flx_tensor_new(ctx, flx_val_type(g, v), NULL, &err);
+        check(m.held[i] != NULL, &err);
+        if (i >= m.nin) {
+            m.out[i - m.nin] = flx_tensor_data(m.held[i]);
+            continue;
+        }
+        m.in[i] = flx_tensor_data(m.held[i]);
+        if (flx_graph_input_is_param(g, i))
+            fill_param(flx_tensor_data(m.held[i]), flx_tensor_count(m.held[i]), flx_val_name(g, v));
+    }
+    return m;
+}
+
+static void let_go(memory_of_run *m)
+{
+    for (size_t i = 0; i < m->nin + m->nout; i++)
+        flx_tensor_release(m->held[i]);
+    free(m->held);
+    free(m->in);
+    free(m->out);
+}
+
+/* Four runs. */
+static void run_gradient(flx_context *ctx, const flx_graph *g, flx_exec *e, const sizes *n)
+{
+    flx_error err = {0};
+    memory_of_run m = hold(ctx, g);
+    fill_words(flx_tensor_data(m.held[m.nin - 2]), flx_tensor_data(m.held[m.nin - 1]), n->batch, n->tokens);
+    double best = 1e9;
+    for (int r = 0; r < 4; r++) {
+        double start = now();
+        check(flx_exec_run_at(e, m.in, m.out, &err) == FLX_OK, &err);
+        best = fmin(best, now() - start);
+    }
+    printf("{\"workload\": \"gpt2_gradient\", \"layers\": %d, \"best\": %.4g, \"check\": %.8g}\n", n->layers, best,
+           (double)*(float *)m.out[0]);
+    let_go(&m);
+}
+
+/* Seconds that compiling takes. */
+static double compile_in(const flx_graph *g, int32_t cache, flx_exec **e)
+{
+    const flx_compile_options o = {.cache = cache};
+    flx_error err = {0};
+    double start = now();
+    *e = flx_compile(g, &o, &err);
+    check(*e != NULL, &err);
+    return now() - start;
+}
+
+static void measure(flx_context *ctx, const flx_graph *loss, double parsing, const sizes *n)
+{
+    double start = now();
+    flx_graph *g = gradient(loss);
+    double deriving = now() - start;
+    flx_exec *e;
+    double compiling = compile_in(g, FLX_CACHE_OFF, &e);
+    flx_exec_free(e);
+    compile_in(g, FLX_CACHE_ON, &e); /* fills the cache */
+    flx_exec_free(e);
+    double cached = compile_in(g, FLX_CACHE_ON, &e);
+    printf("{\"workload\": \"compile_gpt2\", \"layers\": %d, \"nodes\": %zu, \"parse_s\": %.3g, \"grad_s\": %.3g, "
+           "\"compile_s\": %.3g, \"cached_s\": %.3g, \"peak_mem_bytes\": %zu}\n",
+           n->layers, flx_graph_node_count(g), parsing, deriving, compiling, cached, flx_exec_memory(e));
+    fflush(stdout);
+    run_gradient(ctx, g, e, n);
+    flx_exec_free(e);
+    flx_graph_release(g);
+}
+
 int main(int argc, char **argv)
 {
     bool is_shared = argc > 2 && strcmp(argv[1], "--mpi") == 0;
     const char *device = is_shared || (argc > 2 && strcmp(argv[1], "--train") == 0) ? argv[2] : NULL;
     argc -= device ? 2 : 0;
     argv += device ? 2 : 0;
-    int layers = argc > 1 ? atoi(argv[1]) : 12, batch = argc > 2 ? atoi(argv[2]) : 4,
-        tokens = argc > 3 ? atoi(argv[3]) : 64;
+    const sizes n = {argc > 1 ? atoi(argv[1]) : 12, argc > 2 ? atoi(argv[2]) : 4, argc > 3 ? atoi(argv[3]) : 64};
     text t = {.cap = (size_t)1 << 20};
     flx_error err = {0};
     t.at = malloc(t.cap);
-    write_model(&t, layers, batch, tokens, device == NULL || is_shared);
+    write_model(&t, n.layers, n.batch, n.tokens, device == NULL || is_shared);
     flx_context *ctx = flx_context_new(NULL);
     double start = now();
     flx_module *m = flx_parse(ctx, t.at, t.n, "gpt2", &err);
     check(m != NULL, &err);
-    double parsed = now();
-    if (device) {
-        int status = train(flx_module_main(m), device, batch, tokens, is_shared);
-        flx_module_free(m);
-        flx_context_free(ctx);
-        free(t.at);
-        return status;
-    }
-    flx_graph *g = gradient(flx_module_main(m));
-    double derived = now();
-    flx_compile_options off = {.cache = FLX_CACHE_OFF}, on = {0};
-    flx_exec *e = NULL;
-    e = flx_compile(g, &off, &err);
-    check(e != NULL, &err);
-    double compiled = now();
-    flx_exec_free(e);
-    e = flx_compile(g, &on, &err);
-    check(e != NULL, &err); /* fills the cache */
-    flx_exec_free(e);
-    double before = now();
-    e = flx_compile(g, &on, &err);
-    check(e != NULL, &err);
-    double cached = now() - before;
-    printf("{\"workload\": \"compile_gpt2\", \"layers\": %d, \"nodes\": %zu, \"parse_s\": %.3g, \"grad_s\": %.3g, "
-           "\"compile_s\": %.3g, \"cached_s\": %.3g, \"peak_mem_bytes\": %zu}\n",
-           layers, flx_graph_node_count(g), parsed - start, derived - parsed, compiled - derived, cached,
-           flx_exec_memory(e));
-    fflush(stdout);
-    size_t nin = flx_graph_input_count(g), nout = flx_graph_output_count(g);
-    const void **in = calloc(nin, sizeof *in);
-    void **out = calloc(nout, sizeof *out);
-    flx_tensor **held = calloc(nin + nout, sizeof *held);
-    for (size_t i = 0; i < nin + nout; i++) {
-        flx_val v = i < nin ? flx_graph_input(g, i) : flx_graph_output(g, i - nin);
-        held[i] = flx_tensor_new(ctx, flx_val_type(g, v), NULL, &err);
-        check(held[i] != NULL, &err);
-        if (i >= nin) {
-            out[i - nin] = flx_tensor_data(held[i]);
-            continue;
-        }
-        in[i] = flx_tensor_data(held[i]);
-        if (flx_graph_input_is_param(g, i))
-            fill_param(flx_tensor_data(held[i]), flx_tensor_count(held[i]), flx_val_name(g, v));
-    }
-    fill_words(flx_tensor_data(held[nin - 2]), flx_tensor_data(held[nin - 1]), batch, tokens);
-    double best = 1e9;
-    for (int r = 0; r < 4; r++) {
-        start = now();
-        check(flx_exec_run_at(e, in, out, &err) == FLX_OK, &err);
-        best = fmin(best, now() - start);
-    }
-    printf("{\"workload\": \"gpt2_gradient\", \"layers\": %d, \"best\": %.4g, \"check\": %.8g}\n", layers, best,
-           (double)*(float *)out[0]);
-    for (size_t i = 0; i < nin + nout; i++)
-        flx_tensor_release(held[i]);
-    free(held);
-    free(in);
-    free(out);
-    flx_exec_free(e);
-    flx_graph_release(g);
+    int status = 0;
+    if (device)
+        status = train(flx_module_main(m), device, n.batch, n.tokens, is_shared);
+    else
+        measure(ctx, flx_module_main(m), now() - start, &n);
     flx_module_free(m);
     flx_context_free(ctx);
     free(t.at);
-    return 0;
+    return status;
 }

@@ -3,27 +3,13 @@
    traffic of an elementwise kernel and its reverse.
 
        bench_kernel [STEPS]      (default 1000000) */
+#include "bench.h"
+
 #include <fluxion/fluxion.h>
 #include <fluxion/kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void check(int ok, const flx_error *err)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "error: %s\n", err->message);
-    exit(3);
-}
 
 static flx_kernel *parse(flx_context *ctx, const char *text)
 {

@@ -9,19 +9,20 @@
 
    Other devices than cpu have shapes of their own, for a large card, and hold inputs and outputs: they are copied once
    before and after the timed runs. */
+#include "bench.h"
+
 #include <fluxion/fluxion.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_INPUTS = 24, MAX_WRT = 8, REPEATS = 9 };
 
-/* SLOPE: a gradient without the value; SEEDED_OPS: with backward ops; EACH: the gradient of each example;
-   JACOBIAN: by forward mode */
-typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, SEEDED_OPS, HVP, SGD, EACH, JACOBIAN } transform;
+/* SLOPE: a gradient without the value; SEEDED_OPS: with backward ops; SEEDED_FAST: and with bits that may differ
+   between runs; EACH: the gradient of each example; JACOBIAN: by forward mode */
+typedef enum { PLAIN, GRADIENT, SLOPE, SEEDED, SEEDED_OPS, SEEDED_FAST, HVP, SGD, EACH, JACOBIAN } transform;
 typedef enum { CHECK_MEAN, CHECK_ABS_MEAN, CHECK_VALUE } check_kind;
 
 typedef struct {
@@ -81,6 +82,9 @@ typedef struct {
     "  xr, xi = rfft(x, n=32768)\n  kr, ki = rfft(k, n=32768)\n"                           \
     "  y = irfft(sub(mul(xr, kr), mul(xi, ki)), add(mul(xr, ki), mul(xi, kr)), n=32768)\n" \
     "  z = narrow(y, axis=1, start=0, len=16384)\n  return reduce_mean(mul(z, z))\n}\n"
+#define ATTENTION                                                                                  \
+    "graph attn(q: bf16[4, 16, 8192, 64], k: bf16[4, 16, 8192, 64], v: bf16[4, 16, 8192, 64]) {\n" \
+    "  return attention(q, k, v, layout=bhsd, mask_kind=causal)\n}\n"
 #define PARAMS "100*0.0618589574 101*0.1 102*0.0765465545 103*0.1 104*0.0765465545 105*0.1 5 i6<10"
 
 static const workload workloads[] = {
@@ -138,10 +142,10 @@ static const workload card_workloads[] = {
     {"rnn1000", RNN("32", "256"), GRADIENT, "w,b", "1*0.0974278579 2*0.1 3 4", -1, CHECK_VALUE, 0, 0, 0,
      3.0 * 2 * 1000 * 32 * 256 * 256},
     {"jacfwd", LORENZ, JACOBIAN, "x", "1", 0, CHECK_ABS_MEAN, 0.17914886, 1e-4, 0, 0},
-    {"attn_long",
-     "graph attn(q: bf16[4, 16, 8192, 64], k: bf16[4, 16, 8192, 64], v: bf16[4, 16, 8192, 64]) {\n"
-     "  return attention(q, k, v, layout=bhsd, mask_kind=causal)\n}\n",
-     SEEDED_OPS, "q,k,v", "1 2 3 4", 2, CHECK_ABS_MEAN, 0, 0, 0, 3.5 * 4 * 4 * 16 * 8192.0 * 8192 * 64 / 2},
+    {"attn_long", ATTENTION, SEEDED_OPS, "q,k,v", "1 2 3 4", 2, CHECK_ABS_MEAN, 0, 0, 0,
+     3.5 * 4 * 4 * 16 * 8192.0 * 8192 * 64 / 2},
+    {"attn_fast", ATTENTION, SEEDED_FAST, "q,k,v", "1 2 3 4", 2, CHECK_ABS_MEAN, 0, 0, 0,
+     3.5 * 4 * 4 * 16 * 8192.0 * 8192 * 64 / 2},
 };
 
 enum {
@@ -149,33 +153,7 @@ enum {
     NUM_CARD_WORKLOADS = sizeof card_workloads / sizeof *card_workloads
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void check(int ok, const flx_error *err)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "error: %s\n", err->message);
-    exit(3);
-}
-
 /* ---- Inputs ---- */
-
-static double hashed(uint32_t i, uint32_t seed)
-{
-    uint32_t h = i + seed * UINT32_C(0x9E3779B9);
-    h ^= h >> 16;
-    h *= UINT32_C(0x7FEB352D);
-    h ^= h >> 15;
-    h *= UINT32_C(0x846CA68B);
-    h ^= h >> 16;
-    return (double)(float)((float)(h >> 8) * 0x1p-23f - 1.0f);
-}
 
 /* To the nearest, ties to even; finite numbers alone. */
 static uint16_t bf16_of(float x)
@@ -195,7 +173,7 @@ static flx_tensor *filled(flx_context *ctx, const flx_type *t, const char *spec)
     uint32_t seed = (uint32_t)strtoul(spec + is_int, &end, 10);
     double scale = *end == '*' || *end == '<' ? strtod(end + 1, NULL) : 1;
     for (int64_t i = 0; i < flx_tensor_count(x); i++) {
-        double v = hashed((uint32_t)i, seed);
+        double v = (double)hashed((uint32_t)i, seed);
         if (is_int)
             ((int32_t *)flx_tensor_data(x))[i] = (int32_t)fmin((v + 1) * 0.5 * scale, scale - 1);
         else if (t->dtype == FLX_F64)
@@ -257,10 +235,11 @@ static flx_graph *transformed(const workload *w, const flx_graph *g)
     snprintf(list, sizeof list, "%s", w->wrt);
     size_t n = split(list, ",", wrt, MAX_WRT);
     bool has_value = w->how == GRADIENT || w->how == SGD;
-    flx_grad_options o = {.flags = w->how == SEEDED       ? FLX_GRAD_SEED_INPUT
-                                   : w->how == SEEDED_OPS ? FLX_GRAD_SEED_INPUT | FLX_GRAD_BACKWARD_OPS
-                                   : has_value            ? FLX_GRAD_VALUE
-                                                          : 0};
+    flx_grad_options o = {.flags = w->how == SEEDED ? FLX_GRAD_SEED_INPUT
+                                   : w->how == SEEDED_OPS || w->how == SEEDED_FAST
+                                       ? FLX_GRAD_SEED_INPUT | FLX_GRAD_BACKWARD_OPS
+                                   : has_value ? FLX_GRAD_VALUE
+                                               : 0};
     flx_graph *out = w->how == PLAIN  ? flx_graph_retain((flx_graph *)(uintptr_t)g)
                      : w->how == HVP  ? flx_hvp(g, wrt, n, &o, &err)
                      : w->how == EACH ? of_each(g, wrt, n, &err)
@@ -363,7 +342,9 @@ static void prepare(prepared *p, const flx_module *m, const char *device)
     p->g = transformed(p->w, flx_module_main(m));
     flx_compile_options o = {.struct_size = sizeof o,
                              .cache = FLX_CACHE_OFF,
-                             .flags = fades ? FLX_COMPILE_FLUSH : 0,
+                             .flags = fades                      ? FLX_COMPILE_FLUSH
+                                      : p->w->how == SEEDED_FAST ? FLX_COMPILE_FAST
+                                                                 : 0,
                              .device = device,
                              .shares = shares};
     for (size_t k = 0; p->w->how == SGD && k + 1 < flx_graph_output_count(p->g); k++)

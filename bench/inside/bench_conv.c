@@ -4,10 +4,10 @@
 
        bench_conv [ROUNDS]      (default: 9; the best one counts) */
 #include "backend/cpu/conv/conv_direct.h"
+#include "inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct {
     const char *name;
@@ -31,26 +31,9 @@ static const bench_case cases[] = {
     {"3 x 3, 96, depthwise, channels first", 4, 96, 96, 56, 3, 1, 1, false, true},
 };
 
-static double processor_time(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void *new_block(size_t nbytes)
-{
-    void *p = aligned_alloc(64, (nbytes + 127) / 64 * 64);
-    if (!p) {
-        fprintf(stderr, "out of memory\n");
-        exit(3);
-    }
-    return p;
-}
-
 static float *new_values(int64_t count)
 {
-    float *x = new_block((size_t)count * sizeof *x);
+    float *x = block_of((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)(i * 7919 % 1000) / 1000 - 0.5f;
     return x;
@@ -94,11 +77,11 @@ typedef void (*run_fn)(const flxi_conv_problem *p, flxi_pool *pool, void *scratc
 static double best_of(int rounds, const flxi_conv_problem *p, run_fn run, size_t scratch_bytes)
 {
     double best = 1e9;
-    void *scratch = new_block(scratch_bytes);
+    void *scratch = block_of(scratch_bytes);
     for (int i = 0; i < rounds; i++) {
-        double begin = processor_time();
+        double begin = seconds_by(CLOCK_THREAD_CPUTIME_ID);
         run(p, NULL, scratch);
-        double taken = processor_time() - begin;
+        double taken = seconds_by(CLOCK_THREAD_CPUTIME_ID) - begin;
         best = taken < best ? taken : best;
     }
     free(scratch);

@@ -3,16 +3,14 @@
 
        bench_pool [THREADS]      (default: one for each core) */
 #include "base/host/thread_pool.h"
+#include "inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static double now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+    return now() * 1e6;
 }
 
 static void wait_us(double us)
@@ -101,7 +99,6 @@ static void measure_addition(flxi_pool *p, int64_t n)
 
 int main(int argc, char **argv)
 {
-    static const flxi_allocator mem = {flxi_default_alloc, NULL};
     flxi_pool *p = flxi_pool_new(&mem, argc > 1 ? atoi(argv[1]) : 0);
     if (!p) {
         fprintf(stderr, "bench_pool: no pool\n");

@@ -3,27 +3,18 @@
    is operations, decimals or hexadecimal data.
 
        bench_stablehlo [FILE...] */
+#include "inside.h"
 #include "stablehlo/syntax/syntax.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-static const flxi_allocator mem = {flxi_default_alloc, NULL};
 enum { rounds = 7 };
 
 typedef struct {
     char *at;
     size_t size;
 } text;
-
-/* Processor time: the parser never waits, and other processes may be running. */
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void parse(const char *name, const text *t, size_t *held)
 {
@@ -38,6 +29,7 @@ static void parse(const char *name, const text *t, size_t *held)
 }
 
 /* The best of several rounds over all texts. */
+/* Processor time: the parser never waits, and other processes may be running. */
 static void measure(const char *name, const text *texts, size_t n)
 {
     double best = 1e30;
@@ -46,11 +38,11 @@ static void measure(const char *name, const text *texts, size_t n)
     for (size_t i = 0; i < n; i++)
         bytes += texts[i].size;
     for (int r = 0; r < rounds; r++) {
-        double start = now();
+        double start = seconds_by(CLOCK_PROCESS_CPUTIME_ID);
         held = 0;
         for (size_t i = 0; i < n; i++)
             parse(name, &texts[i], &held);
-        double spent = now() - start;
+        double spent = seconds_by(CLOCK_PROCESS_CPUTIME_ID) - start;
         best = spent < best ? spent : best;
     }
     printf("%-24s %8.2f MB %10.1f MB/s, tree %.2f times the text\n", name, (double)bytes * 1e-6,

@@ -3,20 +3,10 @@
 #ifndef FLX_BENCH_INSIDE_H
 #define FLX_BENCH_INSIDE_H
 
+#include "../bench.h"
 #include "base/memory.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
 static const flxi_allocator mem = {flxi_default_alloc, NULL};
-
-static inline double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static inline void *block_of(size_t nbytes)
 {

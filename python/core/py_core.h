@@ -139,6 +139,9 @@ extern PyObject *tree_leaf; /* the structure of a leaf */
 int make_jit_type(PyObject *module);
 int make_train_types(PyObject *module);
 
+/* The value of a key (new reference). NULL where there is none, and with an exception where the search failed. Without
+   a global lock a borrowed value could be freed by another thread. */
+PyObject *find_item(PyObject *dict, PyObject *key);
 /* 0 if `o` is a tuple, which PyArg_ParseTuple() requires; -1 with an exception that names it. */
 int need_tuple(PyObject *o, const char *what);
 /* Frees the memory of an object whose members are gone, and gives up its type. */

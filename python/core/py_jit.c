@@ -201,9 +201,9 @@ static PyObject *run_entry(PyObject *entry, PyObject *leaves)
 /* The entry of the key (new reference), made where there is none. */
 static PyObject *find_entry(jit_object *j, PyObject *key, PyObject *leaves, PyObject *args, PyObject *kwargs)
 {
-    PyObject *entry = PyDict_GetItemWithError(j->cache, key);
+    PyObject *entry = find_item(j->cache, key);
     if (entry || PyErr_Occurred())
-        return Py_XNewRef(entry);
+        return entry;
     return PyObject_CallMethod((PyObject *)j, "_compile", "OOOO", key, leaves, args, kwargs ? kwargs : Py_None);
 }
 

@@ -14,7 +14,7 @@ PyObject *raise_error(const flx_error *err)
     if (err->code == FLX_E_CANCELLED && PyErr_Occurred()) /* KeyboardInterrupt: py_interrupt.c */
         return NULL;
     PyObject *code = PyLong_FromLong(err->code);
-    PyObject *class = code && classes.errors ? PyDict_GetItemWithError(classes.errors, code) : NULL;
+    PyObject *class = code && classes.errors ? find_item(classes.errors, code) : NULL;
     Py_XDECREF(code);
     if (!class)
         return PyErr_Format(PyExc_RuntimeError, "%s: %s", flx_code_name(err->code), err->message);
@@ -23,13 +23,33 @@ PyObject *raise_error(const flx_error *err)
         PyErr_SetObject(class, e);
         Py_DECREF(e);
     }
+    Py_DECREF(class);
     return NULL;
 }
 
 /* ---- The log ---- */
 
 static atomic_int log_wanted;
+static PyThread_type_lock log_lock; /* guards log_function where Python has no global lock */
 static PyObject *log_function;
+
+/* Both are new references; either may be NULL. */
+static PyObject *current_log(void)
+{
+    PyThread_acquire_lock(log_lock, WAIT_LOCK);
+    PyObject *function = Py_XNewRef(log_function);
+    PyThread_release_lock(log_lock);
+    return function;
+}
+
+static PyObject *exchange_log(PyObject *function)
+{
+    PyThread_acquire_lock(log_lock, WAIT_LOCK);
+    PyObject *old = log_function;
+    log_function = function;
+    PyThread_release_lock(log_lock);
+    return old;
+}
 
 static void on_log(void *user, flx_log_event event, const char *subject, const char *text)
 {
@@ -37,14 +57,16 @@ static void on_log(void *user, flx_log_event event, const char *subject, const c
     if (!atomic_load(&log_wanted))
         return;
     PyGILState_STATE state = PyGILState_Ensure();
-    if (log_function) {
-        PyObject *r = PyObject_CallFunction(log_function, "iss", (int)event, subject, text);
+    PyObject *function = current_log();
+    if (function) {
+        PyObject *r = PyObject_CallFunction(function, "iss", (int)event, subject, text);
         int is_interrupt = !r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
         if (!r)
             PyErr_Clear(); /* what the program does with an event must not end the work that caused it */
         if (is_interrupt)
             PyErr_SetInterrupt(); /* … but Ctrl-C does, wherever it arrives */
         Py_XDECREF(r);
+        Py_DECREF(function);
     }
     PyGILState_Release(state);
 }
@@ -54,9 +76,7 @@ static PyObject *core_set_log(PyObject *self, PyObject *function)
 {
     (void)self;
     atomic_store(&log_wanted, function != Py_None);
-    PyObject *old = log_function;
-    log_function = function == Py_None ? NULL : Py_NewRef(function);
-    Py_XDECREF(old);
+    Py_XDECREF(exchange_log(function == Py_None ? NULL : Py_NewRef(function)));
     Py_RETURN_NONE;
 }
 
@@ -197,6 +217,17 @@ int need_tuple(PyObject *o, const char *what)
     return -1;
 }
 
+PyObject *find_item(PyObject *dict, PyObject *key)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *value;
+    PyDict_GetItemRef(dict, key, &value);
+    return value;
+#else
+    return Py_XNewRef(PyDict_GetItemWithError(dict, key));
+#endif
+}
+
 void free_object(PyObject *o)
 {
     PyTypeObject *type = Py_TYPE(o);
@@ -248,10 +279,15 @@ PyMODINIT_FUNC PyInit__core(void)
 {
     flx_context_options options = {.struct_size = sizeof options, .log = on_log};
     core_context = flx_context_new(&options);
+    log_lock = PyThread_allocate_lock();
     tree_leaf = PyUnicode_InternFromString("*");
-    PyObject *module = core_context && tree_leaf ? PyModule_Create(&definition) : PyErr_NoMemory();
+    PyObject *module = core_context && log_lock && tree_leaf ? PyModule_Create(&definition) : PyErr_NoMemory();
     if (module && (make_array_type(module) < 0 || make_graph_type(module) < 0 || make_exec_type(module) < 0 ||
                    make_jit_type(module) < 0 || make_train_types(module) < 0 || prepare_interrupts() < 0))
         Py_CLEAR(module);
+#ifdef Py_GIL_DISABLED
+    if (module) /* otherwise importing the module would switch the global lock on */
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
     return module;
 }

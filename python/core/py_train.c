@@ -82,16 +82,19 @@ static PyObject *train_check(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Trainer(graph, optimiser, options, flags, schedule or None) */
+/* Trainer(graph, optimiser, options, flags, schedule or None, interpret=False): without the C compiler on request. */
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)kwargs;
     PyObject *graph, *dict, *schedule;
     const char *optimiser;
     unsigned int flags;
+    int interpret = 0;
     flx_train_options options = {.struct_size = sizeof options};
+    const flx_compile_options interpreted = {.struct_size = sizeof interpreted, .flags = FLX_COMPILE_INTERPRET};
     flx_error err = {0};
-    if (!PyArg_ParseTuple(args, "O!sO!IO", graph_base, &graph, &optimiser, &PyDict_Type, &dict, &flags, &schedule) ||
+    if (!PyArg_ParseTuple(args, "O!sO!IO|p", graph_base, &graph, &optimiser, &PyDict_Type, &dict, &flags, &schedule,
+                          &interpret) ||
         read_options(dict, optimiser, &options) < 0)
         return NULL;
     options.flags = flags;
@@ -100,7 +103,8 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     trainer_object *t = (trainer_object *)PyType_GenericAlloc(type, 0);
     if (!t)
         return NULL;
-    WORK(err, t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options, NULL, &err));
+    WORK(err, t->trainer = flx_compile_training(((graph_object *)graph)->graph, &options,
+                                                interpret ? &interpreted : NULL, &err));
     if (!t->trainer) {
         Py_DECREF(t);
         return raise_error(&err);

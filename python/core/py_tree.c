@@ -6,14 +6,16 @@
 
 PyObject *tree_leaf;
 
-/* (flatten, unflatten) of a class that is registered, or a dataclass; NULL: a leaf. Borrowed. */
-static PyObject *node_rules(PyObject *o)
+/* (flatten, unflatten) of a class that is registered, or a dataclass; NULL: a leaf. A new reference. */
+static PyObject *node_rules(PyObject *type)
 {
-    PyObject *type = (PyObject *)Py_TYPE(o);
-    PyObject *rules = PyDict_GetItemWithError(classes.tree_nodes, type);
+    PyObject *rules = find_item(classes.tree_nodes, type);
     if (rules || PyErr_Occurred() || !PyObject_HasAttrString(type, "__dataclass_fields__"))
         return rules;
-    return PyDict_GetItemString(classes.tree_nodes, "dataclass");
+    PyObject *key = PyUnicode_FromString("dataclass");
+    rules = key ? find_item(classes.tree_nodes, key) : NULL;
+    Py_XDECREF(key);
+    return rules;
 }
 
 /* A structure with room for `count` children. */
@@ -27,18 +29,32 @@ static PyObject *new_structure(PyObject *type, PyObject *facts, Py_ssize_t count
     return s;
 }
 
+/* Takes over the reference to the child, which is NULL where there is an exception. */
 static int add_child(PyObject *structure, Py_ssize_t i, PyObject *child, PyObject *leaves)
 {
     PyObject *s = child ? tree_flatten(child, leaves) : NULL;
+    Py_XDECREF(child);
     return s ? PyTuple_SetItem(structure, i + 2, s) : -1;
 }
 
-static PyObject *flatten_sequence(PyObject *tree, PyObject *leaves, int is_list)
+static PyObject *flatten_tuple(PyObject *tree, PyObject *leaves)
 {
-    Py_ssize_t n = is_list ? PyList_Size(tree) : PyTuple_Size(tree);
+    Py_ssize_t n = PyTuple_Size(tree);
     PyObject *s = new_structure((PyObject *)Py_TYPE(tree), Py_None, n);
     for (Py_ssize_t i = 0; s && i < n; i++) {
-        if (add_child(s, i, is_list ? PyList_GetItem(tree, i) : PyTuple_GetItem(tree, i), leaves) < 0)
+        if (add_child(s, i, Py_NewRef(PyTuple_GetItem(tree, i)), leaves) < 0)
+            Py_CLEAR(s);
+    }
+    return s;
+}
+
+/* Another thread may shorten the list: IndexError. */
+static PyObject *flatten_list(PyObject *tree, PyObject *leaves)
+{
+    Py_ssize_t n = PyList_Size(tree);
+    PyObject *s = new_structure((PyObject *)&PyList_Type, Py_None, n);
+    for (Py_ssize_t i = 0; s && i < n; i++) {
+        if (add_child(s, i, PySequence_GetItem(tree, i), leaves) < 0)
             Py_CLEAR(s);
     }
     return s;
@@ -64,7 +80,7 @@ static PyObject *flatten_dict(PyObject *tree, PyObject *leaves)
     Py_ssize_t n = keys ? PyTuple_Size(keys) : 0;
     PyObject *s = keys ? new_structure((PyObject *)&PyDict_Type, keys, n) : NULL;
     for (Py_ssize_t i = 0; s && i < n; i++) {
-        if (add_child(s, i, PyDict_GetItemWithError(tree, PyTuple_GetItem(keys, i)), leaves) < 0)
+        if (add_child(s, i, PyObject_GetItem(tree, PyTuple_GetItem(keys, i)), leaves) < 0)
             Py_CLEAR(s);
     }
     Py_XDECREF(keys);
@@ -82,7 +98,7 @@ static PyObject *flatten_registered(PyObject *tree, PyObject *rules, PyObject *l
         Py_ssize_t n = list ? PyTuple_Size(list) : 0;
         s = list ? new_structure((PyObject *)Py_TYPE(tree), facts, n) : NULL;
         for (Py_ssize_t i = 0; s && i < n; i++) {
-            if (add_child(s, i, PyTuple_GetItem(list, i), leaves) < 0)
+            if (add_child(s, i, Py_NewRef(PyTuple_GetItem(list, i)), leaves) < 0)
                 Py_CLEAR(s);
         }
         Py_XDECREF(list);
@@ -101,18 +117,21 @@ static PyObject *flatten_container(PyObject *tree, PyObject *leaves)
     if (tree == Py_None)
         return Py_NewRef(Py_None);
     if (PyTuple_CheckExact(tree))
-        return flatten_sequence(tree, leaves, 0);
+        return flatten_tuple(tree, leaves);
     if (PyList_CheckExact(tree))
-        return flatten_sequence(tree, leaves, 1);
+        return flatten_list(tree, leaves);
     if (PyDict_CheckExact(tree))
         return flatten_dict(tree, leaves);
-    PyObject *rules = node_rules(tree);
-    if (rules)
-        return flatten_registered(tree, rules, leaves);
+    PyObject *rules = node_rules((PyObject *)Py_TYPE(tree));
+    if (rules) {
+        PyObject *s = flatten_registered(tree, rules, leaves);
+        Py_DECREF(rules);
+        return s;
+    }
     if (PyErr_Occurred())
         return NULL;
     if (PyTuple_Check(tree) && PyObject_HasAttrString(tree, "_fields"))
-        return flatten_sequence(tree, leaves, 0);
+        return flatten_tuple(tree, leaves);
     return flatten_leaf(tree, leaves);
 }
 
@@ -147,12 +166,12 @@ static PyObject *build_node(PyObject *type, PyObject *facts, PyObject *children)
         return PySequence_List(children);
     if (type == (PyObject *)&PyDict_Type)
         return build_dict(facts, children);
-    PyObject *rules = PyDict_GetItemWithError(classes.tree_nodes, type);
-    if (!rules && !PyErr_Occurred() && PyObject_HasAttrString(type, "__dataclass_fields__"))
-        rules = PyDict_GetItemString(classes.tree_nodes, "dataclass");
-    if (rules)
-        return PyObject_CallFunctionObjArgs(PyTuple_GetItem(rules, 1), type, facts, children, NULL);
-    return PyErr_Occurred() ? NULL : PyObject_CallObject(type, children); /* a named tuple */
+    PyObject *rules = node_rules(type);
+    if (!rules)
+        return PyErr_Occurred() ? NULL : PyObject_CallObject(type, children); /* a named tuple */
+    PyObject *node = PyObject_CallFunctionObjArgs(PyTuple_GetItem(rules, 1), type, facts, children, NULL);
+    Py_DECREF(rules);
+    return node;
 }
 
 PyObject *tree_unflatten(PyObject *structure, PyObject *const *leaves, Py_ssize_t count, Py_ssize_t *used)

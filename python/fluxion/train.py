@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training: the loss, its gradients and the optimiser are one compiled step, and the parameters stay in its memory."""
 
+import functools
 import os
+import threading
 
 from . import _core, tracing
 from .errors import UsageError
@@ -27,6 +29,15 @@ def _kind_text(dtype, shape):
     return f"{dtype}[{', '.join(map(str, shape))}]"
 
 
+def _alone(method):
+    """One thread at a time: a step changes the parameters while it runs without the interpreter's lock."""
+    @functools.wraps(method)
+    def call(self, *args):
+        with self._lock:
+            return method(self, *args)
+    return call
+
+
 class Trainer:
     """Trains the parameters of loss(params, *batch), which returns a scalar, or (scalar, tree of other results).
 
@@ -48,6 +59,7 @@ class Trainer:
         self._flags = sum(bit for name, bit in _FLAGS.items() if options.pop(name, False))
         self._options = {"rate": float(rate)} | options
         _core.check_training(optimiser, self._options)
+        self._lock = threading.RLock()
         self._trainer = None
         self._names = None
         self._pending = self._loaded = None  # a checkpoint to begin with, and its parameters
@@ -78,14 +90,14 @@ class Trainer:
 
     def _stand_in(self):
         """(trainer, names): the same parameters and optimiser with a loss that takes no batch. It reads and writes
-        checkpoints before the first step shows what the loss takes."""
+        checkpoints before the first step shows what the loss takes. It takes no step, and is not compiled."""
         from . import xp
         kinds = [(v.dtype, v.shape, False) for v in self._values]
         names = [p or "param" for p in paths(self._structure)]
         staged = tracing.stage(lambda p: sum(xp.astype(xp.sum(x), xp.float32) for x in flatten(p)[0]), kinds,
                                (tuple, None, self._structure), names, "stand_in", params=range(len(kinds)))
         options = {k: v for k, v in self._options.items() if k not in ("clip_example", "noise")}  # they need a batch
-        trainer = _core.Trainer(staged.graph, self._optimiser, options, self._flags, self._schedule)
+        trainer = _core.Trainer(staged.graph, self._optimiser, options, self._flags, self._schedule, True)
         self._begin(trainer, staged.names)
         return trainer, staged.names
 
@@ -94,6 +106,7 @@ class Trainer:
             return x.dtype, x.shape, False
         return x.dtype, ShapeDtype((self._batch_dim, *x.shape[1:])).shape, False
 
+    @_alone
     def step(self, *batch):
         """One step on a batch; the loss before the update, a float."""
         leaves, structure = flatten(batch)
@@ -119,12 +132,14 @@ class Trainer:
                          "batch_dim=\"B\" makes the number of examples free" if is_free else "")
 
     @property
+    @_alone
     def params(self):
         """The parameters as they are now, as a tree like the one that was given."""
         values = self._values if self._trainer is None else [self._trainer.get(n) for n in self._names]
         return unflatten(self._structure, values)
 
     @params.setter
+    @_alone
     def params(self, tree):
         leaves, structure = flatten(tree)
         if structure != self._structure:
@@ -135,23 +150,27 @@ class Trainer:
                 self._trainer.set(name, value)
 
     @property
+    @_alone
     def state(self):
         """{name: array} of the optimiser's state; empty before the first step."""
         return {} if self._trainer is None else {n: self._trainer.get(n) for n in self._trainer.state_names}
 
     @state.setter
+    @_alone
     def state(self, values):
         if self._trainer is None:
             raise UsageError("USAGE", "the state exists after the first step")
         for name, value in values.items():
             self._trainer.set(name, tracing.to_array(value))
 
+    @_alone
     def save(self, path):
         """Writes a checkpoint: the parameters and the state of the optimiser, in a .safetensors file with a checksum
         that appears whole or not at all."""
         trainer = self._trainer or self._stand_in()[0]
         trainer.save(os.fspath(path))
 
+    @_alone
     def load(self, path):
         """Continues from a checkpoint of save(), with the same bits as without the interruption. The loss, the
         parameters and the options must be those that it was written with: other shapes or another optimiser are refused
@@ -171,6 +190,7 @@ class Trainer:
         self._values = self._loaded = [trainer.get(n) for n in names]
 
     @property
+    @_alone
     def aux(self):
         """The other results of the loss in the last step."""
         if self._trainer is None or not isinstance(self._out, tuple):

@@ -3,7 +3,11 @@
 
 import collections
 import dataclasses
+import functools
 import gc
+import os
+import sys
+import sysconfig
 import threading
 import traceback
 
@@ -155,6 +159,23 @@ def test_errors_at_run_time_name_the_line():
     assert "L" in str(caught.value)
 
 
+def run_together(*functions):
+    """Each in a thread; their exceptions fail the test."""
+    failed = []
+
+    def guarded(function):
+        try:
+            function()
+        except BaseException as e:
+            failed.append(e)
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed, failed
+
+
 def test_threads_compile_and_run():
     f = fx.jit(lambda x, n: xp.sum(xp.sin(x) * n))
     expected = {n: f(xp.ones((64 + n,)), n).item() for n in range(6)}
@@ -166,12 +187,63 @@ def test_threads_compile_and_run():
             n = (seed + i) % 6
             if f(xp.ones((64 + n,)), n).item() != expected[n]:
                 wrong.append(n)
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    run_together(*[functools.partial(work, s) for s in range(8)])
     assert not wrong
+
+
+def test_threads_change_trees_and_caches_while_others_call():
+    f = fx.jit(lambda tree: sum(xp.sum(v) for v in tree["a"]) + xp.sum(tree["b"]))
+    tree = {"a": [np.ones(4, "f4")] * 3, "b": np.ones(4, "f4")}
+    f(tree)
+    strange = []
+
+    def call():
+        for _ in range(500):
+            try:
+                strange.extend({f(tree).item()} - {8.0, 12.0, 16.0})
+            except (IndexError, KeyError):  # the tree changed while it was read
+                pass
+
+    def change():
+        for i in range(500):
+            tree["a"].append(tree["a"].pop() if i % 2 else tree["b"])
+            tree["a"][:] = tree["a"][:3 - i % 2]
+            if i % 100 == 0:
+                f.clear_cache()
+    run_together(call, call, change)
+    assert not strange
+
+
+def test_threads_take_turns_with_a_trainer():
+    t = fx.Trainer(lambda p, x: (p * x).sum(), fx.array(0.0), "sgd", rate=0.5)
+    t.step(fx.array(1.0))
+
+    def work():
+        for _ in range(300):
+            t.step(fx.array(1.0))
+            assert (2 * t.params.item()).is_integer()
+    run_together(work, work, work)
+    assert t.params.item() == -0.5 * 901
+
+
+def test_threads_change_the_log():
+    heard = []
+
+    def listen():
+        for _ in range(200):
+            fx.log_compiles(heard)
+            fx.log_compiles(False)
+
+    def compile_new():
+        for n in range(1, 20):
+            fx.jit(lambda x: x * n)(fx.array(1.0))
+    run_together(listen, compile_new)
+
+
+def test_an_interpreter_without_a_lock_stays_so():
+    if not sysconfig.get_config_var("Py_GIL_DISABLED") or os.environ.get("PYTHON_GIL") == "1":
+        pytest.skip("this interpreter has a lock")
+    assert not sys._is_gil_enabled()
 
 
 def test_lock_is_released_while_running():

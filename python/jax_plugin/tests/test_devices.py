@@ -133,6 +133,18 @@ def test_schur_form(kind):
     assert np.all(np.tril(np.asarray(t), -2) == 0)
 
 
+def test_columns_that_are_fixed_come_first():
+    from jax._src.lax.linalg import geqp3
+
+    a = jax.device_put(np.array([[1, 9, 2], [0, 9, 2]], np.float32), jax.devices("fluxion")[0])
+    for fixed, order in (([0, 0, 0], [2, 1, 3]), ([0, 0, 1], [3, 1, 2]), ([1, 0, 1], [1, 3, 2])):
+        packed, found, _ = geqp3(a, np.array(fixed, np.int32))
+        assert np.asarray(found).tolist()[:2] == order[:2]
+        r = np.triu(np.asarray(packed))
+        columns = np.asarray(a)[:, np.asarray(found) - 1]
+        np.testing.assert_allclose(r.T @ r, columns.T @ columns, rtol=1e-5, atol=1e-5)
+
+
 def test_hessenberg_form_with_strict_dtypes():
     a = (array(5, 5) + 1j * array(5, 5)).astype(np.complex64)
     with jax.numpy_dtype_promotion("strict"):

@@ -75,11 +75,13 @@ def _pivoted_qr(a, jpvt):
     order = jnp.arange(1, n + 1, dtype=jpvt.dtype)
     if count == 0:
         return a, order, jnp.zeros((0,), a.dtype)
+    order = jnp.where(jpvt != 0, -order, order)  # columns that jpvt fixes come first, in their order
 
     def step(k, state):
         a, order, taus = state
         rows, columns = jnp.arange(m), jnp.arange(n)
         norms = jnp.sum(jnp.where((rows >= k)[:, None], jnp.abs(a) ** 2, 0), axis=0)
+        norms = jnp.where(order < 0, jnp.inf, norms)
         pivot = jnp.argmax(jnp.where(columns >= k, norms, -1))
         swap = jnp.where(columns == k, pivot, jnp.where(columns == pivot, k, columns))
         a, order = a[:, swap], order[swap]
@@ -87,7 +89,8 @@ def _pivoted_qr(a, jpvt):
         a = _from_left(a, tau, v, k + 1)
         return _store(a, k, k, v, beta), order, taus.at[k].set(tau)
 
-    return lax.fori_loop(0, count, step, (a, order, jnp.zeros((count,), a.dtype)))
+    a, order, taus = lax.fori_loop(0, count, step, (a, order, jnp.zeros((count,), a.dtype)))
+    return a, jnp.abs(order), taus
 
 
 def _batched(function, rank):

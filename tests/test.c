@@ -57,7 +57,7 @@ void test_register(test_case *t)
 
 /* ---- Reports ---- */
 
-static void report_va(const char *file, int line, const char *text, const char *fmt, va_list args)
+void test_report(const char *file, int line, const char *text, const char *fmt, va_list args)
 {
     pthread_mutex_lock(&report_lock);
     int before = atomic_fetch_add(&run.failures, 1);
@@ -81,92 +81,10 @@ static void report_va(const char *file, int line, const char *text, const char *
     pthread_mutex_unlock(&report_lock);
 }
 
-static void report(const char *file, int line, const char *text, const char *fmt, ...) FLX_PRINTF(4, 5);
-
-static void report(const char *file, int line, const char *text, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    report_va(file, line, text, fmt, args);
-    va_end(args);
-}
-
-static void end_test(void)
+void test_end(void)
 {
     if (run.current && pthread_equal(pthread_self(), run.thread))
         longjmp(run.end, 1);
-}
-
-void test_require(const char *file, int line, bool ok, const char *text, const char *fmt, ...)
-{
-    if (ok)
-        return;
-    va_list args;
-    va_start(args, fmt);
-    report_va(file, line, text, fmt, args);
-    va_end(args);
-    end_test();
-}
-
-bool test_expect(const char *file, int line, bool ok, const char *text, const char *fmt, ...)
-{
-    if (ok)
-        return true;
-    va_list args;
-    va_start(args, fmt);
-    report_va(file, line, text, fmt, args);
-    va_end(args);
-    return false;
-}
-
-void test_require_i64(const char *file, int line, const char *ta, const char *tb, int64_t a, int64_t b)
-{
-    if (a == b)
-        return;
-    report(file, line, "values differ", "%s is %" PRId64 "\n    %s is %" PRId64, ta, a, tb, b);
-    end_test();
-}
-
-void test_require_u64(const char *file, int line, const char *ta, const char *tb, uint64_t a, uint64_t b)
-{
-    if (a == b)
-        return;
-    report(file, line, "values differ", "%s is %" PRIu64 " (%#" PRIx64 ")\n    %s is %" PRIu64 " (%#" PRIx64 ")", ta, a,
-           a, tb, b, b);
-    end_test();
-}
-
-void test_require_str(const char *file, int line, const char *ta, const char *tb, const char *a, const char *b)
-{
-    if (a == b || (a && b && strcmp(a, b) == 0))
-        return;
-    const char *qa = a ? "\"" : "";
-    const char *qb = b ? "\"" : "";
-    report(file, line, "texts differ", "%s is %s%s%s\n    %s is %s%s%s", ta, qa, a ? a : "NULL", qa, tb, qb,
-           b ? b : "NULL", qb);
-    end_test();
-}
-
-void test_require_near(const char *file, int line, const char *ta, const char *tb, double a, double b, double tolerance)
-{
-    if (a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tolerance)
-        return;
-    report(file, line, "values differ", "%s is %.17g\n    %s is %.17g\n    difference %.3g, tolerance %.3g", ta, a, tb,
-           b, fabs(a - b), tolerance);
-    end_test();
-}
-
-void test_require_code(const char *file, int line, const char *text, int32_t code, int32_t expected,
-                       const flx_error *err)
-{
-    if (code == expected)
-        return;
-    if (err && err->code)
-        report(file, line, text, "code %d, expected %d: %s\n    at: %s\n    hint: %s", code, expected, err->message,
-               err->where, err->hint);
-    else
-        report(file, line, text, "code %d, expected %d", code, expected);
-    end_test();
 }
 
 /* ---- For use inside a test ---- */
@@ -285,35 +203,69 @@ const char *test_missing_path(const char *name)
 
 /* ---- Probing ---- */
 
-/* In the child: a crash is quiet, and a failing CHECK ends the process with its output. */
-static void run_probe(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+enum { PROBE_REFUSED = 1, PROBE_FAILED = 2, PROBE_SECONDS = 60 };
+
+static test_probe *probes;
+
+void test_register_probe(test_probe *p)
 {
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
-    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
-        signal(crashes[i], SIG_DFL);
-    alarm(60);
-    if (setjmp(run.end) == 0 && probe(reason, size))
-        _exit(0);
-    fflush(stdout);
-    _exit(test_failed() ? 2 : 1);
+    p->next = probes;
+    probes = p;
 }
 
-bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size)
+static const test_probe *find_probe(const char *name)
+{
+    const test_probe *p = probes;
+    while (p && strcmp(p->name, name) != 0)
+        p = p->next;
+    return p;
+}
+
+/* The process of a probe: a crash is quiet, and the reason, or the output of a CHECK that failed, is what it prints.
+   What the driver leaks is its own matter. */
+static void run_probe(const char *name)
+{
+    const test_case as_test = {.name = name, .file = __FILE__};
+    static const test_probe *p; /* setjmp() may lose what is in registers */
+    char reason[400] = "";
+    p = find_probe(name);
+    if (!p)
+        _exit(PROBE_FAILED);
+    run.current = &as_test;
+    alarm(PROBE_SECONDS);
+    if (setjmp(run.end) == 0 && p->run(reason, sizeof reason))
+        _exit(0);
+    printf("%s", reason);
+    fflush(stdout);
+    _exit(test_failed() ? PROBE_FAILED : PROBE_REFUSED);
+}
+
+/* Only calls that are allowed in a process that was forked from one with threads. */
+static pid_t start_probe(const char *option, int output)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    dup2(output, STDOUT_FILENO);
+    execl("/proc/self/exe", run.program, option, (char *)NULL);
+    _exit(PROBE_FAILED);
+}
+
+bool test_survives(const char *probe, char *reason, size_t size)
 {
     int status = 0;
-    char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(shared != MAP_FAILED);
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0)
-        run_probe(probe, shared, size);
+    char option[80];
+    FILE *output = tmpfile();
+    CHECK(output != NULL);
+    snprintf(option, sizeof option, "--probe=%s", probe);
+    pid_t child = start_probe(option, fileno(output));
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    rewind(output);
+    reason[fread(reason, 1, size - 1, output)] = 0;
+    fclose(output);
+    CHECK_MSG(!WIFEXITED(status) || WEXITSTATUS(status) < PROBE_FAILED, "the probe %s failed: %s", probe, reason);
     if (WIFSIGNALED(status))
         snprintf(reason, size, "it ended a process with signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
-        snprintf(reason, size, "%s", shared);
-    munmap(shared, size);
-    CHECK_MSG(!WIFEXITED(status) || WEXITSTATUS(status) < 2, "the probe failed");
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -363,12 +315,13 @@ const char *__lsan_default_options(void)
     return "use_tls=0:print_suppressions=0";
 }
 
-/* The C library's own: values for keys of threads beyond the 32nd, which libraries that tests load may need, and the
-   text of the last dlopen() that failed. */
+/* The C library's own: values for keys of threads beyond the 32nd, which libraries that tests load may need, the text
+   of the last dlopen() that failed, and the loader's table of the thread-local memory of libraries, which it moves to
+   more memory where a process has loaded many: only thread-local memory points to it. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-    return "leak:pthread_setspecific\nleak:_dlerror_run";
+    return "leak:pthread_setspecific\nleak:_dlerror_run\nleak:_dl_resize_dtv";
 }
 #else
 static const bool has_address_sanitizer = false;
@@ -561,6 +514,7 @@ int main(int argc, char **argv)
 {
     bool list = false;
     bool verbose = false;
+    const char *probe = NULL; /* test_survives() starts its own program so */
     int jobs = 1;
     int first = 1;
     for (; first < argc && argv[first][0] == '-'; first++) {
@@ -571,6 +525,8 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[first], "--amounts") == 0) {
             effort_print();
             return effort_is_valid(stderr) ? 0 : 2;
+        } else if (strncmp(argv[first], "--probe=", 8) == 0) {
+            probe = argv[first] + 8;
         } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
             jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
         } else if (strncmp(argv[first], "--except=", 9) != 0) {
@@ -584,6 +540,8 @@ int main(int argc, char **argv)
     setenv("FLX_DEVICE", "ref", 0); /* runs without a device go by the definition; others name theirs */
     run.program = argv[0];
     run.thread = pthread_self();
+    if (probe)
+        run_probe(probe);
     run.tests = sort_tests(run.tests);
     if (!names_are_unique() || !effort_is_valid(stderr))
         return 2;

@@ -28,6 +28,7 @@
 #include "effort.h"
 
 #include <fluxion/types.h>
+#include <stdarg.h>
 #include <stdbool.h>
 
 /* ---- Defining tests ---- */
@@ -49,6 +50,29 @@ typedef struct test_case {
     static void test_body_##test_name(void)
 
 void test_register(test_case *t);
+
+/* A probe asks foreign code that may crash or hang, such as a driver, and gives false with a reason:
+
+       PROBE(opencl) { ... snprintf(reason, size, "no device"); return false; }
+
+   It runs in a process that was started for it: one that was only forked would have the memory of libraries which an
+   earlier test has used, without their threads. */
+typedef struct test_probe {
+    const char *name;
+    bool (*run)(char *reason, size_t size);
+    struct test_probe *next;
+} test_probe;
+
+#define PROBE(probe_name)                                                             \
+    static bool probe_body_##probe_name(char *reason, size_t size);                   \
+    static test_probe probe_##probe_name = {#probe_name, probe_body_##probe_name, 0}; \
+    __attribute__((constructor)) static void probe_register_##probe_name(void)        \
+    {                                                                                 \
+        test_register_probe(&probe_##probe_name);                                     \
+    }                                                                                 \
+    static bool probe_body_##probe_name(char *reason, size_t size)
+
+void test_register_probe(test_probe *p);
 
 /* Options of flx_run() for results by definition: the device that runs by default compiles. */
 #define ON_REF (&(const flx_run_options){.device = "ref"})
@@ -122,9 +146,12 @@ const char *test_temp_dir(void);
 /* A path in this folder. The text lives until the program ends. */
 const char *test_temp_path(const char *name);
 
-/* Calls `probe` in a separate process and returns its result. If it is false, `reason` receives what the probe wrote
-   there, or which signal ended the process. For foreign code that may crash: drivers. */
-bool test_survives(bool (*probe)(char *reason, size_t size), char *reason, size_t size);
+/* Calls the probe of that name in a new process and returns its result. If it is false, `reason` receives what the
+   probe wrote there, or which signal ended the process. */
+bool test_survives(const char *probe, char *reason, size_t size);
+
+/* Whether the shell finds a program; says what is left out if not. */
+bool test_has_program(const char *name);
 
 /* A path that does not exist, in a folder that does not: no fixed name is certain to be free on every machine. The text
    lives until the program ends. */
@@ -141,5 +168,12 @@ void test_require_near(const char *file, int line, const char *ta, const char *t
                        double tolerance);
 void test_require_code(const char *file, int line, const char *text, int32_t code, int32_t expected,
                        const flx_error *err);
+
+/* ---- What a program with tests does for them ---- */
+
+/* Prints what failed, and marks the test as failed. */
+void test_report(const char *file, int line, const char *text, const char *fmt, va_list args);
+/* Ends the test, if it may be ended on this thread. */
+void test_end(void);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_common.c: what the programs that run tests (test.c) and that attack (adversary/harness.c) have in common of
-   test.h: random numbers, and where the files of the tree are. */
+   test.h: random numbers, where the files of the tree are, and which programs there are. */
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 uint64_t test_random(uint64_t *state)
@@ -22,4 +23,14 @@ const char *test_source_dir(void)
 {
     const char *dir = getenv("FLX_SOURCE_DIR");
     return dir && dir[0] ? dir : FLX_SOURCE_DIR;
+}
+
+bool test_has_program(const char *name)
+{
+    char command[120];
+    snprintf(command, sizeof command, "command -v '%s' >/dev/null 2>&1", name);
+    if (system(command) == 0)
+        return true;
+    printf("   left out: there is no %s\n", name);
+    return false;
 }

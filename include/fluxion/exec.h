@@ -31,6 +31,8 @@ enum {
                                     sharing their machine code: the compiler runs for each */
     FLX_COMPILE_GENERAL = 128,   /* the machine code for the extents of `dims` serves others too: for a program that
                                     runs few times, whose extents are different the next time */
+    FLX_COMPILE_FAST = 512,      /* the last bits of results may differ between runs where that is faster: of the
+                                    gradient of attention on the device cuda */
     FLX_COMPILE_LAZY = 256       /* a small graph begins as with FLX_COMPILE_INTERPRET, ready in milliseconds; once its
                                     runs have taken longer than a compiler would, one starts in the background.
                                     Others are compiled at once; with FLX_COMPILE_BACKGROUND all graphs begin so */

@@ -77,8 +77,8 @@ FLX_API flx_code flx_mesh_sent(flx_context *ctx, flx_mesh_traffic *out, flx_erro
 /* ---- One graph for all processes ---- */
 
 /* How a value is cut: a word for each of its axes, with commas between them: the axis of the mesh along which it is cut
-   in equal parts, or - where it is whole: "data,-" for a matrix whose rows are cut. The op `shard` says the same of a
-   value inside of a graph. */
+   in equal parts, or - where it is whole: "data,-" for a matrix whose rows are cut. Along several axes of the mesh, in
+   their order: "data+model,-". The op `shard` says the same of a value inside of a graph. */
 typedef struct flx_sharding {
     const char *name; /* of an input, parameter or output */
     const char *spec;

@@ -30,7 +30,7 @@ FLX_API flx_module *flx_import_stablehlo_with(flx_context *ctx, const char *text
 
 /** The mesh of devices that the program is written for, as flx_mesh_join() and flx_partition() take it:
     "data=2,model=2"; empty where there is none. With a mesh, shardings (sdy.sharding, mhlo.sharding) are imported as
-    ops `shard` where an axis of a value is cut along one axis of the mesh, and are left out otherwise; manual
+    ops `shard` where an axis of a value is cut along axes of the mesh in their order, and left out otherwise; manual
     computations (shard_map of JAX) become the part of each process with its exchanges, so that the graph runs on that
     mesh alone. Axes without names are called axis0, axis1 … */
 FLX_API flx_code flx_stablehlo_mesh(flx_context *ctx, const char *text, size_t length, const char *file,

@@ -111,8 +111,9 @@ typedef struct {
 const char *flxi_derived_name(const flx_graph *g, const char *suffix, flxi_name *name);
 flx_graph *flxi_derived_graph(const flx_graph *g, const char *suffix);
 
-/* Adds to an error in which transform of which graph it arose, earlier transforms included. */
-void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g);
+/* What a transform of `g` returns: `out`, or with an error NULL, where `err` says in which transform of which graph it
+   arose, earlier transforms included. */
+flx_graph *flxi_transformed(flx_graph *out, const flx_graph *g, const char *suffix, flx_error *local, flx_error *err);
 
 /* "exp 'y' (f32[3])"; the name is the value's own where none is given. */
 typedef struct {

@@ -128,11 +128,6 @@ flx_graph *flx_force_energy_loss(const flx_graph *energy, const char *positions,
             out = write_loss(&w, slope ? slope : energy);
         flx_graph_release(slope);
     }
-    if (!out) {
-        flxi_without_options(&local);
-        flxi_in_transform(&local, "force_energy_loss", energy);
-        if (err)
-            *err = local;
-    }
-    return out;
+    flxi_without_options(&local);
+    return flxi_transformed(out, energy, "force_energy_loss", &local, err);
 }

@@ -238,13 +238,7 @@ flx_graph *flx_grad(const flx_graph *g, const char *const *wrt, size_t count, co
     grad_work w = {.g = g, .names = wrt, .count = count, .flags = code == FLX_OK ? o.flags : 0, .err = &local};
     if (code == FLX_OK)
         code = differentiate(&w);
-    if (code != FLX_OK) {
-        flx_graph_release(w.out);
-        w.out = NULL;
-        flxi_in_transform(&local, "grad", g);
-        if (err)
-            *err = local;
-    }
+    w.out = flxi_transformed(w.out, g, "grad", &local, err);
     if (w.prepared || w.out)
         release(&w);
     return w.out;

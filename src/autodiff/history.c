@@ -77,13 +77,24 @@ static const char *innermost_position(const char *where)
     return at ? at + 5 : strstr(where, " of '") ? "" : where;
 }
 
-void flxi_in_transform(flx_error *err, const char *suffix, const flx_graph *g)
+static void add_transform(flx_error *err, const char *suffix, const flx_graph *g)
 {
     char position[64];
     char history[120];
     snprintf(position, sizeof position, "%.63s", innermost_position(err->where));
     put_history(history, sizeof history, suffix, flx_graph_name(g));
     snprintf(err->where, sizeof err->where, position[0] ? "%.50s, at %s" : "%s%s", history, position);
+}
+
+flx_graph *flxi_transformed(flx_graph *out, const flx_graph *g, const char *suffix, flx_error *local, flx_error *err)
+{
+    if (!local->code)
+        return out;
+    flx_graph_release(out);
+    add_transform(local, suffix, g);
+    if (err)
+        *err = *local;
+    return NULL;
 }
 
 /* ---- Values in messages ---- */

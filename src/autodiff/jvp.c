@@ -78,13 +78,7 @@ flx_graph *flx_jvp(const flx_graph *g, const char *const *wrt, size_t count, flx
         code = flxi_check_wrt("flx_jvp", wrt, count, &local);
     if (code == FLX_OK)
         code = push_forward(&w, wrt, count);
-    if (code != FLX_OK) {
-        flx_graph_release(w.out);
-        w.out = NULL;
-        flxi_in_transform(&local, "jvp", g);
-        if (err)
-            *err = local;
-    }
+    w.out = flxi_transformed(w.out, g, "jvp", &local, err);
     if (w.prepared) {
         const flxi_allocator *mem = &g->ctx->mem;
         size_t n = (size_t)w.prepared->value_count + 1;
@@ -138,11 +132,6 @@ flx_graph *flx_hvp(const flx_graph *g, const char *const *wrt, size_t count, con
     flx_graph_release(loss);
     flx_graph_release(gradient);
     flx_graph_release(pushed);
-    if (!out) {
-        flxi_without_options(&local);
-        flxi_in_transform(&local, "hvp", g);
-        if (err)
-            *err = local;
-    }
-    return out;
+    flxi_without_options(&local);
+    return flxi_transformed(out, g, "hvp", &local, err);
 }

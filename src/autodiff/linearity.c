@@ -44,7 +44,7 @@ static bool depends(kind k)
 /* Whether a value of g depends on one of the marked leaves. */
 static bool reaches(const flx_graph *g, uint32_t id, const bool *leaf, bool *seen)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
+    const flxi_node *n = flxi_node_of(g, id);
     if (leaf[id])
         return true;
     for (uint32_t k = 0; k < n->nin; k++) {

@@ -71,7 +71,7 @@ static int axis_before(const flxi_use *u, int to, int64_t blocks)
    one. Where every axis of the operand becomes an axis of the predicate, the predicate is constant along its others. */
 static bool look_through(flxi_site *s, flxi_fact *f)
 {
-    const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, f->cond.id)->node);
+    const flxi_node *n = flxi_node_of(s->g, f->cond.id);
     int traits = flxi_ops[n->op].traits;
     if (!(traits & (TRAIT_COPIES | TRAIT_INVERTS)))
         return false;
@@ -453,28 +453,35 @@ static flx_code pass_node(const walk *w, const flxi_node *n, const int *y, int *
 
 /* ---- Through a node of the sweep ---- */
 
-/* Whether operand i is known to be zero where the fact says so; if so, `to` is the fact as it holds for the operand. */
+/* By operand: whether it is known to be zero where a fact says so, and the fact as it holds for the operand. By result
+   and by operand: the axis that goes along with one of the fact. */
+typedef struct {
+    flxi_fact *to;
+    bool *kept;
+    int *y, *x;
+} passed;
+
 static flx_code pass_fact(walk *w, const flxi_node *n, const flxi_cotangent *dy, const flxi_fact *f,
-                          const flx_type *cond, int *y, int *x, flxi_fact *to, bool *kept)
+                          const flx_type *cond, const passed *p)
 {
     for (uint32_t i = 0; i < n->nin; i++) {
-        to[i] = *f;
-        kept[i] = true;
+        p->to[i] = *f;
+        p->kept[i] = true;
     }
     for (int q = 0; q < cond->rank; q++) {
         bool goes_along = false;
         for (uint32_t k = 0; k < n->nout; k++) {
             const flxi_fact *own = find_fact(dy[k].facts, f);
-            y[k] = dy[k].v.id == 0 ? UNSEEN : own ? own->axis[q] : LOST;
+            p->y[k] = dy[k].v.id == 0 ? UNSEEN : own ? own->axis[q] : LOST;
             goes_along |= own && own->axis[q] >= 0;
         }
         if (!goes_along)
             continue;
         w->blocks = flxi_dim_is_number(cond->dims[q]) ? cond->dims[q] : 0;
-        FLXI_TRY(pass_node(w, n, y, x));
+        FLXI_TRY(pass_node(w, n, p->y, p->x));
         for (uint32_t i = 0; i < n->nin; i++) {
-            kept[i] &= x[i] >= 0;
-            to[i].axis[q] = (int8_t)x[i];
+            p->kept[i] &= p->x[i] >= 0;
+            p->to[i].axis[q] = (int8_t)p->x[i];
         }
     }
     return FLX_OK;
@@ -501,20 +508,18 @@ flx_code flxi_pass_facts(flx_graph *g, const flx_graph *src, const flxi_node *n,
     if (!facts || flxi_has_exchange(n)) /* a cotangent that is zero here need not be zero elsewhere */
         return FLX_OK;
     flxi_facts *own = flxi_new(&g->arena, flxi_facts, n->nin);
-    flxi_fact *to = flxi_new(&g->arena, flxi_fact, n->nin);
-    bool *kept = flxi_new(&g->arena, bool, n->nin);
-    int *y = flxi_new(&g->arena, int, n->nout);
-    int *x = flxi_new(&g->arena, int, n->nin);
-    if (!own || !to || !kept || !y || !x)
+    const passed p = {flxi_new(&g->arena, flxi_fact, n->nin), flxi_new(&g->arena, bool, n->nin),
+                      flxi_new(&g->arena, int, n->nout), flxi_new(&g->arena, int, n->nin)};
+    if (!own || !p.to || !p.kept || !p.y || !p.x)
         return flxi_oom(err, "differentiating");
     for (uint32_t j = 0; j < facts->n; j++) {
         const flxi_fact *f = &facts->v[j];
         if (!is_everywhere(n, dy, f))
             continue;
-        FLXI_TRY(pass_fact(&w, n, dy, f, flx_val_type(g, f->cond), y, x, to, kept));
+        FLXI_TRY(pass_fact(&w, n, dy, f, flx_val_type(g, f->cond), &p));
         for (uint32_t i = 0; i < n->nin; i++)
-            if (kept[i])
-                own[i].v[own[i].n++] = to[i];
+            if (p.kept[i])
+                own[i].v[own[i].n++] = p.to[i];
     }
     for (uint32_t i = 0; i < n->nin; i++)
         dx[i] = own[i].n ? &own[i] : NULL;

@@ -55,11 +55,6 @@ flx_graph *flx_nth_grad(const flx_graph *g, const char *wrt, int32_t n, flx_erro
         flx_graph_release(now);
         now = renamed;
     }
-    if (!now) {
-        flxi_without_options(&local);
-        flxi_in_transform(&local, "nth_grad", g);
-        if (err)
-            *err = local;
-    }
-    return now;
+    flxi_without_options(&local);
+    return flxi_transformed(now, g, "nth_grad", &local, err);
 }

@@ -299,7 +299,7 @@ static flx_code put(sweep *w, flxi_site *s, const flxi_node *n, uint32_t k, flxi
 static bool may_spoil_zeros(const sweep *w, const flxi_node *n, const flx_val *dx)
 {
     for (uint32_t k = 0; k < n->nin; k++) {
-        const flxi_node *from = flxi_node_at(w->r->src, flxi_value_at(w->r->src, n->in[k])->node);
+        const flxi_node *from = flxi_node_of(w->r->src, n->in[k]);
         if (!flxi_is_none(dx[k]) && wants(w->r, n, k) && !(flxi_ops[from->op].traits & TRAIT_DECLARED))
             return true;
     }
@@ -329,6 +329,26 @@ static flx_code apply_needs(sweep *w, flxi_site *s, const flxi_node *n, const fl
     return flxi_built(g, w->err);
 }
 
+/* What a rule has given is added to the operands' cotangents, from the last operand to the first: lists grow at their
+   head. */
+static flx_code put_all(sweep *w, flxi_site *s, const flxi_node *n, const flxi_cotangent *dy, const flx_val *dx,
+                        const flxi_facts **known, const bool *is_exact)
+{
+    const flxi_facts *facts = dy[0].facts;
+    bool is_pointwise = s->op->op_class == CLASS_POINTWISE && n->nout == 1;
+    for (uint32_t k = n->nin; k-- > 0;) {
+        if (!s->wanted[k] || flxi_is_none(dx[k]))
+            continue;
+        if (s->op->traits & TRAIT_SELECTS) {
+            const flxi_cotangent chosen = {dy[0].v, flxi_add_choice(s, facts, k), dy[0].dirty};
+            FLXI_TRY(flxi_pass_facts(s->g, w->r->src, n, &chosen, known, w->err));
+        }
+        flxi_cotangent d = {dx[k], known[k], !is_exact[k] && (dy[0].dirty || may_spoil(w->r, n, k))};
+        FLXI_TRY(put(w, s, n, k, d, is_pointwise ? facts : NULL));
+    }
+    return FLX_OK;
+}
+
 static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotangent *dy, flx_val *dx)
 {
     flx_graph *g = w->r->g;
@@ -349,7 +369,6 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
             clean(w, &dy[k]);
         given[k] = dy[k].v;
     }
-    const flxi_facts *facts = dy[0].facts;
     FLXI_TRY(flxi_pass_facts(g, w->r->src, n, dy, known, w->err));
     if (!is_pointwise && n->nout == 1 && dy[0].facts && loses_facts(&s, dy[0].facts, known)) {
         s.zeros = dy[0].facts;
@@ -361,17 +380,7 @@ static flx_code call_rule(sweep *w, const flxi_node *n, uint32_t i, flxi_cotange
     FLXI_TRY(flxi_built(g, w->err));
     if (s.op->rules->bodies && may_spoil_zeros(w, n, dx))
         FLXI_TRY(apply_needs(w, &s, n, dy, dx, known, is_exact));
-    for (uint32_t k = n->nin; k-- > 0;) { /* from the last operand to the first: lists grow at their head */
-        if (!wanted[k] || flxi_is_none(dx[k]))
-            continue;
-        if (s.op->traits & TRAIT_SELECTS) {
-            const flxi_cotangent chosen = {dy[0].v, flxi_add_choice(&s, facts, k), dy[0].dirty};
-            FLXI_TRY(flxi_pass_facts(g, w->r->src, n, &chosen, known, w->err));
-        }
-        flxi_cotangent d = {dx[k], known[k], !is_exact[k] && (dy[0].dirty || may_spoil(w->r, n, k))};
-        FLXI_TRY(put(w, &s, n, k, d, is_pointwise ? facts : NULL));
-    }
-    return FLX_OK;
+    return put_all(w, &s, n, dy, dx, known, is_exact);
 }
 
 static flx_code visit(sweep *w, uint32_t i)

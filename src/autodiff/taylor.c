@@ -585,11 +585,5 @@ flx_graph *flx_taylor(const flx_graph *g, const char *const *wrt, size_t count, 
         code = flxi_check_wrt("flx_taylor", wrt, count, &local);
     if (code == FLX_OK)
         code = run(g, wrt, count, order, &out, &local);
-    if (code != FLX_OK) {
-        flxi_in_transform(&local, "taylor", g);
-        if (err)
-            *err = local;
-        return NULL;
-    }
-    return out;
+    return flxi_transformed(out, g, "taylor", &local, err);
 }

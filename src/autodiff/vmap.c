@@ -159,13 +159,7 @@ flx_graph *flx_vmap(const flx_graph *g, const flx_vmap_axis *in_axes, size_t cou
     if (code == FLX_OK)
         code = count && !in_axes ? flxi_fail(&local, FLX_E_USAGE, "flx_vmap: in_axes must be given")
                                  : batch_graph(&w, in_axes, count, out_axes, num_outputs);
-    if (code != FLX_OK) {
-        flx_graph_release(w.out);
-        w.out = NULL;
-        flxi_in_transform(&local, "vmap", g);
-        if (err)
-            *err = local;
-    }
+    w.out = flxi_transformed(w.out, g, "vmap", &local, err);
     if (w.prepared) {
         const flxi_allocator *mem = &g->ctx->mem;
         size_t n = (size_t)w.prepared->value_count + 1;

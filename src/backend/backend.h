@@ -44,6 +44,7 @@ typedef struct {
     const flx_type *const *out_types;
     const char *label;                /* the node's name, for messages; or NULL */
     const struct flxi_origin *origin; /* the node it was made for, for messages; or NULL */
+    bool is_fast;                     /* the last bits of its results may differ between runs: FLX_COMPILE_FAST */
 } flxi_device_node;
 
 /* How the device computes a node. */
@@ -84,6 +85,7 @@ typedef struct {
     int64_t longest_row; /* elements of a row that has four times as wide a workgroup */
     uint32_t vector;     /* bytes of neighbouring elements that an invocation has … */
     int64_t large_map;   /* … in maps with at least as many elements */
+    int64_t held_bytes;  /* of memory of a workgroup, for operands of a row alone */
 } flxi_kernel_form;
 
 /* ---- Chains ---- */
@@ -158,7 +160,8 @@ typedef struct flxi_compile_request flxi_compile_request;
 struct flxi_compile_request {
     flx_context *ctx;
     flx_kernel *const *kernels;
-    const bool *is_call; /* by kernel: a user wrote it, and it means what the interpreter says, to the bit */
+    const bool *is_call;  /* by kernel: a user wrote it, and it means what the interpreter says, to the bit */
+    const bool *is_apart; /* likewise: nothing that it writes is in the memory of what it reads; NULL: not known */
     size_t num_kernels;
     flxi_chain *const *chains; /* that the device accepted */
     size_t num_chains;
@@ -252,6 +255,7 @@ struct flxi_device {
 
     const flxi_kernel_form *form; /* NULL: vectors of a CPU */
     bool has_scalar_rows;         /* … but it has none: rows that are not long are walked by one invocation each */
+    int64_t free_extents[2];      /* stand for any extent: the form of a program must not follow from them. 0: none */
 
     /* Accepting. A reason means no. */
     const char *(*refuse_kernel)(const flx_kernel *k); /* NULL: it takes all */
@@ -270,11 +274,11 @@ struct flxi_device {
        program is then made without kernels. */
     flx_code (*compile)(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **code,
                         flx_error *err);
-    void (*free_code)(flxi_device_code *code); /* NULL is fine */
+    void (*free_code)(flxi_device_code *code); /* NULL is fine; NULL: there is nothing to free */
     /* Kernels as source text; NULL: the device has none. */
     flx_code (*write_source)(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err);
 
-    /* Threads and queues. `threads`: as in flx_compile_options, 0 for the device's choice. */
+    /* Threads and queues. `threads`: as in flx_compile_options, 0 for the device's choice. NULL: always one. */
     int (*count_threads)(flx_context *ctx, int threads);
     flx_code (*open_queue)(flx_context *ctx, int threads, flxi_queue **out, flx_error *err);
     void (*close_queue)(flxi_queue *queue); /* NULL is fine */
@@ -309,6 +313,9 @@ struct flxi_device {
        addresses; copies to and from the host are not among them. end_note() closes that queue in any case, and gives
        the sequence unless `out` is NULL. They have run before, so nothing has to be prepared. NULL: never. */
     flx_code (*note)(const flxi_device_run *r, flxi_queue **out);
+    /* What is noted from here on is piece i, counted from 0 and in order. It may begin when the pieces `after` and all
+       that they come after have ended, and run beside others. NULL, or before the first call: one after the other. */
+    flx_code (*note_piece)(const flxi_device_run *r, uint32_t i, const uint32_t *after, uint32_t num_after);
     flx_code (*end_note)(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out);
     flx_code (*run_sequence)(const flxi_device_run *r, flxi_sequence *s);
     void (*free_sequence)(flxi_sequence *s); /* NULL is fine */

@@ -38,7 +38,7 @@ _Static_assert(sizeof(header) == 88, "the header has no holes");
 
 struct flxi_object_cache {
     const flxi_allocator *mem;
-    flxi_cache_mode mode;
+    flx_cache_mode mode;
     char dir[PATH_BYTES]; /* "": by the environment */
     uint64_t max_bytes;
     unsigned serial;      /* of temporary files */
@@ -60,7 +60,7 @@ flxi_object_cache *flxi_object_cache_new(const flxi_allocator *mem, const flxi_c
     if (options->dir && strlen(options->dir) < sizeof c->dir)
         memcpy(c->dir, options->dir, strlen(options->dir) + 1);
     else if (options->dir)
-        c->mode = FLXI_CACHE_OFF;
+        c->mode = FLX_CACHE_OFF;
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
         flxi_free(mem, c, 1, sizeof *c);
         return NULL;
@@ -110,20 +110,20 @@ void flxi_object_cache_reject(flxi_object_cache *c, const char *why)
 
 /* ---- The directory ---- */
 
-static flxi_cache_mode mode_of(flxi_object_cache *c)
+static flx_cache_mode mode_of(flxi_object_cache *c)
 {
     char shown[60];
     const char *said = secure_getenv("FLX_CACHE");
     if (!said || !said[0])
         return c->mode;
     if (strcmp(said, "on") == 0)
-        return FLXI_CACHE_ON;
+        return FLX_CACHE_ON;
     if (strcmp(said, "read-only") == 0)
-        return FLXI_CACHE_READ_ONLY;
+        return FLX_CACHE_READ_ONLY;
     if (strcmp(said, "off") != 0)
         note(c, "FLX_CACHE is '%s', not on, read-only or off: no cache",
              flxi_printable(shown, sizeof shown, said, strlen(said)));
-    return FLXI_CACHE_OFF;
+    return FLX_CACHE_OFF;
 }
 
 /* False with a note when there is no folder for a cache. The path has no slash at its end: with one a link would be
@@ -261,9 +261,9 @@ bool flxi_object_cache_read(flxi_object_cache *c, const unsigned char key[FLXI_S
 {
     char name[NAME_BYTES];
     struct stat st;
-    flxi_cache_mode mode = mode_of(c);
+    flx_cache_mode mode = mode_of(c);
     *out = (flxi_cache_entry){0};
-    int dir = mode == FLXI_CACHE_OFF ? -1 : open_dir(c, mode == FLXI_CACHE_ON);
+    int dir = mode == FLX_CACHE_OFF ? -1 : open_dir(c, mode == FLX_CACHE_ON);
     if (dir < 0)
         return false;
     entry_name(key, name);
@@ -275,7 +275,7 @@ bool flxi_object_cache_read(flxi_object_cache *c, const unsigned char key[FLXI_S
         fault = flxi_system.fstat(fd, &st) == 0 ? fault_of_file(&st) : strerror(errno);
     if (!fault)
         fault = read_entry(c, fd, &st, key, out);
-    if (!fault && mode == FLXI_CACHE_ON)
+    if (!fault && mode == FLX_CACHE_ON)
         refresh(fd, &st);
     if (fd >= 0)
         flxi_system.close(fd);
@@ -455,7 +455,7 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
                              const flxi_cache_entry *e)
 {
     uint64_t size = sizeof(header) + (uint64_t)e->n;
-    if (mode_of(c) != FLXI_CACHE_ON)
+    if (mode_of(c) != FLX_CACHE_ON)
         return;
     if (size > c->max_bytes || size > largest_entry) {
         note(c, "an object of %llu bytes is too large for the cache", (unsigned long long)e->n);
@@ -479,9 +479,9 @@ void flxi_object_cache_write(flxi_object_cache *c, const unsigned char key[FLXI_
 
 void flxi_object_cache_describe(flxi_object_cache *c, char *text, size_t size)
 {
-    flxi_cache_mode mode = mode_of(c);
+    flx_cache_mode mode = mode_of(c);
     char path[PATH_BYTES];
-    if (mode == FLXI_CACHE_OFF) {
+    if (mode == FLX_CACHE_OFF) {
         snprintf(text, size, "off");
         return;
     }
@@ -494,7 +494,7 @@ void flxi_object_cache_describe(flxi_object_cache *c, char *text, size_t size)
     if (fd < 0 && c->stats.note[0])
         snprintf(text, size, "%s", c->stats.note);
     else
-        snprintf(text, size, "%s%s%s", path, state, mode == FLXI_CACHE_READ_ONLY ? ", read only" : "");
+        snprintf(text, size, "%s%s%s", path, state, mode == FLX_CACHE_READ_ONLY ? ", read only" : "");
     if (fd >= 0)
         flxi_system.close(fd);
 }

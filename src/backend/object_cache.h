@@ -15,17 +15,19 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 
-typedef enum {
-    FLXI_CACHE_ON,
-    FLXI_CACHE_READ_ONLY, /* nothing is written, made or removed */
-    FLXI_CACHE_OFF,
-} flxi_cache_mode;
+#include <fluxion/exec.h>
 
 typedef struct {
-    flxi_cache_mode mode; /* $FLX_CACHE (on, read-only or off) takes precedence */
-    const char *dir;      /* NULL: $FLX_CACHE_DIR, else $XDG_CACHE_HOME/fluxion, else $HOME/.cache/fluxion */
-    uint64_t max_bytes;   /* of all entries; 0: 512 MiB */
+    flx_cache_mode mode; /* $FLX_CACHE (on, read-only or off) takes precedence; read-only: nothing is made or removed */
+    const char *dir;     /* NULL: $FLX_CACHE_DIR, else $XDG_CACHE_HOME/fluxion, else $HOME/.cache/fluxion */
+    uint64_t max_bytes;  /* of all entries; 0: 512 MiB */
 } flxi_cache_options;
+
+/* What a compilation wants. */
+static inline flxi_cache_options flxi_cache_options_of(const flx_compile_options *o)
+{
+    return (flxi_cache_options){.mode = (flx_cache_mode)o->cache, .dir = o->cache_dir};
+}
 
 typedef struct {
     uint64_t rejected, stored, evicted;

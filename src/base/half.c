@@ -16,20 +16,6 @@
 #define F64_FRACTION (F64_HIDDEN - 1)
 #define F64_SIGN (UINT64_C(1) << 63)
 
-static uint64_t bits_of(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static double from_bits(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 static int bias_of(int e)
 {
     return (1 << (e - 1)) - 1;
@@ -82,7 +68,7 @@ static inline uint64_t decode(uint64_t q, int e, int m)
         return 0;
     /* mantissa / 2^52 * 2^(1 - bias): subtract the hidden bit that the exponent field implies. */
     uint64_t power = (uint64_t)(F64_BIAS + 1 - bias_of(e)) << F64_BITS;
-    return bits_of(from_bits(power | mantissa) - from_bits(power));
+    return flxi_f64_bits(flxi_f64_of(power | mantissa) - flxi_f64_of(power));
 }
 
 /* The encoding of any magnitude; NaNs are quieted. */
@@ -101,12 +87,12 @@ static inline uint64_t narrow(uint64_t u, int e, int m)
 
 static inline uint64_t sign_at(double x, int bit)
 {
-    return bits_of(x) >> 63 << bit;
+    return flxi_f64_bits(x) >> 63 << bit;
 }
 
 static inline uint64_t magnitude(double x)
 {
-    return bits_of(x) & ~F64_SIGN;
+    return flxi_f64_bits(x) & ~F64_SIGN;
 }
 
 uint16_t flxi_to_f16(double x)
@@ -134,17 +120,17 @@ uint8_t flxi_to_f8_e4m3(double x)
 
 double flxi_from_f16(uint16_t bits)
 {
-    return from_bits((uint64_t)(bits >> 15) << 63 | decode(bits & 0x7fff, 5, 10));
+    return flxi_f64_of((uint64_t)(bits >> 15) << 63 | decode(bits & 0x7fff, 5, 10));
 }
 
 double flxi_from_bf16(uint16_t bits)
 {
-    return from_bits((uint64_t)(bits >> 15) << 63 | decode(bits & 0x7fff, 8, 7));
+    return flxi_f64_of((uint64_t)(bits >> 15) << 63 | decode(bits & 0x7fff, 8, 7));
 }
 
 double flxi_from_f8_e5m2(uint8_t bits)
 {
-    return from_bits((uint64_t)(bits >> 7) << 63 | decode(bits & 0x7f, 5, 2));
+    return flxi_f64_of((uint64_t)(bits >> 7) << 63 | decode(bits & 0x7f, 5, 2));
 }
 
 double flxi_from_f8_e4m3(uint8_t bits)
@@ -152,18 +138,18 @@ double flxi_from_f8_e4m3(uint8_t bits)
     uint64_t sign = (uint64_t)(bits >> 7) << 63;
     uint64_t q = bits & 0x7f;
     if (q == 0x7f)
-        return from_bits(sign | (uint64_t)F64_MAX_FIELD << F64_BITS | F64_HIDDEN >> 1);
+        return flxi_f64_of(sign | (uint64_t)F64_MAX_FIELD << F64_BITS | F64_HIDDEN >> 1);
     if (q < 0x78)
-        return from_bits(sign | decode(q, 4, 3));
-    return from_bits(sign | (uint64_t)(F64_BIAS + 8) << F64_BITS | (q & 7) << (F64_BITS - 3));
+        return flxi_f64_of(sign | decode(q, 4, 3));
+    return flxi_f64_of(sign | (uint64_t)(F64_BIAS + 8) << F64_BITS | (q & 7) << (F64_BITS - 3));
 }
 
 double flxi_round_to(double x, int exponent, int mantissa)
 {
     if (x != x) { /* keeps what fits of the payload, but without mantissa bits it must not become infinity */
         uint64_t kept = ~UINT64_C(0) << (F64_BITS - mantissa);
-        return from_bits((bits_of(x) & kept) | F64_HIDDEN >> 1);
+        return flxi_f64_of((flxi_f64_bits(x) & kept) | F64_HIDDEN >> 1);
     }
     uint64_t q = narrow(magnitude(x), exponent, mantissa);
-    return from_bits(sign_at(x, 63) | decode(q, exponent, mantissa));
+    return flxi_f64_of(sign_at(x, 63) | decode(q, exponent, mantissa));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half.h: bit-exact conversions between double and the narrow float formats.
+/* half.h: floats as their bits, and bit-exact conversions between double and the narrow float formats.
 
    To narrow: round to nearest, ties to even, straight from double (never through float, which would round twice).
    Overflow gives infinity (f8 e4m3 has none: it gives NaN). NaNs stay NaN: the quiet bit is set, the sign and the top
@@ -8,6 +8,37 @@
 #define FLXI_HALF_H
 
 #include <stdint.h>
+#include <string.h>
+
+static inline uint64_t flxi_f64_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline double flxi_f64_of(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline uint32_t flxi_f32_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+/* Of the low 32 bits. */
+static inline float flxi_f32_of(uint64_t bits)
+{
+    uint32_t u = (uint32_t)bits;
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
 
 uint16_t flxi_to_f16(double x);
 uint16_t flxi_to_bf16(double x);

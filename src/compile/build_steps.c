@@ -355,7 +355,8 @@ static flx_code describe_node(builder *b, const flxi_node *n, flxi_step *s)
                             .in_types = types,
                             .out_types = types + n->nin,
                             .label = flxi_node_label(b->g, n),
-                            .origin = n->origin};
+                            .origin = n->origin,
+                            .is_fast = (b->m->options.flags & FLX_COMPILE_FAST) != 0};
     s->described = d;
     return FLX_OK;
 }
@@ -649,10 +650,12 @@ static flx_code finish(builder *b)
     l->slots = flxi_dup(&l->arena, flxi_slot, b->slots.at, b->slots.n);
     l->num_steps = (uint32_t)b->steps.n;
     l->steps = flxi_dup(&l->arena, flxi_step, b->steps.at, b->steps.n);
-    if (l->slots && l->steps)
-        return flxi_routine_overlap(l, b->mem, b->err);
-    l->num_steps = 0;
-    return flxi_oom(b->err, "steps");
+    if (!l->slots || !l->steps) {
+        l->num_steps = 0;
+        return flxi_oom(b->err, "steps");
+    }
+    FLXI_TRY(flxi_routine_order(l, b->mem, b->err));
+    return flxi_routine_overlap(l, b->mem, b->err);
 }
 
 flx_code flxi_routine_build(flxi_program *m, flx_graph *g, const flxi_position *positions, flxi_routine **out,

@@ -69,6 +69,8 @@ static uint32_t width_of(const flxi_gwriter *w)
         return w->group->has_rows ? 128 : w->f->form->width;
     if (w->group->has_rows)
         return 64;
+    if (w->f->free_extents)
+        return FLXI_MAX_LANES; /* of any extent; wide ones would all be one for the numbers in place of extents */
     int axis = flxi_gw_line_axis(w);
     int64_t line = axis >= 0 ? w->anchor.dims[axis] : flxi_static_extent(&w->anchor, 0, w->anchor.rank);
     int64_t rounded = (line + FLXI_MAX_LANES - 1) / FLXI_MAX_LANES * FLXI_MAX_LANES;

@@ -168,7 +168,7 @@ static flx_code find_alias(maker *m, uint32_t value, uint32_t *alias)
    which is computed along its own axes, without dividing an index. */
 static flx_code find_inner(maker *m, uint32_t value, uint32_t *alias)
 {
-    const flxi_node *n = flxi_node_at(m->g, flxi_value_at(m->g, value)->node);
+    const flxi_node *n = flxi_node_of(m->g, value);
     uint32_t inner = n->nin == 1 ? n->in[0] : 0, j = inner ? flxi_value_at(m->g, inner)->node : 0;
     if (!inner || m->f->kind[j] != NODE_VIEW || m->f->alias_of[inner] || m->o->keep_apart)
         return FLX_OK;
@@ -208,9 +208,9 @@ static flx_code find_kinds(maker *m)
 {
     const flx_graph *g = m->g;
     uint8_t *chain = flxi_new(m->scratch, uint8_t, g->node_count);
-    bool has_form = m->o->form && !m->o->keep_apart;
-    const bool *is_light = has_form ? flxi_find_light_nodes(g, m->scratch) : NULL;
-    if (!chain || (has_form && !is_light))
+    bool groups = !m->o->keep_apart && !m->o->evaluate_all;
+    const bool *is_light = groups ? flxi_find_light_nodes(g, !m->o->form, m->scratch) : NULL;
+    if (!chain || (groups && !is_light))
         return flxi_oom(m->err, "groups");
     for (uint32_t i = 0; i < g->node_count; i++) {
         flxi_node_kind kind = kind_of(m, i);
@@ -321,7 +321,7 @@ static void start_group(maker *m, uint32_t i)
     m->parent[i] = i;
     if (m->o->positions) {
         c->earliest = m->o->positions[i].step;
-        c->bound = m->o->positions[i].is_copy ? c->earliest : 0;
+        c->bound = m->o->positions[i].is_copy || m->o->positions[i].is_apart ? c->earliest : 0;
     }
     if (m->f->kind[i] == NODE_FOLDED) {
         flxi_fold_space(m->g, n, &c->space);
@@ -584,6 +584,16 @@ static bool reads_same(const maker *m, uint32_t i, uint32_t value)
     return false;
 }
 
+/* Both are the same cast to 16 bits, which was made again on purpose: neither is to wait for the reader of the other
+   (passes/repeat_casts.c). */
+static bool is_repeated(const maker *m, uint32_t i, uint32_t j)
+{
+    const flxi_node *a = flxi_node_at(m->g, i), *b = flxi_node_at(m->g, j);
+    const flx_type *t = flxi_type_at(m->g, a->first);
+    return a->op == b->op && a->nin == 1 && a->in[0] == b->in[0] && m->f->kind[i] == NODE_POINTWISE &&
+           (t->dtype == FLX_F16 || t->dtype == FLX_BF16) && flxi_type_equal(t, flxi_type_at(m->g, b->first));
+}
+
 /* Readers of the same memory: what is loaded once need not be loaded again. */
 static void join_siblings(maker *m)
 {
@@ -591,7 +601,7 @@ static void join_siblings(maker *m)
         uint32_t before = 0; /* + 1 */
         for (uint32_t u = m->users_from[v]; u < m->users_from[v + 1]; u++) {
             uint32_t i = m->users[u];
-            if (!is_in_group(m, i) || !reads_same(m, i, v))
+            if (!is_in_group(m, i) || !reads_same(m, i, v) || (before && is_repeated(m, before - 1, i)))
                 continue;
             if (before)
                 try_join(m, before - 1, i);
@@ -780,6 +790,7 @@ flx_code flxi_form_groups(const flx_graph *g, const flxi_grouping_options *o, fl
     flxi_arena_init(&out->arena, &g->ctx->mem);
     out->form = o ? o->form : NULL;
     out->has_scalar_rows = o && o->has_scalar_rows;
+    out->free_extents = o ? o->free_extents : NULL;
     maker m = {.f = out, .g = g, .o = o ? o : &usual, .mem = &g->ctx->mem, .scratch = &scratch, .err = err};
     size_t nodes = (size_t)g->node_count + 1, values = (size_t)g->value_count + 2;
     out->kind = flxi_new(&out->arena, uint8_t, nodes);

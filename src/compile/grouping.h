@@ -4,7 +4,7 @@
    Every node is one of these:
      held      inputs, parameters and constants: memory that is there before the run;
      view      its elements are read where it is used, at indices computed from those asked for: transpose, slice, iota
-     …; on devices with a form of their own light nodes too (light_nodes.h);
+     …; and light nodes (light_nodes.h);
      pointwise a pointwise op or the like: part of a group;
      folded    a reduction over neighbouring axes: part of a group;
      called    everything else: a step of its own, by a route or by the reference evaluator.
@@ -50,6 +50,7 @@ typedef struct {
     const flx_graph *g;
     const flxi_kernel_form *form; /* of the device, or NULL */
     bool has_scalar_rows;         /* of the device */
+    const int64_t *free_extents;  /* likewise; NULL: none */
     flxi_arena arena;
     uint8_t *kind;      /* by node */
     uint8_t *level;     /* by node, of those in groups */
@@ -61,10 +62,11 @@ typedef struct {
 } flxi_grouping;
 
 /* Where a node belongs in a graph that was put into the order of its steps (budget/recompute.h). A copy, which computes
-   again what is not kept, joins no group with nodes of earlier positions: it would be kept after all. */
+   again what is not kept, joins no group with nodes of earlier positions: it would be kept after all. Neither does a
+   node that is apart: a sum after which an operand is not needed any more. */
 typedef struct {
     uint32_t step;
-    bool is_copy;
+    bool is_copy, is_apart;
 } flxi_position;
 
 typedef struct {
@@ -76,6 +78,7 @@ typedef struct {
     const flxi_position *positions; /* by node; or NULL */
     const flxi_kernel_form *form;   /* of the device, or NULL: rows are folded by columns only without one */
     bool has_scalar_rows;           /* of the device */
+    const int64_t *free_extents;    /* likewise; NULL: none */
 } flxi_grouping_options;
 
 /* All types must be static. When a node's own rule fails, for which memory is not the reason, *failed receives the

@@ -69,7 +69,7 @@ static bool widens(const flx_graph *g, const flxi_node *n)
     return n->nin == 1 && (from == FLX_F16 || from == FLX_BF16);
 }
 
-static bool is_light(const survey *s, uint32_t i)
+static bool is_light(const survey *s, uint32_t i, bool only_widened)
 {
     const flxi_node *n = flxi_node_at(s->g, i);
     const flxi_op *op = &flxi_ops[n->op];
@@ -77,15 +77,15 @@ static bool is_light(const survey *s, uint32_t i)
     if (count < min_count || op->op_class != CLASS_POINTWISE || flxi_value_at(s->g, n->first)->pinned ||
         flxi_type_at(s->g, n->first)->dtype != FLX_F32)
         return false;
-    if (widens(s->g, n))
-        return true;
+    if (widens(s->g, n) || only_widened)
+        return widens(s->g, n);
     if (n->nin != 2 || !(op->traits & (TRAIT_LINEAR | TRAIT_MULTILINEAR)))
         return false;
     bool is_for_columns = s->num_users[i] > 0 && s->column_users[i] == s->num_users[i];
     return is_for_columns || (s->num_users[i] > 1 && count_large_operands(s->g, n, count) == 1);
 }
 
-bool *flxi_find_light_nodes(const flx_graph *g, flxi_arena *arena)
+bool *flxi_find_light_nodes(const flx_graph *g, bool only_widened, flxi_arena *arena)
 {
     survey s = {.g = g,
                 .num_users = flxi_new(arena, uint32_t, g->node_count + 1),
@@ -95,6 +95,6 @@ bool *flxi_find_light_nodes(const flx_graph *g, flxi_arena *arena)
         return NULL;
     count_users(&s);
     for (uint32_t i = 0; i < g->node_count; i++)
-        light[i] = is_light(&s, i);
+        light[i] = is_light(&s, i, only_widened);
     return light;
 }

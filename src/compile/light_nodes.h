@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-/* By node; NULL: no memory. */
-bool *flxi_find_light_nodes(const flx_graph *g, flxi_arena *arena);
+/* By node; NULL: no memory. only_widened: numbers of 16 bits as f32 and no others. */
+bool *flxi_find_light_nodes(const flx_graph *g, bool only_widened, flxi_arena *arena);
 
 #endif

@@ -8,6 +8,7 @@
 #include "ops/express/express.h"
 #include "passes/calls.h"
 #include "passes/hoist/hoist_scan.h"
+#include "passes/hoist/reuse_steps.h"
 #include "passes/lower_composites.h"
 
 /* ---- Passes ---- */
@@ -43,9 +44,10 @@ static bool is_composite(const flx_graph *g, uint32_t i, const void *user)
         return false;
     for (uint32_t k = 0; k < n->nin && k < FEW; k++)
         in[k] = flxi_type_at(g, n->in[k]);
-    if (n->nin > FEW || (op->rules->fold && flxi_wants_splitting(g, i)))
+    const flxi_device *device = user;
+    if (n->nin > FEW || (op->rules->fold && flxi_wants_splitting(g, i, device->free_extents)))
         return true;
-    return (n->nout != 1 || !flxi_can_express(op, n->attrs, in, n->nin)) && !has_way(user, g, n, in);
+    return (n->nout != 1 || !flxi_can_express(op, n->attrs, in, n->nin)) && !has_way(device, g, n, in);
 }
 
 /* A pass that asks the device. */
@@ -103,7 +105,8 @@ static flx_code run_passes(const pass *list, size_t n, const flxi_device *device
 /* The body of a scan as its nodes can be distinguished: no blocks, no composites. */
 static flx_code prepare_body(const void *user, const flx_graph *in, flx_graph **out, flx_error *err)
 {
-    static const pass list[] = {{flxi_pass_lower, NULL}, {flxi_simplify, NULL}, {NULL, pass_decompose}};
+    static const pass list[] = {
+        {flxi_pass_lower, NULL}, {flxi_pass_drop_stops, NULL}, {flxi_simplify, NULL}, {NULL, pass_decompose}};
     return run_passes(list, sizeof list / sizeof *list, user, in, out, NULL, err);
 }
 
@@ -113,22 +116,53 @@ static flx_code hoist(const flxi_device *device, const flx_graph *in, flx_graph 
     return flxi_hoist_scans(in, prepare_body, device, out, remap, err);
 }
 
+static flx_code reuse(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                      flx_error *err)
+{
+    return flxi_reuse_steps(in, prepare_body, device, out, remap, err);
+}
+
 /* What has left the loops is simplified and decomposed like the rest. */
 static flx_code pass_hoist(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
                            flx_error *err)
 {
-    static const pass list[] = {{NULL, hoist}, {flxi_simplify, NULL}, {NULL, pass_decompose}};
+    static const pass list[] = {{NULL, reuse}, {NULL, hoist}, {flxi_simplify, NULL}, {NULL, pass_decompose}};
     bool has_scan = false;
     for (uint32_t i = 0; i < in->node_count && !has_scan; i++)
         has_scan = flxi_scan_attrs(flxi_node_at(in, i)) != NULL;
     return run_passes(list, has_scan ? sizeof list / sizeof *list : 1, device, in, out, remap, err);
 }
 
-/* Blocks are for caches and threads of the host. */
+/* For the host's memory, caches and threads alone. */
+static flx_code on_host(flxi_pass run, const flxi_device *device, const flx_graph *in, flx_graph **out,
+                        flxi_remap *remap, flx_error *err)
+{
+    return (device->uses_host_memory ? run : flxi_pass_dce)(in, out, remap, err);
+}
+
 static flx_code pass_block_rows(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
                                 flx_error *err)
 {
-    return device->uses_host_memory ? flxi_pass_block_rows(in, out, remap, err) : flxi_pass_dce(in, out, remap, err);
+    return on_host(flxi_pass_block_rows, device, in, out, remap, err);
+}
+
+static flx_code pass_join_scatters(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                   flx_error *err)
+{
+    return on_host(flxi_pass_join_scatters, device, in, out, remap, err);
+}
+
+static flx_code pass_repeat_casts(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                  flx_error *err)
+{
+    return on_host(flxi_pass_repeat_casts, device, in, out, remap, err);
+}
+
+/* A card reads and writes whole arrays at the speed of its memory; caches of the host have them already. */
+static flx_code pass_narrow_sums(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                 flx_error *err)
+{
+    return device->uses_host_memory ? flxi_pass_dce(in, out, remap, err) : flxi_pass_narrow_sums(in, out, remap, err);
 }
 
 static bool has_own_way(const flx_graph *g, uint32_t i, const void *user)
@@ -152,6 +186,12 @@ static flx_code pass_widen_products(const flxi_device *device, const flx_graph *
     return flxi_widen_products(in, has_own_way, device, out, remap, err);
 }
 
+static flx_code pass_split_reductions(const flxi_device *device, const flx_graph *in, flx_graph **out,
+                                      flxi_remap *remap, flx_error *err)
+{
+    return flxi_split_reductions(in, device->free_extents, out, remap, err);
+}
+
 /* name, function, whether it pays only if nodes are grouped into kernels; --stage prints the graph after them. */
 static const struct {
     const char *name;
@@ -161,19 +201,25 @@ static const struct {
     {"prune calls", {flxi_pass_prune_calls, NULL}, false},
     {"inline calls", {flxi_pass_inline_calls, NULL}, false},
     {"lower", {flxi_pass_lower, NULL}, false},
+    {"drop stops", {flxi_pass_drop_stops, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"join cotangents", {NULL, pass_join_cotangents}, false},
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
+    {"join scatters", {NULL, pass_join_scatters}, false},
+    {"choose along", {flxi_pass_choose_along, NULL}, true},
     {"narrow positions", {flxi_pass_narrow_positions, NULL}, true},
     {"block rows", {NULL, pass_block_rows}, true},
+    {"narrow sums", {NULL, pass_narrow_sums}, true},
     {"absorb transposes", {flxi_pass_absorb_transposes, NULL}, false},
     {"spread products", {flxi_pass_spread_products, NULL}, true},
+    {"split components", {flxi_pass_split_components, NULL}, true},
     {"widen products", {NULL, pass_widen_products}, false},
-    {"split reductions", {flxi_pass_split_reductions, NULL}, false},
+    {"split reductions", {NULL, pass_split_reductions}, false},
     {"cut sums", {flxi_pass_cut_sums, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"order", {flxi_pass_order, NULL}, false},
+    {"repeat casts", {NULL, pass_repeat_casts}, true},
 };
 
 enum { NUM_PASSES = sizeof passes / sizeof *passes };

@@ -34,18 +34,29 @@ flx_code flxi_program_keep(flxi_program *m, flxi_group_kernel *r, uint32_t *numb
     return flxi_oom(err, "kernels");
 }
 
+/* Only what a kernel reads where it writes may be in the memory of what it writes. */
+static bool reads_in_place(const flxi_program_kernel *k)
+{
+    bool does = false;
+    for (uint32_t i = 0; i < k->kernel->num_buffers && !k->is_call; i++)
+        does |= k->kernel->buffers[i + 1].access == FLX_KERNEL_READ && k->reads_in_place[i];
+    return does;
+}
+
 flx_code flxi_program_kernels(flxi_program *m, flxi_compile_request *q, flx_error *err)
 {
     flx_kernel **list = flxi_new(&m->arena, flx_kernel *, m->kernels.n);
-    bool *is_call = flxi_new(&m->arena, bool, m->kernels.n);
-    if (!list || !is_call)
+    bool *is_call = flxi_new(&m->arena, bool, m->kernels.n), *is_apart = flxi_new(&m->arena, bool, m->kernels.n);
+    if (!list || !is_call || !is_apart)
         return flxi_oom(err, "kernels");
     for (size_t i = 0; i < m->kernels.n; i++) {
         list[i] = m->kernels.at[i].kernel;
         is_call[i] = m->kernels.at[i].is_call;
+        is_apart[i] = is_call[i] || !reads_in_place(&m->kernels.at[i]);
     }
     q->kernels = list;
     q->is_call = is_call;
+    q->is_apart = is_apart;
     q->num_kernels = m->kernels.n;
     return FLX_OK;
 }
@@ -156,7 +167,8 @@ void flxi_program_init(flxi_program *m, flx_context *ctx, const flxi_device *dev
     m->grouping.evaluate_all = o->flags & FLX_COMPILE_INTERPRET;
     m->grouping.form = device->form;
     m->grouping.has_scalar_rows = device->has_scalar_rows;
-    m->threads = device->count_threads(ctx, o->threads);
+    m->grouping.free_extents = device->free_extents[0] ? device->free_extents : NULL;
+    m->threads = device->count_threads ? device->count_threads(ctx, o->threads) : 1;
     flxi_arena_init(&m->arena, m->mem);
 }
 
@@ -269,7 +281,8 @@ void flxi_program_free(flxi_program *m)
     flxi_vec_free(m->mem, &m->kernels);
     flxi_vec_free(m->mem, &m->all_steps);
     flxi_index_free(m->mem, &m->index);
-    m->device->free_code(m->code);
+    if (m->device->free_code)
+        m->device->free_code(m->code);
     flxi_arena_free(&m->arena);
     *m = (flxi_program){0};
 }

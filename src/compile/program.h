@@ -166,6 +166,8 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err);
 /* Whether the caller's memory for an output may be that of an input: the kernel that writes the one is the last that
    reads the other, and reads each element where it writes it. */
 bool flxi_routine_may_share(const flxi_program *m, const flxi_routine *l, size_t input, size_t output);
+/* Orders the steps so that less memory is in use at once, where much is; when all are listed. */
+flx_code flxi_routine_order(flxi_routine *l, const flxi_allocator *mem, flx_error *err);
 /* Finds the exchanges with other processes that may run beside other steps, and keeps their memory until they have
    ended; when all steps are listed. */
 flx_code flxi_routine_overlap(flxi_routine *l, const flxi_allocator *mem, flx_error *err);

@@ -14,6 +14,7 @@ typedef struct {
     char name[64];         /* of the function */
     size_t scratch;        /* C: bytes that each call needs, aligned to 64 */
     uint64_t units;        /* of a plain function that is cut: what a call runs a range of */
+    size_t dynamic_bytes;  /* CUDA: of shared memory that the launch must ask for */
     bool is_ordered;       /* its result depends on the order of workgroups: run them in order to reproduce it */
     bool has_grid_barrier; /* CUDA: needs a cooperative launch, and a zero word to count with */
     bool has_status;       /* CUDA, OpenCL: takes a pointer to KSTATUS_WORDS zeros */

@@ -102,20 +102,19 @@ static void write_let(flxi_kwriter *w, const flxi_ks *s)
 static void write_store(flxi_kwriter *w, const flxi_ks *s)
 {
     const flxi_kbuffer *b = &w->k->buffers[s->buffer];
-    const char *index = flxi_kw_index(w, s->a), *text = flxi_kw_value(w, s->b);
-    const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
     bool is_proven = flxi_kranges_is_inside(&w->ranges, s->buffer, s->a),
          is_half = flxi_ktype_of(b->element)->bits == 4;
+    const char *index = is_proven && !is_half ? flxi_kw_element(w, s->buffer, s->a) : flxi_kw_index(w, s->a);
+    const char *text = flxi_kw_value(w, s->b);
+    const char *pointer = flxi_kw_pointer(w, s->buffer), *length = flxi_kw_length(w, s->buffer);
     static const char *const names[2][3] = {{"store", "store_half", "store_own_half"},
                                             {"put", "put_half", "put_own_half"}};
     bool is_own = b->access == FLX_KERNEL_PRIVATE || (b->access == FLX_KERNEL_WORKGROUP && w->target->is_serial);
     flxi_ksubject subject = {.x = {text}, .type = b->element, .space = flxi_kw_address(w, s->buffer)};
     flxi_kw_begin(w);
     if (is_proven && !is_half) {
-        flxi_kw_add(w, pointer);
-        flxi_kw_add(w, "[");
         flxi_kw_add(w, index);
-        flxi_kw_add(w, "] = ");
+        flxi_kw_add(w, " = ");
         flxi_kfile_expand(w->file, &w->out, flxi_kspell_encode(b->element), &subject);
         flxi_kw_add(w, ";");
     } else {

@@ -2,6 +2,7 @@
 /* kernel_text.c: see kernel_text.h. Expands templates; the functions that they refer to are written on first use. */
 #include "emit/kernel_text.h"
 
+#include "base/half.h"
 #include "base/number.h"
 #include "emit/kernel_spelling.h"
 
@@ -131,13 +132,6 @@ static void add_decimal(flxi_strbuf *out, double d, bool is_double)
               is_negative ? ")" : "");
 }
 
-static uint64_t bits_of_double(double d)
-{
-    uint64_t u;
-    memcpy(&u, &d, sizeof u);
-    return u;
-}
-
 /* Infinities and NaNs have no literal: they are built from their bits. */
 static void add_float(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t bits)
 {
@@ -148,7 +142,7 @@ static void add_float(flxi_kfile *f, flxi_strbuf *out, uint32_t type, uint64_t b
     }
     if (d - d == 0) {
         flxi_add_char(out, '(');
-        add_hex_float(out, bits_of_double(d), type == FLX_F64 ? "" : "f");
+        add_hex_float(out, flxi_f64_bits(d), type == FLX_F64 ? "" : "f");
         flxi_add_char(out, ')');
         return;
     }

@@ -44,6 +44,8 @@ typedef struct {
     const char *place_parameter;          /* the first one: which invocation of which workgroup it is; or NULL */
     const char *restricts;                /* of a pointer */
     const char *shared;                   /* of a workgroup's array */
+    size_t most_shared;                   /* bytes of all; more are one array, of which the launch gives the size … */
+    const char *dynamic;                  /* … and this declares it; NULL: there is no such limit */
     const char *ids[FLX_KERNEL_ID_COUNT]; /* before the axis … */
     const char *axes, *id_end;            /* … and the names of the axes, and the text after them */
     const char *lanes_parameter;          /* the width of subgroups, or NULL */
@@ -97,7 +99,8 @@ typedef struct {
     const char *name;      /* of the function */
     const uint32_t *count; /* elements of the buffers whose length the kernel does not say, by buffer - 1; or NULL */
     uint32_t grid[3], lanes;
-    bool is_cut; /* the function runs the units [begin, end), its last arguments, of flxi_kentry.units */
+    bool is_cut;     /* the function runs the units [begin, end), its last arguments, of flxi_kentry.units */
+    bool is_for_any; /* its text must not depend on what a count leaves after vectors */
 } flxi_kplain;
 
 typedef struct {
@@ -117,6 +120,7 @@ typedef struct {
     const flxi_kplain *plain; /* set by the caller: C alone: the kernel is a function for one dispatch; or NULL */
     const char *before_loop;  /* likewise: a line for the compiler before each loop, or NULL */
     bool aligns;              /* likewise: buffers of whole multiples of 16 bytes begin at such addresses (CUDA) */
+    bool writes_first;        /* likewise: memory of a workgroup is written before it is read, so it is not zeroed */
     bool failed;              /* memory is exhausted, or a template is wrong */
 } flxi_kfile;
 

@@ -37,9 +37,21 @@ static void write_parameters(flxi_kwriter *w)
         flxi_kw_addf(w, "%s\n    %sk_u32 *arrivals", separator, w->target->space[KADDRESS_STORAGE]);
 }
 
-/* So that neighbouring elements can be read and written as vectors. */
+static bool has_loop(flxi_klist list)
+{
+    bool has = false;
+    for (size_t i = 0; i < list.n && !has; i++)
+        has = list.at[i].kind == KS_LOOP || has_loop(list.at[i].body) || has_loop(list.at[i].other);
+    return has;
+}
+
+/* So that neighbouring elements can be read and written as vectors. A compiler to which this is said forgets that
+   nothing else is in that memory: threads that walk along rows of their own have no vectors, but must not wait for what
+   they store before they load more. */
 static void declare_alignment(flxi_kwriter *w)
 {
+    if (!w->file->may_alias && !w->uses_lanes && has_loop(w->k->body))
+        return;
     for (uint32_t i = 1; w->file->aligns && i <= w->k->num_buffers; i++) {
         const flxi_kbuffer *b = &w->k->buffers[i];
         if (!flxi_kw_is_bound(w, i) || !b->count || flxi_ktype_bytes(b->element, b->count) % 16)
@@ -49,12 +61,29 @@ static void declare_alignment(flxi_kwriter *w)
     }
 }
 
+static bool is_shared(const flxi_kwriter *w, uint32_t buffer)
+{
+    return w->is_accessed[buffer] && flxi_kw_address(w, buffer) == KADDRESS_WORKGROUP;
+}
+
+/* Arrays that begin at multiples of 16 bytes. */
+static size_t shared_bytes(const flxi_kwriter *w, uint32_t buffer)
+{
+    size_t each = flxi_ktype_bytes(w->k->buffers[buffer].element, 1);
+    return (flxi_kw_array_count(w, buffer) * each + 15) / 16 * 16;
+}
+
+static size_t all_shared_bytes(const flxi_kwriter *w)
+{
+    size_t all = 0;
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
+        all += is_shared(w, i) ? shared_bytes(w, i) : 0;
+    return all;
+}
+
 static bool has_shared(const flxi_kwriter *w)
 {
-    for (uint32_t i = 1; i <= w->k->num_buffers; i++)
-        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
-            return true;
-    return false;
+    return all_shared_bytes(w) > 0;
 }
 
 /* Those that are used; l is the linear local id. */
@@ -92,17 +121,44 @@ static void declare_lanes(flxi_kwriter *w)
         flxi_kw_line(w, "%s[%u];", t->lanes_memory, n);
 }
 
-/* Workgroup memory: declared, and zeroed by all together. */
-static void declare_shared(flxi_kwriter *w)
+/* One array for all, whose size is given at the launch. */
+static void declare_dynamic(flxi_kwriter *w)
 {
-    uint32_t n = flxi_kernel_workgroup(w->k);
+    size_t at = 0;
+    flxi_kw_line(w, "%s", w->target->threads->dynamic);
+    for (uint32_t i = 1; i <= w->k->num_buffers; i++) {
+        const char *element = flxi_ktext_element(w->target, w->k->buffers[i].element);
+        if (!is_shared(w, i))
+            continue;
+        flxi_kw_line(w, "%s *const b%u = (%s *)(k_shared + %zu);", element, i, element, at);
+        at += shared_bytes(w, i);
+    }
+    w->entry->dynamic_bytes = at;
+}
+
+static void declare_static(flxi_kwriter *w)
+{
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
-        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+        if (is_shared(w, i))
             flxi_kw_line(w, "%s%s b%u[%lu];", w->target->threads->shared,
                          flxi_ktext_element(w->target, w->k->buffers[i].element), i,
                          (unsigned long)flxi_kw_array_count(w, i));
+}
+
+/* Workgroup memory: declared, and zeroed by all together where that can be observed. */
+static void declare_shared(flxi_kwriter *w)
+{
+    const flxi_kthreads *t = w->target->threads;
+    uint32_t n = flxi_kernel_workgroup(w->k);
+    w->entry->dynamic_bytes = 0;
+    if (t->dynamic && all_shared_bytes(w) > t->most_shared)
+        declare_dynamic(w);
+    else
+        declare_static(w);
+    if (w->file->writes_first)
+        return;
     for (uint32_t i = 1; i <= w->k->num_buffers; i++)
-        if (w->is_accessed[i] && flxi_kw_address(w, i) == KADDRESS_WORKGROUP)
+        if (is_shared(w, i))
             flxi_kw_line(w, "for (k_u32 j = l; j < %luu; j += %uu) b%u[j] = 0;",
                          (unsigned long)flxi_kw_array_count(w, i), n, i);
     if (has_shared(w))

@@ -125,21 +125,6 @@ static void add_call(flxi_kwriter *w, flxi_strbuf *p, const char *name, const fl
     flxi_add_char(p, '(');
 }
 
-/* b3[i], as a value. */
-static const char *element_text(flxi_kwriter *w, uint32_t buffer, const char *pointer, const char *index)
-{
-    flxi_strbuf *p = begin(w);
-    flxi_add_text(p, pointer);
-    flxi_add_char(p, '[');
-    flxi_add_text(p, index);
-    flxi_add_char(p, ']');
-    const char *element_text = finish(w);
-    uint32_t element = w->k->buffers[buffer].element;
-    flxi_kfile_expand(w->file, begin(w), flxi_kspell_decode(element),
-                      &(flxi_ksubject){.x = {element_text}, .type = element});
-    return finish(w);
-}
-
 static words index_value(flxi_kwriter *w, uint32_t expr)
 {
     bool was_steering = w->steering;
@@ -149,15 +134,58 @@ static words index_value(flxi_kwriter *w, uint32_t expr)
     return index;
 }
 
+/* Whether the index is a sum with a literal that does not wrap around. The compiler, which does not know that, would
+   compute the address of each such element on its own instead of one for all. */
+static bool is_beside(const flxi_kwriter *w, uint32_t index)
+{
+    const flxi_kx *e = &w->k->exprs[index];
+    if (!w->file->aligns || e->kind != KX_BINARY || e->op != KBIN_add || e->type != FLX_U32)
+        return false;
+    const flxi_kx *distance = &w->k->exprs[e->x[1]];
+    return distance->kind == KX_LITERAL && flxi_kranges_of(&w->ranges, e->x[0]).high + distance->bits <= UINT32_MAX;
+}
+
+static words element_at(flxi_kwriter *w, uint32_t buffer, uint32_t index)
+{
+    const flxi_kx *e = &w->k->exprs[index];
+    const char *pointer = flxi_kw_pointer(w, buffer);
+    bool is_sum = is_beside(w, index);
+    words from = index_value(w, is_sum ? e->x[0] : index);
+    words distance = is_sum ? index_value(w, e->x[1]) : from;
+    flxi_strbuf *p = begin(w);
+    flxi_add_text(p, is_sum ? "(" : "");
+    flxi_add_text(p, pointer);
+    if (is_sum) {
+        flxi_add_text(p, " + ");
+        flxi_add_text(p, from.at);
+        flxi_add_char(p, ')');
+    }
+    flxi_add_char(p, '[');
+    flxi_add_text(p, distance.at);
+    flxi_add_char(p, ']');
+    return (words){finish(w), from.depth + is_sum};
+}
+
+/* b3[i], as a value. */
+static const char *element_text(flxi_kwriter *w, uint32_t buffer, const char *element_text)
+{
+    uint32_t element = w->k->buffers[buffer].element;
+    flxi_kfile_expand(w->file, begin(w), flxi_kspell_decode(element),
+                      &(flxi_ksubject){.x = {element_text}, .type = element});
+    return finish(w);
+}
+
 static words load(flxi_kwriter *w, const flxi_kx *e)
 {
     const flxi_kbuffer *b = &w->k->buffers[e->ref];
-    words index = index_value(w, e->x[0]);
-    const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
     bool is_proven = flxi_kranges_is_inside(&w->ranges, e->ref, e->x[0]);
     bool is_racy = w->steering && w->is_written[e->ref] && b->access != FLX_KERNEL_PRIVATE;
-    if (is_proven && !is_racy && flxi_ktype_of(b->element)->bits != 4)
-        return (words){element_text(w, e->ref, pointer, index.at), index.depth + 1};
+    if (is_proven && !is_racy && flxi_ktype_of(b->element)->bits != 4) {
+        words element = element_at(w, e->ref, e->x[0]);
+        return (words){element_text(w, e->ref, element.at), element.depth + 1};
+    }
+    words index = index_value(w, e->x[0]);
+    const char *pointer = flxi_kw_pointer(w, e->ref), *length = flxi_kw_length(w, e->ref);
     static const char *const names[2][2] = {{"load", "peek"}, {"at", "peek_at"}};
     flxi_strbuf *p = begin(w);
     add_call(w, p, names[is_proven][is_racy], e);
@@ -371,6 +399,11 @@ const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr)
 const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr)
 {
     return w->code == FLX_OK ? atomic(w, &w->k->exprs[expr]).at : "0";
+}
+
+const char *flxi_kw_element(flxi_kwriter *w, uint32_t buffer, uint32_t index)
+{
+    return w->code == FLX_OK ? element_at(w, buffer, index).at : "b0[0]";
 }
 
 const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr)

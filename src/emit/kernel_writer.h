@@ -143,9 +143,10 @@ static inline flxi_kaddress flxi_kw_address(const flxi_kwriter *w, uint32_t buff
 
 /* The text of an expression, valid until the next statement; may first write lines that bind parts of it. */
 const char *flxi_kw_value(flxi_kwriter *w, uint32_t expr);
-const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);   /* if the whole is not part of more text */
-const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr);  /* an index, which determines an address */
-const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr); /* an atomic whose result is not used */
+const char *flxi_kw_root(flxi_kwriter *w, uint32_t expr);  /* if the whole is not part of more text */
+const char *flxi_kw_index(flxi_kwriter *w, uint32_t expr); /* an index, which determines an address */
+const char *flxi_kw_element(flxi_kwriter *w, uint32_t buffer, uint32_t index); /* an element, of an index in range */
+const char *flxi_kw_effect(flxi_kwriter *w, uint32_t expr);                    /* an atomic whose result is not used */
 /* The same, in arrays of the invocation or in a constant. */
 const char *flxi_kw_bind(flxi_kwriter *w, uint32_t type, const char *text);
 const char *flxi_kw_text(flxi_kwriter *w, const char *fmt, ...) FLX_PRINTF(2, 3); /* kept with the words */

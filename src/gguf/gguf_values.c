@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gguf_values.c: the named values of a GGUF file. */
+#include "base/half.h"
 #include "format/endian.h"
 #include "gguf/gguf_file.h"
 
@@ -7,18 +8,12 @@
 
 static double float_at(const unsigned char *p)
 {
-    uint32_t bits = flxi_get32(p);
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
+    return (double)flxi_f32_of(flxi_get32(p));
 }
 
 static double double_at(const unsigned char *p)
 {
-    uint64_t bits = flxi_get64(p);
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return flxi_f64_of(flxi_get64(p));
 }
 
 double flxi_gguf_element(const flxi_gguf_value *v, uint64_t i, double none)

@@ -202,9 +202,10 @@ flxi_value *flxi_value_at(const flx_graph *g, uint32_t id)
     return &g->value_chunks[c][k];
 }
 
-uint32_t flxi_value_number(const flx_graph *g, uint32_t id)
+/* The number of leaves declared before a value. */
+static size_t leaves_before(const flx_graph *g, uint32_t id)
 {
-    size_t low = 0; /* becomes the number of leaves declared before id */
+    size_t low = 0;
     size_t high = g->leaves.n;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -213,8 +214,19 @@ uint32_t flxi_value_number(const flx_graph *g, uint32_t id)
         else
             high = middle;
     }
-    bool is_leaf = low < g->leaves.n && g->leaves.at[low] == id;
-    return is_leaf ? (uint32_t)low + 1 : id + (uint32_t)(g->leaves.n - low);
+    return low;
+}
+
+size_t flxi_leaf_at(const flx_graph *g, uint32_t id)
+{
+    size_t i = leaves_before(g, id);
+    return i < g->leaves.n && g->leaves.at[i] == id ? i : g->leaves.n;
+}
+
+uint32_t flxi_value_number(const flx_graph *g, uint32_t id)
+{
+    size_t leaf = flxi_leaf_at(g, id);
+    return leaf < g->leaves.n ? (uint32_t)leaf + 1 : id + (uint32_t)(g->leaves.n - leaves_before(g, id));
 }
 
 /* Room for node `node_count` and for n more values. */
@@ -915,7 +927,7 @@ flx_val flx_graph_input(const flx_graph *g, size_t i)
 
 int flx_graph_input_is_param(const flx_graph *g, size_t i)
 {
-    return i < flx_graph_input_count(g) && flxi_is_param(flxi_node_at(g, flxi_value_at(g, g->leaves.at[i])->node));
+    return i < flx_graph_input_count(g) && flxi_is_param(flxi_node_of(g, g->leaves.at[i]));
 }
 
 size_t flx_graph_output_count(const flx_graph *g)

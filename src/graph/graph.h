@@ -101,6 +101,13 @@ static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
 {
     return flxi_value_at(g, id)->type;
 }
+/* The node that has it as a result. */
+static inline const flxi_node *flxi_node_of(const flx_graph *g, uint32_t id)
+{
+    return flxi_node_at(g, flxi_value_at(g, id)->node);
+}
+/* The position of a value among the leaves, in the order of their declarations; of others how many leaves there are. */
+size_t flxi_leaf_at(const flx_graph *g, uint32_t id);
 
 /* Declarations and literals, which the language itself knows. */
 static inline bool flxi_is_input(const flxi_node *n)

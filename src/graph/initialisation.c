@@ -149,7 +149,7 @@ flx_val flx_set_init(flx_graph *g, flx_val param, flx_init init)
     if (!flxi_may_build(g))
         return FLX_NONE;
     const flx_type *type = flx_val_type(g, param);
-    const flxi_node *n = type ? flxi_node_at(g, flxi_value_at(g, param.id)->node) : NULL;
+    const flxi_node *n = type ? flxi_node_of(g, param.id) : NULL;
     if (!n || !flxi_is_param(n)) {
         flxi_graph_failf(g, FLX_E_USAGE, "declare it with flx_param()",
                          "flx_set_init: the value is not a parameter of the graph '%s'", g->name);
@@ -166,7 +166,7 @@ flx_val flx_set_init(flx_graph *g, flx_val param, flx_init init)
 
 flx_init flxi_leaf_init(const flx_graph *g, uint32_t id)
 {
-    return ((const flxi_leaf_attrs *)flxi_node_at(g, flxi_value_at(g, id)->node)->attrs)->init;
+    return ((const flxi_leaf_attrs *)flxi_node_of(g, id)->attrs)->init;
 }
 
 flx_init flx_graph_input_init(const flx_graph *g, size_t i)
@@ -192,6 +192,6 @@ uint32_t flxi_add_leaf_like(flx_graph *g, const flx_graph *from, uint32_t id, co
         if (init.kind == FLX_INIT_ORTHOGONAL || init.kind == FLX_INIT_IDENTITY)
             return made;
     }
-    ((flxi_leaf_attrs *)flxi_node_at(g, flxi_value_at(g, made)->node)->attrs)->init = init;
+    ((flxi_leaf_attrs *)flxi_node_of(g, made)->attrs)->init = init;
     return made;
 }

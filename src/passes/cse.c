@@ -5,12 +5,12 @@
 
 /* ---- Nodes ---- */
 
-static uint64_t node_hash(const flxi_copy *c, const flxi_node *n)
+uint64_t flxi_node_hash(const flx_graph *g, const flxi_node *n, const uint32_t *map)
 {
     uint64_t h = flxi_hash_u64(FLXI_HASH_SEED, n->op);
     for (uint32_t k = 0; k < n->nin; k++)
-        h = flxi_hash_u64(h, c->remap.id[n->in[k]]);
-    return flxi_attrs_hash(c->from->ctx, &flxi_ops[n->op], n->attrs, h, flx_graph_hash);
+        h = flxi_hash_u64(h, map ? map[n->in[k]] : n->in[k]);
+    return flxi_attrs_hash(g->ctx, &flxi_ops[n->op], n->attrs, h, flx_graph_hash);
 }
 
 static bool may_merge(const flx_graph *g, const flxi_node *n)
@@ -27,15 +27,14 @@ static bool bodies_alike(const flx_graph *a, const flx_graph *b, void *user)
     return flxi_graphs_alike(a, b);
 }
 
-/* Is node n of the old graph the same as node m of the new one? */
-static bool same_node(const flxi_copy *c, const flxi_node *n, const flxi_node *m)
+bool flxi_nodes_same(const flxi_node *n, const uint32_t *map, const flxi_node *m)
 {
     if (n->op != m->op || n->nin != m->nin)
         return false;
     for (uint32_t k = 0; k < n->nin; k++)
-        if (c->remap.id[n->in[k]] != m->in[k])
+        if (map[n->in[k]] != m->in[k])
             return false;
-    return flxi_attrs_alike(&flxi_ops[n->op], n->attrs, m->attrs, bodies_alike, NULL) && may_merge(c->to, m);
+    return flxi_attrs_alike(&flxi_ops[n->op], n->attrs, m->attrs, bodies_alike, NULL);
 }
 
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged)
@@ -44,11 +43,11 @@ flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *me
     const flxi_node *n = flxi_node_at(c->from, i);
     if (!may_merge(c->from, n))
         return flxi_copy_node(c, i);
-    uint64_t h = node_hash(c, n);
+    uint64_t h = flxi_node_hash(c->from, n, c->remap.id);
     uint32_t k;
     for (flxi_probe p = flxi_index_first(seen, h); flxi_index_next(seen, &p, &k);) {
         const flxi_node *m = flxi_node_at(c->to, k);
-        if (!same_node(c, n, m))
+        if (!flxi_nodes_same(n, c->remap.id, m) || !may_merge(c->to, m))
             continue;
         for (uint32_t r = 0; r < n->nout; r++)
             flxi_copy_replace(c, n->first + r, m->first + r);

@@ -107,7 +107,7 @@ static uint32_t small_number(flx_graph *g, const flx_type *t, const flx_tensor *
 static uint32_t small_form(narrowing *w, uint32_t value)
 {
     flx_graph *g = w->c.to;
-    const flxi_node *n = flxi_node_at(w->c.from, flxi_value_at(w->c.from, value)->node);
+    const flxi_node *n = flxi_node_of(w->c.from, value);
     flx_type t = *flxi_type_at(w->c.from, value);
     uint32_t in[2] = {0}, *made = &w->small[value];
     void *attrs = NULL;

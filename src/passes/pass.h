@@ -45,6 +45,14 @@ flx_code flxi_copy_end(flxi_copy *c, flx_code code, flx_graph **out, flxi_remap 
 /* The code of an error kept in a graph under construction, copied to err. */
 flx_code flxi_built(const flx_graph *g, flx_error *err);
 
+/* ---- Looking at graphs ---- */
+
+/* How often each value is read, as an operand and as an output; by id. The caller frees value_count + 1 entries. */
+uint32_t *flxi_count_uses(const flx_graph *g);
+
+/* The value that all elements of v share, as a scalar tensor that the graph holds; NULL when not known. */
+const flx_tensor *flxi_uniform(const flx_graph *g, uint32_t value);
+
 /* ---- Passes ---- */
 
 typedef flx_code (*flxi_pass)(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
@@ -63,16 +71,38 @@ flx_code flxi_pass_order(const flx_graph *in, flx_graph **out, flxi_remap *remap
    merged. */
 flx_code flxi_pass_cse(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* stop_gradient as the value itself: for graphs that are not differentiated any more. */
+flx_code flxi_pass_drop_stops(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* Constant folding, exact identities, cse and dce, until nothing changes. */
 flx_code flxi_simplify(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Reductions over neighbouring axes only, and long ones in parts. Those that are not a fold of parts (reduce_mean) must
-   be decomposed before where flxi_wants_splitting() says so. */
-flx_code flxi_pass_split_reductions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
-bool flxi_wants_splitting(const flx_graph *g, uint32_t node);
+   be decomposed before where flxi_wants_splitting() says so. `free` are two extents that stand for any (0: none): an
+   extent that is a multiple of one has as many parts, whatever its length. */
+flx_code flxi_split_reductions(const flx_graph *in, const int64_t *free, flx_graph **out, flxi_remap *remap,
+                               flx_error *err);
+bool flxi_wants_splitting(const flx_graph *g, uint32_t node, const int64_t *free);
+/* Of two extents that stand for any (0: none; NULL: neither) one that divides `extent`, or 0. */
+int64_t flxi_free_divisor(const int64_t *free, int64_t extent);
+
+/* Vectors of few components, component by component where many of them are reduced. */
+flx_code flxi_pass_split_components(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Sums of many operands as sums of a few, in the same order. */
 flx_code flxi_pass_cut_sums(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+/* Sums of several operands as sums of two, in the same order, so that each operand can be freed once it is added. */
+flx_code flxi_pass_pair_sums(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+/* Whether the node is such a sum; *first receives where it begins: its second operand may be widened just before. */
+bool flxi_paired_sum(const flx_graph *g, uint32_t node, uint32_t *first);
+
+/* Rows scattered into zeros and then added are added in place. */
+flx_code flxi_pass_join_scatters(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* Leaves in 16 bits are made again for each node that reads them. */
+flx_code flxi_pass_repeat_casts(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+/* Parts of sums that are read in parts alone, as sums of parts. */
+flx_code flxi_pass_narrow_sums(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Products read transposed matrices as stored. */
 flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
@@ -90,6 +120,9 @@ flx_code flxi_widen_products(const flx_graph *in, bool (*has_way)(const flx_grap
    that it has a way of its own to be computed. */
 flx_code flxi_join_cotangents(const flx_graph *in, bool (*has_way)(const flx_graph *g, uint32_t node, const void *user),
                               const void *user, flx_graph **out, flxi_remap *remap, flx_error *err);
+
+/* What is computed of all elements along an axis, although few are chosen, is computed of these. */
+flx_code flxi_pass_choose_along(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Comparisons of positions along axes in 32 bits where these hold them. */
 flx_code flxi_pass_narrow_positions(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
@@ -109,6 +142,11 @@ flx_code flxi_check_bindings(const flx_dim_binding *b, size_t n, flx_error *err)
 /* The same for bindings that a user gave for a graph with these symbols: there are no others. */
 flx_code flxi_check_symbols(const char *const *symbols, size_t count, const char *graph, const flx_dim_binding *b,
                             size_t n, flx_error *err);
+
+/* What node n computes, as a hash of op, attributes and operands, and whether node m computes the same. `map`
+   translates the operands of n; for the hash it may be NULL: as they are. */
+uint64_t flxi_node_hash(const flx_graph *g, const flxi_node *n, const uint32_t *map);
+bool flxi_nodes_same(const flxi_node *n, const uint32_t *map, const flxi_node *m);
 
 /* One step of cse: node i is copied unless `seen` has an equal one, which then replaces it (*merged). */
 flx_code flxi_merge_or_copy(flxi_copy *c, flxi_index *seen, uint32_t i, bool *merged);

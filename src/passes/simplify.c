@@ -32,7 +32,7 @@ typedef struct {
 
 static const flxi_node *maker(const flx_graph *g, flx_val v)
 {
-    return flxi_node_at(g, flxi_value_at(g, v.id)->node);
+    return flxi_node_of(g, v.id);
 }
 
 static flx_val operand(const flx_graph *g, const flxi_node *n, uint32_t k)
@@ -46,19 +46,23 @@ static bool moves_only(uint32_t op)
            op == OP_unsqueeze || op == OP_squeeze;
 }
 
-/* The value that all elements of v share, as a scalar tensor that the graph holds; NULL when not known. */
-static const flx_tensor *uniform(const flx_graph *g, flx_val v)
+const flx_tensor *flxi_uniform(const flx_graph *g, uint32_t value)
 {
     for (;;) {
-        const flxi_node *n = maker(g, v);
+        const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
         if (n->op == OP_full)
             return flxi_node_tensor(n, "value");
         if (flxi_is_const(n) && flxi_type_at(g, n->first)->rank == 0)
             return flxi_const_data(n);
         if (!moves_only(n->op))
             return NULL;
-        v = operand(g, n, 0);
+        value = n->in[0];
     }
+}
+
+static const flx_tensor *uniform(const flx_graph *g, flx_val v)
+{
+    return flxi_uniform(g, v.id);
 }
 
 static bool is_number(const flx_graph *g, flx_val v, double x)

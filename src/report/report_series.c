@@ -5,6 +5,7 @@
    checksum of that, lowest byte first. Checksums are CRC-32C, masked: rotated right by 15 bits, plus 0xa282ead8. The
    data is a protocol buffer of the message Event (wall_time = 1, step = 2, file_version = 3, summary = 5) with a
    Summary (value = 1) of one Value (tag = 1, simple_value = 2). */
+#include "base/half.h"
 #include "format/endian.h"
 #include "report/report_data.h"
 #include "report/report_text.h"
@@ -107,9 +108,7 @@ static void add_key(flxi_strbuf *out, unsigned field, unsigned wire)
 static void add_double(flxi_strbuf *out, unsigned field, double x)
 {
     unsigned char bytes[8];
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    flxi_put64(bytes, bits);
+    flxi_put64(bytes, flxi_f64_bits(x));
     add_key(out, field, WIRE_64);
     flxi_add_bytes(out, bytes, 8);
 }
@@ -117,9 +116,7 @@ static void add_double(flxi_strbuf *out, unsigned field, double x)
 static void add_float(flxi_strbuf *out, unsigned field, float x)
 {
     unsigned char bytes[4];
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    flxi_put32(bytes, bits);
+    flxi_put32(bytes, flxi_f32_bits(x));
     add_key(out, field, WIRE_32);
     flxi_add_bytes(out, bytes, 4);
 }

@@ -495,7 +495,7 @@ flx_code flx_exec_run_at_with(flx_exec *e, const flx_run_options *options, const
 
 static bool is_param_at(const flx_exec *e, size_t leaf)
 {
-    return flxi_is_param(flxi_node_at(e->g, flxi_value_at(e->g, e->g->leaves.at[leaf])->node));
+    return flxi_is_param(flxi_node_of(e->g, e->g->leaves.at[leaf]));
 }
 
 /* The leaf of a parameter that may have this value. */

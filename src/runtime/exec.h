@@ -95,7 +95,7 @@ size_t flxi_exec_held_bytes(const flx_exec *e);
 enum {
     FLXI_COMPILE_FLAGS = FLX_COMPILE_UNGROUPED | FLX_COMPILE_INTERPRET | FLX_COMPILE_SCALAR | FLX_COMPILE_BACKGROUND |
                          FLX_COMPILE_FLUSH | FLX_COMPILE_ATOMIC | FLX_COMPILE_SPECIALISE | FLX_COMPILE_GENERAL |
-                         FLX_COMPILE_LAZY
+                         FLX_COMPILE_LAZY | FLX_COMPILE_FAST
 };
 
 /* Reads and checks the options of compiling `g` that a user gave to `function`. */

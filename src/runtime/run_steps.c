@@ -18,6 +18,7 @@
 #include "ops/collective/exchange.h"
 #include "ops/control/control.h"
 #include "runtime/mirrors.h"
+#include "runtime/step_order.h"
 
 #include <time.h>
 
@@ -78,7 +79,8 @@ typedef struct {
     const flxi_run_setup *setup;
     flx_error *err;
     flxi_device_run run;
-    bool has_committed; /* memory of inputs may be overwritten */
+    bool has_committed;           /* memory of inputs may be overwritten */
+    const flxi_step_order *order; /* of the steps of the main block, while they are noted; or NULL */
 } running;
 
 /* ---- Making a state ---- */
@@ -455,7 +457,7 @@ static flx_code run_evaluation(running *r, block *b, const flxi_step *s, step_st
     bool writes_all = flxi_ops[n->op].traits & TRAIT_EXCHANGES; /* and may write tens of megabytes */
     for (uint32_t k = 0; !writes_all && k < n->nout; k++)
         if (t->out[k]->nbytes)
-            memset(t->out[k]->data, 0, t->out[k]->nbytes);
+            flxi_stop_clear(t->out[k]->data, t->out[k]->nbytes);
     evaluation v = {r, b, s, t};
     flxi_eval e = {.op = &flxi_ops[n->op],
                    .label = flxi_node_label(b->l->g, n),
@@ -901,6 +903,16 @@ static flx_code end_exchanges(running *r, block *b, uint32_t to)
     return FLX_OK;
 }
 
+/* Says what step i, which is noted, has to wait for. */
+static flx_code begin_piece(running *r, const block *b, uint32_t i)
+{
+    const flxi_step_order *o = r->order;
+    if (!o || !o->n || b != r->s->main)
+        return FLX_OK;
+    i -= o->from;
+    return r->device->note_piece(&r->run, i, o->after + o->first[i], o->first[i + 1] - o->first[i]);
+}
+
 /* Steps [from, to), each watched where that is wanted. Those that overwrite inputs are not checked: a run must not end
    between two of them. */
 static flx_code run_steps(running *r, block *b, uint32_t from, uint32_t to)
@@ -911,7 +923,9 @@ static flx_code run_steps(running *r, block *b, uint32_t from, uint32_t to)
         int64_t begin = r->setup->observe ? now_ns() : 0;
         if (l->steps[i].awaits)
             FLXI_TRY(end_exchanges(r, b, l->steps[i].awaits));
-        flx_code code = flxi_stop_or(run_step(r, b, i), r->err);
+        flx_code code = begin_piece(r, b, i);
+        if (code == FLX_OK)
+            code = flxi_stop_or(run_step(r, b, i), r->err);
         if (code == FLX_OK && r->setup->checks_finite && !is_commit)
             code = check_finite(r, b, &l->steps[i]);
         if (code == FLX_OK && r->setup->observe)
@@ -938,6 +952,27 @@ static flx_code run_range(running *r, block *b, uint32_t from, uint32_t to)
     return code;
 }
 
+/* Notes the steps as they run, on a queue of its own. */
+static flx_code note_range(running *r, block *b, uint32_t from, uint32_t to, flxi_sequence **sequence)
+{
+    const flxi_allocator *mem = r->s->m->mem;
+    flxi_step_order order = {0};
+    if (r->device->note_piece)
+        FLXI_TRY(flxi_step_order_make(b->l, b->at, b->base, from, to, mem, &order, r->err));
+    flxi_queue *usual = r->run.queue;
+    flx_code code = r->device->note(&r->run, &r->run.queue);
+    if (code == FLX_OK) {
+        flxi_queue *queue = r->run.queue;
+        r->order = &order;
+        code = run_range(r, b, from, to);
+        r->run.queue = usual;
+        flx_code end = r->device->end_note(&r->run, queue, code == FLX_OK ? sequence : NULL);
+        code = code == FLX_OK ? end : code;
+    }
+    flxi_step_order_free(&order, mem);
+    return code;
+}
+
 /* The same, noted as they run for the second time, and as one from then on. What cannot be noted is run. */
 static flx_code run_noted(running *r, block *b, uint32_t from, uint32_t to, flxi_sequence **sequence)
 {
@@ -947,14 +982,7 @@ static flx_code run_noted(running *r, block *b, uint32_t from, uint32_t to, flxi
         running noting = *r;
         flx_error why = {0};
         noting.err = noting.run.err = &why;
-        flx_code code = r->device->note(&noting.run, &noting.run.queue);
-        if (code == FLX_OK) {
-            flxi_queue *queue = noting.run.queue;
-            code = run_range(&noting, b, from, to);
-            noting.run.queue = r->run.queue;
-            flx_code end = r->device->end_note(&noting.run, queue, code == FLX_OK ? sequence : NULL);
-            code = code == FLX_OK ? end : code;
-        }
+        flx_code code = note_range(&noting, b, from, to, sequence);
         FLXI_TRY(flxi_stop_check(r->err));
         r->s->is_notable = code == FLX_OK;
     }

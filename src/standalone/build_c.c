@@ -105,17 +105,16 @@ static flx_code add_function(flxi_sa_model *s, const flx_graph *g, flxi_sa_kind 
         o.num_shares = given->num_shares;
     }
     o.memory_budget = budget_of(s, kind);
-    const flxi_device *device = device_of(&s->f);
     fn->kind = kind;
     fn->name = flxi_sa_text(&s->f, "%s_%s", s->f.prefix, suffix);
     fn->num_results = g->outputs.n;
     FLXI_TRY(add_fields(s, g, first_state));
-    FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, device, &o, s->err));
+    FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &s->device, &o, s->err));
     if (has_defect(&fn->program)) {
         flxi_program_free(&fn->program);
         o.flags |= FLX_COMPILE_UNGROUPED;
         flxi_log(g->ctx, FLX_LOG_REFUSED, fn->name, "each op is a loop of its own: a group could not be compiled");
-        FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, device, &o, s->err));
+        FLXI_TRY(flxi_program_compile(&fn->program, g, NULL, &s->device, &o, s->err));
     }
     if (fn->program.note[0])
         return flxi_fail(s->err, FLX_E_INTERNAL, "C text: %.200s", fn->program.note);
@@ -468,8 +467,8 @@ static const char *prefix_of(const flx_graph *g)
     return g->name && *g->name && strcmp(g->name, "main") != 0 ? g->name : "model";
 }
 
-flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const char *const *symbols,
-                            size_t num_symbols, flxi_sa_model **out, flx_error *err)
+flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const flxi_sa_symbols *symbols,
+                            flxi_sa_model **out, flx_error *err)
 {
     flxi_sa_model *s = flxi_alloc(flxi_context_mem(g->ctx), 1, sizeof *s);
     *out = s;
@@ -481,8 +480,11 @@ flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, cons
     s->f.fuses = o->vector_bytes >= 32 || (o->flags & FLX_BUILD_FUSED);
     s->f.threads = o->threads;
     s->f.prefix = flxi_sa_identifier(&s->f, o->name ? o->name : prefix_of(g));
-    s->f.symbols = symbols;
-    s->f.num_symbols = num_symbols;
+    s->f.symbols = symbols->names;
+    s->f.num_symbols = symbols->n;
+    s->device = *device_of(&s->f);
+    for (size_t i = 0; i < symbols->n; i++)
+        s->device.free_extents[i] = symbols->extents[i];
     keep_names(&s->f);
     return add_functions(s);
 }
@@ -503,7 +505,7 @@ static flx_code build(const flx_graph *g, const flx_build_options *o, flx_buffer
 {
     flxi_sa_model *s;
     flx_build_sizes full;
-    flx_code code = flxi_sa_model_open(g, o, NULL, 0, &s, err);
+    flx_code code = flxi_sa_model_open(g, o, &(flxi_sa_symbols){0}, &s, err);
     if (code == FLX_OK) {
         size_t most = 0;
         flxi_sa_model_measure(s);

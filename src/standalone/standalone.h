@@ -306,6 +306,7 @@ typedef struct {
     flxi_sa_file f;
     const flx_build_options *o;
     const flx_graph *g;
+    flxi_device device; /* that the functions are compiled for */
     flxi_sa_function functions[3];
     size_t num_functions;
     FLXI_VEC(flxi_sa_field) fields;
@@ -316,10 +317,16 @@ typedef struct {
     flx_error *err;
 } flxi_sa_model;
 
-/* Compiles the functions of a graph of static types; `symbols`: names of extents that are arguments. Free the model in
-   any case. */
-flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const char *const *symbols,
-                            size_t num_symbols, flxi_sa_model **out, flx_error *err);
+/* Extents that are arguments: their names, and the numbers that stand for them in a graph of static types. */
+typedef struct {
+    const char *const *names;
+    const int64_t *extents;
+    size_t n;
+} flxi_sa_symbols;
+
+/* Compiles the functions of a graph of static types. Free the model in any case. */
+flx_code flxi_sa_model_open(const flx_graph *g, const flx_build_options *o, const flxi_sa_symbols *symbols,
+                            flxi_sa_model **out, flx_error *err);
 void flxi_sa_model_free(flxi_sa_model *s); /* NULL is fine */
 /* After its memory is planned: what its functions need; its sizes, with an arena of that many bytes; and its texts. */
 void flxi_sa_model_measure(flxi_sa_model *s);

@@ -57,23 +57,11 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     return FLX_OK;
 }
 
-static void free_code(flxi_device_code *code)
-{
-    (void)code;
-}
-
-static int count_threads(flx_context *ctx, int threads)
-{
-    (void)ctx;
-    (void)threads;
-    return 1;
-}
-
-#define TEXT_DEVICE(accept, scalar)                                                                             \
-    {                                                                                                           \
-        .name = "standalone", .about = "C text", .accept_node = accept, .check_kernel = check_kernel,           \
-        .check_call = check_kernel, .compile = compile, .free_code = free_code, .count_threads = count_threads, \
-        .min_parallel = INT64_MAX, .uses_host_memory = true, .has_scalar_rows = (scalar),                       \
+#define TEXT_DEVICE(accept, scalar)                                                                          \
+    {                                                                                                        \
+        .name = "standalone", .about = "C text", .accept_node = accept, .check_kernel = check_kernel,        \
+        .check_call = check_kernel, .compile = compile, .min_parallel = INT64_MAX, .uses_host_memory = true, \
+        .has_scalar_rows = (scalar),                                                                         \
     }
 
 const flxi_device flxi_device_standalone = TEXT_DEVICE(accept_plain, true);

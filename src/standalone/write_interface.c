@@ -49,7 +49,7 @@ static void declare_struct(interface *x)
 
 static bool is_field(const flx_graph *g, size_t leaf)
 {
-    return flxi_is_param(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
+    return flxi_is_param(flxi_node_of(g, g->leaves.at[leaf]));
 }
 
 static const char *leaf_name(const flx_graph *g, size_t leaf)

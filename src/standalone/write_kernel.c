@@ -170,8 +170,11 @@ static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const buffer_
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
                         flxi_sa_kernel_function *out, flx_error *err)
 {
-    const flxi_kplain dispatch = {
-        .name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes, .is_cut = f->threads != 0};
+    const flxi_kplain dispatch = {.name = "NAME_",
+                                  .grid = {s->grid[0], s->grid[1], s->grid[2]},
+                                  .lanes = s->lanes,
+                                  .is_cut = f->threads != 0,
+                                  .is_for_any = f->num_symbols != 0};
     const flx_kernel *k = m->kernels.at[s->kernel].kernel;
     flxi_kentry entry;
     FLXI_TRY(write_text(&f->kernels, k, &dispatch, f->vector_bytes, &entry, err));

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "format/checkpoint.h"
-#include "graph/mesh.h"
+#include "passes/partition/partition.h"
 #include "train/params.h"
 #include "train/train.h"
 
@@ -60,15 +60,14 @@ static const char *cuts_of(const flx_trainer *t, const flxi_param *p, char room[
 /* ---- Where a part is ---- */
 
 typedef struct {
-    flxi_mesh_axis axes[FLXI_MESH_AXES];
-    int num_axes;
+    flxi_partition of; /* its axes */
     int64_t ranks;
 } mesh_axes;
 
 static flx_code read_mesh(const char *text, mesh_axes *m, flx_error *err)
 {
     m->ranks = 0;
-    return flxi_mesh_read_axes(text, &m->ranks, m->axes, &m->num_axes, err);
+    return flxi_mesh_read_axes(text, &m->ranks, m->of.axes, &m->of.num_axes, err);
 }
 
 typedef struct {
@@ -76,51 +75,31 @@ typedef struct {
     bool is_first; /* of the ranks that have it */
 } region;
 
-static const flxi_mesh_axis *find_axis(const mesh_axes *m, const char *name, size_t n)
-{
-    for (int i = 0; i < m->num_axes; i++)
-        if (strlen(m->axes[i].name) == n && memcmp(m->axes[i].name, name, n) == 0)
-            return &m->axes[i];
-    return NULL;
-}
-
 /* The region of the whole value that a rank has. */
-static flx_code find_region(const mesh_axes *m, const char *cuts, const flx_type *whole, int64_t rank, region *out,
+static flx_code find_region(const mesh_axes *m, const char *text, const flx_type *whole, int64_t rank, region *out,
                             flx_error *err)
 {
-    bool is_cut[FLXI_MESH_AXES] = {false};
-    const char *s = cuts;
+    flxi_cuts cuts;
+    flxi_along cut = 0;
+    if (flxi_read_cuts(&m->of, text, whole, "", &cuts, NULL) != FLX_OK)
+        return flxi_fail(err, FLX_E_SYNTAX, "the checkpoint says a cut '%.60s' that its mesh cannot have", text);
+    const flx_type part = flxi_part_type(&m->of, whole, &cuts);
     for (int k = 0; k < whole->rank; k++) {
-        size_t n = strcspn(s, ",");
-        const flxi_mesh_axis *a = n == 1 && *s == '-' ? NULL : find_axis(m, s, n);
-        int64_t parts = a ? a->size : 1;
-        bool is_whole = n == 1 && *s == '-', is_new = a && !is_cut[a - m->axes];
-        if ((!is_whole && !is_new) || whole->dims[k] % parts)
-            return flxi_fail(err, FLX_E_SYNTAX, "the checkpoint says a cut '%.60s' that its mesh cannot have", cuts);
-        out->extent[k] = whole->dims[k] / parts;
-        out->begin[k] = a ? rank / a->stride % parts * out->extent[k] : 0;
-        if (a)
-            is_cut[a - m->axes] = true;
-        s += n + (s[n] == ',');
+        out->extent[k] = part.dims[k];
+        out->begin[k] = flxi_along_index(&m->of, cuts.at[k], rank) * part.dims[k];
+        cut |= cuts.at[k];
     }
-    out->is_first = true;
-    for (int i = 0; i < m->num_axes; i++)
-        out->is_first &= is_cut[i] || rank / m->axes[i].stride % m->axes[i].size == 0;
+    out->is_first = flxi_along_index(&m->of, (flxi_along)~cut, rank) == 0;
     return FLX_OK;
 }
 
-static flx_code whole_type(const mesh_axes *m, const char *cuts, const flx_type *part, flx_type *out, flx_error *err)
+static flx_code whole_type(const mesh_axes *m, const char *text, const flx_type *part, flx_type *out, flx_error *err)
 {
-    const char *s = cuts;
+    flxi_cuts cuts;
     *out = *part;
-    for (int k = 0; k < part->rank; k++) {
-        size_t n = strcspn(s, ",");
-        const flxi_mesh_axis *a = n == 1 && *s == '-' ? NULL : find_axis(m, s, n);
-        if (!a && (n != 1 || *s != '-'))
-            return flxi_fail(err, FLX_E_INTERNAL, "a training step has the cut '%.60s'", cuts);
-        out->dims[k] *= a ? a->size : 1;
-        s += n + (s[n] == ',');
-    }
+    FLXI_TRY(flxi_read_part_cuts(&m->of, text, part, &cuts, err));
+    for (int k = 0; k < part->rank; k++)
+        out->dims[k] *= flxi_along_size(&m->of, cuts.at[k]);
     return FLX_OK;
 }
 

@@ -50,8 +50,8 @@ static const char *whole_cuts(const cutting *c, const flx_type *type)
 static bool names_axis(const char *cuts, const char *axis)
 {
     size_t n = strlen(axis);
-    for (const char *s = cuts; *s; s += strcspn(s, ","), s += *s == ',')
-        if (strncmp(s, axis, n) == 0 && (s[n] == ',' || !s[n]))
+    for (const char *s = cuts; *s; s += strcspn(s, ",+"), s += *s != 0)
+        if (strncmp(s, axis, n) == 0 && (s[n] == ',' || s[n] == '+' || !s[n]))
             return true;
     return false;
 }

@@ -459,7 +459,7 @@ flx_val flx_update(flx_graph *g, flx_val param, flx_val next)
         flxi_graph_failf(g, FLX_E_USAGE, NULL, "flx_update: a parameter and a value of this graph must be given");
         return FLX_NONE;
     }
-    if (!flxi_is_param(flxi_node_at(g, flxi_value_at(g, param.id)->node))) {
+    if (!flxi_is_param(flxi_node_of(g, param.id))) {
         flxi_graph_failf(g, FLX_E_USAGE, "declare it with flx_param()", "flx_update: the value is not a parameter");
         return FLX_NONE;
     }

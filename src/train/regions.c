@@ -25,7 +25,7 @@ static bool is_declared(const flx_graph *g, uint32_t node)
 /* Neither leaves nor constants, which are there anyway. */
 static bool is_computed(const flx_graph *g, uint32_t id)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
+    const flxi_node *n = flxi_node_of(g, id);
     return !(flxi_ops[n->op].traits & TRAIT_DECLARED) && !flxi_is_const(n);
 }
 

@@ -116,7 +116,7 @@ static void keep_params(flx_trainer *t)
 static bool is_input(const flx_trainer *t, size_t leaf)
 {
     const flx_graph *g = t->training.g;
-    return flxi_is_input(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
+    return flxi_is_input(flxi_node_of(g, g->leaves.at[leaf]));
 }
 
 /* Dimensions of inputs may stay symbolic: each step then has extents of its own. */

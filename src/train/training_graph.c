@@ -16,7 +16,7 @@ typedef flxi_training_work training_work;
 
 static bool is_param(const flx_graph *g, size_t leaf)
 {
-    return flxi_is_param(flxi_node_at(g, flxi_value_at(g, g->leaves.at[leaf])->node));
+    return flxi_is_param(flxi_node_of(g, g->leaves.at[leaf]));
 }
 
 static flx_code check_trainable(const training_work *w, size_t leaf)
@@ -225,6 +225,17 @@ static flx_val gradient_of(const training_work *w, size_t i)
 static flx_val complete(const training_work *w, flx_val v)
 {
     return w->for_trainer ? flx_pin(w->g, v) : v;
+}
+
+/* The gradient, or the numbers of 16 bits that it is a cast of: these stay in memory until the update widens them. */
+static flx_val narrow_gradient(const training_work *w, size_t i)
+{
+    flx_val d = gradient_of(w, i);
+    const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, d.id)->node);
+    bool is_cast = n->nin == 1 && n->nout == 1 && flxi_ops[n->op].op_class == CLASS_POINTWISE;
+    int32_t from = is_cast ? flxi_type_at(w->g, n->in[0])->dtype : FLX_DTYPE_NONE;
+    bool widens = (from == FLX_F16 || from == FLX_BF16) && flxi_type_at(w->g, d.id)->dtype == FLX_F32;
+    return widens ? (flx_val){n->in[0], w->g->serial} : d;
 }
 
 static flx_dtype arithmetic_of(const training_work *w, flx_val v)
@@ -698,7 +709,7 @@ static flx_code make(training_work *w)
     FLXI_TRY(declare_rate(w));
     FLXI_TRY(flxi_built(w->g, w->err));
     for (size_t i = 0; i < w->num_trained; i++)
-        complete(w, gradient_of(w, i));
+        complete(w, narrow_gradient(w, i));
     for (size_t k = 0; k < w->num_kept; k++)
         w->next[w->num_trained + k] = flx_graph_output(w->g, w->kept_outputs[k]);
     find_totals(w, first_sum);

@@ -42,8 +42,9 @@ static bool is_refused(flx_code code, const flx_error *err)
 
 /* ---- Several graphs in one file ---- */
 
-static void add(bundle *b, const flx_graph *g, const subject *s, const char *about)
+static void add(void *user, const flx_graph *g, const subject *s, const char *about)
 {
+    bundle *b = user;
     flx_error err = {0};
     flx_buffer text = {0};
     const flx_build_options o = {.struct_size = sizeof o, .flags = FLX_BUILD_TABLES};
@@ -53,34 +54,13 @@ static void add(bundle *b, const flx_graph *g, const subject *s, const char *abo
         bundle_add_copy(b, g, subject_value, s, about);
 }
 
-static void add_random(bundle *b, uint64_t seed)
-{
-    subject s;
-    flx_module *module;
-    flx_error err = {0};
-    char about[80];
-    if (!(seed % 3 ? random_subject : random_control_subject)(&s, seed, &module))
-        return;
-    flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
-    CHECK_MADE(bound, &err);
-    snprintf(about, sizeof about, "random graph %llu", (unsigned long long)seed);
-    add(b, bound, &s, about);
-    flx_graph *grad = subject_gradient(bound, &s);
-    snprintf(about, sizeof about, "random graph %llu, gradient", (unsigned long long)seed);
-    if (grad)
-        add(b, grad, &s, about);
-    flx_graph_release(grad);
-    flx_graph_release(bound);
-    random_subject_free(&s, module);
-}
-
 static void try_bundle(uint64_t seed)
 {
     enum { GRAPHS = 4 };
     flx_context *ctx = bundle_context();
     bundle *b = bundle_new(ctx);
     for (uint64_t i = 0; i < GRAPHS; i++)
-        add_random(b, seed * GRAPHS + i);
+        subject_with_gradient(seed * GRAPHS + i, add, b);
     c_file_check_bundle(b, compiler, ways[seed / 2 % WAYS].flags, ways[seed / 2 % WAYS].vector_bytes);
     if (bundle_size(b) > 0)
         case_accepted();

@@ -27,7 +27,7 @@ TEST(backend_interface_rows_are_complete)
         programs += d->compile != NULL;
         if (!d->compile)
             continue;
-        CHECK(d->accept_node && d->free_code && d->count_threads && d->open_queue && d->close_queue);
+        CHECK(d->accept_node && d->open_queue && d->close_queue);
         CHECK(d->allocate && d->release && d->copy && d->run_kernel);
         CHECK(!d->route || (d->run_node && d->prepare_node));
         CHECK(!d->accept_chain || (d->run_chain && d->run_loop));

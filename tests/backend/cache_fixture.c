@@ -128,7 +128,7 @@ static void make_object(const char *text, const char *path)
     char source[900], command[2000];
     snprintf(source, sizeof source, "%s.c", path);
     write_bytes(source, text, strlen(text));
-    snprintf(command, sizeof command, "cc -w -O0 -fPIC -shared -o %.850s %.850s", path, source);
+    snprintf(command, sizeof command, "cc -w -O0 -fPIC -shared -o '%.850s' '%.850s'", path, source);
     CHECK(system(command) == 0);
 }
 
@@ -164,7 +164,7 @@ void cache_fixture_end(cache_fixture *f)
 flxi_compile_service *new_service(const cache_fixture *f, const flxi_allocator *mem)
 {
     flxi_compile_service *s =
-        flxi_compile_service_new(mem ? mem : &plain, &(flxi_compile_options){.cache.dir = f->dir, .jobs = 2});
+        flxi_compile_service_new(mem ? mem : &plain, &(flxi_service_options){.cache.dir = f->dir, .jobs = 2});
     CHECK(mem || s);
     return s;
 }

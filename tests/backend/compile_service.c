@@ -185,7 +185,7 @@ TEST(compile_service_objects_have_the_compilers_checks)
 static void check_bad_compiler(const cache_fixture *f, const char *script, const char *said)
 {
     char path[800];
-    flxi_compile_options o = {.cache.dir = f->dir, .time_ms = 300, .object_bytes = 100000, .memory_bytes = 1 << 30};
+    flxi_service_options o = {.cache.dir = f->dir, .time_ms = 300, .object_bytes = 100000, .memory_bytes = 1 << 30};
     flxi_compile_service *s = flxi_compile_service_new(&plain, &o);
     flx_error err = {0};
     size_t descriptors = count_descriptors();
@@ -356,7 +356,7 @@ TEST(compile_service_bears_slow_and_interrupted_calls)
     flx_error err = {0};
     int answer;
     for (int i = 0; i < 2; i++) {
-        system_plan_set(&(system_plan){.is_slow = true, .is_interrupted = true, .object = f.dummy});
+        system_plan_set(&(system_plan){.failing = {.is_slow = true, .is_interrupted = true}, .object = f.dummy});
         flxi_compile_service *s = new_service(&f, NULL);
         CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
         CHECK_EQ_I64(answer, 42);
@@ -408,9 +408,10 @@ TEST(compile_service_survives_every_failing_call)
             flxi_compile_service_free(s);
             s = new_service(&f, &mem);
             size_t descriptors = count_descriptors();
-            plan = system_plan_set(&(system_plan){.object = f.dummy, .skip_sync = true, .fail_at = n, .error = error});
+            plan = system_plan_set(
+                &(system_plan){.object = f.dummy, .skip_sync = true, .failing = {.fail_at = n, .error = error}});
             flx_code code = compile_answer(s, answer_text, &answer, &err);
-            calls = n == 0 ? plan->calls : calls;
+            calls = n == 0 ? plan->failing.calls : calls;
             test_fail_context("%s, call %d of %d fails: %s", is_warm ? "warm" : "cold", n, calls, err.message);
             CHECK(code == FLX_OK || code == FLX_E_DEVICE);
             CHECK(code == FLX_OK ? answer == 42 : strstr(err.message, strerror(error)) != NULL);

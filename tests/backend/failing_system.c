@@ -13,29 +13,18 @@ static system_plan plan;
 
 static bool fails(void)
 {
-    if (++plan.calls != plan.fail_at)
-        return false;
-    errno = plan.error;
-    return true;
+    return call_fails(&plan.failing);
 }
 
-static bool interrupted(void)
+/* Reading and writing, and opening, which may wait. */
+static bool gives_up(void)
 {
-    static int turn;
-    if (!plan.is_interrupted || ++turn % 2)
-        return false;
-    errno = EINTR;
-    return true;
-}
-
-static size_t some(size_t n)
-{
-    return plan.is_slow && n > 1 ? 1 : n;
+    return call_is_interrupted(&plan.failing) || fails();
 }
 
 static int bad_openat(int dir, const char *path, int flags, mode_t mode)
 {
-    return interrupted() || fails() ? -1 : real.openat(dir, path, flags, mode);
+    return gives_up() ? -1 : real.openat(dir, path, flags, mode);
 }
 static int bad_fstat(int fd, struct stat *out)
 {
@@ -43,11 +32,11 @@ static int bad_fstat(int fd, struct stat *out)
 }
 static ssize_t bad_read(int fd, void *out, size_t n)
 {
-    return interrupted() || fails() ? -1 : real.read(fd, out, some(n));
+    return gives_up() ? -1 : real.read(fd, out, call_moves(&plan.failing, n));
 }
 static ssize_t bad_write(int fd, const void *data, size_t n)
 {
-    return interrupted() || fails() ? -1 : real.write(fd, data, some(n));
+    return gives_up() ? -1 : real.write(fd, data, call_moves(&plan.failing, n));
 }
 static int bad_fchmod(int fd, mode_t mode)
 {
@@ -59,11 +48,7 @@ static int bad_fsync(int fd)
 }
 static int bad_close(int fd)
 {
-    bool bad = fails();
-    int result = real.close(fd); /* a failing close closes all the same */
-    if (bad)
-        errno = plan.error;
-    return bad ? -1 : result;
+    return call_result(&plan.failing, real.close(fd));
 }
 static int bad_renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
@@ -136,7 +121,7 @@ static int bad_spawn(pid_t *pid, const char *path, const posix_spawn_file_action
 {
     bool asks_version = args[1] && strcmp(args[1], "--version") == 0;
     if (fails())
-        return plan.error;
+        return plan.failing.error;
     plan.compilers += !asks_version;
     return plan.object ? play_compiler(pid, args, asks_version)
                        : real.spawn(pid, path, actions, attr, args, environment);

@@ -5,17 +5,14 @@
 #define FLX_TEST_FAILING_SYSTEM_H
 
 #include "base/host/system.h"
+#include "failing_calls.h"
 
 typedef struct {
-    int fail_at; /* the call that fails with `error`, counted from 1; 0: none */
-    int error;
-    bool is_slow;        /* every transfer moves one byte at most */
-    bool is_interrupted; /* every other transfer is interrupted by a signal */
-    bool skip_sync;      /* fsync does nothing */
-    bool refuse_memory;  /* there is no anonymous memory */
-    const char *object;  /* a file that stands for what the compiler would make; NULL: it runs */
-    int calls;           /* so far */
-    int compilers;       /* that were started, those for their version not counted */
+    failing_calls failing;
+    bool skip_sync;     /* fsync does nothing */
+    bool refuse_memory; /* there is no anonymous memory */
+    const char *object; /* a file to copy instead of running the compiler; NULL: it runs */
+    int compilers;      /* that were started, those for their version not counted */
 } system_plan;
 
 /* In force until lifted. A test that fails in between leaves it in force, so each begins by lifting it. */

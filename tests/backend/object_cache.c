@@ -460,20 +460,20 @@ TEST(object_cache_keeps_to_its_mode)
 {
     static const struct {
         const char *variable;
-        flxi_cache_mode mode;
+        flx_cache_mode mode;
         bool writes, reads;
     } rows[] = {
-        {NULL, FLXI_CACHE_ON, true, true},         {NULL, FLXI_CACHE_READ_ONLY, false, true},
-        {NULL, FLXI_CACHE_OFF, false, false},      {"on", FLXI_CACHE_OFF, true, true},
-        {"read-only", FLXI_CACHE_ON, false, true}, {"off", FLXI_CACHE_ON, false, false},
-        {"nonsense", FLXI_CACHE_ON, false, false}, {"", FLXI_CACHE_ON, true, true},
+        {NULL, FLX_CACHE_ON, true, true},         {NULL, FLX_CACHE_READ_ONLY, false, true},
+        {NULL, FLX_CACHE_OFF, false, false},      {"on", FLX_CACHE_OFF, true, true},
+        {"read-only", FLX_CACHE_ON, false, true}, {"off", FLX_CACHE_ON, false, false},
+        {"nonsense", FLX_CACHE_ON, false, false}, {"", FLX_CACHE_ON, true, true},
     };
     const flxi_allocator mem = {flxi_default_alloc, NULL};
     cache_fixture f;
     cache_fixture_begin(&f, NULL);
     system_plan_set(&(system_plan){.object = f.dummy, .skip_sync = true});
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        flxi_compile_options o = {.cache = {.dir = f.dir, .mode = rows[i].mode}};
+        flxi_service_options o = {.cache = {.dir = f.dir, .mode = rows[i].mode}};
         flxi_compile_service *s = flxi_compile_service_new(&mem, &o), *filler = new_service(&f, NULL);
         flx_error err = {0};
         int answer;
@@ -622,7 +622,7 @@ TEST(object_cache_drops_the_oldest)
     char stale[800], foreign[800], path[900];
     free(read_bytes(f.dummy, &size));
     flxi_cache_options cache = {.dir = f.dir, .max_bytes = size * 8};
-    flxi_compile_service *s = flxi_compile_service_new(&mem, &(flxi_compile_options){.cache = cache});
+    flxi_compile_service *s = flxi_compile_service_new(&mem, &(flxi_service_options){.cache = cache});
     flx_error err = {0};
     int answer;
     CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
@@ -649,7 +649,7 @@ TEST(object_cache_drops_the_oldest)
     CHECK(access(stale, F_OK) != 0 && access(foreign, F_OK) == 0);
     flxi_compile_service_free(s);
     cache.max_bytes = size / 2; /* too small for anything but the version */
-    s = flxi_compile_service_new(&mem, &(flxi_compile_options){.cache = cache});
+    s = flxi_compile_service_new(&mem, &(flxi_service_options){.cache = cache});
     CHECK_OK(compile_answer(s, "int answer(void) { return 42; }", &answer, &err), &err);
     CHECK_EQ_I64(answer, 42);
     CHECK_MSG(strstr(stats_of(s).cache.note, "too large"), "%s", stats_of(s).cache.note);

@@ -58,20 +58,6 @@ static const format formats[] = {
 };
 enum { num_formats = sizeof formats / sizeof *formats };
 
-static uint64_t bits_of(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static double from_bits(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* The last encoding of a finite magnitude. */
 static uint32_t last_finite(const format *f)
 {
@@ -101,7 +87,7 @@ TEST(half_all_patterns_widen_by_the_formula_and_come_back)
             double x = f->widen(b);
             CHECK(signbit(x) ? b >= sign : b < sign);
             if (q <= last_finite(f)) {
-                CHECK_EQ_U64(bits_of(fabs(x)), bits_of(formula(f, q)));
+                CHECK_EQ_U64(flxi_f64_bits(fabs(x)), flxi_f64_bits(formula(f, q)));
                 CHECK_EQ_U64(f->narrow(x), b);
             } else if (f->infinities && q == last_finite(f) + 1) {
                 CHECK(isinf(x));
@@ -169,15 +155,15 @@ TEST(half_extremes)
 
 TEST(half_nans_keep_sign_and_top_payload)
 {
-    double negative = from_bits(UINT64_C(0xfff0000000000001)); /* signalling; only the last bit set */
+    double negative = flxi_f64_of(UINT64_C(0xfff0000000000001)); /* signalling; only the last bit set */
     CHECK_EQ_U64(flxi_to_f16(negative), 0xfe00);
     CHECK_EQ_U64(flxi_to_bf16(negative), 0xffc0);
     CHECK_EQ_U64(flxi_to_f8_e5m2(negative), 0xfe);
     CHECK_EQ_U64(flxi_to_f8_e4m3(negative), 0xff);
-    double payload = from_bits(UINT64_C(0x7ffd500000000000));
+    double payload = flxi_f64_of(UINT64_C(0x7ffd500000000000));
     CHECK_EQ_U64(flxi_to_f16(payload), 0x7f54);
     CHECK_EQ_U64(flxi_to_bf16(payload), 0x7fea);
-    CHECK_EQ_U64(bits_of(flxi_from_f16(0x7f54)), UINT64_C(0x7ffd500000000000));
+    CHECK_EQ_U64(flxi_f64_bits(flxi_from_f16(0x7f54)), UINT64_C(0x7ffd500000000000));
 }
 
 /* ---- flxi_round_to ---- */
@@ -188,15 +174,15 @@ TEST(round_to_agrees_with_the_formats)
     for (int i = 0; i < 200000; i++) {
         uint64_t r = test_random(&state);
         /* Half of the samples are where the narrow formats have their values. */
-        double x = i & 1 ? from_bits(r) : ldexp((double)(int64_t)r, (int)(test_random(&state) % 80) - 110);
-        test_fail_context("bits %#llx", (unsigned long long)bits_of(x));
-        CHECK_EQ_U64(bits_of(flxi_round_to(x, 5, 10)), bits_of(flxi_from_f16(flxi_to_f16(x))));
-        CHECK_EQ_U64(bits_of(flxi_round_to(x, 8, 7)), bits_of(flxi_from_bf16(flxi_to_bf16(x))));
-        CHECK_EQ_U64(bits_of(flxi_round_to(x, 5, 2)), bits_of(flxi_from_f8_e5m2(flxi_to_f8_e5m2(x))));
+        double x = i & 1 ? flxi_f64_of(r) : ldexp((double)(int64_t)r, (int)(test_random(&state) % 80) - 110);
+        test_fail_context("bits %#llx", (unsigned long long)flxi_f64_bits(x));
+        CHECK_EQ_U64(flxi_f64_bits(flxi_round_to(x, 5, 10)), flxi_f64_bits(flxi_from_f16(flxi_to_f16(x))));
+        CHECK_EQ_U64(flxi_f64_bits(flxi_round_to(x, 8, 7)), flxi_f64_bits(flxi_from_bf16(flxi_to_bf16(x))));
+        CHECK_EQ_U64(flxi_f64_bits(flxi_round_to(x, 5, 2)), flxi_f64_bits(flxi_from_f8_e5m2(flxi_to_f8_e5m2(x))));
         if (isnan(x))
             continue;
-        CHECK_EQ_U64(bits_of(flxi_round_to(x, 8, 23)), bits_of((double)(float)x));
-        CHECK_EQ_U64(bits_of(flxi_round_to(x, 11, 52)), bits_of(x));
+        CHECK_EQ_U64(flxi_f64_bits(flxi_round_to(x, 8, 23)), flxi_f64_bits((double)(float)x));
+        CHECK_EQ_U64(flxi_f64_bits(flxi_round_to(x, 11, 52)), flxi_f64_bits(x));
     }
 }
 
@@ -237,7 +223,7 @@ TEST(round_to_takes_the_nearest_of_each_format)
 TEST(round_to_nan_stays_nan_without_mantissa_bits)
 {
     CHECK(isnan(flxi_round_to(NAN, 5, 0)));
-    CHECK(isnan(flxi_round_to(from_bits(UINT64_C(0x7ff0000000000001)), 1, 0)));
-    CHECK(signbit(flxi_round_to(from_bits(UINT64_C(0xfff0000000000001)), 8, 7)));
+    CHECK(isnan(flxi_round_to(flxi_f64_of(UINT64_C(0x7ff0000000000001)), 1, 0)));
+    CHECK(signbit(flxi_round_to(flxi_f64_of(UINT64_C(0xfff0000000000001)), 8, 7)));
     CHECK(isinf(flxi_round_to(INFINITY, 5, 0)));
 }

@@ -65,18 +65,6 @@ static flx_graph *batched(const subject *s, const flx_graph *g)
     return s->n ? flx_vmap(g, axes, s->n, NULL, 0, LANES, &err) : NULL;
 }
 
-static flx_graph *gradient_of(const subject *s, const flx_graph *g)
-{
-    flx_error err = {0};
-    const char *wrt[RANDOM_MAX_INPUTS];
-    size_t n = 0;
-    for (size_t k = 0; k < s->n; k++)
-        if (s->in[k].t)
-            wrt[n++] = s->in[k].name;
-    flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
-    return flx_grad(g, wrt, n, &o, &err);
-}
-
 static void add_seed(bundle *b, uint64_t seed)
 {
     subject s;
@@ -87,7 +75,7 @@ static void add_seed(bundle *b, uint64_t seed)
     char about[80];
     snprintf(about, sizeof about, "seed %llu", (unsigned long long)seed);
     flx_graph *bound = flx_specialise(s.g, s.dims, s.num_dims, &err);
-    flx_graph *grad = bound ? gradient_of(&s, bound) : NULL;
+    flx_graph *grad = bound ? subject_gradient(bound, &s) : NULL;
     flx_graph *many = grad ? batched(&s, grad) : NULL;
     if (many) {
         batch_values v = {.s = &s};

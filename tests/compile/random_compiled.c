@@ -61,7 +61,7 @@ static flx_graph *integers_of(const flx_graph *g)
     flx_val found[MOST];
     size_t n = 0;
     for (uint32_t id = 1; id <= g->value_count && n < MOST; id++) {
-        const flxi_op *op = &flxi_ops[flxi_node_at(g, flxi_value_at(g, id)->node)->op];
+        const flxi_op *op = &flxi_ops[flxi_node_of(g, id)->op];
         if (flxi_type_at(g, id)->dtype >= FLX_I64 && op->op_class != CLASS_LEAF)
             found[n++] = (flx_val){id, g->serial};
     }

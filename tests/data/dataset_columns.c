@@ -201,18 +201,11 @@ TEST(dataset_windows_overlap_without_copies)
     flx_context_free(ctx);
 }
 
-static const char *path_of(const char *name)
-{
-    static char path[700];
-    snprintf(path, sizeof path, "%s/%s", test_temp_dir(), name);
-    return path;
-}
-
 TEST(bytes_of_a_file_are_a_sequence)
 {
     flx_context *ctx = flx_context_new(&(flx_context_options){.memory_limit = 1000});
     flx_error err = {0};
-    const char *path = path_of("text");
+    const char *path = test_temp_path("text");
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite("abc\0\377", 1, 5, f) == 5 && fclose(f) == 0);
     flx_tensor *t = flx_bytes_read(ctx, path, &err);
@@ -243,13 +236,13 @@ TEST(dataset_reads_arrays)
     flx_tensor *c = tensor(ctx, FLX_I64, 1, (flx_dim[]){3}, NULL);
     const flx_tensor *both[] = {a, b}, *wrong[] = {a, c};
     static const char *const keys[] = {"x", "y"};
-    CHECK_OK(flx_npy_write(a, path_of("columns.npy"), &err), &err);
-    flx_dataset *d = flx_arrays_read(ctx, path_of("columns.npy"), &err);
+    CHECK_OK(flx_npy_write(a, test_temp_path("columns.npy"), &err), &err);
+    flx_dataset *d = flx_arrays_read(ctx, test_temp_path("columns.npy"), &err);
     CHECK_MADE(d, &err);
     CHECK(flx_dataset_rows(d) == 2 && flx_dataset_columns(d) == 1);
     flx_dataset_free(d);
     for (int i = 0; i < 2; i++) {
-        const char *path = path_of(i ? "columns.npz" : "columns.safetensors");
+        const char *path = test_temp_path(i ? "columns.npz" : "columns.safetensors");
         CHECK_OK((i ? flx_npz_write : flx_safetensors_write)(path, keys, both, 2, &err), &err);
         d = flx_arrays_read(ctx, path, &err);
         CHECK_MADE(d, &err);

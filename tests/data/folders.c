@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folders.c: folders with one class in each sub-folder. */
 #include "test.h"
+#include "test_folder.h"
 
 #include "fault.h"
 #include "format/endian.h"
@@ -11,32 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char base[600];
-
-static const char *path_of(const char *name)
-{
-    static char path[2][800];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", base, name);
-    return path[turn];
-}
-
-/* An empty folder of the test. */
-static void begin(const char *name)
-{
-    snprintf(base, sizeof base, "%s/%s", test_temp_dir(), name);
-    CHECK(mkdir(base, 0777) == 0);
-}
-
 static void add_class(const char *name)
 {
-    CHECK(mkdir(path_of(name), 0777) == 0);
+    CHECK(mkdir(test_folder_path(name), 0777) == 0);
 }
 
 static void add_file(const char *name, const void *bytes, size_t n)
 {
-    FILE *f = fopen(path_of(name), "wb");
+    FILE *f = fopen(test_folder_path(name), "wb");
     CHECK(f && fwrite(bytes, 1, n, f) == n);
     fclose(f);
 }
@@ -59,7 +42,7 @@ TEST(folder_of_images_has_classes_in_order)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    begin("images");
+    test_folder_begin("images");
     add_class("dog");
     add_class("cat");
     add_class(".hidden");
@@ -70,7 +53,7 @@ TEST(folder_of_images_has_classes_in_order)
     add_text("cat/.c.pgm", "hidden");
     add_text("dog/z.pnm", "P2 2 1 255 255 0");
     add_text("readme.pgm", "not in a class");
-    flx_dataset *d = flx_folder_read(ctx, base, NULL, &err);
+    flx_dataset *d = flx_folder_read(ctx, test_folder, NULL, &err);
     CHECK_MADE(d, &err);
     CHECK(flx_dataset_rows(d) == 3 && flx_dataset_classes(d) == 3);
     CHECK_EQ_STR(flx_dataset_class(d, 0), "cat");
@@ -93,18 +76,18 @@ TEST(folder_converts_channels_and_lengths)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    begin("mixed");
+    test_folder_begin("mixed");
     add_class("a");
     add_text("a/1.pgm", "P2 1 1 255 100");
     add_text("a/2.ppm", "P3 1 1 255 255 0 100");
-    CHECK(!flx_folder_read(ctx, base, NULL, &err) && err.code == FLX_E_SHAPE);
-    CHECK_EQ_STR(err.where, path_of("a/2.ppm"));
+    CHECK(!flx_folder_read(ctx, test_folder, NULL, &err) && err.code == FLX_E_SHAPE);
+    CHECK_EQ_STR(err.where, test_folder_path("a/2.ppm"));
     CHECK_MSG(strstr(err.message, "the file is u8[3, 1, 1], but ") && strstr(err.message, "is u8[1, 1, 1]"), "%s",
               err.message);
     static const double grey[] = {100, 88}, rgb[] = {100, 100, 100, 255, 0, 100};
     for (int32_t channels = 1; channels <= 3; channels += 2) {
         const flx_folder_options o = {.struct_size = sizeof o, .channels = channels};
-        flx_dataset *d = flx_folder_read(ctx, base, &o, &err);
+        flx_dataset *d = flx_folder_read(ctx, test_folder, &o, &err);
         CHECK_MADE(d, &err);
         flx_tensor *x = flx_dataset_gather(d, "x", (int64_t[]){0, 1}, 2, &err);
         for (int i = 0; i < 2 * channels; i++)
@@ -112,14 +95,14 @@ TEST(folder_converts_channels_and_lengths)
         flx_tensor_release(x);
         flx_dataset_free(d);
     }
-    begin("sounds");
+    test_folder_begin("sounds");
     add_class("a");
     add_sound("a/1.wav", 3);
     add_sound("a/2.wav", 5);
-    CHECK(!flx_folder_read(ctx, base, NULL, &err) && err.code == FLX_E_SHAPE);
+    CHECK(!flx_folder_read(ctx, test_folder, NULL, &err) && err.code == FLX_E_SHAPE);
     CHECK_EQ_STR(err.hint, "give the number of samples, to which files are cut");
     const flx_folder_options o = {.struct_size = sizeof o, .samples = 4};
-    flx_dataset *d = flx_folder_read(ctx, base, &o, &err);
+    flx_dataset *d = flx_folder_read(ctx, test_folder, &o, &err);
     CHECK_MADE(d, &err);
     flx_tensor *x = flx_dataset_gather(d, "x", (int64_t[]){0, 1}, 2, &err);
     static const double samples[] = {1, 2, 3, 0, 1, 2, 3, 4};
@@ -136,25 +119,25 @@ TEST(folder_errors_name_the_file)
     flx_error err = {0};
     CHECK(!flx_folder_read(ctx, test_missing_path("images"), NULL, &err) && err.code == FLX_E_IO);
     CHECK_EQ_STR(err.where, test_missing_path("images"));
-    begin("wrong");
-    CHECK(!flx_folder_read(ctx, base, NULL, &err) && err.code == FLX_E_IO);
+    test_folder_begin("wrong");
+    CHECK(!flx_folder_read(ctx, test_folder, NULL, &err) && err.code == FLX_E_IO);
     CHECK_EQ_STR(err.message, "the folder has no images and no sound");
-    CHECK_EQ_STR(err.where, base);
+    CHECK_EQ_STR(err.where, test_folder);
     add_class("a");
     add_text("a/1.pgm", "P2 1 1 255 100");
     add_text("a/2.pgm", "P2 1 1 255 x");
-    CHECK(!flx_folder_read(ctx, base, NULL, &err) && err.code == FLX_E_SYNTAX);
-    CHECK_EQ_STR(err.where, path_of("a/2.pgm"));
-    CHECK(!flx_folder_read(ctx, base, &(flx_folder_options){.channels = 2}, &err) && err.code == FLX_E_USAGE);
-    CHECK(!flx_folder_read(ctx, base, &(flx_folder_options){.samples = -1}, &err) && err.code == FLX_E_USAGE);
-    CHECK(!flx_folder_read(NULL, base, NULL, &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_folder_read(ctx, test_folder, NULL, &err) && err.code == FLX_E_SYNTAX);
+    CHECK_EQ_STR(err.where, test_folder_path("a/2.pgm"));
+    CHECK(!flx_folder_read(ctx, test_folder, &(flx_folder_options){.channels = 2}, &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_folder_read(ctx, test_folder, &(flx_folder_options){.samples = -1}, &err) && err.code == FLX_E_USAGE);
+    CHECK(!flx_folder_read(NULL, test_folder, NULL, &err) && err.code == FLX_E_USAGE);
     CHECK(!flx_folder_read(ctx, NULL, NULL, &err) && err.code == FLX_E_USAGE);
     flx_context_free(ctx);
 }
 
 TEST(folder_survives_failing_allocations)
 {
-    begin("faults");
+    test_folder_begin("faults");
     add_class("a");
     add_class("b");
     add_text("a/1.pgm", "P2 1 1 255 100");
@@ -165,7 +148,7 @@ TEST(folder_survives_failing_allocations)
         fault f = {.fail_at = at};
         flx_error err = {0};
         flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
-        flx_dataset *d = ctx ? flx_folder_read(ctx, base, &o, &err) : NULL;
+        flx_dataset *d = ctx ? flx_folder_read(ctx, test_folder, &o, &err) : NULL;
         CHECK(at ? !d && (!ctx || err.code == FLX_E_OOM) : d != NULL);
         flx_dataset_free(d);
         flx_context_free(ctx);

@@ -251,9 +251,7 @@ TEST(kernel_vector_shapes_with_every_compiler)
     for (size_t i = 0; i < NUM_SHAPES; i++)
         kernels[i] = flk(shapes[i].text);
     for (size_t c = 0; c < 2; c++) {
-        char command[80];
-        snprintf(command, sizeof command, "command -v %s >/dev/null", compilers[c]);
-        if (system(command) != 0)
+        if (!test_has_program(compilers[c]))
             continue;
         for (size_t l = 0; l < 3; l++) {
             vector_compiler = compilers[c];

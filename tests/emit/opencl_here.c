@@ -5,10 +5,12 @@
 #include "kernel/flk.h"
 #include "test.h"
 
+#include <fluxion/run.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Runs a small kernel; false with the reason when there is no device. */
-static bool run_on_opencl(char *reason, size_t size)
+PROBE(opencl)
 {
     flx_error err = {0};
     const uint32_t grid[3] = {1, 1, 1};
@@ -28,9 +30,14 @@ bool opencl_here(void)
     static int known = -1;
     char reason[300] = "";
     if (known < 0) {
-        known = test_survives(run_on_opencl, reason, sizeof reason);
+        known = test_survives("opencl", reason, sizeof reason);
         if (!known)
             printf("   left out: OpenCL: %s\n", reason);
     }
     return known;
+}
+
+bool device_here(const char *name)
+{
+    return flx_device_check(name, NULL) == FLX_OK && (strcmp(name, "opencl") != 0 || opencl_here());
 }

@@ -9,4 +9,7 @@
    process tries first. */
 bool opencl_here(void);
 
+/* Whether the device of that name runs graphs here: what tests of all devices ask before they use one. */
+bool device_here(const char *name);
+
 #endif

@@ -2,6 +2,7 @@
 /* checkpoints.c: checkpoints: round trips, files that other programs read, damage, disks that are full, folders that
    are read-only, and programs that are killed while they write. */
 #include "test.h"
+#include "test_folder.h"
 
 #include "damage.h"
 #include "fault.h"
@@ -21,27 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static char base[600];
-
-static const char *path_of(const char *name)
-{
-    static char path[2][700];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", base, name);
-    return path[turn];
-}
-
-/* An empty folder of the test. */
-static void begin(const char *name)
-{
-    snprintf(base, sizeof base, "%s/%s", test_temp_dir(), name);
-    CHECK(mkdir(base, 0777) == 0);
-}
-
 static int count_files(void)
 {
-    DIR *d = opendir(base);
+    DIR *d = opendir(test_folder);
     CHECK(d);
     int n = -2; /* . and .. */
     while (readdir(d))
@@ -115,12 +98,12 @@ TEST(checkpoint_is_written_and_read)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    begin("checkpoint");
-    write_step(ctx, 41, 1000, path_of("a.safetensors"));
-    write_step(ctx, 42, 500, path_of("a.safetensors"));
-    CHECK_EQ_I64(read_step(ctx, path_of("a.safetensors")), 42);
+    test_folder_begin("checkpoint");
+    write_step(ctx, 41, 1000, test_folder_path("a.safetensors"));
+    write_step(ctx, 42, 500, test_folder_path("a.safetensors"));
+    CHECK_EQ_I64(read_step(ctx, test_folder_path("a.safetensors")), 42);
     CHECK_EQ_I64(count_files(), 1);
-    flx_checkpoint *c = flx_checkpoint_read(ctx, path_of("a.safetensors"), &err);
+    flx_checkpoint *c = flx_checkpoint_read(ctx, test_folder_path("a.safetensors"), &err);
     CHECK(flx_checkpoint_tensors(c) == 2 && flx_checkpoint_texts(c) == 2);
     CHECK_EQ_STR(flx_checkpoint_name(c, 0), "w");
     CHECK_EQ_STR(flx_checkpoint_key(c, 0), "step");
@@ -129,9 +112,9 @@ TEST(checkpoint_is_written_and_read)
     CHECK_MSG(strncmp(err.hint, "available: w, ", 14) == 0, "%s", err.hint);
     flx_checkpoint_free(c);
     c = flx_checkpoint_new(ctx, &err); /* nothing in it */
-    CHECK_OK(flx_checkpoint_write(c, path_of("b"), &err), &err);
+    CHECK_OK(flx_checkpoint_write(c, test_folder_path("b"), &err), &err);
     flx_checkpoint_free(c);
-    c = flx_checkpoint_read(ctx, path_of("b"), &err);
+    c = flx_checkpoint_read(ctx, test_folder_path("b"), &err);
     CHECK(c && flx_checkpoint_tensors(c) == 0 && flx_checkpoint_texts(c) == 0);
     flx_checkpoint_free(c);
     flx_context_free(ctx);
@@ -141,17 +124,18 @@ TEST(checkpoint_is_a_safetensors_file)
 {
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
-    begin("checkpoint_plain");
-    write_step(ctx, 7, 10, path_of("a"));
-    flx_tensor *w = flx_safetensors_read(ctx, path_of("a"), "w", &err);
+    test_folder_begin("checkpoint_plain");
+    write_step(ctx, 7, 10, test_folder_path("a"));
+    flx_tensor *w = flx_safetensors_read(ctx, test_folder_path("a"), "w", &err);
     CHECK_MADE(w, &err);
     CHECK(flx_tensor_get(w, 9) == 16.0);
     const flx_tensor *only = w;
-    CHECK_OK(flx_safetensors_write(path_of("b"), (const char *const[]){"w"}, &only, 1, &err), &err);
-    CHECK(!flx_checkpoint_read(ctx, path_of("b"), &err) && err.code == FLX_E_SYNTAX);
+    CHECK_OK(flx_safetensors_write(test_folder_path("b"), (const char *const[]){"w"}, &only, 1, &err), &err);
+    CHECK(!flx_checkpoint_read(ctx, test_folder_path("b"), &err) && err.code == FLX_E_SYNTAX);
     CHECK_EQ_STR(err.message, "the file is not a checkpoint");
-    CHECK_EQ_STR(err.where, path_of("b"));
-    CHECK_CODE(flx_safetensors_write(path_of("b"), (const char *const[]){"\xff"}, &only, 1, &err), FLX_E_NAME, &err);
+    CHECK_EQ_STR(err.where, test_folder_path("b"));
+    CHECK_CODE(flx_safetensors_write(test_folder_path("b"), (const char *const[]){"\xff"}, &only, 1, &err), FLX_E_NAME,
+               &err);
     CHECK(!flx_checkpoint_read(ctx, test_missing_path("c"), &err) && err.code == FLX_E_IO);
     flx_tensor_release(w);
     flx_context_free(ctx);
@@ -162,7 +146,7 @@ TEST(checkpoint_wrong_arguments_are_refused)
     flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
     int64_t n;
-    begin("checkpoint_misuse");
+    test_folder_begin("checkpoint_misuse");
     flx_checkpoint *c = state_of(ctx, 1, 1);
     flx_tensor *w = flx_checkpoint_tensor(c, "w", &err);
     CHECK_CODE(flx_checkpoint_add(c, "w", w, &err), FLX_E_DUP_NAME, &err);
@@ -184,7 +168,7 @@ TEST(checkpoint_wrong_arguments_are_refused)
     CHECK(!flx_checkpoint_tensor(c, NULL, &err) && err.code == FLX_E_USAGE);
     flx_checkpoint_free(NULL);
     CHECK_OK(flx_checkpoint_set(c, "note", "\xff", &err), &err); /* found when it is written */
-    CHECK_CODE(flx_checkpoint_write(c, path_of("a"), &err), FLX_E_SYNTAX, &err);
+    CHECK_CODE(flx_checkpoint_write(c, test_folder_path("a"), &err), FLX_E_SYNTAX, &err);
     CHECK_EQ_I64(count_files(), 0);
     flx_checkpoint_free(c);
     flx_context_free(ctx);
@@ -216,9 +200,9 @@ TEST(checkpoint_notices_every_changed_bit)
 {
     flx_context *ctx = flx_context_new(NULL);
     size_t n;
-    begin("checkpoint_damage");
-    write_step(ctx, 7, 2, path_of("a"));
-    unsigned char *bytes = read_file(path_of("a"), &n);
+    test_folder_begin("checkpoint_damage");
+    write_step(ctx, 7, 2, test_folder_path("a"));
+    unsigned char *bytes = read_file(test_folder_path("a"), &n);
     damage_allocations(decode, bytes, n);
     for (size_t size = 0; size < n; size++)
         CHECK(!flx_checkpoint_decode(ctx, bytes, size, NULL));
@@ -266,7 +250,7 @@ TEST(checkpoint_of_another_kind_is_refused)
 
 TEST(checkpoint_survives_failing_allocations)
 {
-    begin("checkpoint_memory");
+    test_folder_begin("checkpoint_memory");
     size_t calls = 1;
     for (size_t at = 0; at <= calls; at++) {
         fault f = {.fail_at = at};
@@ -279,7 +263,7 @@ TEST(checkpoint_survives_failing_allocations)
         if (code == FLX_OK)
             code = t ? flx_checkpoint_add(c, "t", t, &err) : FLX_E_OOM;
         if (code == FLX_OK)
-            code = flx_checkpoint_write(c, path_of("a"), &err);
+            code = flx_checkpoint_write(c, test_folder_path("a"), &err);
         CHECK(at ? code == FLX_E_OOM : code == FLX_OK);
         flx_tensor_release(t);
         flx_checkpoint_free(c);
@@ -324,9 +308,9 @@ static void write_to_full_disk(void)
     signal(SIGXFSZ, SIG_IGN); /* or the system ends the program */
     for (rlim_t limit = 0; limit < 100000; limit += 9999) {
         need(setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, RLIM_INFINITY}) == 0, 3);
-        need(flx_checkpoint_write(c, path_of("a"), &err) == FLX_E_IO, 4);
+        need(flx_checkpoint_write(c, test_folder_path("a"), &err) == FLX_E_IO, 4);
         need(strstr(err.message, "cannot write: File too large") != NULL, 5);
-        need(strcmp(err.where, path_of("a")) == 0, 6);
+        need(strcmp(err.where, test_folder_path("a")) == 0, 6);
     }
     need(flx_checkpoint_write(c, "/dev/full", &err) == FLX_E_IO, 7);
     need(strstr(err.message, "No space left") != NULL, 8);
@@ -338,10 +322,10 @@ static void write_to_full_disk(void)
 TEST(checkpoint_on_a_full_disk_leaves_the_old_file)
 {
     flx_context *ctx = flx_context_new(NULL);
-    begin("checkpoint_full");
-    write_step(ctx, 7, 100, path_of("a"));
+    test_folder_begin("checkpoint_full");
+    write_step(ctx, 7, 100, test_folder_path("a"));
     in_child(write_to_full_disk);
-    CHECK_EQ_I64(read_step(ctx, path_of("a")), 7);
+    CHECK_EQ_I64(read_step(ctx, test_folder_path("a")), 7);
     CHECK_EQ_I64(count_files(), 1);
     flx_context_free(ctx);
 }
@@ -353,7 +337,7 @@ static void write_to_closed_folder(void)
     flx_checkpoint *c = flx_checkpoint_new(ctx, NULL);
     if (geteuid() == 0)
         need(seteuid(65534) == 0, 2); /* the superuser may write everywhere */
-    need(flx_checkpoint_write(c, path_of("a"), &err) == FLX_E_IO, 3);
+    need(flx_checkpoint_write(c, test_folder_path("a"), &err) == FLX_E_IO, 3);
     need(strstr(err.message, "cannot create a temporary file in the same folder: Permission denied") != NULL, 4);
     flx_checkpoint_free(c);
     flx_context_free(ctx);
@@ -362,17 +346,17 @@ static void write_to_closed_folder(void)
 TEST(checkpoint_in_a_read_only_folder_leaves_the_old_file)
 {
     flx_context *ctx = flx_context_new(NULL);
-    begin("checkpoint_closed");
-    write_step(ctx, 7, 100, path_of("a"));
-    for (char *slash = base + 1; (slash = strchr(slash + 1, '/')) != NULL;) { /* the way to it must be open */
+    test_folder_begin("checkpoint_closed");
+    write_step(ctx, 7, 100, test_folder_path("a"));
+    for (char *slash = test_folder + 1; (slash = strchr(slash + 1, '/')) != NULL;) { /* the way to it must be open */
         *slash = 0;
-        (void)!chmod(base, 0755);
+        (void)!chmod(test_folder, 0755);
         *slash = '/';
     }
-    CHECK(chmod(base, 0555) == 0);
+    CHECK(chmod(test_folder, 0555) == 0);
     in_child(write_to_closed_folder);
-    CHECK(chmod(base, 0755) == 0);
-    CHECK_EQ_I64(read_step(ctx, path_of("a")), 7);
+    CHECK(chmod(test_folder, 0755) == 0);
+    CHECK_EQ_I64(read_step(ctx, test_folder_path("a")), 7);
     CHECK_EQ_I64(count_files(), 1);
     flx_context_free(ctx);
 }
@@ -385,7 +369,7 @@ static void write_for_ever(int64_t first)
     flx_context *ctx = flx_context_new(NULL);
     for (int64_t step = first;; step++) {
         flx_checkpoint *c = state_of(ctx, step, 1 << 16);
-        if (flx_checkpoint_write(c, path_of("a"), NULL) != FLX_OK)
+        if (flx_checkpoint_write(c, test_folder_path("a"), NULL) != FLX_OK)
             _exit(1);
         flx_checkpoint_free(c);
     }
@@ -407,8 +391,8 @@ TEST(checkpoint_survives_kill_at_any_instant)
     flx_context *ctx = flx_context_new(NULL);
     uint64_t state = test_seed();
     int interrupted = 0, moved = 0;
-    begin("checkpoint_killed");
-    write_step(ctx, 0, 1 << 16, path_of("a"));
+    test_folder_begin("checkpoint_killed");
+    write_step(ctx, 0, 1 << 16, test_folder_path("a"));
     int64_t step = 0;
     int64_t kills = effort(EFFORT_kills);
     for (int64_t i = 0; i < kills; i++) {
@@ -420,14 +404,14 @@ TEST(checkpoint_survives_kill_at_any_instant)
         int files = count_files();
         CHECK_MSG(files == 1 || files == 2, "%d files after kill %lld", files, (long long)i);
         interrupted += files == 2;
-        int64_t now = read_step(ctx, path_of("a"));
+        int64_t now = read_step(ctx, test_folder_path("a"));
         CHECK_MSG(now >= step && now < step + 1000, "step %lld after %lld", (long long)now, (long long)step);
         moved += now > step;
         step = now;
     }
     CHECK_MSG(interrupted > 0 && moved > 0, "%d of %lld were interrupted, %d wrote", interrupted, (long long)kills,
               moved);
-    write_step(ctx, step + 1, 10, path_of("a"));
+    write_step(ctx, step + 1, 10, test_folder_path("a"));
     CHECK_EQ_I64(count_files(), 1);
     flx_context_free(ctx);
 }
@@ -436,7 +420,7 @@ TEST(checkpoint_survives_kill_at_any_instant)
 TEST(checkpoint_sweep_leaves_files_in_use)
 {
     flx_context *ctx = flx_context_new(NULL);
-    begin("checkpoint_shared");
+    test_folder_begin("checkpoint_shared");
     enum { WRITERS = 3, EACH = 30 };
     pid_t pids[WRITERS];
     for (int i = 0; i < WRITERS; i++) {
@@ -448,7 +432,7 @@ TEST(checkpoint_sweep_leaves_files_in_use)
                 flx_error err = {0};
                 snprintf(name, sizeof name, "f%d", i);
                 flx_checkpoint *c = state_of(ctx, step, 4096);
-                need(flx_checkpoint_write(c, path_of(name), &err) == FLX_OK, 1);
+                need(flx_checkpoint_write(c, test_folder_path(name), &err) == FLX_OK, 1);
                 flx_checkpoint_free(c);
             }
             _exit(0);
@@ -460,6 +444,6 @@ TEST(checkpoint_sweep_leaves_files_in_use)
         CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
     }
     CHECK_EQ_I64(count_files(), WRITERS);
-    CHECK_EQ_I64(read_step(ctx, path_of("f1")), EACH - 1);
+    CHECK_EQ_I64(read_step(ctx, test_folder_path("f1")), EACH - 1);
     flx_context_free(ctx);
 }

@@ -2,6 +2,7 @@
 /* io_file.c: reading and saving files when a system call does less than requested, is interrupted, or fails. */
 #include "test.h"
 
+#include "failing_calls.h"
 #include "fault.h"
 #include "format/file.h"
 
@@ -22,38 +23,22 @@ static const flxi_allocator mem = {flxi_default_alloc, NULL};
 
 static flxi_file_calls real; /* the original calls */
 
-static struct {
-    int calls, fail_at; /* the call that fails with `error`; 0: none */
-    int error;
-    bool slow;      /* every transfer moves one byte */
-    bool interrupt; /* every other transfer is interrupted by a signal */
-} plan;
+static failing_calls plan;
 
 static bool fails(void)
 {
-    if (++plan.calls != plan.fail_at)
-        return false;
-    errno = plan.error;
-    return true;
+    return call_fails(&plan);
 }
 
-static bool interrupted(void)
+/* Reading and writing, and opening, which may wait. */
+static bool gives_up(void)
 {
-    static int turn;
-    if (!plan.interrupt || ++turn % 2)
-        return false;
-    errno = EINTR;
-    return true;
-}
-
-static size_t some(size_t n)
-{
-    return plan.slow && n > 1 ? 1 : n;
+    return call_is_interrupted(&plan) || fails();
 }
 
 static int bad_open(const char *path, int flags, mode_t mode)
 {
-    return interrupted() || fails() ? -1 : real.open(path, flags, mode);
+    return gives_up() ? -1 : real.open(path, flags, mode);
 }
 static int bad_stat(const char *path, struct stat *out)
 {
@@ -65,15 +50,15 @@ static int bad_fstat(int fd, struct stat *out)
 }
 static ssize_t bad_read(int fd, void *out, size_t n)
 {
-    return interrupted() || fails() ? -1 : real.read(fd, out, some(n));
+    return gives_up() ? -1 : real.read(fd, out, call_moves(&plan, n));
 }
 static ssize_t bad_pread(int fd, void *out, size_t n, off_t at)
 {
-    return interrupted() || fails() ? -1 : real.pread(fd, out, some(n), at);
+    return gives_up() ? -1 : real.pread(fd, out, call_moves(&plan, n), at);
 }
 static ssize_t bad_write(int fd, const void *data, size_t n)
 {
-    return interrupted() || fails() ? -1 : real.write(fd, data, some(n));
+    return gives_up() ? -1 : real.write(fd, data, call_moves(&plan, n));
 }
 static int bad_fchmod(int fd, mode_t mode)
 {
@@ -85,11 +70,7 @@ static int bad_fsync(int fd)
 }
 static int bad_close(int fd)
 {
-    bool bad = fails();
-    int result = real.close(fd); /* a failing close closes nevertheless */
-    if (bad)
-        errno = plan.error;
-    return bad ? -1 : result;
+    return call_result(&plan, real.close(fd));
 }
 static int bad_rename(const char *from, const char *to)
 {
@@ -111,11 +92,7 @@ static void set_plan(int fail_at, int error, bool slow, bool interrupt)
 {
     lift_plan();
     real = flxi_file_system;
-    plan.calls = 0;
-    plan.fail_at = fail_at;
-    plan.error = error;
-    plan.slow = slow;
-    plan.interrupt = interrupt;
+    plan = (failing_calls){.fail_at = fail_at, .error = error, .is_slow = slow, .is_interrupted = interrupt};
     flxi_file_system = (flxi_file_calls){bad_open,   bad_stat,  bad_fstat, bad_read,   bad_pread, bad_write,
                                          bad_fchmod, bad_fsync, bad_close, bad_rename, bad_unlink};
 }

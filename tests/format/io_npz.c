@@ -163,62 +163,76 @@ static void put_wide(archive *z, const layout *l, const uint64_t *values, size_t
     z->size = (size_t)(p - z->bytes) + 4 + 8 * count;
 }
 
+/* What both headers of an entry say from byte `at` on: checksum, sizes, and lengths of the name and of the extra
+   fields, which have that many bytes. */
+static void put_entry(unsigned char *at, const layout *l, const char *name, uint32_t wide_bytes)
+{
+    uint32_t size = l->wide ? UINT32_MAX : content_size;
+    flxi_crc32 crc;
+    flxi_crc32_begin(&crc);
+    flxi_crc32_add(&crc, content, content_size);
+    flxi_put32(at, flxi_crc32_end(&crc));
+    flxi_put32(at + 4, size);
+    flxi_put32(at + 8, size);
+    flxi_put16(at + 12, (uint32_t)strlen(name));
+    flxi_put16(at + 14, l->wide ? (l->foreign ? 13u : 4u) + wide_bytes : 0);
+}
+
+static void put_member(archive *z, const layout *l, const char *name)
+{
+    unsigned char *p = z->bytes + z->size;
+    flxi_put32(p, 0x04034b50);
+    put_entry(p + 14, l, name, 16);
+    z->size += 30;
+    put_name(z, name);
+    if (l->wide)
+        put_wide(z, l, (const uint64_t[]){content_size, content_size}, 2);
+    memcpy(z->bytes + z->size, content, content_size);
+    z->size += content_size;
+}
+
+static void put_central(archive *z, const layout *l, const char *name, size_t at)
+{
+    unsigned char *p = z->bytes + z->size;
+    flxi_put32(p, 0x02014b50);
+    put_entry(p + 16, l, name, 24);
+    flxi_put32(p + 42, l->wide ? UINT32_MAX : (uint32_t)at);
+    z->size += 46;
+    put_name(z, name);
+    if (l->wide)
+        put_wide(z, l, (const uint64_t[]){content_size, content_size, at}, 3);
+}
+
+static void put_wide_end(archive *z, uint32_t count, size_t directory)
+{
+    unsigned char *p = z->bytes + z->size;
+    flxi_put32(p, 0x06064b50);
+    flxi_put64(p + 4, 44);
+    flxi_put64(p + 24, count);
+    flxi_put64(p + 32, count);
+    flxi_put64(p + 40, directory);
+    flxi_put64(p + 48, z->central);
+    flxi_put32(p + 56, 0x07064b50);
+    flxi_put64(p + 64, z->size);
+    flxi_put32(p + 72, 1);
+    z->size += 76;
+}
+
 static archive make_archive(layout l)
 {
     archive z = {.size = 0};
     size_t at[3];
     uint32_t count = 0;
-    flxi_crc32 crc;
-    flxi_crc32_begin(&crc);
-    flxi_crc32_add(&crc, content, content_size);
-    uint32_t short_size = l.wide ? UINT32_MAX : content_size;
-    uint32_t extra = l.wide ? 4 : 0;
-    uint32_t foreign = l.wide && l.foreign ? 9 : 0;
     for (; count < 3 && l.names[count]; count++) {
-        unsigned char *p = z.bytes + z.size;
         at[count] = z.size;
-        flxi_put32(p, 0x04034b50);
-        flxi_put32(p + 14, flxi_crc32_end(&crc));
-        flxi_put32(p + 18, short_size);
-        flxi_put32(p + 22, short_size);
-        flxi_put16(p + 26, (uint32_t)strlen(l.names[count]));
-        flxi_put16(p + 28, extra ? extra + foreign + 16 : 0);
-        z.size += 30;
-        put_name(&z, l.names[count]);
-        if (l.wide)
-            put_wide(&z, &l, (const uint64_t[]){content_size, content_size}, 2);
-        memcpy(z.bytes + z.size, content, content_size);
-        z.size += content_size;
+        put_member(&z, &l, l.names[count]);
     }
     z.central = z.size;
-    for (uint32_t i = 0; i < count; i++) {
-        unsigned char *p = z.bytes + z.size;
-        flxi_put32(p, 0x02014b50);
-        flxi_put32(p + 16, flxi_crc32_end(&crc));
-        flxi_put32(p + 20, short_size);
-        flxi_put32(p + 24, short_size);
-        flxi_put16(p + 28, (uint32_t)strlen(l.names[i]));
-        flxi_put16(p + 30, extra ? extra + foreign + 24 : 0);
-        flxi_put32(p + 42, l.wide ? UINT32_MAX : (uint32_t)at[i]);
-        z.size += 46;
-        put_name(&z, l.names[i]);
-        if (l.wide)
-            put_wide(&z, &l, (const uint64_t[]){content_size, content_size, at[i]}, 3);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        put_central(&z, &l, l.names[i], at[i]);
     size_t directory = z.size - z.central;
-    if (l.wide) {
-        unsigned char *p = z.bytes + z.size;
-        flxi_put32(p, 0x06064b50);
-        flxi_put64(p + 4, 44);
-        flxi_put64(p + 24, count);
-        flxi_put64(p + 32, count);
-        flxi_put64(p + 40, directory);
-        flxi_put64(p + 48, z.central);
-        flxi_put32(p + 56, 0x07064b50);
-        flxi_put64(p + 64, z.size);
-        flxi_put32(p + 72, 1);
-        z.size += 76;
-    }
+    if (l.wide)
+        put_wide_end(&z, count, directory);
     z.end = z.size;
     unsigned char *p = z.bytes + z.size;
     flxi_put32(p, 0x06054b50);

@@ -92,15 +92,22 @@ static void correct_chunks(uint8_t *png, size_t size)
     }
 }
 
-static int read_picture(flx_context *ctx, int is_sealed, const uint8_t *data, size_t size)
+/* A copy of the bytes whose checksums are corrected, or not. */
+static uint8_t *sealed(const uint8_t *data, size_t size, void (*seal)(uint8_t *copy, size_t size))
 {
-    flx_error err = {0};
     uint8_t *copy = malloc(size ? size : 1);
     data_need(copy != NULL);
     if (size)
         memcpy(copy, data, size);
-    if (is_sealed)
-        correct_chunks(copy, size);
+    if (seal)
+        seal(copy, size);
+    return copy;
+}
+
+static int read_picture(flx_context *ctx, int is_sealed, const uint8_t *data, size_t size)
+{
+    flx_error err = {0};
+    uint8_t *copy = sealed(data, size, is_sealed ? correct_chunks : NULL);
     flx_tensor *t = flx_image_decode(ctx, copy, size, &err);
     need_error(t, &err);
     if (t)
@@ -169,12 +176,7 @@ static void correct_checksum(uint8_t *file, size_t size)
 static int read_checkpoint(flx_context *ctx, int is_sealed, const uint8_t *data, size_t size)
 {
     flx_error err = {0};
-    uint8_t *copy = malloc(size ? size : 1);
-    data_need(copy != NULL);
-    if (size)
-        memcpy(copy, data, size);
-    if (is_sealed)
-        correct_checksum(copy, size);
+    uint8_t *copy = sealed(data, size, is_sealed ? correct_checksum : NULL);
     flx_checkpoint *c = flx_checkpoint_decode(ctx, copy, size, &err);
     free(copy);
     need_error(c, &err);

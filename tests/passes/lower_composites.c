@@ -256,7 +256,7 @@ TEST(lower_carries_pins_and_remaps)
     uint32_t id = remap.id[h.id];
     CHECK(id != 0 && flxi_value_at(low, id)->pinned);
     CHECK_EQ_STR(flxi_value_at(low, id)->name, "h");
-    CHECK_EQ_STR(flxi_ops[flxi_node_at(low, flxi_value_at(low, id)->node)->op].name, "relu");
+    CHECK_EQ_STR(flxi_ops[flxi_node_of(low, id)->op].name, "relu");
     flxi_remap_free(&remap);
     flx_graph_release(low);
     bench_close(&t);

@@ -44,7 +44,7 @@ static bool is_word(const char *spec, int k, const char *word)
     return spec && strncmp(spec, word, strlen(word)) == 0;
 }
 
-/* Each axis that can be cut is cut with probability a half, along an axis of the mesh that is not used yet. */
+/* Each axis that can be cut is cut with probability a half, along an axis of the mesh that is not used yet, or both. */
 static void choose_spec(char *spec, size_t size, const int64_t *mesh, const flx_type *t, uint64_t *state)
 {
     static const char *const names[] = {"data", "model"};
@@ -53,9 +53,14 @@ static void choose_spec(char *spec, size_t size, const int64_t *mesh, const flx_
     for (int k = 0; k < t->rank; k++) {
         size_t m = test_random(state) % 4;
         bool is_cut = m < 2 && !is_used[m] && t->dims[k] % mesh[m] == 0;
-        snprintf(spec + strlen(spec), size - strlen(spec), "%s%s", k ? "," : "", is_cut ? names[m] : "-");
+        bool is_both = m == 0 && is_cut && !is_used[1] && t->dims[k] % (mesh[0] * mesh[1]) == 0;
+        snprintf(spec + strlen(spec), size - strlen(spec), "%s%s", k ? "," : "",
+                 is_both  ? "data+model"
+                 : is_cut ? names[m]
+                          : "-");
         if (is_cut)
             is_used[m] = true;
+        is_used[1] |= is_both;
     }
 }
 
@@ -67,9 +72,10 @@ static flx_tensor *part_of(const local_rank *r, const flx_tensor *whole, const c
     int64_t start[FLX_MAX_RANK] = {0}, at[FLX_MAX_RANK] = {0};
     const flx_type full = t;
     for (int k = 0; k < t.rank; k++) {
-        bool by_data = is_word(spec, k, "data"), by_model = is_word(spec, k, "model");
-        t.dims[k] /= by_data ? mesh[0] : by_model ? mesh[1] : 1;
-        start[k] = by_data ? r->rank / mesh[1] * t.dims[k] : by_model ? r->rank % mesh[1] * t.dims[k] : 0;
+        bool by_both = is_word(spec, k, "data+"), by_data = is_word(spec, k, "data"),
+             by_model = is_word(spec, k, "model");
+        t.dims[k] /= by_both ? mesh[0] * mesh[1] : by_data ? mesh[0] : by_model ? mesh[1] : 1;
+        start[k] = t.dims[k] * (by_both ? r->rank : by_data ? r->rank / mesh[1] : by_model ? r->rank % mesh[1] : 0);
     }
     flx_tensor *part = flx_tensor_new(r->ctx, &t, NULL, err);
     size_t bytes = flx_dtype_size(t.dtype);

@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include <fluxion/transform.h>
+#include <stdio.h>
 #include <string.h>
 
 bool graph_is_single(const flx_graph *g)
@@ -175,4 +176,25 @@ flx_graph *subject_gradient(const flx_graph *g, const subject *s)
             wrt[n++] = s->in[k].name;
     flx_grad_options o = {.flags = FLX_GRAD_VALUE | FLX_GRAD_MISSING_ZERO};
     return flx_grad(g, wrt, n, &o, &err);
+}
+
+void subject_with_gradient(uint64_t seed, subject_take *take, void *user)
+{
+    subject s;
+    flx_module *module;
+    flx_error err = {0};
+    char about[80];
+    if (!(seed % 3 ? random_subject : random_control_subject)(&s, seed, &module))
+        return;
+    flx_graph *bound = flx_specialise(s.g, s.dims, known_dims(s.g, s.dims, s.num_dims), &err);
+    CHECK_MADE(bound, &err);
+    snprintf(about, sizeof about, "random graph %llu", (unsigned long long)seed);
+    take(user, bound, &s, about);
+    flx_graph *grad = subject_gradient(bound, &s);
+    snprintf(about, sizeof about, "random graph %llu, gradient", (unsigned long long)seed);
+    if (grad)
+        take(user, grad, &s, about);
+    flx_graph_release(grad);
+    flx_graph_release(bound);
+    random_subject_free(&s, module);
 }

@@ -31,4 +31,9 @@ const flx_tensor *subject_value(const void *user, const char *name);
 /* The value and gradient of g with respect to the inputs that vary; NULL where it has none. */
 flx_graph *subject_gradient(const flx_graph *g, const subject *s);
 
+/* Makes a random graph of static types, two thirds without control flow, and its gradient if it has one, and hands them
+   on with the subject and a text about them. */
+typedef void subject_take(void *user, const flx_graph *g, const subject *s, const char *about);
+void subject_with_gradient(uint64_t seed, subject_take *take, void *user);
+
 #endif

@@ -339,7 +339,7 @@ static bool has_sin_of_product(void *user, const flx_graph *g)
     (*(int *)user)++;
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
-        if (n->op == OP_sin && flxi_node_at(g, flxi_value_at(g, n->in[0])->node)->op == OP_mul)
+        if (n->op == OP_sin && flxi_node_of(g, n->in[0])->op == OP_mul)
             return true;
     }
     return false;

@@ -535,6 +535,45 @@ static const char *out_of_range(random_maker *m)
     return random_below(m, 2) ? "clamp" : "zero";
 }
 
+/* A start for each axis. */
+static void say_starts(random_maker *m, random_line *l, int rank)
+{
+    for (int i = 0; i < rank; i++) {
+        random_say(l, ", ");
+        say_index(m, l, 0, 3);
+    }
+}
+
+/* The axes after the first, with a comma between them. */
+static void say_axes(random_line *l, int rank)
+{
+    for (int i = 1; i < rank; i++)
+        random_say(l, "%s%d", i > 1 ? ", " : "", i);
+}
+
+static void say_gather(random_maker *m, random_line *l, int x, const flx_type *t, int n)
+{
+    int third = random_below(m, 3), second = random_below(m, 3);
+    random_say(l, "gather_nd(v%d, const(i32[3, 1], [[%d], [%d], [%d]]), start_index_map=[0], offset_axes=[", x,
+               random_below(m, n), second, third);
+    say_axes(l, t->rank);
+    random_say(l, "], collapsed_axes=[0], slice_sizes=[1");
+    for (int i = 1; i < t->rank; i++)
+        random_say(l, ", %d", (int)t->dims[i]);
+    random_say(l, "], oob=%s)", out_of_range(m));
+}
+
+static void say_scatter(random_maker *m, random_line *l, int x, const flx_type *t)
+{
+    static const char *const combine[] = {"add", "set", "mul", "max", "min"};
+    random_say(l, "scatter_nd(v%d, const(i32[%d, 1], [", x, (int)t->dims[0]);
+    for (int i = 0; i < (int)t->dims[0]; i++)
+        random_say(l, "%s[%d]", i ? ", " : "", random_below(m, (int)t->dims[0]));
+    random_say(l, "]), v%d, start_index_map=[0], offset_axes=[", random_pick_like(m, x));
+    say_axes(l, t->rank);
+    random_say(l, "], collapsed_axes=[0], combine=%s)", combine[random_below(m, 5)]);
+}
+
 static bool make_index(random_maker *m)
 {
     int x = random_pick(m, m->real, 1);
@@ -543,7 +582,7 @@ static bool make_index(random_maker *m)
         return false;
     const flx_type *t = &m->v[x].type;
     int axis = random_below(m, t->rank);
-    int n = (int)t->dims[axis], second, third;
+    int n = (int)t->dims[axis];
     switch (random_below(m, 7)) {
     case 0:
         random_say(&l, "gather(v%d, ", x);
@@ -560,10 +599,7 @@ static bool make_index(random_maker *m)
         break;
     case 3:
         random_say(&l, "dynamic_slice(v%d", x);
-        for (int i = 0; i < t->rank; i++) {
-            random_say(&l, ", ");
-            say_index(m, &l, 0, 3);
-        }
+        say_starts(m, &l, t->rank);
         random_say(&l, ", sizes=[");
         for (int i = 0; i < t->rank; i++)
             random_say(&l, "%s%d", i ? ", " : "", 1 + random_below(m, (int)t->dims[i]));
@@ -572,34 +608,11 @@ static bool make_index(random_maker *m)
     case 4:
         random_say(&l, "dynamic_update_slice(v%d, narrow(v%d, axis=%d, start=0, len=1)", x, random_pick_like(m, x),
                    axis);
-        for (int i = 0; i < t->rank; i++) {
-            random_say(&l, ", ");
-            say_index(m, &l, 0, 3);
-        }
+        say_starts(m, &l, t->rank);
         random_say(&l, ")");
         break;
-    case 5:
-        third = random_below(m, 3);
-        second = random_below(m, 3);
-        random_say(&l, "gather_nd(v%d, const(i32[3, 1], [[%d], [%d], [%d]]), start_index_map=[0], offset_axes=[", x,
-                   random_below(m, n), second, third);
-        for (int i = 1; i < t->rank; i++)
-            random_say(&l, "%s%d", i > 1 ? ", " : "", i);
-        random_say(&l, "], collapsed_axes=[0], slice_sizes=[1");
-        for (int i = 1; i < t->rank; i++)
-            random_say(&l, ", %d", (int)t->dims[i]);
-        random_say(&l, "], oob=%s)", out_of_range(m));
-        break;
-    default: {
-        static const char *const combine[] = {"add", "set", "mul", "max", "min"};
-        random_say(&l, "scatter_nd(v%d, const(i32[%d, 1], [", x, (int)t->dims[0]);
-        for (int i = 0; i < (int)t->dims[0]; i++)
-            random_say(&l, "%s[%d]", i ? ", " : "", random_below(m, (int)t->dims[0]));
-        random_say(&l, "]), v%d, start_index_map=[0], offset_axes=[", random_pick_like(m, x));
-        for (int i = 1; i < t->rank; i++)
-            random_say(&l, "%s%d", i > 1 ? ", " : "", i);
-        random_say(&l, "], collapsed_axes=[0], combine=%s)", combine[random_below(m, 5)]);
-    }
+    case 5: say_gather(m, &l, x, t, n); break;
+    default: say_scatter(m, &l, x, t);
     }
     return random_keep(m, l.s, 1);
 }

@@ -42,22 +42,32 @@ static bool offer(shrinker *s, flx_graph *candidate)
 
 /* ---- Outputs ---- */
 
+/* All nodes. */
+static flx_code copy_nodes(flxi_copy *c, const flx_graph *g, flx_error *err)
+{
+    flx_code code = flxi_copy_begin(c, g, err);
+    for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)
+        code = flxi_copy_node(c, i);
+    return code;
+}
+
+static flx_graph *end_copy(flxi_copy *c, flx_code code)
+{
+    flx_graph *out = code == FLX_OK ? flx_graph_retain(c->to) : NULL;
+    flx_graph_release(c->to);
+    flxi_remap_free(&c->remap);
+    return out;
+}
+
 static flx_graph *without_output(const flx_graph *g, size_t drop)
 {
     flxi_copy c;
     flx_error err = {0};
-    flx_graph *out = NULL;
-    flx_code code = flxi_copy_begin(&c, g, &err);
-    for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)
-        code = flxi_copy_node(&c, i);
+    flx_code code = copy_nodes(&c, g, &err);
     for (size_t i = 0; code == FLX_OK && i < g->outputs.n; i++)
         if (i != drop)
             code = flxi_add_output(c.to, c.remap.id[g->outputs.at[i].val], g->outputs.at[i].name);
-    if (code == FLX_OK)
-        out = flx_graph_retain(c.to);
-    flx_graph_release(c.to);
-    flxi_remap_free(&c.remap);
-    return out;
+    return end_copy(&c, code);
 }
 
 /* The only output is the sum of value `id`, as a number of f64; of a complex value its real part. */
@@ -65,10 +75,7 @@ static flx_graph *with_loss(const flx_graph *g, uint32_t id)
 {
     flxi_copy c;
     flx_error err = {0};
-    flx_graph *out = NULL;
-    flx_code code = flxi_copy_begin(&c, g, &err);
-    for (uint32_t i = 0; code == FLX_OK && i < g->node_count; i++)
-        code = flxi_copy_node(&c, i);
+    flx_code code = copy_nodes(&c, g, &err);
     if (code == FLX_OK) {
         flx_val v = {c.remap.id[id], c.to->serial};
         if (flx_val_type(c.to, v)->rank > 0)
@@ -80,11 +87,7 @@ static flx_graph *with_loss(const flx_graph *g, uint32_t id)
         flx_output(c.to, v, "loss");
         code = flx_graph_error(c.to, &err);
     }
-    if (code == FLX_OK)
-        out = flx_graph_retain(c.to);
-    flx_graph_release(c.to);
-    flxi_remap_free(&c.remap);
-    return out;
+    return end_copy(&c, code);
 }
 
 static bool shrink_outputs(shrinker *s)

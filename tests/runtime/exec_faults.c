@@ -224,11 +224,11 @@ static bool check_failing_call(const cache_fixture *f, int n, int error)
     feed_all(&b);
     bench_run(&b, b.g, expected);
     test_fail_context("call %d fails with %s", n, strerror(error));
-    system_plan *plan = system_plan_set(&(system_plan){.fail_at = n, .error = error, .skip_sync = true});
+    system_plan *plan = system_plan_set(&(system_plan){.failing = {.fail_at = n, .error = error}, .skip_sync = true});
     flx_compile_options o = {.optimisation = 1, .cache_dir = f->dir};
     e = flx_compile(b.g, &o, &err);
     CHECK_MADE(e, &err);
-    bool has_failed = plan->calls >= n;
+    bool has_failed = plan->failing.calls >= n;
     system_plan_lift();
     CHECK_OK(flx_exec_run(e, NULL, b.feeds, b.n, out, &err), &err);
     check_close(out, expected);

@@ -13,13 +13,6 @@ static const char text[] =
     "graph f(x: f32[N], y: bf16[N], param w: i32[2]) {\n"
     "  z = add(x, cast(y, to=f32))\n return z, gather(z, w, axis=0), expand(reduce_sum(x, axes=[0]), shape=[M]) }";
 
-static const char *path_of(const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", test_temp_dir(), name);
-    return path;
-}
-
 static flx_tensor *other(session_case *c, flx_dtype dtype, int64_t n, const void *data)
 {
     flx_type t = flx_type_make(dtype, 1, &n);
@@ -61,7 +54,7 @@ TEST(recording_runs_again_with_the_same_results)
     begin(&c, (const int32_t[]){2, 0});
     flx_feed feeds[] = {{"x", c.made[0]}, {"y", c.made[1]}};
     flx_tensor *expected[3], *out[3];
-    const char *path = path_of("run.flxr");
+    const char *path = test_temp_path("run.flxr");
     CHECK_OK(flx_exec_record(c.exec, &options, feeds, 2, path, &c.err), &c.err);
     CHECK_OK(flx_exec_run(c.exec, &options, feeds, 2, expected, &c.err), &c.err);
     flx_recording *r = flx_recording_read(c.ctx, path, &c.err);
@@ -88,7 +81,7 @@ TEST(recording_of_a_failure_fails_again)
 {
     session_case c;
     session_begin(&c, "graph f(x: f32[3]) { y = log(x)\n return y }", 0);
-    const char *path = path_of("failure.flxr");
+    const char *path = test_temp_path("failure.flxr");
     flx_compile_options o = {
         .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
     c.exec = flx_compile(c.g, &o, &c.err);
@@ -129,7 +122,7 @@ TEST(recording_that_cannot_be_written_does_not_hide_the_failure)
     CHECK_MSG(strstr(c.err.hint, "could not be recorded"), "%s", c.err.hint);
     CHECK_CODE(flx_exec_record(c.exec, NULL, &feed, 1, test_missing_path("recording"), &c.err), FLX_E_IO, &c.err);
     CHECK_CODE(flx_exec_record(c.exec, NULL, &feed, 1, NULL, &c.err), FLX_E_USAGE, &c.err);
-    CHECK_CODE(flx_exec_record(c.exec, NULL, NULL, 0, path_of("none"), &c.err), FLX_E_MISSING_INPUT, &c.err);
+    CHECK_CODE(flx_exec_record(c.exec, NULL, NULL, 0, test_temp_path("none"), &c.err), FLX_E_MISSING_INPUT, &c.err);
     session_end(&c);
 }
 
@@ -137,7 +130,7 @@ TEST(recording_of_a_failure_at_compiling_an_extent_is_kept)
 {
     session_case c;
     session_begin(&c, "graph f(x: f32[N], y: f32[2*N]) { return x, y }", 0);
-    const char *path = path_of("shape.flxr");
+    const char *path = test_temp_path("shape.flxr");
     flx_compile_options o = {
         .struct_size = sizeof o, .flags = FLX_COMPILE_INTERPRET, .threads = 1, .record_path = path};
     c.exec = flx_compile(c.g, &o, &c.err);
@@ -191,7 +184,7 @@ TEST(recording_damaged_anywhere_is_an_error_or_runs)
     session_case c;
     begin(&c, (const int32_t[]){2, 0});
     flx_feed feeds[] = {{"x", c.made[0]}, {"y", c.made[1]}};
-    const char *path = path_of("damage.flxr");
+    const char *path = test_temp_path("damage.flxr");
     CHECK_OK(flx_exec_record(c.exec, &options, feeds, 2, path, &c.err), &c.err);
     size_t size;
     unsigned char *bytes = read_whole(path, &size);
@@ -200,7 +193,7 @@ TEST(recording_damaged_anywhere_is_an_error_or_runs)
     free(bytes);
     CHECK(!flx_recording_decode(NULL, "", 0, &c.err) && c.err.code == FLX_E_USAGE);
     CHECK(!flx_recording_read(c.ctx, NULL, &c.err) && c.err.code == FLX_E_USAGE);
-    CHECK(!flx_recording_read(c.ctx, path_of("missing"), &c.err) && c.err.code == FLX_E_IO);
+    CHECK(!flx_recording_read(c.ctx, test_temp_path("missing"), &c.err) && c.err.code == FLX_E_IO);
     flx_recording_free(NULL);
     session_end(&c);
 }
@@ -233,7 +226,7 @@ TEST(recording_text_is_not_believed)
         {"fluxion recording 1\ncompile\n", FLX_E_SYNTAX},
         {"fluxion recording 1\ncompile 2 65 0\n", FLX_E_SYNTAX},
         {"fluxion recording 1\ncompile 2 1 5\n", FLX_E_SYNTAX},
-        {"fluxion recording 1\ncompile 512 1 0\n", FLX_E_SYNTAX},
+        {"fluxion recording 1\ncompile 1024 1 0\n", FLX_E_SYNTAX},
         {"fluxion recording 1\ncompile 2 1 0 7\n", FLX_E_SYNTAX},
         {"fluxion recording 1\nrun 2\n", FLX_E_SYNTAX},
         {"fluxion recording 1\nrun -1\n", FLX_E_SYNTAX},
@@ -248,7 +241,7 @@ TEST(recording_text_is_not_believed)
         flx_buffer graph = {0};
         session_begin(&c, "graph f() { return full(f32[2], 3) }", 0);
         CHECK_OK(flx_graph_encode(c.g, &graph, &c.err), &c.err);
-        const char *path = path_of("text.flxr");
+        const char *path = test_temp_path("text.flxr");
         write_recording(path, rows[i].text, &graph);
         flx_buffer_free(&graph);
         test_fail_context("%s", rows[i].text);

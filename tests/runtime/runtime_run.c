@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_run.c: running a graph: feeds, symbols, devices, printing, failures, several threads. */
+#include "emit/opencl_here.h"
 #include "graph/graph_text.h"
 
 #include <pthread.h>
@@ -189,7 +190,8 @@ TEST(run_devices_are_told_apart)
         flx_code code = flx_device(i, &name, NULL, 0);
         if (code == FLX_E_NAME)
             break;
-        CHECK_EQ_I64(run(&b, NULL, 0, &(flx_run_options){.device = name}), code);
+        if (code != FLX_OK || device_here(name))
+            CHECK_EQ_I64(run(&b, NULL, 0, &(flx_run_options){.device = name}), code);
     }
     bench_end(&b);
 }

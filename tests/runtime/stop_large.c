@@ -309,8 +309,9 @@ static void *request_soon(void *user)
     int64_t begin = clock_ms(s->clock);
     while (!atomic_load(&s->ended) && clock_ms(s->clock) - begin < s->delay_ms)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    atomic_store(&s->busy_ms, clock_ms(s->clock));
     flx_stop_request(s->stop);
+    atomic_store(&s->busy_ms,
+                 clock_ms(s->clock)); /* after it: on a busy machine this thread may be held up before it */
     return NULL;
 }
 

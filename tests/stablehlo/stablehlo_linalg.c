@@ -317,6 +317,13 @@ static const hlo_row calls[] = {
      "2xi32",
      "[2, 1]",
      NULL},
+    {"geqp3 takes fixed columns before the longest",
+     {{"2x3xf64", "[[1.0, 9.0, 2.0], [0.0, 9.0, 2.0]]"}, {"3xi32", "[0, 0, 1]"}},
+     "  %p, %r, %t = stablehlo.custom_call @lapack_dgeqp3_ffi(%a, %b) : (tensor<2x3xf64>, tensor<3xi32>) -> "
+     "(tensor<2x3xf64>, tensor<3xi32>, tensor<2xf64>)",
+     "3xi32",
+     "[3, 1, 2]",
+     NULL},
     /* The column (3, 4) below the diagonal is reflected to (-5, 0), as in geqrf. */
     {"gehrd",
      {{"3x3xf64", "[[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 2.0, 1.0]]"}},

@@ -33,8 +33,8 @@ c_file *c_file_compile(const flx_buffer *text, const char *compiler, const char 
     snprintf(object, sizeof object, "%s/model.so", folder);
     write_file(source, text);
     snprintf(command, sizeof command,
-             "%s -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off %s -fPIC -shared -o %s %s -lm", compiler,
-             flags, object, source);
+             "%s -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off %s -fPIC -shared -o '%s' '%s' -lm",
+             compiler, flags, object, source);
     CHECK_MSG(system(command) == 0, "%s", command);
     f->object = dlopen(object, RTLD_NOW | RTLD_LOCAL);
     CHECK_MSG(f->object, "%s", dlerror());

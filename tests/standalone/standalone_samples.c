@@ -25,11 +25,30 @@ static struct {
     size_t other_bits;
 } now;
 
+/* How the device `cpu` computes what a C file adds in another order: by the evaluator (complex convolutions, updates of
+   scatters out of order …), by patches (three spatial axes), from packed weights, by groups of one row or column, by
+   adjugates of matrices, by a library of the system. */
+static bool is_added_otherwise(const flx_graph *g)
+{
+    static const char *const ways[] = {"= evaluate ", " by patches(",  " by packed(",
+                                       " by groups(", " by matrices(", " by lapack("};
+    bool found = false;
+    flx_buffer steps = {0};
+    flx_error err = {0};
+    CHECK_OK(flx_show_stage(g, FLX_STAGE_LIR, NULL, &steps, &err), &err);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        found |= strstr(steps.data, ways[i]) != NULL;
+    bool is_complex = strstr(steps.data, ": c64[") || strstr(steps.data, ": c128[");
+    found |= is_complex && strstr(steps.data, " by windows("); /* products of updates */
+    flx_buffer_free(&steps);
+    return found;
+}
+
 /* Of a piece whose results have other bits than those of the device. */
 static void count_other_bits(const flx_graph *g, const char *about)
 {
-    (void)g;
     now.other_bits++;
+    EXPECT_MSG(is_added_otherwise(g), "%s: other bits than on cpu", about);
     if (effort(EFFORT_report))
         printf("other bits than cpu: %s\n", about);
 }
@@ -118,16 +137,15 @@ static void check_all(const char *compiler, const char *flags, int vector_bytes,
     close_file();
 }
 
-/* Also with the device `cpu`, to the bit, but for few cases: convolutions of complex numbers and along three axes, a
-   row alone in its group, packed weights, and what the device leaves to the evaluator. */
+/* Also with the device `cpu`, to the bit, where it adds in the same order. */
 static void check_all_bits(const char *flags, int vector_bytes, uint64_t share)
 {
     now.has_bits = true;
     now.other_bits = 0;
     check_all("gcc", flags, vector_bytes, share);
     now.has_bits = false;
-    CHECK_MSG(now.other_bits * 20 <= now.built, "%zu of %zu samples have other bits than on cpu", now.other_bits,
-              now.built);
+    if (effort(EFFORT_report))
+        printf("%zu of %zu samples have other bits than on cpu\n", now.other_bits, now.built);
 }
 
 TEST(standalone_samples_agree_with_reference)
@@ -139,11 +157,8 @@ TEST(standalone_samples_agree_with_reference)
 
 TEST(standalone_samples_by_clang_agree_with_reference)
 {
-    if (system("clang --version >/dev/null 2>&1") != 0) {
-        printf("standalone samples by clang: there is no clang here\n");
-        return;
-    }
-    check_all("clang", "-O1", 0, 3 * (uint64_t)effort(EFFORT_standalone_share));
+    if (test_has_program("clang"))
+        check_all("clang", "-O1", 0, 3 * (uint64_t)effort(EFFORT_standalone_share));
 }
 
 /* The size of vectors that the processor has; where it has fused multiply-adds, bits are those of compiled graphs. */

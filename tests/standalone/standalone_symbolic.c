@@ -153,16 +153,25 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
     flx_graph_release(bound);
 }
 
-static void check_graph(const flx_graph *g, const char *about, const char *flags, int32_t threads)
+/* How files are written and compiled. */
+typedef struct {
+    const char *flags;
+    int32_t threads, vector_bytes;
+} file_way;
+
+static void check_graph(const flx_graph *g, const char *about, const file_way *way)
 {
-    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256, 300};
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256, 300, 1025};
     flx_error err = {0};
     flx_buffer text;
-    const flx_build_options o = {
-        .struct_size = sizeof o, .flags = FLX_BUILD_TABLES, .name = "model", .threads = threads};
-    by_team = threads == FLX_BUILD_PTHREADS;
+    const flx_build_options o = {.struct_size = sizeof o,
+                                 .flags = FLX_BUILD_TABLES,
+                                 .name = "model",
+                                 .threads = way->threads,
+                                 .vector_bytes = way->vector_bytes};
+    by_team = way->threads == FLX_BUILD_PTHREADS;
     CHECK_MSG(flx_build_c(g, &o, &text, NULL, NULL, &err) == FLX_OK, "%s: %s", about, err.message);
-    c_file *f = c_file_compile(&text, "gcc", flags);
+    c_file *f = c_file_compile(&text, "gcc", way->flags);
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         check_extent(f, g, extents[i], NULL, about);
     by_team = false;
@@ -170,42 +179,66 @@ static void check_graph(const flx_graph *g, const char *about, const char *flags
     flx_buffer_free(&text);
 }
 
+static void check_text(const char *text, const file_way *way)
+{
+    flx_context *ctx = bundle_context();
+    flx_graph *g = main_of(ctx, text);
+    check_graph(g, text, way);
+    flx_graph_release(g);
+    flx_context_free(ctx);
+}
+
 TEST(standalone_symbolic_files_agree_with_reference_for_all_extents)
 {
-    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        flx_context *ctx = bundle_context();
-        flx_graph *g = main_of(ctx, graphs[i]);
-        check_graph(g, graphs[i], "-O1 -Wvla", 0);
-        flx_graph_release(g);
-        flx_context_free(ctx);
-    }
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        check_text(graphs[i], &(file_way){.flags = "-O1 -Wvla"});
 }
 
 /* Threads decide while the file runs whether an extent leaves them enough work. */
 TEST(standalone_symbolic_files_by_threads_agree_with_reference)
 {
-    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        flx_context *ctx = bundle_context();
-        flx_graph *g = main_of(ctx, graphs[i]);
-        check_graph(g, graphs[i], "-O1 -Wvla -pthread", FLX_BUILD_PTHREADS);
-        flx_graph_release(g);
-        flx_context_free(ctx);
-    }
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        check_text(graphs[i], &(file_way){.flags = "-O1 -Wvla -pthread", .threads = FLX_BUILD_PTHREADS});
 }
 
-/* Sums of all elements take sixteen at a time: what is left has a formula for most fixed extents. */
+static const char *const maps[] = {
+    "graph f(x: f32[N]) {\n  return exp(x), mul(x, x)\n}\n",
+    "graph f(x: f32[N, 2]) {\n  return exp(x)\n}\n",
+    "graph f(x: f32[N, 8], b: f32[8]) {\n  return tanh(add(x, b)), reduce_sum(x, axes=[0]), softmax(x, axis=-1)\n}\n",
+    "graph f(x: f32[N], y: f32[5, N], z: f32[5, 1]) {\n  return add(x, y), mul(y, z), reduce_sum(exp(y))\n}\n",
+    "graph f(x: f32[N, 1, 3], y: f32[1, M, 3]) {\n  return reduce_sum(mul(x, y))\n}\n",
+};
+
+/* Loops over vectors, and what counts leave after them, hold for all extents. */
+TEST(standalone_symbolic_files_in_vectors_agree_with_reference)
+{
+    const file_way narrow = {.flags = "-O1 -Wvla -Wno-psabi", .vector_bytes = 16};
+    const file_way shared = {
+        .flags = "-O1 -Wvla -Wno-psabi -pthread", .vector_bytes = 16, .threads = FLX_BUILD_PTHREADS};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        check_text(maps[i], i ? &narrow : &shared);
+#if defined(__x86_64__)
+    const file_way wide = {.flags = "-O1 -Wvla -Wno-psabi -mavx2 -mfma", .vector_bytes = 32};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+            check_text(maps[i], &wide);
+        for (size_t i = 0; i < 2; i++)
+            check_text(graphs[i], &wide);
+    }
+#endif
+}
+
+/* Sums of all elements are those of rows, then of one number for each row. */
 TEST(standalone_symbolic_reductions_of_all_elements)
 {
-    static const int widths[] = {1, 2, 3, 4, 5, 7, 10, 20, 32};
+    static const int widths[] = {1, 2, 3, 5, 8, 10, 24, 32, 100};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        char text[160];
+        char text[200];
         snprintf(text, sizeof text,
-                 "graph f(x: f32[N, %d]) {\n  return reduce_sum(x), reduce_mean(x), reduce_max(x)\n}\n", widths[i]);
-        flx_context *ctx = bundle_context();
-        flx_graph *g = main_of(ctx, text);
-        check_graph(g, text, "-O0", 0);
-        flx_graph_release(g);
-        flx_context_free(ctx);
+                 "graph f(x: f32[N, %d]) {\n  return reduce_sum(x), reduce_mean(x), reduce_max(x), argmax(reshape(x, "
+                 "shape=[-1]), axis=0)\n}\n",
+                 widths[i]);
+        check_text(text, &(file_way){.flags = "-O0"});
     }
 }
 
@@ -251,11 +284,7 @@ TEST(standalone_symbolic_names_do_not_clash)
                  "graph f(x: f32[%s, 6], y: f32[6, %s]) {\n  z = relu(matmul(x, y))\n  return z, reduce_max(z, "
                  "axes=[0])\n}\n",
                  names[i][0], names[i][1]);
-        flx_context *ctx = bundle_context();
-        flx_graph *g = main_of(ctx, text);
-        check_graph(g, text, "-O0", 0);
-        flx_graph_release(g);
-        flx_context_free(ctx);
+        check_text(text, &(file_way){.flags = "-O0"});
     }
 }
 
@@ -270,7 +299,7 @@ TEST(standalone_symbolic_gradient_agrees_with_reference)
     flx_grad_options o = {.flags = FLX_GRAD_VALUE};
     flx_graph *d = flx_grad(g, wrt, 2, &o, &err);
     CHECK_MSG(d, "%s", err.message);
-    check_graph(d, "gradient", "-O1 -Wvla", 0);
+    check_graph(d, "gradient", &(file_way){.flags = "-O1 -Wvla"});
     flx_graph_release(d);
     flx_graph_release(g);
     flx_context_free(ctx);

@@ -110,8 +110,8 @@ static void each_symbol(const flx_buffer *text, const char *flags, symbol_visit 
     unsigned bytes;
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(text->data, 1, text->size, f) == text->size && fclose(f) == 0);
-    snprintf(command, sizeof command, "gcc -std=c99 -ffp-contract=off %s -c %s -o %s && nm -S %s", flags, path, object,
-             object);
+    snprintf(command, sizeof command, "gcc -std=c99 -ffp-contract=off %s -c '%s' -o '%s' && nm -S '%s'", flags, path,
+             object, object);
     f = popen(command, "r");
     CHECK(f);
     size_t lines = 0;

@@ -66,6 +66,60 @@ static const char *flags_of(int vector_bytes)
                                 : "-O2";
 }
 
+/* The inputs that are not parameters. */
+typedef struct {
+    flx_tensor *in[8];
+    flx_feed feeds[8];
+    const void *at[8];
+    size_t n;
+} batch;
+
+static batch make_batch(flx_context *ctx, const flx_graph *g, const flx_params *start)
+{
+    batch b = {.n = 0};
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        flx_val v = flx_graph_input(g, i);
+        if (flx_params_find(start, flx_val_name(g, v)))
+            continue;
+        b.in[b.n] = flx_tensor_new(ctx, flx_val_type(g, v), NULL, NULL);
+        CHECK(b.in[b.n]);
+        b.feeds[b.n] = (flx_feed){flx_val_name(g, v), b.in[b.n]};
+        b.at[b.n] = flx_tensor_const_data(b.in[b.n]);
+        b.n++;
+    }
+    return b;
+}
+
+/* Steps of the trainer and of the C file have the same losses. */
+static void run_steps(const training_case *c, flx_trainer *t, step_function step, trained_model *m, const batch *b)
+{
+    flx_error err = {0};
+    uint64_t state = 9;
+    float loss = 0;
+    double wanted = 0;
+    for (int k = 0; k < c->steps; k++) {
+        for (size_t i = 0; i < b->n; i++)
+            fill(b->in[i], &state, c->labels);
+        CHECK_OK(flx_trainer_step(t, b->feeds, b->n, &wanted, &err), &err);
+        void *out[] = {&loss};
+        CHECK(step(m, b->at, out) == 0);
+        EXPECT_MSG(fabs((double)loss - wanted) <= c->bound * (1 + fabs(wanted)), "step %d: loss %.9g instead of %.9g",
+                   k, (double)loss, wanted);
+    }
+}
+
+static void check_params(const training_case *c, const flx_params *trained, const flx_params *start,
+                         const trained_model *m)
+{
+    for (size_t i = 0; i < flx_params_count(start); i++) {
+        const flx_tensor *p = flx_params_find(trained, flx_params_name(start, i));
+        double d = distance(m->field[i], flx_tensor_const_data(p), flx_tensor_count(p));
+        EXPECT_MSG(d <= c->bound, "%s differs by %.3g of its size", flx_params_name(start, i), d);
+        EXPECT_MSG(distance(m->field[i], flx_tensor_const_data(flx_params_at(start, i)), flx_tensor_count(p)) > 1e-4,
+                   "%s was not trained", flx_params_name(start, i));
+    }
+}
+
 static void check_training(const training_case *c)
 {
     flx_error err = {0};
@@ -95,42 +149,11 @@ static void check_training(const training_case *c)
     trained_model m;
     void *memory = aligned_alloc(64, ((size_t)sizes.memory_bytes + 64) / 64 * 64);
     CHECK(memory && init(&m, NULL) == 1 && init(&m, (char *)memory + 1) == 1 && init(&m, memory) == 0);
-    flx_tensor *in[8];
-    flx_feed feeds[8];
-    const void *at[8];
-    size_t nin = 0;
-    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
-        flx_val v = flx_graph_input(g, i);
-        if (flx_params_find(start, flx_val_name(g, v)))
-            continue;
-        in[nin] = flx_tensor_new(ctx, flx_val_type(g, v), NULL, &err);
-        CHECK(in[nin]);
-        feeds[nin] = (flx_feed){flx_val_name(g, v), in[nin]};
-        at[nin] = flx_tensor_const_data(in[nin]);
-        nin++;
-    }
-    uint64_t state = 9;
-    float loss = 0;
-    double wanted = 0;
-    for (int k = 0; k < c->steps; k++) {
-        for (size_t i = 0; i < nin; i++)
-            fill(in[i], &state, c->labels);
-        CHECK_OK(flx_trainer_step(t, feeds, nin, &wanted, &err), &err);
-        void *out[] = {&loss};
-        CHECK(step(&m, at, out) == 0);
-        EXPECT_MSG(fabs((double)loss - wanted) <= c->bound * (1 + fabs(wanted)), "step %d: loss %.9g instead of %.9g",
-                   k, (double)loss, wanted);
-    }
-    const flx_params *trained = flx_trainer_params(t);
-    for (size_t i = 0; i < flx_params_count(start); i++) {
-        const flx_tensor *p = flx_params_find(trained, flx_params_name(start, i));
-        double d = distance(m.field[i], flx_tensor_const_data(p), flx_tensor_count(p));
-        EXPECT_MSG(d <= c->bound, "%s differs by %.3g of its size", flx_params_name(start, i), d);
-        EXPECT_MSG(distance(m.field[i], flx_tensor_const_data(flx_params_at(start, i)), flx_tensor_count(p)) > 1e-4,
-                   "%s was not trained", flx_params_name(start, i));
-    }
-    for (size_t i = 0; i < nin; i++)
-        flx_tensor_release(in[i]);
+    batch b = make_batch(ctx, g, start);
+    run_steps(c, t, step, &m, &b);
+    check_params(c, flx_trainer_params(t), start, &m);
+    for (size_t i = 0; i < b.n; i++)
+        flx_tensor_release(b.in[i]);
     free(memory);
     c_file_free(f);
     flx_buffer_free(&text);

@@ -49,6 +49,11 @@ static const way ways[] = {
     {"model=2", 2, 0, {{"w1", "-,model"}, {"b1", "model"}, {"w2", "model,-"}}, 3},
     {"data=2,model=2", 4, 1, {BATCH, {"w1", "-,model"}, {"b*", "model"}, {"w2", "model,-"}}, 5},
     {"data=2,model=2", 4, 3, {BATCH, {"w1", "-,model"}, {"b1", "model"}, {"w2", "model,-"}}, 5},
+    {"data=2,model=2",
+     4,
+     1,
+     {{"x", "data+model,-"}, {"y", "data+model,-"}, {"w1", "-,data+model"}, {"b1", "model"}, {"w2", "model,-"}},
+     5},
 };
 
 typedef struct {
@@ -222,7 +227,7 @@ TEST(mesh_training_resumes_on_other_meshes)
     folder_begin(folder, sizeof folder);
     trained whole = {.steps = STEPS};
     run(&whole);
-    trained first = {.w = &ways[6], .steps = 2, .save = folder};
+    trained first = {.w = &ways[7], .steps = 2, .save = folder};
     run(&first);
     CHECK_EQ_I64(count_parts(folder, 1), 4);
     for (size_t i = 0; i <= sizeof ways / sizeof *ways; i++) {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const option_names[] = {"--threads", "--no-grouping", "--no-compiler", "--cache", "--memory",
-                                           "--flush",   "--dump",        "--record",      NULL};
+static const char *const option_names[] = {"--threads", "--no-grouping", "--no-compiler", "--cache",  "--memory",
+                                           "--flush",   "--fast",        "--dump",        "--record", NULL};
 
 static int read_threads(const char *text, flx_compile_options *o)
 {
@@ -63,6 +63,8 @@ int compiling_read(const args *a, const char *device, flx_compile_options *o)
         o->flags |= FLX_COMPILE_INTERPRET;
     if (args_has(a, "--flush"))
         o->flags |= FLX_COMPILE_FLUSH;
+    if (args_has(a, "--fast"))
+        o->flags |= FLX_COMPILE_FAST;
     o->dump_dir = args_value(a, "--dump");
     o->record_path = args_value(a, "--record");
     if (!status && o->dump_dir && args_has(a, "--no-compiler"))

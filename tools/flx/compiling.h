@@ -28,6 +28,10 @@
     {                                                                          \
         "--flush", NULL, "subnormal numbers are flushed to zero", MAY_BE_GIVEN \
     }
+#define OPTION_FAST                                                                                           \
+    {                                                                                                         \
+        "--fast", NULL, "the last bits of results may differ between runs where that is faster", MAY_BE_GIVEN \
+    }
 #define OPTION_DUMP                                                                              \
     {                                                                                            \
         "--dump", "DIR", "write the C text of the kernels to DIR/kernels_0.c, ...", MAY_BE_GIVEN \

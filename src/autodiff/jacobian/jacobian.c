@@ -357,7 +357,7 @@ static flx_code check_types(const jacobian_work *w)
     for (size_t i = 0; i < w->count; i++) {
         uint32_t id;
         FLXI_TRY(flxi_find_wrt(w->g, w->wrt[i], &id, w->err));
-        if (!(flxi_ops[flxi_node_at(w->g, flxi_value_at(w->g, id)->node)->op].traits & TRAIT_DECLARED))
+        if (!(flxi_ops[flxi_node_of(w->g, id)->op].traits & TRAIT_DECLARED))
             return flxi_fail(w->err, FLX_E_NAME, "%s is not an input of '%.100s'",
                              flxi_value_str(w->g, id, w->wrt[i], &text), w->g->name);
     }
@@ -502,12 +502,7 @@ flx_graph *flx_jacobian(const flx_graph *g, const char *const *wrt, size_t count
             out = jacobian(&w, &o);
         flx_graph_release(chosen);
     }
-    if (!out) {
-        flxi_in_transform(&local, "jac", g);
-        if (err)
-            *err = local;
-    }
-    return out;
+    return flxi_transformed(out, g, "jac", &local, err);
 }
 
 flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count, const flx_jacobian_options *options,
@@ -531,11 +526,6 @@ flx_graph *flx_hessian(const flx_graph *g, const char *const *wrt, size_t count,
     }
     flx_graph_release(alone);
     flx_graph_release(gradient);
-    if (!out) {
-        flxi_without_options(&local);
-        flxi_in_transform(&local, "hessian", g);
-        if (err)
-            *err = local;
-    }
-    return out;
+    flxi_without_options(&local);
+    return flxi_transformed(out, g, "hessian", &local, err);
 }

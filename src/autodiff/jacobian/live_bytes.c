@@ -63,7 +63,7 @@ static void find_last_uses(meter *m)
 /* Inputs other than the seed are the caller's. */
 static void count(meter *m, uint32_t id, double sign)
 {
-    const flxi_node *n = flxi_node_at(m->g, flxi_value_at(m->g, id)->node);
+    const flxi_node *n = flxi_node_of(m->g, id);
     if (m->copied[id])
         m->each += sign * bytes_of(m->g, id);
     else if (!(flxi_ops[n->op].traits & TRAIT_DECLARED))

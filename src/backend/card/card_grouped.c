@@ -28,17 +28,14 @@ typedef struct {
 static const char form_text[] =
     "typedef struct {\n    u64 rows, groups, depth, columns, padded, w_depth, w_column;\n} grouped;\n";
 
-/* oob: 0 error, 1 zero, 2 clamp. Rows that meet no matrix come after all others. */
+/* Rows that meet no matrix come after all others. */
 static const char keys_text[] =
     "KERNEL(256) group_keys(GLOBAL const I *idx, GLOBAL u64 *keys, FORM(grouped), u32 oob, GLOBAL finding *t, "
     "u64 node)\n{\n"
     "    const u64 i = (u64)GROUP * 256u + OWN;\n    if (i >= form.padded)\n        return;\n"
     "    if (i >= form.rows) {\n        keys[i] = ~(u64)0;\n        return;\n    }\n"
-    "    i64 e = (i64)idx[i];\n    const i64 n = (i64)form.groups;\n"
-    "    if (e < 0 || e >= n) {\n        if (oob == 2 && n > 0)\n            e = e < 0 ? 0 : n - 1;\n"
-    "        else {\n            if (oob != 1)\n                found(t, e, n, 0, node);\n            e = n;\n        "
-    "}\n"
-    "    }\n    keys[i] = (u64)e << 32 | i;\n}\n";
+    "    const i64 n = (i64)form.groups, e = resolve(idx[i], n, oob, t, node);\n"
+    "    keys[i] = (u64)(e < 0 ? n : e) << 32 | i;\n}\n";
 
 /* Blocks of 32 x 8 threads; each thread has four elements of a tile, in one column. */
 static const char body[] =
@@ -68,18 +65,14 @@ static const char body[] =
     "            MEET;\n        }\n        first = end;\n    }\n"
     "    for (int i = 0; i < 4; i++)\n        if (key[ty + 8 * i] != ~(u64)0 && col < form.columns)\n"
     "            y[(key[ty + 8 * i] & 0xffffffffu) * form.columns + col] = SAVE(sum[i]);\n}\n"
-    "FUNCTION u64 lower(GLOBAL const u64 *keys, u64 n, u64 key)\n{\n    u64 low = 0, high = n;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (keys[middle] < key)\n            low = middle + 1;\n        else\n            high = middle;\n    }\n"
-    "    return low;\n}\n"
     "TILE_KERNEL grouped_weight(GLOBAL const T *RESTRICT x, GLOBAL const T *RESTRICT dy, "
     "GLOBAL const u64 *RESTRICT keys, GLOBAL T *RESTRICT y, FORM(grouped))\n{\n"
     "    SHARED A xs[32][33], ds[32][33];\n"
     "    const u32 tx = OWN, ty = LINE, wide = (u32)((form.columns + 31) / 32);\n"
     "    const u32 high = (u32)((form.depth + 31) / 32);\n"
     "    const u64 col = (u64)(GROUP % wide) * 32u + tx, top = (u64)(GROUP / wide % high) * 32u;\n"
-    "    const u64 g = GROUP / wide / high, begin = lower(keys, form.rows, g << 32);\n"
-    "    const u64 end = lower(keys, form.rows, (g + 1) << 32);\n    A sum[4] = {ZERO, ZERO, ZERO, ZERO};\n"
+    "    const u64 g = GROUP / wide / high, begin = first_of(keys, form.rows, g << 32);\n"
+    "    const u64 end = first_of(keys, form.rows, (g + 1) << 32);\n    A sum[4] = {ZERO, ZERO, ZERO, ZERO};\n"
     "    for (u64 at = begin; at < end; at += 32) {\n"
     "        for (u32 r = ty; r < 32u; r += 8u) {\n"
     "            const u64 row = at + r < end ? keys[at + r] & 0xffffffffu : 0;\n"
@@ -98,6 +91,7 @@ static flx_code write_group_keys(flxi_card_language language, int32_t variant, f
     (void)err;
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
+    flxi_add_text(out, flxi_card_resolve);
     flxi_add_text(out, form_text);
     flxi_add_text(out, keys_text);
     return FLX_OK;
@@ -109,6 +103,7 @@ static flx_code write_grouped(flxi_card_language language, int32_t variant, flxi
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(flxi_card_number_at(variant)));
     flxi_add_text(out, form_text);
+    flxi_add_text(out, flxi_card_key_search);
     flxi_add_text(out, body);
     return FLX_OK;
 }

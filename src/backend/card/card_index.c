@@ -21,14 +21,7 @@ typedef struct {
 
 /* ---- Texts ---- */
 
-/* oob: 0 error, 1 zero, 2 clamp. -1: the position is dropped. */
 static const char index_body[] =
-    "FUNCTION i64 resolve(I index, i64 extent, u32 oob, GLOBAL finding *t, u64 node)\n"
-    "{\n    const i64 k = (i64)index;\n"
-    "    if (k >= 0 && k < extent)\n        return k;\n"
-    "    if (oob == 2 && extent > 0)\n        return k < 0 ? 0 : extent - 1;\n"
-    "    if (oob != 1)\n        found(t, k, extent, 0, node);\n"
-    "    return -1;\n}\n"
     "KERNEL(SORTERS) sort_keys(GLOBAL const I *idx, GLOBAL u64 *keys, i64 count, i64 extent, u32 oob, "
     "GLOBAL finding *t, u64 node)\n{\n"
     "    SHARED u64 s[1024];\n"
@@ -52,7 +45,7 @@ static const char gather_body[] =
 /* The first update of a row, and the end of its updates. The lanes of a warp look for them together, 32 keys at a time,
    so that few loads wait for each other. */
 static const char by_warps[] =
-    "FUNCTION u64 first_of(const u64 *keys, u64 n, u64 key, u32 lane)\n{\n    u64 low = 0;\n"
+    "FUNCTION u64 begin_of(const u64 *keys, u64 n, u64 key, u32 lane)\n{\n    u64 low = 0;\n"
     "    while (n > 0) {\n        const u64 step = (n + 31) / 32, at = lane * step;\n"
     "        const u32 before = __popc(__ballot_sync(~0u, at < n && keys[low + at] < key));\n"
     "        if (before == 0)\n            break;\n"
@@ -64,12 +57,9 @@ static const char by_warps[] =
     "        if (own != ~0u)\n            return first + __popc(own);\n    }\n}\n";
 
 static const char by_threads[] =
-    "FUNCTION u64 first_of(GLOBAL const u64 *keys, u64 n, u64 key, u32 lane)\n{\n    u64 low = 0, high = n;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (keys[middle] < key)\n            low = middle + 1;\n        else\n            high = middle;\n"
-    "    }\n    return low;\n}\n"
+    "FUNCTION u64 begin_of(GLOBAL const u64 *keys, u64 n, u64 key, u32 lane)\n{ return first_of(keys, n, key); }\n"
     "FUNCTION u64 end_of(GLOBAL const u64 *keys, u64 n, u64 first, u64 row, u32 lane)\n"
-    "{ return row == 0xffffffffu ? n : first_of(keys, n, (row + 1) << 32, lane); }\n";
+    "{ return row == 0xffffffffu ? n : first_of(keys, n, (row + 1) << 32); }\n";
 
 /* Elements are loaded V at a time. */
 static const char sum_body[] =
@@ -78,7 +68,7 @@ static const char sum_body[] =
     "u64 n, u64 rows, u64 inner)\n{\n"
     "    const u64 row = (u64)GROUP * 8u + OWN / 32u, packs = inner / V;\n"
     "    const u32 lane = OWN % 32u;\n    if (row >= rows)\n        return;\n"
-    "    const u64 low = first_of(keys, n, row << 32, lane), end = end_of(keys, n, low, row, lane);\n"
+    "    const u64 low = begin_of(keys, n, row << 32, lane), end = end_of(keys, n, low, row, lane);\n"
     "    for (u64 q = lane; q < packs; q += 32u) {\n        A sum[V];\n        NAMED(pack) p;\n"
     "        for (int v = 0; v < V; v++)\n            sum[v] = ZERO;\n"
     "        for (u64 i = low; i < end; i++) {\n"
@@ -95,6 +85,7 @@ static flx_code write_index(flxi_card_language language, int32_t variant, flxi_s
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
     flxi_add_text(out, flxi_card_block_sort);
+    flxi_add_text(out, flxi_card_resolve);
     flxi_add_text(out, index_body);
     flxi_card_add_for_words(gather_body, 5, out);
     return FLX_OK;
@@ -107,6 +98,8 @@ static flx_code write_sum(flxi_card_language language, int32_t variant, flxi_str
     (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(dtype));
+    if (language == FLXI_CARD_OPENCL)
+        flxi_add_text(out, flxi_card_key_search);
     flxi_add_text(out, language == FLXI_CARD_CUDA ? by_warps : by_threads);
     flxi_add_text(out, "#define V 1\n#define NAMED(name) name##_rows\n");
     flxi_add_text(out, sum_body);

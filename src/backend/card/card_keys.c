@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* card_keys.c: see card_keys.h. Blocks sort 1024 keys in their memory; then runs are merged in passes, where each key
-   finds its place by a binary search in the run beside its own. */
+   finds its place by a binary search in the run beside its own. A pass of few keys takes the time of a launch and of
+   the reads that wait for each other: of these up to 16 runs are merged at once, with a thread for each key and run. */
 #include "backend/card/card_keys.h"
 
 const char flxi_card_block_sort[] =
@@ -14,6 +15,12 @@ const char flxi_card_block_sort[] =
     "                }\n            }\n        }\n"
     "    MEET;\n}\n";
 
+const char flxi_card_key_search[] =
+    "FUNCTION u64 first_of(GLOBAL const u64 *keys, u64 n, u64 key)\n{\n    u64 low = 0, high = n;\n"
+    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
+    "        if (keys[middle] < key)\n            low = middle + 1;\n        else\n            high = middle;\n"
+    "    }\n    return low;\n}\n";
+
 static const char body[] =
     "KERNEL(SORTERS) sort_blocks(GLOBAL u64 *keys)\n{\n"
     "    SHARED u64 s[1024];\n    const u64 first = (u64)GROUP * 1024u;\n"
@@ -22,11 +29,17 @@ static const char body[] =
     /* Equal keys go nowhere: the first run's come first. */
     "KERNEL(256) merge_runs(GLOBAL const u64 *from, GLOBAL u64 *to, u64 width)\n{\n"
     "    const u64 i = (u64)GROUP * 256u + OWN, run = i / width, own = i - run * width, key = from[i];\n"
-    "    GLOBAL const u64 *other = from + (run ^ 1) * width;\n    u64 low = 0, high = width;\n"
-    "    while (low < high) {\n        const u64 middle = (low + high) / 2;\n"
-    "        if (other[middle] < key || ((run & 1) && other[middle] == key))\n            low = middle + 1;\n"
-    "        else\n            high = middle;\n    }\n"
-    "    to[(run / 2) * 2 * width + own + low] = key;\n}\n";
+    "    GLOBAL const u64 *other = from + (run ^ 1) * width;\n"
+    "    const u64 before = (run & 1) && key == ~(u64)0 ? width : first_of(other, width, key);\n"
+    "    to[(run / 2) * 2 * width + own + before] = key;\n}\n"
+    "KERNEL(256) merge_many(GLOBAL const u64 *from, GLOBAL u64 *to, u64 width, u32 ways)\n{\n"
+    "    SHARED u32 before[256];\n    const u32 way = OWN % ways;\n"
+    "    const u64 i = ((u64)GROUP * 256u + OWN) / ways, first = i / (width * ways) * (width * ways);\n"
+    "    const u64 run = (i - first) / width, key = from[i];\n"
+    "    GLOBAL const u64 *other = from + first + way * width;\n"
+    "    before[OWN] = way == run ? 0 : way < run && key == ~(u64)0 ? (u32)width : (u32)first_of(other, width, key);\n"
+    "    MEET;\n    if (way)\n        return;\n    u64 at = i - run * width;\n"
+    "    for (u32 k = 0; k < ways; k++)\n        at += before[OWN + k];\n    to[at] = key;\n}\n";
 
 static flx_code write_keys(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
@@ -34,6 +47,7 @@ static flx_code write_keys(flxi_card_language language, int32_t variant, flxi_st
     (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_block_sort);
+    flxi_add_text(out, flxi_card_key_search);
     flxi_add_text(out, body);
     return FLX_OK;
 }
@@ -53,16 +67,34 @@ size_t flxi_card_keys_bytes(uint64_t padded)
     return 2 * (size_t)padded * sizeof(uint64_t);
 }
 
+/* How many runs are merged at once. */
+static uint32_t ways_of(uint64_t all, uint64_t width, uint64_t padded)
+{
+    enum { MOST_KEYS = 1 << 16, MOST_WAYS = 16 };
+    uint64_t runs = padded / width;
+    return all > MOST_KEYS ? 2 : runs < MOST_WAYS ? (uint32_t)runs : MOST_WAYS;
+}
+
+static flx_code merge_pass(const flxi_launcher *on, void *from, void *to, uint64_t all, uint64_t width, uint32_t ways,
+                           flx_error *err)
+{
+    const flxi_card_argument pass[] = {FLXI_ADDRESS(from), FLXI_ADDRESS(to), FLXI_VALUE(width), FLXI_VALUE(ways)};
+    const char *name = ways > 2 ? "merge_many" : "merge_runs";
+    uint64_t threads = ways > 2 ? all * ways : all;
+    return flxi_card_launch_line(on, &flxi_card_keys_text, 0, name, threads, pass, ways > 2 ? 4 : 3, err);
+}
+
 flx_code flxi_card_merge_keys(const flxi_launcher *on, void *scratch, uint64_t all, uint64_t padded, void **sorted,
                               flx_error *err)
 {
     void *from = scratch, *to = (uint64_t *)scratch + all;
-    for (uint64_t width = FLXI_CARD_BLOCK_KEYS; width < padded; width *= 2) {
-        const flxi_card_argument pass[] = {FLXI_ADDRESS(from), FLXI_ADDRESS(to), FLXI_VALUE(width)};
-        FLXI_TRY(flxi_card_launch_line(on, &flxi_card_keys_text, 0, "merge_runs", all, pass, 3, err));
+    for (uint64_t width = FLXI_CARD_BLOCK_KEYS; width < padded;) {
+        uint32_t ways = ways_of(all, width, padded);
+        FLXI_TRY(merge_pass(on, from, to, all, width, ways, err));
         void *last = from;
         from = to;
         to = last;
+        width *= ways;
     }
     *sorted = from;
     return FLX_OK;
@@ -103,3 +135,11 @@ void flxi_card_add_index(int32_t number, flxi_strbuf *out)
 {
     flxi_addf(out, "typedef %s I;\n", indices[number].type);
 }
+
+/* oob: 0 error, 1 zero, 2 clamp. */
+const char flxi_card_resolve[] = "FUNCTION i64 resolve(I index, i64 extent, u32 oob, GLOBAL finding *t, u64 node)\n"
+                                 "{\n    const i64 k = (i64)index;\n"
+                                 "    if (k >= 0 && k < extent)\n        return k;\n"
+                                 "    if (oob == 2 && extent > 0)\n        return k < 0 ? 0 : extent - 1;\n"
+                                 "    if (oob != 1)\n        found(t, k, extent, 0, node);\n"
+                                 "    return -1;\n}\n";

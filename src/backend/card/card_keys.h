@@ -15,6 +15,9 @@ extern const char flxi_card_block_sort[];
 flx_code flxi_card_merge_keys(const flxi_launcher *on, void *scratch, uint64_t all, uint64_t padded, void **sorted,
                               flx_error *err);
 
+/* Text of first_of(keys, n, key): the first of n sorted keys that is not below that one, or n. */
+extern const char flxi_card_key_search[];
+
 /* Keys as they are sorted: a power of two. Those beyond the end, and those that go nowhere, are ~0. */
 uint64_t flxi_card_padded_keys(uint64_t n);
 size_t flxi_card_keys_bytes(uint64_t padded); /* of scratch, whose first half has the keys */
@@ -24,5 +27,7 @@ flx_code flxi_card_sort_keys(const flxi_launcher *on, void *scratch, uint64_t pa
 enum { FLXI_CARD_NUM_INDICES = 7 };
 int32_t flxi_card_index_number(int32_t dtype); /* -1: none */
 void flxi_card_add_index(int32_t number, flxi_strbuf *out);
+/* Text of resolve(index, extent, oob, t, node), after it: where along an axis an index goes; -1: nowhere. */
+extern const char flxi_card_resolve[];
 
 #endif

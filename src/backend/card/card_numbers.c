@@ -59,3 +59,14 @@ const char *flxi_card_number_text(int32_t dtype)
     int32_t i = flxi_card_number_of(dtype);
     return i < 0 ? NULL : numbers[i].types;
 }
+
+void flxi_card_add_chosen(const char *type, bool is_larger, flxi_strbuf *out)
+{
+    char above = is_larger ? '>' : '<';
+    flxi_addf(out, "FUNCTION %s chosen(%s a, %s b)\n", type, type, type);
+    if (strcmp(type, "double") == 0)
+        flxi_addf(out, "{ return a != a ? a : b != b ? b : a %c b ? a : b %c a ? b : signbit(a) ? %s; }\n", above,
+                  above, is_larger ? "b : a" : "a : b");
+    else
+        flxi_addf(out, "{ return a %c b ? a : b; }\n", above);
+}

@@ -7,6 +7,7 @@
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
 #include "ops/opcode.h"
+#include "ops/rule/axis/axis_lists.h"
 
 /* ---- Layouts ---- */
 
@@ -46,14 +47,6 @@ static void matmul_layout(const flxi_device_node *n, flxi_card_product *p)
     push(&p->b_depth, a->dims[a->rank - 1], y->dims[y->rank - 1]);
 }
 
-static bool has_axis(const flx_ints *axes, int64_t axis)
-{
-    for (size_t i = 0; i < axes->n; i++)
-        if (axes->v[i] == axis)
-            return true;
-    return false;
-}
-
 static void dot_side(const flx_type *t, const flx_ints *contracted, const flx_ints *batch, flxi_card_walk *of_batch,
                      flxi_card_walk *line, flxi_card_walk *depth)
 {
@@ -64,7 +57,7 @@ static void dot_side(const flx_type *t, const flx_ints *contracted, const flx_in
     for (size_t i = 0; i < contracted->n; i++)
         push(depth, t->dims[contracted->v[i]], strides[contracted->v[i]]);
     for (int k = 0; k < t->rank; k++)
-        if (!has_axis(contracted, k) && !has_axis(batch, k))
+        if (!flxi_has_axis(*contracted, k) && !flxi_has_axis(*batch, k))
             push(line, t->dims[k], strides[k]);
 }
 
@@ -148,8 +141,9 @@ flxi_card_product_plan flxi_card_plan_product(const flxi_device_node *n)
 
 /* product: a block of 32 x 8 threads has a tile of 32 x 32 results; each thread has four of them, in one column.
    thin: a block has 32 neighbouring results of one row, and each of its warps an equal part of their depth: a wait for
-   memory is as long as a few rows, so there are more warps where there are few blocks. */
-static const char body[] =
+   memory is as long as a few rows, so there are more warps where there are few blocks.
+   thin_4: likewise of four rows: what is read of b serves all four. */
+static const char tiles[] =
     "typedef struct {\n    u32 rank, extent[16];\n    i64 stride[16];\n} walk;\n"
     "typedef struct {\n    u32 m, n, k, batches;\n"
     "    walk a_batch, a_line, a_depth, b_batch, b_line, b_depth;\n} product_layout;\n"
@@ -181,7 +175,9 @@ static const char body[] =
     "        MEET;\n    }\n"
     "    for (int i = 0; i < 4; i++)\n"
     "        if (top + ty + 8 * i < form.m && col < form.n)\n"
-    "            c[(i64)(top + ty + 8 * i) * form.n + col] = SAVE(sum[i]);\n}\n"
+    "            c[(i64)(top + ty + 8 * i) * form.n + col] = SAVE(sum[i]);\n}\n";
+
+static const char few_rows[] =
     "WIDE_KERNEL thin(GLOBAL const T *RESTRICT a, GLOBAL const T *RESTRICT b, GLOBAL T *RESTRICT c, "
     "FORM(product_layout))\n{\n"
     "    SHARED A part[32][32];\n"
@@ -199,14 +195,37 @@ static const char body[] =
     "    part[ty][tx] = sum;\n    MEET;\n"
     "    if (ty != 0 || col >= form.n)\n        return;\n"
     "    for (u32 i = 1; i < LINES; i++)\n        sum = ADD(sum, part[i][tx]);\n"
-    "    c[((i64)batch * form.m + row) * form.n + col] = SAVE(sum);\n}\n";
+    "    c[((i64)batch * form.m + row) * form.n + col] = SAVE(sum);\n}\n"
+    "WIDE_KERNEL thin_4(GLOBAL const T *RESTRICT a, GLOBAL const T *RESTRICT b, GLOBAL T *RESTRICT c, "
+    "FORM(product_layout))\n{\n"
+    "    SHARED A part[4][16][32];\n"
+    "    const u32 wide = (form.n + 31) / 32, high = (form.m + 3) / 4, tx = OWN, ty = LINE;\n"
+    "    const u32 top = GROUP / wide % high * 4, col = GROUP % wide * 32 + tx, batch = GROUP / wide / high;\n"
+    "    const u32 own = (form.k + LINES - 1) / LINES, begin = ty * own;\n"
+    "    const u32 depth = begin >= form.k ? 0 : form.k - begin < own ? form.k - begin : own;\n"
+    "    const i64 step_a = form.a_depth.stride[0], step_b = form.b_depth.stride[0];\n"
+    "    A sum[4] = {ZERO, ZERO, ZERO, ZERO};\n"
+    "    i64 rows[4];\n"
+    "    a += at(&form.a_batch, batch) + begin * step_a;\n"
+    "    b += at(&form.b_batch, batch) + at(&form.b_line, col < form.n ? col : 0) + begin * step_b;\n"
+    "    for (u32 r = 0; r < 4; r++)\n"
+    "        rows[r] = at(&form.a_line, top + r < form.m ? top + r : form.m - 1);\n"
+    "    UNROLL_8\n"
+    "    for (u32 k = 0; k < depth; k++) {\n        const A y = LOAD(b[k * step_b]);\n"
+    "        for (int r = 0; r < 4; r++)\n            sum[r] = STEP(sum[r], LOAD(a[rows[r] + k * step_a]), y);\n"
+    "    }\n"
+    "    for (int r = 0; r < 4; r++)\n        part[r][ty][tx] = sum[r];\n    MEET;\n"
+    "    if (ty >= 4 || top + ty >= form.m || col >= form.n)\n        return;\n    A whole = part[ty][0][tx];\n"
+    "    for (u32 i = 1; i < LINES; i++)\n        whole = ADD(whole, part[ty][i][tx]);\n"
+    "    c[((i64)batch * form.m + top + ty) * form.n + col] = SAVE(whole);\n}\n";
 
 static flx_code write_product(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
 {
     (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(flxi_card_number_at(variant)));
-    flxi_add_text(out, body);
+    flxi_add_text(out, tiles);
+    flxi_add_text(out, few_rows);
     return FLX_OK;
 }
 
@@ -223,28 +242,43 @@ bool flxi_card_is_thin(const flxi_card_product_plan *plan)
            p->n <= 16 && (uint64_t)p->m * p->batches <= 4096;
 }
 
-/* A thread waits for its loads one after the other, so that few blocks want many threads. */
-static uint32_t lines_of(const flxi_launcher *on, const flxi_card_product_plan *plan, uint64_t tiles)
+/* A kernel for the product, and its launch. A thread waits for its loads one after the other, so that few blocks want
+   many threads. */
+typedef struct {
+    const char *name;
+    uint64_t blocks;
+    uint32_t lines;
+} way;
+
+static way way_of(const flxi_launcher *on, const flxi_card_product_plan *plan)
 {
-    enum { FEW_TILES = 264 }; /* two for each multiprocessor */
-    return flxi_card_is_thin(plan) && tiles <= FEW_TILES && on->most_threads >= 1024 ? 32 : 8;
+    enum { FEW_BLOCKS = 264, MANY_ROWS = 512 }; /* two for each multiprocessor */
+    const flxi_card_product *p = &plan->product;
+    uint64_t wide = (uint64_t)((p->n + 31) / 32) * p->batches;
+    if (!flxi_card_is_thin(plan))
+        return (way){"product", (p->m + 31) / 32 * wide, 8};
+    way w = {.name = "thin", .blocks = p->m * wide, .lines = on->most_threads >= 1024 ? 32 : 8};
+    if (p->m >= MANY_ROWS && on->most_threads >= 512)
+        w = (way){.name = "thin_4", .blocks = (p->m + 3) / 4 * wide, .lines = 16};
+    if (w.blocks > FEW_BLOCKS)
+        w.lines = 8;
+    return w;
 }
 
 flx_code flxi_card_run_product(const flxi_launcher *on, const flxi_card_product_plan *plan, const void *const in[2],
                                void *out, flx_error *err)
 {
     const flxi_card_product *p = &plan->product;
-    bool is_thin = flxi_card_is_thin(plan);
-    uint64_t tiles = (uint64_t)(is_thin ? p->m : (p->m + 31) / 32) * ((p->n + 31) / 32) * p->batches;
     if (p->k == 0)
         return on->clear(on, out, (size_t)p->m * p->n * p->batches * flx_dtype_size((flx_dtype)plan->dtype), err);
+    const way w = way_of(on, plan);
     const flxi_card_argument arguments[] = {FLXI_ADDRESS(in[0]), FLXI_ADDRESS(in[1]), FLXI_ADDRESS(out), FLXI_FORM(*p)};
     const flxi_card_launch l = {.text = &flxi_card_product_text,
                                 .variant = flxi_card_number_of(plan->dtype),
-                                .name = is_thin ? "thin" : "product",
-                                .blocks = tiles,
+                                .name = w.name,
+                                .blocks = w.blocks,
                                 .wide = 32,
-                                .high = lines_of(on, plan, tiles),
+                                .high = w.lines,
                                 .arguments = arguments,
                                 .num_arguments = FLXI_CARD_COUNT(arguments)};
     return on->launch(on, &l, err);

@@ -3,6 +3,7 @@
    as itself; where the axis is not the last one, a thread has a column; in OpenCL, which has no subgroups everywhere,
    always. Floats are summed in f64, as by definition for
    f32. The order is fixed. */
+#include "backend/card/card_numbers.h"
 #include "backend/card/card_way.h"
 #include "graph/op/attr_access.h"
 #include "graph/op/eval.h"
@@ -91,23 +92,15 @@ static void add_elements(int32_t dtype, flxi_strbuf *out)
     flxi_add_text(out, narrow);
 }
 
-/* How two are folded. Of extrema the first NaN stays, and +0 is above -0. */
-static void add_fold(fold f, int32_t dtype, const char *type, flxi_strbuf *out)
+/* How two are folded. */
+static void add_fold(fold f, int32_t dtype, flxi_strbuf *out)
 {
-    bool is_bool = dtype == FLX_BOOL, is_float = strcmp(type, "double") == 0;
-    char above = f == FOLD_MAX ? '>' : '<';
+    bool is_bool = dtype == FLX_BOOL;
     if (f == FOLD_SUM || f == FOLD_PRODUCT) {
         char sign = f == FOLD_SUM ? (is_bool ? '|' : '+') : is_bool ? '&' : '*';
         flxi_addf(out, "#define FOLD(a, b) ((A)((a) %c (b)))\n", sign);
         return;
     }
-    if (is_float)
-        flxi_addf(out,
-                  "FUNCTION A chosen(A a, A b)\n"
-                  "{ return a != a ? a : b != b ? b : a %c b ? a : b %c a ? b : signbit(a) ? %s; }\n",
-                  above, above, f == FOLD_MAX ? "b : a" : "a : b");
-    else
-        flxi_addf(out, "FUNCTION A chosen(A a, A b) { return a %c b ? a : b; }\n", above);
     flxi_add_text(out, "#define FOLD(a, b) chosen(a, b)\n");
 }
 
@@ -123,7 +116,9 @@ static flx_code write_running(flxi_card_language language, int32_t variant, flxi
     flxi_addf(out, "#define INF F64_OF(I64(0x7ff0000000000000))\ntypedef %s T;\ntypedef %s A;\n#define START ((A)%s)\n",
               numbers[number].element, type, starts[f]);
     add_elements(dtype, out);
-    add_fold(f, dtype, type, out);
+    if (is_ordered)
+        flxi_card_add_chosen(type, f == FOLD_MAX, out);
+    add_fold(f, dtype, out);
     if (language == FLXI_CARD_CUDA)
         flxi_add_text(out, rows);
     flxi_add_text(out, columns);

@@ -6,7 +6,6 @@
 #define FLXI_CARD_WAY_H
 
 #include "backend/backend.h"
-#include "backend/object_cache.h"
 #include "base/strbuf.h"
 
 /* ---- Texts ---- */
@@ -30,14 +29,6 @@ int flxi_card_word(uint32_t size);
 extern const flxi_card_text flxi_card_running_text, flxi_card_sort_text, flxi_card_keys_text, flxi_card_window_text,
     flxi_card_combine_text, flxi_card_group_keys_text, flxi_card_grouped_text, flxi_card_fourier_text,
     flxi_card_along_text, flxi_card_index_text, flxi_card_sum_text, flxi_card_product_text, flxi_card_conv_text;
-
-/* What the cache of objects did for texts of a program. */
-typedef struct {
-    uint64_t hits, misses;
-    flxi_cache_stats cache;
-} flxi_card_build_stats;
-
-void flxi_card_log_cache(const flxi_compile_request *q, const char *device, const flxi_card_build_stats *s);
 
 /* ---- Launching ---- */
 
@@ -75,6 +66,16 @@ static inline uint32_t flxi_card_sorters(flxi_card_language language)
     return language == FLXI_CARD_CUDA ? 512 : 256;
 }
 
+/* A launch of a program's kernel. */
+typedef struct {
+    void *const *data;     /* by buffer - 1; of those that have memory */
+    const uint32_t *count; /* likewise, elements; NULL: as the kernel declares */
+    uint32_t grid[3], lanes;
+    void *status, *arrivals; /* memory of the device, for kernels that need them */
+} flxi_card_dispatch;
+
+typedef struct flxi_card_kernel flxi_card_kernel; /* card_program.h */
+
 /* Where a run launches; devices put what is their own after it. */
 typedef struct flxi_launcher flxi_launcher;
 struct flxi_launcher {
@@ -82,7 +83,10 @@ struct flxi_launcher {
     uint32_t most_threads; /* of a workgroup */
     void *finding;         /* address of a flxi_card_finding, where kernels can write */
     flx_code (*launch)(const flxi_launcher *on, const flxi_card_launch *l, flx_error *err);
+    flx_code (*run)(const flxi_launcher *on, const flxi_card_kernel *k, const flxi_card_dispatch *d, flx_error *err);
     flx_code (*copy)(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err);
+    /* To the host, when all steps before have ended. */
+    flx_code (*fetch)(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err);
     flx_code (*clear)(const flxi_launcher *on, void *to, size_t nbytes, flx_error *err);
 };
 
@@ -132,8 +136,8 @@ typedef struct {
 
 const flxi_card_way *flxi_card_way_of(const flxi_card_row *rows, size_t n, flxi_opcode op);
 bool flxi_card_route(const flxi_card_row *rows, size_t n, size_t i, const char **op, const char **name);
-/* accept_node() and prepare_node() of a device. */
-void flxi_card_accept(const flxi_card_way *w, const flxi_device_node *n, flxi_node_way *way);
+/* accept_node() and prepare_node() of a device; `lacks`: what the way needs and this device has not, or NULL. */
+void flxi_card_accept(const flxi_card_way *w, const char *lacks, const flxi_device_node *n, flxi_node_way *way);
 flx_code flxi_card_prepare(const flxi_device_node *n, const flxi_node_way *way, void *table, const flxi_allocator *mem,
                            flx_error *err);
 

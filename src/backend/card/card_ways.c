@@ -22,13 +22,13 @@ bool flxi_card_route(const flxi_card_row *rows, size_t n, size_t i, const char *
     return true;
 }
 
-void flxi_card_accept(const flxi_card_way *w, const flxi_device_node *n, flxi_node_way *way)
+void flxi_card_accept(const flxi_card_way *w, const char *lacks, const flxi_device_node *n, flxi_node_way *way)
 {
     _Alignas(64) unsigned char table[FLXI_CARD_MOST_TABLE];
     *way = (flxi_node_way){0};
     if (!w)
         return;
-    const char *why = w->refuse(n);
+    const char *why = lacks ? lacks : w->refuse(n);
     if (why) {
         way->refused[way->num_refused].name = w->name;
         way->refused[way->num_refused++].why = why;
@@ -48,20 +48,6 @@ flx_code flxi_card_prepare(const flxi_device_node *n, const flxi_node_way *way, 
     (void)err;
     ((const flxi_card_way *)way->code)->prepare(n, table);
     return FLX_OK;
-}
-
-void flxi_card_log_cache(const flxi_compile_request *q, const char *device, const flxi_card_build_stats *s)
-{
-    if (s->hits)
-        flxi_log(q->ctx, FLX_LOG_CACHE_HIT, device, "object cache: %llu object%s found", (unsigned long long)s->hits,
-                 s->hits == 1 ? "" : "s");
-    if (s->misses)
-        flxi_log(q->ctx, FLX_LOG_CACHE_MISS, device, "object cache: %llu object%s compiled",
-                 (unsigned long long)s->misses, s->misses == 1 ? "" : "s");
-    if (s->cache.note[0]) {
-        flxi_log(q->ctx, FLX_LOG_FALLBACK, device, "object cache: %.200s", s->cache.note);
-        *q->is_slow = true;
-    }
 }
 
 /* ---- Launching ---- */

@@ -118,24 +118,10 @@ static flx_code write_locate(flxi_card_language language, int32_t variant, flxi_
 
 const flxi_card_text flxi_card_window_text = {write_locate, FLXI_CARD_NUM_INDICES};
 
+/* In which two are compared. Integers of 32 and 64 bits have an unsigned type where sums wrap. */
 static const char *ordered_type(int32_t dtype)
 {
     return flxi_in(FLXI_FLOATS, dtype) ? "double" : dtype == FLX_I32 ? "i32" : dtype == FLX_I64 ? "i64" : "A";
-}
-
-/* The larger or the smaller of two: of floats the first NaN stays, and +0 is above -0. They are compared in double.
-   Integers of 32 and 64 bits have an unsigned type where sums wrap. */
-static void add_order(int32_t dtype, combine c, flxi_strbuf *out)
-{
-    bool is_max = c == COMBINE_MAX;
-    if (flxi_in(FLXI_FLOATS, dtype))
-        flxi_addf(out,
-                  "FUNCTION double chosen(double a, double b)\n"
-                  "{ return a != a ? a : b != b ? b : a %c b ? a : b %c a ? b : signbit(a) ? %s; }\n",
-                  is_max ? '>' : '<', is_max ? '>' : '<', is_max ? "b : a" : "a : b");
-    else
-        flxi_addf(out, "FUNCTION %s chosen(%s a, %s b) { return a %c b ? a : b; }\n", ordered_type(dtype),
-                  ordered_type(dtype), ordered_type(dtype), is_max ? '>' : '<');
 }
 
 static flx_code write_combine(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
@@ -153,7 +139,7 @@ static flx_code write_combine(flxi_card_language language, int32_t variant, flxi
     flxi_add_text(out, form_text);
     flxi_add_text(out, flxi_card_number_text(dtype));
     if (c == COMBINE_MIN || c == COMBINE_MAX)
-        add_order(dtype, c, out);
+        flxi_card_add_chosen(ordered_type(dtype), c == COMBINE_MAX, out);
     flxi_addf(out,
               "FUNCTION A rounded(A a)\n{\n    const T y = SAVE(a);\n    return LOAD(y);\n}\n"
               "#define PRODUCT(a, b) %s\n#define FOLD(a, b) %s\n",

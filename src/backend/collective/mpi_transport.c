@@ -108,13 +108,14 @@ static size_t mark_done(const pieces *p, flxi_message *m, size_t n)
 }
 
 /* Messages advance while they are polled: the processor is given away only when others need it, and slept on when
-   nothing has arrived for long. A thread that yields to one that computes would get its turn back at the end of a time
-   slice only, so it sleeps then: it wakes up when it wants to, less often the longer the other processes take. */
+   nothing has arrived for a millisecond: a process that waits longer waits for one that computes. A thread that yields
+   to one that computes would get its turn back at the end of a time slice only, so it sleeps then: it wakes up when it
+   wants to, less often the longer the other processes take. */
 static void rest(int64_t idle_ns, const atomic_bool *computes)
 {
     bool is_wanted = computes && atomic_load(computes);
     int64_t least = 100000, most = is_wanted ? 1000000 : least, ns = idle_ns / 4;
-    if (idle_ns < (is_wanted ? 1 : 50000000))
+    if (idle_ns < (is_wanted ? 1 : 1000000))
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = ns < least ? least : ns > most ? most : ns}, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_device.c: device "cpu": kernels as machine code through a C compiler (jit/), nodes by hand-written routes
    (routes/), steps on the threads of a pool. */
+#include "backend/compile_request.h"
 #include "backend/cpu/cpu_facts.h"
 #include "backend/cpu/jit/general_code.h"
 #include "backend/cpu/jit/kernel_cpu.h"
@@ -97,24 +98,6 @@ static flxi_native_options native_options(const flx_compile_options *o)
         .level = (flxi_c_level)o->optimisation, .is_scalar = o->flags & FLX_COMPILE_SCALAR, .dump_dir = o->dump_dir};
 }
 
-/* Whether the object cache helped, and why it could not. */
-static void log_cache(const flxi_compile_request *q, flxi_compile_service *s)
-{
-    flxi_compile_stats stats;
-    const flx_context *ctx = q->ctx;
-    flxi_compile_service_stats(s, &stats);
-    if (stats.hits)
-        flxi_log(ctx, FLX_LOG_CACHE_HIT, "cpu", "object cache: %llu object%s found", (unsigned long long)stats.hits,
-                 stats.hits == 1 ? "" : "s");
-    if (stats.misses)
-        flxi_log(ctx, FLX_LOG_CACHE_MISS, "cpu", "object cache: %llu object%s compiled",
-                 (unsigned long long)stats.misses, stats.misses == 1 ? "" : "s");
-    if (stats.cache.note[0]) {
-        flxi_log(ctx, FLX_LOG_FALLBACK, "cpu", "object cache: %.200s", stats.cache.note);
-        *q->is_slow = true;
-    }
-}
-
 /* Less than the usual limit, if the caller sets one; but no compiler starts with less than this. */
 static uint64_t compiler_bytes(const flx_compile_options *o)
 {
@@ -156,15 +139,16 @@ static flx_code build_with(flxi_device_code *c, const flxi_compile_request *q, f
 
 static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_error *err)
 {
-    static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
-    const flxi_compile_options options = {.cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir},
+    const flxi_service_options options = {.cache = flxi_cache_options_of(q->options),
                                           .memory_bytes = compiler_bytes(q->options)};
     flxi_compile_service *s = flxi_compile_service_new(flxi_context_mem(q->ctx), &options);
     if (!s)
         return flxi_oom(err, "a compiler");
     flx_code code = build_with(c, q, s, err);
+    flxi_compile_stats stats;
+    flxi_compile_service_stats(s, &stats);
     if (code == FLX_OK)
-        log_cache(q, s);
+        flxi_log_cache(q, "cpu", stats.hits, stats.misses, &stats.cache);
     flxi_compile_service_free(s);
     return code;
 }

@@ -25,7 +25,7 @@ static const flxi_allocator library_memory = {flxi_default_alloc, NULL};
 static void write_compiler(char *text, size_t size)
 {
     static const flxi_process_limits limits = {.jobs = 1, .time_ms = 10000};
-    static const flxi_cache_options reading = {.mode = FLXI_CACHE_READ_ONLY};
+    static const flxi_cache_options reading = {.mode = FLX_CACHE_READ_ONLY};
     flxi_cc cc;
     flx_error err = {0};
     if (flxi_cc_find(&cc, &err) != FLX_OK) {
@@ -42,7 +42,7 @@ static void write_compiler(char *text, size_t size)
 
 static void write_cache(char *text, size_t size)
 {
-    flxi_object_cache *cache = flxi_object_cache_new(&library_memory, &(flxi_cache_options){.mode = FLXI_CACHE_ON});
+    flxi_object_cache *cache = flxi_object_cache_new(&library_memory, &(flxi_cache_options){.mode = FLX_CACHE_ON});
     if (cache)
         flxi_object_cache_describe(cache, text, size);
     else

@@ -21,6 +21,7 @@ typedef struct CUstream_st *flxi_cu_stream;
 typedef struct CUmod_st *flxi_cu_module;
 typedef struct CUfunc_st *flxi_cu_function;
 typedef struct CUgraph_st *flxi_cu_graph;
+typedef struct CUgraphNode_st *flxi_cu_node;
 typedef struct CUgraphExec_st *flxi_cu_graph_exec;
 
 enum {
@@ -37,6 +38,7 @@ enum {
     FLXI_CU_HOST_MAPPED = 3,      /* of cuMemHostAlloc: all contexts see it, and the card at the same address */
     FLXI_CU_STREAM_NON_BLOCKING = 1,
     FLXI_CU_CAPTURE_THREAD_LOCAL = 1,
+    FLXI_CU_SET_DEPENDENCIES = 1, /* of cuStreamUpdateCaptureDependencies */
 };
 
 /* X(name, symbol, parameters); the result is a flxi_cu_result. */
@@ -67,6 +69,10 @@ enum {
     X(StreamQuery, "cuStreamQuery", (flxi_cu_stream))                                                             \
     X(StreamBeginCapture, "cuStreamBeginCapture_v2", (flxi_cu_stream, int))                                       \
     X(StreamEndCapture, "cuStreamEndCapture", (flxi_cu_stream, flxi_cu_graph *))                                  \
+    X(StreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2",                                                          \
+      (flxi_cu_stream, int *, unsigned long long *, flxi_cu_graph *, const flxi_cu_node **, size_t *))            \
+    X(StreamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies",                                       \
+      (flxi_cu_stream, flxi_cu_node *, size_t, unsigned))                                                         \
     X(GraphInstantiate, "cuGraphInstantiateWithFlags", (flxi_cu_graph_exec *, flxi_cu_graph, unsigned long long)) \
     X(GraphLaunch, "cuGraphLaunch", (flxi_cu_graph_exec, flxi_cu_stream))                                         \
     X(GraphExecDestroy, "cuGraphExecDestroy", (flxi_cu_graph_exec))                                               \
@@ -252,6 +258,7 @@ enum {
     FLXI_DNN_SUB = 9,
     FLXI_DNN_EXP = 13,
     FLXI_DNN_LOG = 15,
+    FLXI_DNN_IDENTITY = 21,
     FLXI_DNN_GE = 303,
     FLXI_DNN_INDEX = 501,
     FLXI_DNN_SELECT = 601,

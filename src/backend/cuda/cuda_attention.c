@@ -48,6 +48,7 @@ static const char *describe(const flxi_device_node *n, flxi_cuda_attention *out)
     out->dtype = q->dtype;
     out->is_heads_first = a->layout == HEADS_BHSD;
     out->is_causal = a->mask_kind == MASK_CAUSAL;
+    out->is_fast = n->is_fast && n->op != OP_attention;
     out->scale = isnan(a->score_scale) ? 1 / sqrt((double)a->head_dim) : a->score_scale;
     return NULL;
 }
@@ -57,9 +58,10 @@ static bool find_plans(flxi_card *card, const flxi_device_node *n, const flxi_cu
                        const flxi_dnn_graph *plans[2])
 {
     flxi_cuda_attention one = *of;
-    one.is_backward = 0;
+    one.is_backward = one.is_fast = 0;
     plans[0] = flxi_cuda_attention_plan(card, &one);
     one.is_backward = 1;
+    one.is_fast = of->is_fast;
     plans[1] = n->op == OP_attention ? NULL : flxi_cuda_attention_plan(card, &one);
     return plans[0] && (plans[1] || n->op == OP_attention);
 }
@@ -90,7 +92,8 @@ static size_t prepare_plans(const flxi_device_node *n, flxi_cuda_attention_table
         if (plans[i] && flxi_dnn_workspace(plans[i]) > out->workspace_bytes)
             out->workspace_bytes = flxi_dnn_workspace(plans[i]);
     out->delta = row_bytes;
-    out->y = out->delta + (is_backward ? row_bytes : 0);
+    out->sums = out->delta + (is_backward ? row_bytes : 0);
+    out->y = out->sums + (out->of.is_fast ? rounded(rows * (size_t)out->of.width * sizeof(float)) : 0);
     out->workspace = out->y + (is_backward ? rounded(rows * (size_t)out->of.width * 2) : 0);
     return out->workspace + out->workspace_bytes;
 }
@@ -118,11 +121,20 @@ static flx_code run_attention(flxi_card *card, flxi_cu_stream stream, const flxi
     FLXI_TRY(flxi_dnn_run(card, stream, plans[0], forward, of_forward, 5, workspace, err));
     if (!is_backward)
         return FLX_OK;
-    const int64_t backward[] = {FLXI_DNN_Q,  FLXI_DNN_K,     FLXI_DNN_V,  FLXI_DNN_Y,  FLXI_DNN_STATS,
-                                FLXI_DNN_DY, FLXI_DNN_DELTA, FLXI_DNN_DQ, FLXI_DNN_DK, FLXI_DNN_DV};
-    void *const of_backward[] = {
-        q, k, v, y, scratch, (void *)(uintptr_t)s->in[3], scratch + t->delta, s->out[0], s->out[1], s->out[2]};
-    return flxi_dnn_run(card, stream, plans[1], backward, of_backward, 10, workspace, err);
+    const int64_t backward[] = {FLXI_DNN_Q,     FLXI_DNN_K,  FLXI_DNN_V,  FLXI_DNN_Y,  FLXI_DNN_STATS, FLXI_DNN_DY,
+                                FLXI_DNN_DELTA, FLXI_DNN_DQ, FLXI_DNN_DK, FLXI_DNN_DV, FLXI_DNN_SUMS};
+    void *const of_backward[] = {q,
+                                 k,
+                                 v,
+                                 y,
+                                 scratch,
+                                 (void *)(uintptr_t)s->in[3],
+                                 scratch + t->delta,
+                                 s->out[0],
+                                 s->out[1],
+                                 s->out[2],
+                                 scratch + t->sums};
+    return flxi_dnn_run(card, stream, plans[1], backward, of_backward, t->of.is_fast ? 11 : 10, workspace, err);
 }
 
 static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)

@@ -11,13 +11,14 @@ typedef struct {
     int32_t dtype;
     int32_t is_heads_first; /* [N, H, S, D]; else [N, S, H, D] */
     int32_t is_causal, is_backward;
+    int32_t is_fast, reserved; /* of a gradient: queries are added in any order */
     double scale;
 } flxi_cuda_attention;
 
 /* The table of a node: what is where in its scratch. */
 typedef struct {
     flxi_cuda_attention of;
-    size_t delta, y, workspace; /* statistics are at 0 */
+    size_t delta, sums, y, workspace; /* statistics are at 0 */
     size_t workspace_bytes;
 } flxi_cuda_attention_table;
 
@@ -36,6 +37,7 @@ typedef enum {
     FLXI_DNN_DQ,
     FLXI_DNN_DK,
     FLXI_DNN_DV,
+    FLXI_DNN_SUMS, /* for the cotangent of the queries, where they are added in any order */
     FLXI_DNN_FIRST_VIRTUAL = 100
 } flxi_dnn_id;
 

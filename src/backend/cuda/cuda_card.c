@@ -56,10 +56,12 @@ static void *make_card(flx_context *ctx)
     if (!c)
         return NULL;
     c->mem = mem;
-    bool has_lock = pthread_mutex_init(&c->lock, NULL) == 0;
+    c->cache = flxi_object_cache_new(mem, &(flxi_cache_options){0});
+    bool has_lock = c->cache && pthread_mutex_init(&c->lock, NULL) == 0;
     if (!has_lock || !flxi_kcache_init(&c->kernels, mem, flxi_cuda_discard_kernel, c)) {
         if (has_lock)
             pthread_mutex_destroy(&c->lock);
+        flxi_object_cache_free(c->cache);
         flxi_free(mem, c, 1, sizeof *c);
         return NULL;
     }
@@ -85,6 +87,7 @@ static void free_card(void *data)
         c->cu->StreamDestroy(c->stream);
     if (c->context)
         c->cu->PrimaryCtxRelease(c->device);
+    flxi_object_cache_free(c->cache);
     pthread_mutex_destroy(&c->lock);
     flxi_free(c->mem, c, 1, sizeof *c);
 }

@@ -7,11 +7,13 @@
 #include "backend/card/card_way.h"
 #include "backend/cuda/cuda_api.h"
 #include "backend/kernel_cache.h"
+#include "backend/object_cache.h"
 
-typedef struct flxi_lt_plan flxi_lt_plan;     /* cuda_lt.c */
-typedef struct flxi_dnn_graph flxi_dnn_graph; /* cuda_dnn_graph.c */
-typedef struct flxi_dnn_conv flxi_dnn_conv;   /* node/cuda_conv_dnn.c */
-typedef struct flxi_cuda_own flxi_cuda_own;   /* cuda_own.c */
+typedef struct flxi_lt_plan flxi_lt_plan;         /* cuda_lt.c */
+typedef struct flxi_dnn_graph flxi_dnn_graph;     /* cuda_dnn_graph.c */
+typedef struct flxi_dnn_conv flxi_dnn_conv;       /* node/cuda_conv_dnn.c */
+typedef struct flxi_cuda_own flxi_cuda_own;       /* cuda_own.c */
+typedef struct flxi_cuda_pieces flxi_cuda_pieces; /* cuda_note.c */
 
 typedef struct {
     const flxi_allocator *mem;
@@ -28,6 +30,7 @@ typedef struct {
     flxi_dnn_graph *dnn_graphs;
     flxi_dnn_conv *convs;
     flxi_cuda_own *own;         /* functions of our own */
+    flxi_object_cache *cache;   /* of texts that belong to no program */
     flxi_card_finding *finding; /* memory of the host that kernels write to */
     atomic_int active;          /* runs */
     bool is_ready;
@@ -37,6 +40,7 @@ typedef struct {
 struct flxi_queue {
     flxi_card *card;
     flxi_cu_stream stream;
+    flxi_cuda_pieces *pieces; /* of steps that are noted; or NULL */
 };
 
 /* The card, with its context current on the calling thread. */

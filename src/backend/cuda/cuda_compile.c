@@ -153,23 +153,20 @@ static flx_code compile(work *w, const flxi_nvrtc *rtc, const flxi_strbuf *texts
     return code;
 }
 
-flx_code flxi_cuda_compile(flxi_card *card, const flxi_cache_options *cache, const flxi_strbuf *texts, size_t n,
-                           flxi_cu_module *modules, flxi_card_build_stats *stats, flx_error *err)
+flx_code flxi_cuda_compile(flxi_card *card, flxi_object_cache *cache, const flxi_strbuf *texts, size_t n,
+                           flxi_cu_module *modules, size_t *num_found, flx_error *err)
 {
-    work w = {.card = card, .n = n};
+    work w = {.card = card, .cache = cache, .n = n};
     const flxi_nvrtc *rtc = flxi_cuda_nvrtc(err);
     if (!rtc)
         return FLX_E_DEVICE;
     memset(modules, 0, n * sizeof *modules);
-    w.cache = flxi_object_cache_new(card->mem, cache);
     w.parts = flxi_alloc(card->mem, n, sizeof *w.parts);
-    flx_code code = w.cache && w.parts ? compile(&w, rtc, texts, modules, err) : flxi_oom(err, "kernels");
-    for (size_t i = 0; stats && code == FLX_OK && i < n; i++)
-        *(w.parts[i].is_found ? &stats->hits : &stats->misses) += 1;
-    if (stats && w.cache)
-        flxi_object_cache_stats(w.cache, &stats->cache);
-    if (w.parts)
-        free_parts(&w);
-    flxi_object_cache_free(w.cache);
+    if (!w.parts)
+        return flxi_oom(err, "kernels");
+    flx_code code = compile(&w, rtc, texts, modules, err);
+    for (size_t i = 0; num_found && i < n; i++)
+        *num_found += w.parts[i].is_found;
+    free_parts(&w);
     return code;
 }

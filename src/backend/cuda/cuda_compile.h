@@ -4,11 +4,11 @@
 #define FLXI_CUDA_COMPILE_H
 
 #include "backend/cuda/cuda_card.h"
-#include "backend/object_cache.h"
 
-/* Texts, each of which becomes a module, for the card. `stats` may be NULL. On failure there are no modules. */
-flx_code flxi_cuda_compile(flxi_card *card, const flxi_cache_options *cache, const flxi_strbuf *texts, size_t n,
-                           flxi_cu_module *modules, flxi_card_build_stats *stats, flx_error *err);
+/* Texts, each of which becomes a module, for the card. `num_found`: of them were in the cache; may be NULL. On failure
+   there are no modules. */
+flx_code flxi_cuda_compile(flxi_card *card, flxi_object_cache *cache, const flxi_strbuf *texts, size_t n,
+                           flxi_cu_module *modules, size_t *num_found, flx_error *err);
 void flxi_cuda_unload(const flxi_card *card, flxi_cu_module *modules, size_t n); /* NULLs are fine */
 
 /* A text to machine code for that architecture (sm_90): needs no card. The bytes are the caller's. */

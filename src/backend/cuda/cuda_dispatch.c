@@ -2,6 +2,7 @@
 /* cuda_dispatch.c: a kernel of the user on the card. Buffers are copied there and those that it may write are copied
    back. */
 #include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/cuda_way.h"
 #include "backend/kernel_status.h"
 
 typedef struct {
@@ -32,10 +33,8 @@ static flx_code check_workgroup(const flxi_card *card, const flx_kernel *k, flx_
 
 static flx_code build(flxi_card *card, const flxi_strbuf *text, compiled *k, flx_error *err)
 {
-    const flxi_cache_options cache = {0};
-    FLXI_TRY(flxi_cuda_compile(card, &cache, text, 1, &k->module, NULL, err));
-    FLXI_CU_TRY(card->cu, err, ModuleGetFunction, &k->kernel.function, k->module, k->kernel.entry.name);
-    return FLX_OK;
+    FLXI_TRY(flxi_cuda_compile(card, card->cache, text, 1, &k->module, NULL, err));
+    return flxi_cuda_find_function(card, k->module, &k->kernel, err);
 }
 
 static flx_code compile(void *owner, const flx_kernel *kernel, void *made, flx_error *err)
@@ -51,7 +50,7 @@ static flx_code compile(void *owner, const flx_kernel *kernel, void *made, flx_e
                                 FLXI_CUDA_MOST_BUFFERS);
     flxi_kfile_init(&file, &flxi_target_cuda, card->mem);
     flxi_strbuf_init(&text, card->mem);
-    flx_code code = flxi_kernel_write(&file, kernel, &k->kernel.entry, err);
+    flx_code code = flxi_kernel_write(&file, kernel, &k->kernel.of.entry, err);
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, &text, err);
     if (code == FLX_OK)
@@ -117,12 +116,13 @@ static flx_code run(dispatch *r)
     const flx_kernel *k = r->d->kernel;
     uint32_t n = k->num_buffers;
     FLXI_TRY(send_all(r));
-    flxi_cuda_launch l = {.data = r->memory,
-                          .count = r->count,
-                          .grid = {r->d->grid[0], r->d->grid[1], r->d->grid[2]},
-                          .status = (flxi_cu_address)(uintptr_t)r->memory[n],
-                          .arrivals = (flxi_cu_address)(uintptr_t)r->memory[n + 1]};
-    FLXI_TRY(flxi_cuda_run(r->card, r->card->stream, &r->kernel, &l, r->err));
+    const flxi_cuda_launcher c = flxi_cuda_launcher_for(r->card, r->card->stream);
+    const flxi_card_dispatch d = {.data = r->memory,
+                                  .count = r->count,
+                                  .grid = {r->d->grid[0], r->d->grid[1], r->d->grid[2]},
+                                  .status = r->memory[n],
+                                  .arrivals = r->memory[n + 1]};
+    FLXI_TRY(c.on.run(&c.on, &r->kernel.of, &d, r->err));
     for (uint32_t i = 1; i <= n; i++)
         if (k->buffers[i].access == FLX_KERNEL_WRITE || k->buffers[i].access == FLX_KERNEL_READ_WRITE)
             FLXI_TRY(receive(r, i - 1, r->d->bound[i].data, size_of(r, i)));
@@ -160,7 +160,7 @@ flx_code flxi_kernel_run_cuda(const flxi_kdispatch *d, flx_error *err)
     FLXI_TRY(flxi_card_of(d->kernel->ctx, &r.card, err));
     FLXI_TRY(flxi_kcache_get(&r.card->kernels, d->kernel, sizeof(compiled), compile, &held, err));
     r.kernel = ((const compiled *)flxi_kcached_data(held))->kernel;
-    r.kernel.kernel = d->kernel;
+    r.kernel.of.kernel = d->kernel;
     bool is_empty = d->grid[0] == 0 || d->grid[1] == 0 || d->grid[2] == 0;
     flx_code code = is_empty ? FLX_OK : run_bound(&r);
     flxi_kcache_put_back(&r.card->kernels, held);

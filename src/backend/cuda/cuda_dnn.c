@@ -136,18 +136,18 @@ static int run_plan(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_build
     return status;
 }
 
-flx_code flxi_dnn_execute(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_builder *b, const int64_t *ids,
-                          void *const *pointers, int64_t n, void *workspace, const char *what, flx_error *err)
+flx_code flxi_dnn_execute(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_builder *b, const flxi_dnn_operands *o,
+                          const char *what, flx_error *err)
 {
     const flxi_cudnn *dnn = b->dnn;
     flxi_dnn_desc pack = NULL;
     int status = dnn->CreateDescriptor(FLXI_DNN_PACK, &pack);
     if (status == 0)
-        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_IDS, FLXI_DNN_OF_INT64, n, ids);
+        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_IDS, FLXI_DNN_OF_INT64, o->n, o->ids);
     if (status == 0)
-        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_POINTERS, FLXI_DNN_OF_POINTER, n, pointers);
+        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_POINTERS, FLXI_DNN_OF_POINTER, o->n, o->pointers);
     if (status == 0)
-        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_WORKSPACE, FLXI_DNN_OF_POINTER, 1, &workspace);
+        status = dnn->SetAttribute(pack, FLXI_DNN_PACK_WORKSPACE, FLXI_DNN_OF_POINTER, 1, &o->workspace);
     if (status == 0)
         status = dnn->Finalize(pack);
     if (status == 0)

@@ -42,7 +42,13 @@ void flxi_dnn_free(flxi_dnn_builder *b);
 flxi_dnn_handle flxi_dnn_handle_of(flxi_card *card);
 
 /* Runs the plan on these tensors, by id; scalars by value are addresses of the host. */
-flx_code flxi_dnn_execute(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_builder *b, const int64_t *ids,
-                          void *const *pointers, int64_t n, void *workspace, const char *what, flx_error *err);
+typedef struct {
+    const int64_t *ids;
+    void *const *pointers;
+    int64_t n;
+    void *workspace;
+} flxi_dnn_operands;
+flx_code flxi_dnn_execute(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_builder *b, const flxi_dnn_operands *o,
+                          const char *what, flx_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_dnn_graph.c: attention as graphs of cuDNN's operations. The library recognises these graphs and makes one kernel
    of each, which keeps scores on the chip. Logical shapes are [N, H, S, D] with any strides; transposed operands are
-   the same memory with two axes exchanged. The gradient is the form that gives the same bits every time. */
+   the same memory with two axes exchanged. The gradient is the form that gives the same bits every time,
+   unless the faster one is wanted, whose blocks add to the cotangent of the queries as they come. */
 #include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_dnn.h"
 
@@ -206,7 +207,13 @@ static void build_backward(flxi_dnn_graph *g)
     ds = combine(g, FLXI_DNN_MUL, ds, p, scores(g, FLXI_DNN_F32));
     ds = combine(g, FLXI_DNN_MUL, ds, scale, scores(g, FLXI_DNN_F32));
     product(g, turned_scores(g, ds), q, heads(g, FLXI_DNN_DK, a->keys, false));
-    product(g, ds, reshape(g, k, heads(g, 0, a->keys, false)), heads(g, FLXI_DNN_DQ, a->queries, false));
+    k = reshape(g, k, heads(g, 0, a->keys, false));
+    if (!a->is_fast) {
+        product(g, ds, k, heads(g, FLXI_DNN_DQ, a->queries, false));
+        return;
+    }
+    flxi_dnn_desc sums = product(g, ds, k, dense(g, FLXI_DNN_SUMS, FLXI_DNN_F32, a->width));
+    combine(g, FLXI_DNN_IDENTITY, sums, NULL, heads(g, FLXI_DNN_DQ, a->queries, false));
 }
 
 /* ---- Plans ---- */
@@ -314,5 +321,6 @@ flx_code flxi_dnn_run(flxi_card *card, flxi_cu_stream stream, const flxi_dnn_gra
         all_ids[count] = FLXI_DNN_ONE;
         all[count++] = (void *)(uintptr_t)g->one;
     }
-    return flxi_dnn_execute(card, stream, &g->b, all_ids, all, count, workspace, "attention", err);
+    return flxi_dnn_execute(card, stream, &g->b, &(flxi_dnn_operands){all_ids, all, count, workspace}, "attention",
+                            err);
 }

@@ -3,9 +3,9 @@
    same length, which are compiled at the same time: a text costs NVRTC some tens of milliseconds, however short. */
 #include "backend/cuda/cuda_kernel.h"
 
+#include "backend/compile_request.h"
+#include "backend/cuda/cuda_way.h"
 #include "backend/cuda/loop/cuda_loop.h"
-
-#include <stdio.h>
 
 enum { MOST_TEXTS = 8 }; /* of kernels, and as many of loops */
 
@@ -35,35 +35,46 @@ static flx_code check_grid(const flx_kernel *k, const uint32_t grid[3], flx_erro
                           grid[2]);
 }
 
-flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_cuda_kernel *k,
-                       const flxi_cuda_launch *l, flx_error *err)
+flx_code flxi_cuda_run(const flxi_launcher *on, const flxi_card_kernel *k, const flxi_card_dispatch *d, flx_error *err)
 {
+    const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
+    const flxi_cuda *cu = c->card->cu;
+    flxi_cu_function function = ((const flxi_cuda_kernel *)k)->function;
     void *parameters[2 * FLXI_CUDA_MOST_BUFFERS + 2];
     uint32_t lengths[FLXI_CUDA_MOST_BUFFERS];
-    flxi_cuda_launch own = *l;
+    flxi_card_dispatch own = *d;
     size_t n = 0;
-    const uint32_t *grid = l->grid, *size = k->kernel->size;
+    const uint32_t *grid = d->grid, *size = k->kernel->size;
     if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0)
         return FLX_OK;
     FLXI_TRY(check_grid(k->kernel, grid, err));
     for (uint32_t i = 0; i < k->kernel->num_buffers; i++) {
         if (!flxi_kbuffer_is_bound(&k->kernel->buffers[i + 1]))
             continue;
-        uint64_t count = l->count ? l->count[i] : k->kernel->buffers[i + 1].count;
+        uint64_t count = d->count ? d->count[i] : k->kernel->buffers[i + 1].count;
         lengths[i] = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-        parameters[n++] = (void *)(uintptr_t)&l->data[i];
+        parameters[n++] = (void *)(uintptr_t)&d->data[i];
         parameters[n++] = &lengths[i];
     }
     if (k->entry.has_status)
         parameters[n++] = &own.status;
     if (k->entry.has_grid_barrier) {
         parameters[n++] = &own.arrivals;
-        FLXI_CU_TRY(card->cu, err, LaunchCooperativeKernel, k->function, grid[0], grid[1], grid[2], size[0], size[1],
-                    size[2], 0, stream, parameters);
+        FLXI_CU_TRY(cu, err, LaunchCooperativeKernel, function, grid[0], grid[1], grid[2], size[0], size[1], size[2],
+                    (unsigned)k->entry.dynamic_bytes, c->stream, parameters);
         return FLX_OK;
     }
-    FLXI_CU_TRY(card->cu, err, LaunchKernel, k->function, grid[0], grid[1], grid[2], size[0], size[1], size[2], 0,
-                stream, parameters, NULL);
+    FLXI_CU_TRY(cu, err, LaunchKernel, function, grid[0], grid[1], grid[2], size[0], size[1], size[2],
+                (unsigned)k->entry.dynamic_bytes, c->stream, parameters, NULL);
+    return FLX_OK;
+}
+
+flx_code flxi_cuda_find_function(const flxi_card *card, flxi_cu_module module, flxi_cuda_kernel *k, flx_error *err)
+{
+    const flxi_kentry *entry = &k->of.entry;
+    FLXI_CU_TRY(card->cu, err, ModuleGetFunction, &k->function, module, entry->name);
+    if (entry->dynamic_bytes)
+        FLXI_CU_TRY(card->cu, err, FuncSetAttribute, k->function, FLXI_CU_FUNC_MOST_SHARED, (int)entry->dynamic_bytes);
     return FLX_OK;
 }
 
@@ -92,76 +103,44 @@ static flx_code divide(const flxi_compile_request *q, flxi_arena *arena, divisio
     return FLX_OK;
 }
 
-/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand. Loops over rows
-   wait for memory unless several elements are on their way. */
-static flx_code write_kernel(flxi_kfile *file, const flxi_compile_request *q, size_t i, flxi_kentry *entry,
-                             flx_error *err)
-{
-    FLXI_TRY(flxi_kernel_check_target(q->kernels[i], &flxi_target_cuda, err));
-    file->may_alias = !q->is_call[i];
-    file->aligns = !q->is_call[i];
-    file->before_loop = q->is_call[i] ? NULL : "#pragma unroll 4";
-    return flxi_kernel_write(file, q->kernels[i], entry, err);
-}
+/* Loops over rows wait for memory unless several elements are on their way, which needs memory that does not overlap
+   where they store elements too. */
+static const flxi_card_style style = {.target = &flxi_target_cuda, .before_loop = "#pragma unroll 4", .aligns = true};
 
-static flx_code write_text(const flxi_compile_request *q, const division *d, size_t text, flxi_kentry *entries,
-                           flxi_strbuf *out, flx_error *err)
+static flx_code try_kernel(const flx_kernel *k, flxi_kentry *entry, flx_error *err)
 {
     flxi_kfile file;
-    flx_code code = FLX_OK;
-    flxi_kfile_init(&file, &flxi_target_cuda, out->mem);
-    for (size_t i = 0; code == FLX_OK && i < q->num_kernels; i++)
-        if (d->text_of[i] == text)
-            code = write_kernel(&file, q, i, &entries[i], err);
-    if (code == FLX_OK)
-        code = flxi_kfile_text(&file, out, err);
+    FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_cuda, err));
+    flxi_kfile_init(&file, &flxi_target_cuda, flxi_kernel_mem(k));
+    flx_code code = flxi_kernel_write(&file, k, entry, err);
     flxi_kfile_free(&file);
     return code;
 }
 
 flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err)
 {
-    flxi_kfile file;
     flxi_kentry entry;
-    FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_cuda, err));
-    flxi_kfile_init(&file, &flxi_target_cuda, flxi_kernel_mem(k));
-    flx_code code = flxi_kernel_write(&file, k, &entry, err);
-    flxi_kfile_free(&file);
-    return code;
+    return try_kernel(k, &entry, err);
 }
 
 /* The grid barrier counts arrivals of workgroups that all run at once, which a large grid on a card does not. */
 flx_code flxi_cuda_check_call(const flx_kernel *k, flx_error *err)
 {
     enum { MOST_INVOCATIONS = 1024, MOST_DEEP = 64 };
-    flxi_kfile file;
     flxi_kentry entry = {0};
     if (flxi_kernel_workgroup(k) > MOST_INVOCATIONS || k->size[2] > MOST_DEEP)
         return flxi_fail(err, FLX_E_UNSUPPORTED, "a workgroup of %u invocations is too large for a card",
                          flxi_kernel_workgroup(k));
     if (k->num_buffers > FLXI_CUDA_MOST_BUFFERS)
         return flxi_fail(err, FLX_E_UNSUPPORTED, "%s", flxi_cuda_refuse_kernel(k));
-    FLXI_TRY(flxi_kernel_check_target(k, &flxi_target_cuda, err));
-    flxi_kfile_init(&file, &flxi_target_cuda, flxi_kernel_mem(k));
-    flx_code code = flxi_kernel_write(&file, k, &entry, err);
-    flxi_kfile_free(&file);
-    if (code == FLX_OK && entry.has_grid_barrier)
-        return flxi_fail(err, FLX_E_UNSUPPORTED, "its workgroups wait for each other");
-    return code;
+    FLXI_TRY(try_kernel(k, &entry, err));
+    return entry.has_grid_barrier ? flxi_fail(err, FLX_E_UNSUPPORTED, "its workgroups wait for each other") : FLX_OK;
 }
 
 flx_code flxi_cuda_write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
 {
-    const flxi_allocator *mem = flxi_context_mem(q->ctx);
-    flxi_arena arena;
-    flxi_arena_init(&arena, mem);
-    flxi_kentry *entries = flxi_new(&arena, flxi_kentry, q->num_kernels);
-    division whole = {1, flxi_new(&arena, uint8_t, q->num_kernels)};
-    flx_code code = entries && whole.text_of ? write_text(q, &whole, 0, entries, out, err) : flxi_oom(err, "text");
-    if (code == FLX_OK && q->num_chains)
-        code = flxi_cuda_write_loops(q->chains, q->num_chains, out, err);
-    flxi_arena_free(&arena);
-    return code;
+    FLXI_TRY(flxi_card_write_source(&style, q, out, err));
+    return q->num_chains ? flxi_cuda_write_loops(q->chains, q->num_chains, out, err) : FLX_OK;
 }
 
 /* ---- Texts of loops ---- */
@@ -208,26 +187,12 @@ void flxi_cuda_free_code(flxi_device_code *c)
     flxi_free(mem, c, 1, sizeof *c);
 }
 
-/* Emitted text for people: compiling does not fail if it cannot be written. */
-static void dump(const char *dir, size_t i, const flxi_strbuf *text)
-{
-    char path[600];
-    int n = snprintf(path, sizeof path, "%s/kernels_%zu.cu", dir, i);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "w") : NULL;
-    if (!f)
-        return;
-    fwrite(text->at, 1, text->n, f);
-    fclose(f);
-}
-
 static flx_code find_functions(flxi_device_code *c, const flxi_compile_request *q, const division *d,
                                const flxi_kentry *entries, flx_error *err)
 {
     for (size_t i = 0; i < q->num_kernels; i++) {
-        c->kernels[i].entry = entries[i];
-        c->kernels[i].kernel = q->kernels[i];
-        FLXI_CU_TRY(c->card->cu, err, ModuleGetFunction, &c->kernels[i].function, c->modules[d->text_of[i]],
-                    entries[i].name);
+        c->kernels[i].of = (flxi_card_kernel){entries[i], q->kernels[i]};
+        FLXI_TRY(flxi_cuda_find_function(c->card, c->modules[d->text_of[i]], &c->kernels[i], err));
     }
     return FLX_OK;
 }
@@ -236,25 +201,33 @@ static flx_code write_texts(flxi_device_code *c, const flxi_compile_request *q, 
                             flxi_strbuf *texts, flx_error *err)
 {
     for (size_t t = 0; t < d->n; t++)
-        FLXI_TRY(write_text(q, d, t, entries, &texts[t], err));
+        FLXI_TRY(flxi_card_write(&style, q, d->text_of, (uint8_t)t, entries, &texts[t], err));
     FLXI_TRY(write_loops(q, texts + d->n, err));
     for (size_t t = 0; q->options->dump_dir && t < c->num_modules; t++)
-        dump(q->options->dump_dir, t, &texts[t]);
+        FLXI_TRY(flxi_dump_text(q->options->dump_dir, t, "cu", &texts[t], err));
     return FLX_OK;
+}
+
+/* From the cache of the request, or by NVRTC. */
+static flx_code build_modules(flxi_device_code *c, const flxi_compile_request *q, const flxi_strbuf *texts,
+                              flx_error *err)
+{
+    flxi_object_cache *cache;
+    size_t num_found = 0;
+    FLXI_TRY(flxi_open_cache(q, &cache, err));
+    flx_code code = flxi_cuda_compile(c->card, cache, texts, c->num_modules, c->modules, &num_found, err);
+    flxi_close_cache(q, "cuda", cache, num_found, code == FLX_OK ? c->num_modules - num_found : 0);
+    return code;
 }
 
 static flx_code build_texts(flxi_device_code *c, const flxi_compile_request *q, const division *d, flxi_strbuf *texts,
                             flx_error *err)
 {
-    static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
-    const flxi_cache_options cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir};
-    flxi_card_build_stats stats = {0};
     flxi_kentry *entries = flxi_new(&c->arena, flxi_kentry, q->num_kernels);
     if (!entries)
         return flxi_oom(err, "kernels");
     FLXI_TRY(write_texts(c, q, d, entries, texts, err));
-    FLXI_TRY(flxi_cuda_compile(c->card, &cache, texts, c->num_modules, c->modules, &stats, err));
-    flxi_card_log_cache(q, "cuda", &stats);
+    FLXI_TRY(build_modules(c, q, texts, err));
     FLXI_TRY(find_functions(c, q, d, entries, err));
     return find_loops(c, q, c->modules + d->n, err);
 }
@@ -280,24 +253,14 @@ static flx_code build(flxi_device_code *c, const flxi_compile_request *q, flx_er
     return code;
 }
 
+static const flxi_card_kernel *kernel_at(const flxi_device_code *c, size_t i)
+{
+    return &c->kernels[i].of;
+}
+
 flx_code flxi_cuda_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
                                    flx_error *err)
 {
-    const flxi_allocator *mem = flxi_context_mem(q->ctx);
-    flxi_device_code *c = flxi_alloc(mem, 1, sizeof *c);
-    *out = NULL;
-    if (!c)
-        return flxi_oom(err, "kernels");
-    flxi_arena_init(&c->arena, mem);
-    flx_code code = build(c, q, err);
-    if (code != FLX_OK) {
-        flxi_cuda_free_code(c);
-        return code;
-    }
-    for (size_t i = 0; i < q->num_kernels; i++)
-        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i],
-                                        .scratch = c->kernels[i].entry.has_status ? FLXI_CUDA_STATUS_BYTES : 0,
-                                        .is_watched = c->kernels[i].entry.has_status};
-    *out = c;
-    return FLX_OK;
+    static const flxi_card_compiler by = {sizeof(flxi_device_code), build, kernel_at, flxi_cuda_free_code};
+    return flxi_card_compile(&by, q, kernels, out, err);
 }

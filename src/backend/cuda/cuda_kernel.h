@@ -3,26 +3,16 @@
 #ifndef FLXI_CUDA_KERNEL_H
 #define FLXI_CUDA_KERNEL_H
 
+#include "backend/card/card_program.h"
 #include "backend/cuda/cuda_compile.h"
-#include "emit/kernel_emit.h"
 
 /* More would not fit the parameters of a launch, which are 4096 bytes. */
 enum { FLXI_CUDA_MOST_BUFFERS = 240 };
 
-enum { FLXI_CUDA_STATUS_BYTES = 64 }; /* of a kernel that says how it ended */
-
 typedef struct {
+    flxi_card_kernel of;
     flxi_cu_function function;
-    flxi_kentry entry;
-    const flx_kernel *kernel;
 } flxi_cuda_kernel;
-
-typedef struct {
-    void *const *data;     /* by buffer - 1; of those that have memory */
-    const uint32_t *count; /* likewise, elements; NULL: as the kernel declares */
-    uint32_t grid[3];
-    flxi_cu_address status, arrivals; /* for kernels that need them */
-} flxi_cuda_launch;
 
 /* NULL, or why the card does not take the kernel. */
 const char *flxi_cuda_refuse_kernel(const flx_kernel *k);
@@ -30,8 +20,8 @@ flx_code flxi_cuda_check_kernel(const flx_kernel *k, flx_error *err);
 /* Whether a kernel of the user can be a node of a graph. */
 flx_code flxi_cuda_check_call(const flx_kernel *k, flx_error *err);
 
-flx_code flxi_cuda_run(const flxi_card *card, flxi_cu_stream stream, const flxi_cuda_kernel *k,
-                       const flxi_cuda_launch *l, flx_error *err);
+/* The function of the kernel, by the name of its entry. */
+flx_code flxi_cuda_find_function(const flxi_card *card, flxi_cu_module module, flxi_cuda_kernel *k, flx_error *err);
 
 /* What a program's kernels are compiled to; `kernels` has room for them all. */
 flx_code flxi_cuda_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,

@@ -12,14 +12,13 @@ struct flxi_cuda_own {
 
 static flx_code compile(flxi_card *card, flxi_cuda_own *own, flx_error *err)
 {
-    const flxi_cache_options cache = {0};
     flxi_strbuf text;
     flxi_strbuf_init(&text, card->mem);
     flx_code code = own->text->write(FLXI_CARD_CUDA, own->variant, &text, err);
     if (code == FLX_OK && text.failed)
         code = flxi_oom(err, "a kernel");
     if (code == FLX_OK)
-        code = flxi_cuda_compile(card, &cache, &text, 1, &own->module, NULL, err);
+        code = flxi_cuda_compile(card, card->cache, &text, 1, &own->module, NULL, err);
     flxi_strbuf_free(&text);
     return code;
 }
@@ -109,6 +108,14 @@ static flx_code copy(const flxi_launcher *on, void *to, const void *from, size_t
     return FLX_OK;
 }
 
+static flx_code fetch(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err)
+{
+    const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
+    FLXI_CU_TRY(c->card->cu, err, MemcpyDtoHAsync, to, (flxi_cu_address)(uintptr_t)from, nbytes, c->stream);
+    FLXI_CU_TRY(c->card->cu, err, StreamSynchronize, c->stream);
+    return FLX_OK;
+}
+
 static flx_code clear(const flxi_launcher *on, void *to, size_t nbytes, flx_error *err)
 {
     const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
@@ -122,7 +129,9 @@ flxi_cuda_launcher flxi_cuda_launcher_for(flxi_card *card, flxi_cu_stream stream
                                        .most_threads = 1024,
                                        .finding = card->finding,
                                        .launch = launch,
+                                       .run = flxi_cuda_run,
                                        .copy = copy,
+                                       .fetch = fetch,
                                        .clear = clear},
                                 .card = card,
                                 .stream = stream};

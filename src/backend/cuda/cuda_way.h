@@ -15,6 +15,8 @@ typedef struct {
 } flxi_cuda_launcher;
 
 flxi_cuda_launcher flxi_cuda_launcher_for(flxi_card *card, flxi_cu_stream stream);
+/* Its kernels of programs: cuda_kernel.c. */
+flx_code flxi_cuda_run(const flxi_launcher *on, const flxi_card_kernel *k, const flxi_card_dispatch *d, flx_error *err);
 static inline const flxi_cuda_launcher *flxi_cuda_launcher_of(const flxi_launcher *on)
 {
     return (const flxi_cuda_launcher *)on;
@@ -28,12 +30,13 @@ static inline void *flxi_cuda_aligned(void *scratch)
 }
 
 extern const flxi_card_way flxi_cuda_products, flxi_cuda_attention_way, flxi_cuda_conv, flxi_cuda_dense,
-    flxi_cuda_orthogonal;
+    flxi_cuda_orthogonal, flxi_cuda_singular;
 
 /* ---- Functions of our own ---- */
 
 /* In CUDA C++; their writers ignore the language. */
-extern const flxi_card_text flxi_cuda_dense_text, flxi_cuda_orthogonal_text, flxi_cuda_few_text;
+extern const flxi_card_text flxi_cuda_dense_text, flxi_cuda_orthogonal_text, flxi_cuda_singular_text,
+    flxi_cuda_few_text;
 
 flx_code flxi_cuda_own_function(flxi_card *card, const flxi_card_text *text, int32_t variant, const char *name,
                                 flxi_cu_function *out, flx_error *err);

@@ -28,7 +28,7 @@ void flxi_opencl_discard_kernel(void *owner, void *data)
 static flx_code build(flxi_opencl_engine *e, compiled *k, const flxi_strbuf *text, flx_error *err)
 {
     cl_int status = CL_SUCCESS;
-    FLXI_TRY(flxi_opencl_build(e, NULL, text, &k->program, NULL, err));
+    FLXI_TRY(flxi_opencl_build(e, e->cache, text, &k->program, NULL, err));
     k->kernel = e->cl.clCreateKernel(k->program, k->entry.name, &status);
     return k->kernel ? FLX_OK : flxi_opencl_fail(err, "clCreateKernel", status);
 }

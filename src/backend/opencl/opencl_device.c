@@ -5,7 +5,6 @@
    Sizes of workgroups fit every device with 256 invocations in each. */
 #include "backend/card/card_conv.h"
 #include "backend/card/card_product.h"
-#include "backend/kernel_status.h"
 #include "backend/opencl/kernel_opencl.h"
 #include "backend/opencl/opencl_program.h"
 #include "ops/opcode.h"
@@ -35,7 +34,8 @@ static const flxi_kernel_form form = {.lanes = 16,
                                       .across = 1 << 14,
                                       .longest_row = INT64_MAX,
                                       .vector = 16,
-                                      .large_map = 1 << 20};
+                                      .large_map = 1 << 20,
+                                      .held_bytes = 16 << 10};
 
 /* ---- Nodes ---- */
 
@@ -86,22 +86,10 @@ static void accept_node(const flxi_device_node *n, int threads, flxi_node_way *w
     (void)threads;
     if (w && n->ctx && flxi_opencl_engine_of(n->ctx, &e, NULL) == FLX_OK)
         why = lacks(e, w, n);
-    flxi_card_accept(why ? NULL : w, n, way);
-    if (why) {
-        way->refused[0].name = w->name;
-        way->refused[0].why = why;
-        way->num_refused = 1;
-    }
+    flxi_card_accept(w, why, n, way);
 }
 
 /* ---- Queues ---- */
-
-static int count_threads(flx_context *ctx, int threads)
-{
-    (void)ctx;
-    (void)threads;
-    return 1;
-}
 
 static flx_code open_queue(flx_context *ctx, int threads, flxi_queue **out, flx_error *err)
 {
@@ -131,10 +119,11 @@ static void close_queue(flxi_queue *q)
     flxi_free(q->engine->mem, q, 1, sizeof *q);
 }
 
-static flx_code engine_of(const flxi_device_run *r, flxi_opencl_engine **e, cl_command_queue *queue)
+static flx_code launcher_of(const flxi_device_run *r, flxi_opencl_launcher *out)
 {
-    FLXI_TRY(flxi_opencl_graphs_of(r->ctx, e, r->err));
-    *queue = r->queue ? r->queue->queue : (*e)->queue;
+    flxi_opencl_engine *e;
+    FLXI_TRY(flxi_opencl_graphs_of(r->ctx, &e, r->err));
+    *out = flxi_opencl_launcher_for(e, r->queue ? r->queue->queue : e->queue);
     return FLX_OK;
 }
 
@@ -163,21 +152,15 @@ static void release(flx_context *ctx, flxi_device_memory *m)
 
 static flx_code copy(const flxi_device_run *r, void *to, const void *from, size_t nbytes, flxi_copy_kind kind)
 {
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
-    FLXI_TRY(engine_of(r, &e, &queue));
-    if (nbytes == 0)
-        return FLX_OK;
-    cl_int status = e->cl.clEnqueueSVMMemcpy(queue, kind != COPY_WITHIN, to, from, nbytes, 0, NULL, NULL);
-    return status == CL_SUCCESS ? FLX_OK : flxi_opencl_fail(r->err, "clEnqueueSVMMemcpy", status);
+    flxi_opencl_launcher c;
+    FLXI_TRY(launcher_of(r, &c));
+    return (kind == COPY_WITHIN ? c.on.copy : c.on.fetch)(&c.on, to, from, nbytes, r->err);
 }
 
 static flx_code clear_memory(const flxi_device_run *r, void *to, size_t nbytes)
 {
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
-    FLXI_TRY(engine_of(r, &e, &queue));
-    const flxi_opencl_launcher c = flxi_opencl_launcher_for(e, queue);
+    flxi_opencl_launcher c;
+    FLXI_TRY(launcher_of(r, &c));
     return c.on.clear(&c.on, to, nbytes, r->err);
 }
 
@@ -210,15 +193,14 @@ static void end(const flxi_device_run *r)
 
 static flx_code finish(const flxi_device_run *r)
 {
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
+    flxi_opencl_launcher c;
     flxi_card_finding found = {0};
-    FLXI_TRY(engine_of(r, &e, &queue));
-    cl_int status = e->cl.clFinish(queue);
-    if (status == CL_SUCCESS && atomic_load(&e->may_find))
-        status = e->cl.clEnqueueSVMMemcpy(queue, 1, &found, e->finding, sizeof found, 0, NULL, NULL);
+    FLXI_TRY(launcher_of(r, &c));
+    cl_int status = c.engine->cl.clFinish(c.queue);
     if (status != CL_SUCCESS)
         return flxi_opencl_fail(r->err, "clFinish", status);
+    if (atomic_load(&c.engine->may_find))
+        FLXI_TRY(c.on.fetch(&c.on, &found, c.engine->finding, sizeof found, r->err));
     if (r->status)
         *r->status |= found.status;
     return found.is_set ? flxi_card_fail(&found, r->err) : FLX_OK;
@@ -226,44 +208,23 @@ static flx_code finish(const flxi_device_run *r)
 
 static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
 {
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
-    FLXI_TRY(engine_of(r, &e, &queue));
-    const flxi_opencl_launch l = {.data = s->data, .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
-    return flxi_opencl_run(e, queue, s->code, &l, r->err);
+    flxi_opencl_launcher c;
+    FLXI_TRY(launcher_of(r, &c));
+    return flxi_card_run_kernel(&c.on, s, r->err);
 }
 
-/* The host waits for the status of a kernel that has one. */
 static flx_code run_call(const flxi_device_run *r, const flxi_call_step *s)
 {
-    enum { LANES = 32 };
-    const flxi_opencl_kernel *k = s->code;
-    uint32_t status[KSTATUS_WORDS] = {0};
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
-    const flxi_opencl_launch l = {.data = s->data,
-                                  .count = s->count,
-                                  .grid = {s->grid[0], s->grid[1], s->grid[2]},
-                                  .lanes = LANES,
-                                  .status = s->scratch};
-    FLXI_TRY(engine_of(r, &e, &queue));
-    if (k->entry.has_status)
-        FLXI_TRY(copy(r, s->scratch, status, sizeof status, COPY_TO_DEVICE));
-    FLXI_TRY(flxi_opencl_run(e, queue, k, &l, r->err));
-    if (!k->entry.has_status)
-        return FLX_OK;
-    FLXI_TRY(copy(r, status, s->scratch, sizeof status, COPY_TO_HOST));
-    flxi_kdispatch d = {.kernel = s->kernel};
-    return status[KSTATUS_TRAPPED] ? flxi_kernel_report_status(&d, status, r->err) : FLX_OK;
+    flxi_opencl_launcher c;
+    FLXI_TRY(launcher_of(r, &c));
+    return flxi_card_run_call(&c.on, s, r->err);
 }
 
 static flx_code run_node(const flxi_device_run *r, const flxi_node_step *s)
 {
-    flxi_opencl_engine *e;
-    cl_command_queue queue;
-    FLXI_TRY(engine_of(r, &e, &queue));
-    const flxi_opencl_launcher c = flxi_opencl_launcher_for(e, queue);
-    return ((const flxi_card_way *)s->way->code)->run(&c.on, s, r->err);
+    flxi_opencl_launcher c;
+    FLXI_TRY(launcher_of(r, &c));
+    return flxi_card_run_node(&c.on, s, r->err);
 }
 
 extern const flxi_device flxi_device_opencl; /* devices.def */
@@ -283,7 +244,6 @@ const flxi_device flxi_device_opencl = {
     .compile = flxi_opencl_compile_program,
     .free_code = flxi_opencl_free_code,
     .write_source = flxi_opencl_write_source,
-    .count_threads = count_threads,
     .open_queue = open_queue,
     .close_queue = close_queue,
     .min_parallel = INT64_MAX,

@@ -90,13 +90,15 @@ static void *make_engine(flx_context *ctx)
     if (!e)
         return NULL;
     e->mem = mem;
-    int locks = pthread_mutex_init(&e->lock, NULL) == 0;
+    e->cache = flxi_object_cache_new(mem, &(flxi_cache_options){0});
+    int locks = e->cache && pthread_mutex_init(&e->lock, NULL) == 0;
     locks += locks && pthread_mutex_init(&e->launch, NULL) == 0;
     if (locks < 2 || !flxi_kcache_init(&e->kernels, mem, flxi_opencl_discard_kernel, e)) {
         if (locks > 1)
             pthread_mutex_destroy(&e->launch);
         if (locks > 0)
             pthread_mutex_destroy(&e->lock);
+        flxi_object_cache_free(e->cache);
         flxi_free(mem, e, 1, sizeof *e);
         return NULL;
     }
@@ -110,6 +112,7 @@ static void free_engine(void *data)
     flxi_kcache_free(&e->kernels);
     flxi_opencl_free_own(e);
     close_device(e);
+    flxi_object_cache_free(e->cache);
     pthread_mutex_destroy(&e->launch);
     pthread_mutex_destroy(&e->lock);
     flxi_free(e->mem, e, 1, sizeof *e);
@@ -272,24 +275,17 @@ static void keep_program(flxi_opencl_engine *e, flxi_object_cache *cache, const 
     flxi_free(e->mem, made.bytes, made.n, 1);
 }
 
-flx_code flxi_opencl_build(flxi_opencl_engine *e, const flxi_cache_options *options, const flxi_strbuf *text,
-                           cl_program *out, flxi_card_build_stats *stats, flx_error *err)
+flx_code flxi_opencl_build(flxi_opencl_engine *e, flxi_object_cache *cache, const flxi_strbuf *text, cl_program *out,
+                           bool *is_found, flx_error *err)
 {
-    static const flxi_cache_options usual;
     unsigned char key[FLXI_SHA256_BYTES];
-    flxi_object_cache *cache = flxi_object_cache_new(e->mem, options ? options : &usual);
-    if (!cache)
-        return flxi_oom(err, "kernels");
     find_key(e, text, key);
-    bool is_found = find_program(e, cache, key, out);
-    flx_code code = is_found ? FLX_OK : build_text(e, text, out, err);
-    if (code == FLX_OK && !is_found)
-        keep_program(e, cache, key, *out);
-    if (stats) {
-        stats->hits += is_found;
-        stats->misses += !is_found;
-        flxi_object_cache_stats(cache, &stats->cache);
-    }
-    flxi_object_cache_free(cache);
-    return code;
+    bool is_there = find_program(e, cache, key, out);
+    if (is_found)
+        *is_found = is_there;
+    if (is_there)
+        return FLX_OK;
+    FLXI_TRY(build_text(e, text, out, err));
+    keep_program(e, cache, key, *out);
+    return FLX_OK;
 }

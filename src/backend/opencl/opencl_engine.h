@@ -28,6 +28,7 @@ typedef struct {
     pthread_mutex_t launch; /* arguments of a kernel are shared state: one launch at a time; guards `active` too */
     atomic_uint num_launches;
     flxi_opencl_own *own;
+    flxi_object_cache *cache;   /* of texts that belong to no program */
     flxi_card_finding *finding; /* memory of the device, or NULL */
     atomic_bool may_find;       /* kernels of this time may have written there */
     int active;                 /* runs */
@@ -48,9 +49,9 @@ flx_code flxi_opencl_fail(flx_error *err, const char *what, cl_int status);
 /* Whether the device has what the kernel needs. */
 flx_code flxi_opencl_check(const flxi_opencl_engine *e, const flx_kernel *k, const flxi_kfile *f, flx_error *err);
 
-/* A text to a program; from the cache of objects, if it is there. `cache` and `stats` may be NULL. */
-flx_code flxi_opencl_build(flxi_opencl_engine *e, const flxi_cache_options *cache, const flxi_strbuf *text,
-                           cl_program *out, flxi_card_build_stats *stats, flx_error *err);
+/* A text to a program; from the cache, if it is there. `is_found` says so, and may be NULL. */
+flx_code flxi_opencl_build(flxi_opencl_engine *e, flxi_object_cache *cache, const flxi_strbuf *text, cl_program *out,
+                           bool *is_found, flx_error *err);
 
 /* With the arguments set and the lock of launches held. */
 flx_code flxi_opencl_enqueue(flxi_opencl_engine *e, cl_command_queue queue, cl_kernel k, const size_t groups[3],
@@ -68,6 +69,9 @@ typedef struct {
 } flxi_opencl_launcher;
 
 flxi_opencl_launcher flxi_opencl_launcher_for(flxi_opencl_engine *e, cl_command_queue queue);
+/* Its kernels of programs: opencl_program.c. */
+flx_code flxi_opencl_run(const flxi_launcher *on, const flxi_card_kernel *k, const flxi_card_dispatch *d,
+                         flx_error *err);
 void flxi_opencl_free_own(flxi_opencl_engine *e);
 
 #endif

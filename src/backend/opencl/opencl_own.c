@@ -43,7 +43,7 @@ static flx_code build(flxi_opencl_engine *e, flxi_opencl_own *row, flx_error *er
     if (code == FLX_OK && text.failed)
         code = flxi_oom(err, "a kernel");
     if (code == FLX_OK)
-        code = flxi_opencl_build(e, NULL, &text, &row->program, NULL, err);
+        code = flxi_opencl_build(e, e->cache, &text, &row->program, NULL, err);
     flxi_strbuf_free(&text);
     return code;
 }
@@ -156,11 +156,23 @@ static flx_code launch(const flxi_launcher *on, const flxi_card_launch *l, flx_e
     return code;
 }
 
-static flx_code copy(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err)
+static flx_code copy_bytes(const flxi_launcher *on, bool waits, void *to, const void *from, size_t nbytes,
+                           flx_error *err)
 {
     const flxi_opencl_launcher *c = (const flxi_opencl_launcher *)on;
-    cl_int status = c->engine->cl.clEnqueueSVMMemcpy(c->queue, 0, to, from, nbytes, 0, NULL, NULL);
+    cl_int status =
+        nbytes ? c->engine->cl.clEnqueueSVMMemcpy(c->queue, waits, to, from, nbytes, 0, NULL, NULL) : CL_SUCCESS;
     return status == CL_SUCCESS ? FLX_OK : flxi_opencl_fail(err, "clEnqueueSVMMemcpy", status);
+}
+
+static flx_code copy(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err)
+{
+    return copy_bytes(on, false, to, from, nbytes, err);
+}
+
+static flx_code fetch(const flxi_launcher *on, void *to, const void *from, size_t nbytes, flx_error *err)
+{
+    return copy_bytes(on, true, to, from, nbytes, err);
 }
 
 static flx_code clear(const flxi_launcher *on, void *to, size_t nbytes, flx_error *err)
@@ -178,7 +190,9 @@ flxi_opencl_launcher flxi_opencl_launcher_for(flxi_opencl_engine *e, cl_command_
                                          .most_threads = e->max_workgroup < 1024 ? (uint32_t)e->max_workgroup : 1024,
                                          .finding = e->finding,
                                          .launch = launch,
+                                         .run = flxi_opencl_run,
                                          .copy = copy,
+                                         .fetch = fetch,
                                          .clear = clear},
                                   .engine = e,
                                   .queue = queue};

@@ -2,12 +2,17 @@
 /* opencl_program.c: see opencl_program.h. All kernels of a program are one text, which the driver builds. */
 #include "backend/opencl/opencl_program.h"
 
-#include <stdio.h>
+#include "backend/compile_request.h"
+
+typedef struct {
+    flxi_card_kernel of;
+    cl_kernel object;
+} compiled;
 
 struct flxi_device_code {
     flxi_arena arena;
     flxi_opencl_engine *engine;
-    flxi_opencl_kernel *kernels;
+    compiled *kernels;
     size_t num_kernels;
     cl_program program;
 };
@@ -56,82 +61,51 @@ flx_code flxi_opencl_check_call(const flx_kernel *k, flx_error *err)
 
 /* ---- Launching ---- */
 
-static cl_int give_all(flxi_opencl_engine *e, const flxi_opencl_kernel *k, const flxi_opencl_launch *l)
+static cl_int give_all(flxi_opencl_engine *e, const compiled *k, const flxi_card_dispatch *d)
 {
     cl_int status = CL_SUCCESS;
     cl_uint n = 0;
-    for (uint32_t i = 0; status == CL_SUCCESS && i < k->kernel->num_buffers; i++) {
-        const flxi_kbuffer *b = &k->kernel->buffers[i + 1];
+    for (uint32_t i = 0; status == CL_SUCCESS && i < k->of.kernel->num_buffers; i++) {
+        const flxi_kbuffer *b = &k->of.kernel->buffers[i + 1];
         if (!flxi_kbuffer_is_bound(b))
             continue;
-        uint64_t count = l->count ? l->count[i] : b->count;
+        uint64_t count = d->count ? d->count[i] : b->count;
         uint32_t length = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-        status = e->cl.clSetKernelArgSVMPointer(k->object, n++, l->data[i]);
+        status = e->cl.clSetKernelArgSVMPointer(k->object, n++, d->data[i]);
         if (status == CL_SUCCESS)
             status = e->cl.clSetKernelArg(k->object, n++, sizeof length, &length);
     }
-    if (status == CL_SUCCESS && k->entry.has_status)
-        status = e->cl.clSetKernelArgSVMPointer(k->object, n++, l->status);
-    if (status == CL_SUCCESS && k->entry.has_subgroups)
-        status = e->cl.clSetKernelArg(k->object, n++, sizeof l->lanes, &l->lanes);
+    if (status == CL_SUCCESS && k->of.entry.has_status)
+        status = e->cl.clSetKernelArgSVMPointer(k->object, n++, d->status);
+    if (status == CL_SUCCESS && k->of.entry.has_subgroups)
+        status = e->cl.clSetKernelArg(k->object, n++, sizeof d->lanes, &d->lanes);
     return status;
 }
 
-flx_code flxi_opencl_run(flxi_opencl_engine *e, cl_command_queue queue, const flxi_opencl_kernel *k,
-                         const flxi_opencl_launch *l, flx_error *err)
+flx_code flxi_opencl_run(const flxi_launcher *on, const flxi_card_kernel *kernel, const flxi_card_dispatch *d,
+                         flx_error *err)
 {
-    const size_t groups[3] = {l->grid[0], l->grid[1], l->grid[2]};
-    const size_t size[3] = {k->kernel->size[0], k->kernel->size[1], k->kernel->size[2]};
+    const flxi_opencl_launcher *c = (const flxi_opencl_launcher *)on;
+    const compiled *k = (const compiled *)kernel;
+    const size_t groups[3] = {d->grid[0], d->grid[1], d->grid[2]};
+    const size_t size[3] = {kernel->kernel->size[0], kernel->kernel->size[1], kernel->kernel->size[2]};
     if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
         return FLX_OK;
-    pthread_mutex_lock(&e->launch);
-    cl_int status = give_all(e, k, l);
-    flx_code code = status == CL_SUCCESS ? flxi_opencl_enqueue(e, queue, k->object, groups, size, err)
+    pthread_mutex_lock(&c->engine->launch);
+    cl_int status = give_all(c->engine, k, d);
+    flx_code code = status == CL_SUCCESS ? flxi_opencl_enqueue(c->engine, c->queue, k->object, groups, size, err)
                                          : flxi_opencl_fail(err, "clSetKernelArg", status);
-    pthread_mutex_unlock(&e->launch);
+    pthread_mutex_unlock(&c->engine->launch);
     return code;
 }
 
 /* ---- Compiling ---- */
 
-/* The memory of a user's kernel never overlaps; of others, an output may take the place of an operand. */
-static flx_code write_text(const flxi_compile_request *q, flxi_kentry *entries, flxi_strbuf *out, flx_error *err)
-{
-    flxi_kfile file;
-    flx_code code = FLX_OK;
-    flxi_kfile_init(&file, &flxi_target_opencl, out->mem);
-    for (size_t i = 0; code == FLX_OK && i < q->num_kernels; i++) {
-        file.may_alias = !q->is_call[i];
-        code = flxi_kernel_check_target(q->kernels[i], &flxi_target_opencl, err);
-        if (code == FLX_OK)
-            code = flxi_kernel_write(&file, q->kernels[i], &entries[i], err);
-    }
-    if (code == FLX_OK)
-        code = flxi_kfile_text(&file, out, err);
-    flxi_kfile_free(&file);
-    return code;
-}
+static const flxi_card_style style = {.target = &flxi_target_opencl};
 
 flx_code flxi_opencl_write_source(const flxi_compile_request *q, flxi_strbuf *out, flx_error *err)
 {
-    const flxi_allocator *mem = flxi_context_mem(q->ctx);
-    flxi_kentry *entries = flxi_alloc(mem, q->num_kernels + 1, sizeof *entries);
-    flx_code code = entries ? write_text(q, entries, out, err) : flxi_oom(err, "text");
-    if (entries)
-        flxi_free(mem, entries, q->num_kernels + 1, sizeof *entries);
-    return code;
-}
-
-/* Emitted text for people: compiling does not fail if it cannot be written. */
-static void dump(const char *dir, const flxi_strbuf *text)
-{
-    char path[600];
-    int n = snprintf(path, sizeof path, "%s/kernels.cl", dir);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "w") : NULL;
-    if (!f)
-        return;
-    fwrite(text->at, 1, text->n, f);
-    fclose(f);
+    return flxi_card_write_source(&style, q, out, err);
 }
 
 static flx_code find_kernels(flxi_device_code *c, const flxi_compile_request *q, const flxi_kentry *entries,
@@ -142,25 +116,33 @@ static flx_code find_kernels(flxi_device_code *c, const flxi_compile_request *q,
         cl_kernel object = c->engine->cl.clCreateKernel(c->program, entries[i].name, &status);
         if (!object)
             return flxi_opencl_fail(err, "clCreateKernel", status);
-        c->kernels[c->num_kernels++] = (flxi_opencl_kernel){object, entries[i], q->kernels[i]};
+        c->kernels[c->num_kernels++] = (compiled){{entries[i], q->kernels[i]}, object};
     }
     return FLX_OK;
 }
 
+/* From the cache of the request, or by the driver. */
+static flx_code build_program(flxi_device_code *c, const flxi_compile_request *q, const flxi_strbuf *text,
+                              flx_error *err)
+{
+    flxi_object_cache *cache;
+    bool is_found = false;
+    FLXI_TRY(flxi_open_cache(q, &cache, err));
+    flx_code code = flxi_opencl_build(c->engine, cache, text, &c->program, &is_found, err);
+    flxi_close_cache(q, "opencl", cache, is_found, code == FLX_OK && !is_found);
+    return code;
+}
+
 static flx_code build_text(flxi_device_code *c, const flxi_compile_request *q, flxi_strbuf *text, flx_error *err)
 {
-    static const flxi_cache_mode modes[] = {FLXI_CACHE_ON, FLXI_CACHE_READ_ONLY, FLXI_CACHE_OFF};
-    const flxi_cache_options cache = {.mode = modes[q->options->cache], .dir = q->options->cache_dir};
-    flxi_card_build_stats stats = {0};
     flxi_kentry *entries = flxi_new(&c->arena, flxi_kentry, q->num_kernels);
-    c->kernels = flxi_new(&c->arena, flxi_opencl_kernel, q->num_kernels);
+    c->kernels = flxi_new(&c->arena, compiled, q->num_kernels);
     if (!entries || !c->kernels)
         return flxi_oom(err, "kernels");
-    FLXI_TRY(write_text(q, entries, text, err));
+    FLXI_TRY(flxi_card_write(&style, q, NULL, 0, entries, text, err));
     if (q->options->dump_dir)
-        dump(q->options->dump_dir, text);
-    FLXI_TRY(flxi_opencl_build(c->engine, &cache, text, &c->program, &stats, err));
-    flxi_card_log_cache(q, "opencl", &stats);
+        FLXI_TRY(flxi_dump_text(q->options->dump_dir, 0, "cl", text, err));
+    FLXI_TRY(build_program(c, q, text, err));
     return find_kernels(c, q, entries, err);
 }
 
@@ -189,24 +171,14 @@ void flxi_opencl_free_code(flxi_device_code *c)
     flxi_free(mem, c, 1, sizeof *c);
 }
 
+static const flxi_card_kernel *kernel_at(const flxi_device_code *c, size_t i)
+{
+    return &c->kernels[i].of;
+}
+
 flx_code flxi_opencl_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
                                      flx_error *err)
 {
-    const flxi_allocator *mem = flxi_context_mem(q->ctx);
-    flxi_device_code *c = flxi_alloc(mem, 1, sizeof *c);
-    *out = NULL;
-    if (!c)
-        return flxi_oom(err, "kernels");
-    flxi_arena_init(&c->arena, mem);
-    flx_code code = build(c, q, err);
-    if (code != FLX_OK) {
-        flxi_opencl_free_code(c);
-        return code;
-    }
-    for (size_t i = 0; i < q->num_kernels; i++)
-        kernels[i] = (flxi_kernel_code){.code = &c->kernels[i],
-                                        .scratch = c->kernels[i].entry.has_status ? FLXI_OPENCL_STATUS_BYTES : 0,
-                                        .is_watched = c->kernels[i].entry.has_status};
-    *out = c;
-    return FLX_OK;
+    static const flxi_card_compiler by = {sizeof(flxi_device_code), build, kernel_at, flxi_opencl_free_code};
+    return flxi_card_compile(&by, q, kernels, out, err);
 }

@@ -3,34 +3,17 @@
 #ifndef FLXI_OPENCL_PROGRAM_H
 #define FLXI_OPENCL_PROGRAM_H
 
+#include "backend/card/card_program.h"
 #include "backend/opencl/opencl_engine.h"
 
 /* Every device takes 1024 bytes of arguments at least, and a buffer is an address and a length. */
 enum { FLXI_OPENCL_MOST_BUFFERS = 80 };
-
-enum { FLXI_OPENCL_STATUS_BYTES = 64 }; /* of a kernel that says how it ended */
-
-typedef struct {
-    cl_kernel object;
-    flxi_kentry entry;
-    const flx_kernel *kernel;
-} flxi_opencl_kernel;
-
-typedef struct {
-    void *const *data;     /* by buffer - 1; of those that have memory */
-    const uint32_t *count; /* likewise, elements; NULL: as the kernel declares */
-    uint32_t grid[3], lanes;
-    void *status; /* for kernels that need it */
-} flxi_opencl_launch;
 
 /* NULL, or why the device does not take the kernel; where there is no device, only what holds for all. */
 const char *flxi_opencl_refuse_kernel(const flx_kernel *k);
 flx_code flxi_opencl_check_kernel(const flx_kernel *k, flx_error *err);
 /* Whether a kernel of the user can be a node of a graph. */
 flx_code flxi_opencl_check_call(const flx_kernel *k, flx_error *err);
-
-flx_code flxi_opencl_run(flxi_opencl_engine *e, cl_command_queue queue, const flxi_opencl_kernel *k,
-                         const flxi_opencl_launch *l, flx_error *err);
 
 flx_code flxi_opencl_compile_program(const flxi_compile_request *q, flxi_kernel_code *kernels, flxi_device_code **out,
                                      flx_error *err);

@@ -34,7 +34,7 @@ static flx_code find_last_uses(flxi_run *r)
 
 static bool is_leaf(const flxi_run *r, uint32_t id)
 {
-    return flxi_ops[flxi_node_at(r->g, flxi_value_at(r->g, id)->node)->op].traits & TRAIT_DECLARED;
+    return flxi_ops[flxi_node_of(r->g, id)->op].traits & TRAIT_DECLARED;
 }
 
 static void drop(flxi_run *r, uint32_t id)

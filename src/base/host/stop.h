@@ -48,6 +48,9 @@ static inline bool flxi_stopped_by_now(void)
 /* memcpy(), and memset() to zero, that can be stopped. */
 void flxi_stop_copy(void *to, const void *from, size_t n);
 void flxi_stop_clear(void *to, size_t n);
+/* Writes to each page of memory that will be overwritten: the system gives pages when they are first written to, which
+   takes long where a loop that does not poll goes through gigabytes in large steps. */
+void flxi_stop_touch(void *to, size_t n);
 
 /* The error of what was stopped; FLX_OK when nothing was. */
 flx_code flxi_stop_check(flx_error *err);

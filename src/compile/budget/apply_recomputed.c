@@ -164,7 +164,9 @@ static flx_code write_step(writer *w, uint32_t step, uint32_t position, const fl
     uint32_t count = s->num_nodes ? s->num_nodes : s->kind != STEP_COPY;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t node = s->num_nodes ? s->nodes[k] : s->node;
-        w->position = (flxi_position){.step = position, .is_copy = positions && positions[node].is_copy};
+        w->position = (flxi_position){.step = position,
+                                      .is_copy = positions && positions[node].is_copy,
+                                      .is_apart = positions && positions[node].is_apart};
         FLXI_TRY(write_node(w, node, step));
     }
     return FLX_OK;

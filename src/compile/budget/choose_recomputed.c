@@ -64,7 +64,7 @@ static bool keep_slot(candidate *k, uint32_t slot)
    be chosen now. */
 static int is_there(chooser *c, candidate *k, uint32_t value)
 {
-    const flxi_node *n = flxi_node_at(c->g, flxi_value_at(c->g, value)->node);
+    const flxi_node *n = flxi_node_of(c->g, value);
     if ((flxi_ops[n->op].traits & TRAIT_DECLARED) || flxi_is_const(n))
         return 1;
     if (!c->l->slot_of[value])

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit_memory.c: rounds of planning, until a run works in the budget.
 
-   A round plans the graph as it is, and lowers the highest steps by an eighth or so: by another order of the steps in
-   the first round, by recomputing values in those that follow. What a round does depends on the graph alone, not on the
-   budget, which only says when to stop: at the first plan that fits. A smaller budget therefore never gives a plan with
-   more memory, or with less to compute. When some rounds in a row reach nothing new, there is nothing to reach. */
+   A round plans the graph as it is, and lowers the highest steps by an eighth or so: by sums of two operands in the
+   first round, by another order of the steps in the next one, by recomputing values in those that follow. What a round
+   does depends on the graph alone, not on the budget, which only says when to stop: at the first plan that fits. A
+   smaller budget therefore never gives a plan with more memory, or with less to compute. When some rounds in a row
+   reach nothing new, there is nothing to reach. */
 #include "compile/budget/fit_memory.h"
 
 #include "base/host/stop.h"
 #include "compile/budget/recompute.h"
 #include "compile/pipeline.h"
 #include "graph/op/work.h"
+#include "passes/pass.h"
 
 #include <stdio.h>
 
@@ -57,6 +59,31 @@ static flx_code take(fitting *f, const flxi_program *trial, const uint32_t *orde
 
 /* ---- Rounds ---- */
 
+/* The sums of several operands, if there are any, as sums of two that are made when the second one is there. */
+static flx_code pair_sums(fitting *f)
+{
+    flx_graph *paired, *ordered;
+    if (f->m->grouping.evaluate_all) /* the evaluator rounds a sum once */
+        return FLX_OK;
+    FLXI_TRY(flxi_pass_pair_sums(f->g, &paired, NULL, f->err));
+    if (paired->node_count == f->g->node_count) {
+        flx_graph_release(paired);
+        return FLX_OK;
+    }
+    flx_code code = flxi_pass_order(paired, &ordered, NULL, f->err);
+    flx_graph_release(paired);
+    FLXI_TRY(code);
+    flx_graph_release(f->g);
+    f->g = ordered;
+    f->positions = flxi_new(&f->kept, flxi_position, ordered->node_count);
+    for (uint32_t i = 0, first; f->positions && i < ordered->node_count; i++) {
+        f->positions[i] = (flxi_position){.step = i};
+        if (flxi_paired_sum(ordered, i, &first))
+            f->positions[first] = f->positions[i] = (flxi_position){.step = first, .is_apart = true};
+    }
+    return f->positions ? FLX_OK : flxi_oom(f->err, "a memory plan");
+}
+
 static flx_code reorder(fitting *f, const flxi_program *trial)
 {
     const uint32_t *order = flxi_thrifty_order(trial->main, trial, &f->scratch);
@@ -85,7 +112,7 @@ static flx_code run_round(fitting *f, int round, bool *is_over)
         f->usual = bytes;
     *is_over = bytes <= f->budget;
     if (code == FLX_OK && !*is_over)
-        code = round ? recompute(f, &trial, is_over) : reorder(f, &trial);
+        code = round == 0 ? pair_sums(f) : round == 1 ? reorder(f, &trial) : recompute(f, &trial, is_over);
     flxi_program_free(&trial);
     flxi_arena_free(&f->scratch);
     flxi_arena_init(&f->scratch, f->m->mem);

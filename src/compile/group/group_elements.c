@@ -73,7 +73,7 @@ static flxi_kval answer(flxi_express *e, uint32_t operand, const flxi_kindex *at
 /* A constant of one element, or of elements that are all the same, is a number in the text. */
 static bool is_literal(const flxi_gwriter *w, uint32_t value, flxi_kval *x)
 {
-    const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, value)->node);
+    const flxi_node *n = flxi_node_of(w->g, value);
     const flx_type *t = flxi_type_at(w->g, value);
     if (!flxi_is_const(n) || flxi_is_complex(t->dtype))
         return false;

@@ -95,19 +95,38 @@ static uint32_t times_of(const flxi_gwriter *w)
     return times > FLXI_MOST_TIMES ? FLXI_MOST_TIMES : times > 2 ? times : 2;
 }
 
+static void count_operand(flxi_gwriter *w, uint32_t value, void *user)
+{
+    (void)w;
+    (void)value;
+    ++*(int *)user;
+}
+
+/* How many vectors an invocation has. Where nothing is read at each element, as in outer products, memory takes two
+   faster than one. */
+static uint32_t vectors_of(flxi_gwriter *w)
+{
+    int count = 0;
+    flxi_gw_visit_operands(w, count_operand, &count);
+    return count ? 1 : 2;
+}
+
 /* An invocation has neighbouring elements; the last workgroup may have fewer, which are computed one at a time. */
 static void write_large_map(flxi_gwriter *w, int64_t count)
 {
     flxi_express e = flxi_gw_emitter(w);
-    uint32_t width = w->k->k->size[0], times = times_of(w);
+    uint32_t width = w->k->k->size[0], vectors = vectors_of(w), times = times_of(w) * vectors;
     int64_t each = (int64_t)width * times, full = count / each;
     uint32_t group = flxi_gw_bound_id(w, "o", FLX_KERNEL_WORKGROUP_ID, 0),
              own = flxi_gw_bound_id(w, "l", FLX_KERNEL_LOCAL_ID, 0);
     w->out->grid[0] = (uint32_t)((count + each - 1) / each);
     flxi_gw_open_guarded(w, group, full);
-    uint32_t number = flxi_ku_add(&e, flxi_ku_mul(&e, group, width), own);
-    number = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "v"), number));
-    write_elements(w, number, times);
+    for (uint32_t v = 0; v < vectors; v++) {
+        uint32_t line = flxi_ku_add(&e, flxi_ku_mul(&e, group, vectors), flxi_gw_u32(w, v));
+        uint32_t number = flxi_ku_add(&e, flxi_ku_mul(&e, line, width), own);
+        number = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "v"), number));
+        write_elements(w, number, times / vectors);
+    }
     flxi_kb_end(w->k);
     w->known.n = 0;
     if (count % each == 0)

@@ -3,6 +3,7 @@
    a row in turn, for neighbouring rows in neighbouring invocations, and for invocations that walk along rows of their
    own. */
 #include "compile/group/group_writer.h"
+#include "passes/pass.h"
 
 /* What one element of the row is for: folds of this phase, and what is stored in it. */
 static void visit_element(flxi_gwriter *w, int phase)
@@ -74,8 +75,8 @@ static int64_t loop_over_free_blocks(flxi_gwriter *w, const flxi_row_frame *r, i
     flxi_express e = flxi_gw_emitter(w);
     uint32_t columns[FLXI_FREE_STEPS];
     bool are_columns = !w->lanes && w->group->space.inner > 1;
-    if (are_columns || full < 2 * FLXI_FREE_STEPS || w->num_kept || has_element_stores(w, phase) ||
-        !flxi_gw_steps_are_free(w))
+    if (are_columns || flxi_free_divisor(w->f->free_extents, w->group->space.extent) || full < 2 * FLXI_FREE_STEPS ||
+        w->num_kept || has_element_stores(w, phase) || !flxi_gw_steps_are_free(w))
         return 0;
     uint32_t b = flxi_ku_mul(&e, open_loop(w, full / FLXI_FREE_STEPS), FLXI_FREE_STEPS);
     for (uint32_t t = 0; t < FLXI_FREE_STEPS; t++)
@@ -83,6 +84,13 @@ static int64_t loop_over_free_blocks(flxi_gwriter *w, const flxi_row_frame *r, i
     flxi_gw_step_folds_together(w, r, columns);
     flxi_kb_end(w->k);
     return full / FLXI_FREE_STEPS * FLXI_FREE_STEPS;
+}
+
+/* Whether elements remain after the last whole block of a row; where its extent is free, for some extents. */
+static bool has_rest(const flxi_gwriter *w, int64_t extent, int64_t width)
+{
+    int64_t free = flxi_free_divisor(w->f->free_extents, extent);
+    return (free ? extent / free : extent) % width != 0;
 }
 
 static void loop_over_row(flxi_gwriter *w, const flxi_row_frame *r, int phase)
@@ -97,7 +105,7 @@ static void loop_over_row(flxi_gwriter *w, const flxi_row_frame *r, int phase)
         visit_element(w, phase);
         flxi_kb_end(w->k);
     }
-    if (extent % width) {
+    if (has_rest(w, extent, width)) {
         flxi_gw_open_guarded(w, r->lane, extent % width);
         flxi_gw_set_element(w, r, flxi_ku_add(&e, r->lane, flxi_gw_u32(w, full * width)));
         visit_element(w, phase);

@@ -13,6 +13,7 @@ enum {
     FLXI_ACROSS = 32,    /* neighbouring rows in neighbouring invocations: the lanes of a row are this far apart */
     FLXI_MOST_KEPT = 4,
     FLXI_MOST_TIMES = 8, /* elements of a vector */
+    FLXI_MOST_HELD = 4,  /* operands of an element that are held during all phases */
 };
 
 typedef struct {
@@ -26,11 +27,18 @@ typedef struct {
     uint32_t re, im; /* variables of the accumulator */
 } flxi_running_fold;
 
-/* An element that several phases want: the first stores it where the result `at` will be, the others load it. */
+/* An element that several phases want: the first stores it where the result `at` will be, the others load it. Where
+   operands are held, it takes the place of the operand `at`. */
 typedef struct {
     uint32_t value, at;
     int first, last;
 } flxi_kept_element;
+
+/* An operand of the elements of a row that lanes hold: in registers, and in this memory of the workgroup, if any. */
+typedef struct {
+    uint32_t value, buffer;
+    uint8_t element; /* of the buffer */
+} flxi_held_operand;
 
 typedef struct {
     const flxi_grouping *f;
@@ -57,10 +65,14 @@ typedef struct {
     flxi_kept_element kept[FLXI_MOST_KEPT];
     uint32_t num_kept;
     /* Rows of a device with a form of its own: lanes have vectors of neighbouring elements. */
-    uint32_t vector; /* elements of one; 0: lanes take single elements */
-    uint32_t
-        num_vectors; /* of each lane, whose operands are in registers during all phases; 0: they are loaded again */
-    flxi_kindex *elements_at; /* of these elements … */
+    uint32_t vector;                   /* elements of one; 0: lanes take single elements */
+    uint32_t num_vectors;              /* of each lane, whose operands are in registers during all phases */
+    uint32_t num_slots;                /* further ones, whose operands are in memory of the workgroup … */
+    bool holds_rest;                   /* … as are those of the vectors that only some lanes have */
+    uint32_t first_column, first_flat; /* of the lane's first vector: variables */
+    flxi_held_operand held[FLXI_MOST_HELD];
+    uint32_t num_held;
+    flxi_kindex *elements_at; /* of the elements in registers … */
     uint32_t *columns;        /* … and their columns */
     bool failed;              /* memory is exhausted */
     bool is_lost;             /* a fold was wanted at another row than the current one: grouping must not allow that */
@@ -160,6 +172,8 @@ uint32_t flxi_gw_subgroup_lanes(const flxi_gwriter *w);
 
 /* Finds them; rows that are walked by one invocation have none. */
 void flxi_gw_find_kept(flxi_gwriter *w, int last_phase);
+/* What a place for the operand holds in a phase: it, or what was kept there by an earlier one; 0: nothing wanted. */
+uint32_t flxi_gw_held_value(const flxi_gwriter *w, uint32_t operand, int phase);
 void flxi_gw_load_kept(flxi_gwriter *w, int phase);
 void flxi_gw_store_kept(flxi_gwriter *w, int phase);
 
@@ -183,9 +197,9 @@ void flxi_gw_write_serial(flxi_gwriter *w);
 
 /* ---- Vectors of a row (group_vectors.c) ---- */
 
-/* Whether lanes have vectors, and whether operands stay in registers: sets `vector` and `num_vectors`. */
+/* Whether lanes have vectors, and whether operands stay on the chip: sets `vector`, `num_vectors` … */
 void flxi_gw_choose_vectors(flxi_gwriter *w);
-/* Operands of the vectors that are in registers, before the first phase. */
+/* Operands of the vectors that are held, before the first phase. */
 void flxi_gw_load_row(flxi_gwriter *w, const flxi_row_frame *r);
 /* Results of folds that an earlier phase knew already, as new values. */
 void flxi_gw_renew_folds(flxi_gwriter *w, int phase);

@@ -151,7 +151,24 @@ static uint32_t placed_owner(const flxi_routine *l, uint32_t slot)
     return slot;
 }
 
-static flx_code place(flxi_routine *l, flxi_interval *v, uint32_t *owner_of, const flxi_allocator *mem, flx_error *err)
+/* Steps that a device notes may run beside each other if they touch other memory. Where all fits into that much, no
+   memory is used twice: then they wait for results alone. */
+enum { MOST_APART = 128 << 20 };
+
+static void keep_apart(const flxi_program *m, const flxi_routine *l, flxi_interval *v, size_t n)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < n && sum <= MOST_APART; i++)
+        sum += rounded(v[i].nbytes < MOST_APART ? v[i].nbytes : MOST_APART);
+    if (!m->device->note_piece || l != m->main || m->options.memory_budget || sum > MOST_APART || l->num_steps == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        v[i].from = 0;
+        v[i].to = l->num_steps - 1;
+    }
+}
+
+static flx_code place(const flxi_program *m, flxi_routine *l, flxi_interval *v, uint32_t *owner_of, flx_error *err)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < l->num_slots; i++) {
@@ -171,7 +188,8 @@ static flx_code place(flxi_routine *l, flxi_interval *v, uint32_t *owner_of, con
     for (uint32_t i = 0; i < l->num_steps; i++)
         v[n++] = (flxi_interval){.nbytes = l->steps[i].scratch, .from = i, .to = i};
     flxi_arena_size size;
-    FLXI_TRY(flxi_plan_arena(mem, v, n, &size, err));
+    keep_apart(m, l, v, n);
+    FLXI_TRY(flxi_plan_arena(m->mem, v, n, &size, err));
     for (uint32_t i = 0; i < l->num_slots; i++)
         if (l->slots[i].segment == SEGMENT_ARENA)
             l->slots[i].offset = v[owner_of[i]].offset;
@@ -200,7 +218,7 @@ flx_code flxi_routine_plan(flxi_program *m, flxi_routine *l, flx_error *err)
     size_t n = (size_t)l->num_slots + l->num_steps;
     flxi_interval *v = flxi_alloc(m->mem, n, sizeof *v);
     uint32_t *owner_of = flxi_alloc(m->mem, l->num_slots, sizeof *owner_of);
-    flx_code code = v && owner_of ? place(l, v, owner_of, m->mem, err) : flxi_oom(err, "a memory plan");
+    flx_code code = v && owner_of ? place(m, l, v, owner_of, err) : flxi_oom(err, "a memory plan");
     if (v)
         flxi_free(m->mem, v, n, sizeof *v);
     if (owner_of)

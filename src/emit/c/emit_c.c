@@ -482,7 +482,9 @@ static void write_inside(flxi_kwriter *w, bool in_vectors)
     if (in_vectors && w->file->plain) {
         const uint32_t *grid = w->file->plain->grid;
         w->entry->units = (uint64_t)grid[0] * grid[1] * grid[2];
-        if (!w->file->plain->is_cut)
+        if (w->file->plain->is_for_any && !w->file->plain->is_cut) /* a formula for each, none for their product */
+            flxi_kw_line(w, "const k_u64 begin = 0, end = (k_u64)%uu * %uu * %uu;", grid[0], grid[1], grid[2]);
+        else if (!w->file->plain->is_cut)
             flxi_kw_line(w, "const k_u64 begin = 0, end = %lluu;", (unsigned long long)w->entry->units);
     }
     if (in_vectors) {

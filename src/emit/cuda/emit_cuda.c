@@ -25,6 +25,8 @@ static const flxi_kspelling unaries[KUN_COUNT] = {
                           .of_signed = "(($T)(__brevll(($U)$a) >> (64 - $w)))"},
     [KUN_sqrt] = ROUNDED(sqrt),
     [KUN_recip] = ROUNDED(rcp),
+    /* The divisor is between 1 and 2. */
+    [KUN_sigmoid] = {.of_float = "{ const $T e = @exp(-@abs(a)), r = @near_recip(1 + e); return a < 0 ? e * r : r; }"},
 };
 
 static const flxi_kspelling strict[KBIN_COUNT] = {
@@ -48,6 +50,15 @@ static const flxi_kspelling strict[KBIN_COUNT] = {
     "{\n"                                                                           \
     "    const k_f64 m = f" name "(a, b);\n"                                        \
     "    return a != a ? a : b != b ? b : m;\n"                                     \
+    "}\n"
+
+/* By one instruction where the card has it; what that turns a NaN into differs. */
+#define ROUNDING(convert, back)                                                                  \
+    "$F k_f32 $n(k_f32 a)\n"                                                                     \
+    "{\n"                                                                                        \
+    "    k_f32 y;\n"                                                                             \
+    "    asm(\"{ .reg .b16 h, z; " convert ".f32 h, %1; " back " }\" : \"=f\"(y) : \"f\"(a));\n" \
+    "    return a != a ? @value:f32(0x7fc00000u) : y;\n"                                         \
     "}\n"
 
 #define ATOMIC "$F $T $n($E *b, k_u32 n, k_u32 i, $T v, $T x, int order)\n"
@@ -93,6 +104,17 @@ static const flxi_khelper helpers[] = {
             "}\n"},
     {"largest", 0, EXTREMUM("max")},
     {"smallest", 0, EXTREMUM("min")},
+    {"round_bf16", 0, ROUNDING("cvt.rn.bf16", "mov.b16 z, 0; mov.b32 %0, {z, h};")},
+    {"round_f16", 0, ROUNDING("cvt.rn.f16", "cvt.f32.f16 %0, h;")},
+    {"near_recip", 0, /* within a unit in the last place */
+     "$F k_f32 $n(k_f32 a)\n"
+     "{\n"
+     "    k_f32 y;\n"
+     "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(a));\n"
+     "    return y;\n"
+     "}\n"
+     "$F k_f64 $n(k_f64 a)\n"
+     "{ return 1 / a; }\n"},
     {"put_half", KBY_TYPE,
      "$F void $n(k_u32 *b, k_u32 i, $T v)\n"
      "{\n"
@@ -160,7 +182,9 @@ static const flxi_khelper helpers[] = {
 static const flxi_kthreads threads = {
     .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u) ",
     .restricts = "__restrict__",
-    .shared = "__shared__ ",
+    .shared = "__shared__ __align__(16) ",
+    .most_shared = 48 << 10,
+    .dynamic = "extern __shared__ __align__(16) k_u8 k_shared[];",
     .ids = {[FLX_KERNEL_WORKGROUP_ID] = "blockIdx.",
             [FLX_KERNEL_LOCAL_ID] = "threadIdx.",
             [FLX_KERNEL_NUM_WORKGROUPS] = "gridDim."},
@@ -196,6 +220,7 @@ const flxi_ktarget flxi_target_cuda = {
     CUDA,
     .heading = HEADING,
     .abilities = FLX_KERNEL_HAS_SUBGROUPS | FLX_KERNEL_HAS_GRID_BARRIER | FLX_KERNEL_NEEDS_CONVERGENCE,
+    .max_workgroup_bytes = 96 << 10, /* what a block can ask for on most cards */
     .threads = &threads,
 };
 

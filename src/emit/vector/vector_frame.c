@@ -44,6 +44,8 @@ static void write_body(flxi_kwriter *w)
 static bool has_rest(const flxi_kwriter *w)
 {
     unsigned whole = w->vectors->lanes * w->vectors->parts;
+    if (w->file->plain && w->file->plain->is_for_any)
+        return true;
     const flxi_kx *end = &w->k->exprs[w->vectors->end];
     bool cuts = w->decided && (end->kind != KX_LITERAL || end->bits % whole != 0);
     return cuts || w->k->size[0] % whole != 0;

@@ -446,7 +446,7 @@ static void define_native(flxi_kfile *f, flxi_strbuf *out, const native_op *op, 
         flxi_addf(out, "#elif defined(%s)\n", op->guard[size]);
         add_native(out, op->native[size], is_f64);
     }
-    flxi_kfile_expand(f, out, "#else\n    $v r;\n    for (int j = 0; j < $k; j++)\n        r[j] = __builtin_", s);
+    flxi_kfile_expand(f, out, "#else\n    $v r = {0};\n    for (int j = 0; j < $k; j++)\n        r[j] = __builtin_", s);
     flxi_kfile_expand(f, out, op->scalar, s);
     flxi_add_text(out, ";\n    return r;\n#endif\n}\n");
 }
@@ -458,7 +458,7 @@ static void define_each(flxi_kfile *f, flxi_strbuf *out, uint8_t unary, uint8_t 
 {
     bool gives_bool = s->result == FLX_BOOL, takes_bool = s->type == FLX_BOOL;
     const char *x = takes_bool ? "(a[j] != 0)" : "a[j]", *y = takes_bool ? "(b[j] != 0)" : "b[j]";
-    flxi_kfile_expand(f, out, "{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
+    flxi_kfile_expand(f, out, "{\n    $q r = {0};\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
     flxi_add_text(out, gives_bool ? "-" : "");
     if (unary)
         flxi_ktext_unary(f, out, (flxi_kunary)unary, s->type, x);
@@ -527,7 +527,7 @@ static void define_exchange(flxi_kfile *f, flxi_strbuf *out, unsigned c, const f
 /* Element (i + j) / times + o to lane j: a vector of elements, each to several lanes. */
 static void define_repeat(flxi_kfile *f, flxi_strbuf *out, unsigned times, const flxi_ksubject *s)
 {
-    flxi_kfile_expand(f, out, "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o)\n{\n    $e r;\n", s);
+    flxi_kfile_expand(f, out, "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 o)\n{\n    $e r = {0};\n", s);
     flxi_addf(out, "    const k_u32 at = i / %uu + o;\n    if (i %% %uu == 0 && (k_u64)at + ", times, times);
     flxi_kfile_expand(f, out, "$k <= n) {\n        $e t;\n        __builtin_memcpy(&t, b + at, sizeof t);\n", s);
     flxi_add_text(out, "#if defined(__clang__)\n        r = __builtin_shufflevector(t, t");
@@ -567,16 +567,19 @@ static void define_put_pairs(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubjec
         s);
 }
 
+static const char each_lane[] =
+    "static $q $n($v a)\n{\n    $q r = {0};\n    for (int j = 0; j < $k; j++)\n        r[j] = ";
+
 static void define_cast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
-    flxi_kfile_expand(f, out, "static $q $n($v a)\n{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
+    flxi_kfile_expand(f, out, each_lane, s);
     flxi_ktext_cast(f, out, s->result, s->type, "a[j]");
     flxi_add_text(out, ";\n    return r;\n}\n");
 }
 
 static void define_recast(flxi_kfile *f, flxi_strbuf *out, const flxi_ksubject *s)
 {
-    flxi_kfile_expand(f, out, "static $q $n($v a)\n{\n    $q r;\n    for (int j = 0; j < $k; j++)\n        r[j] = ", s);
+    flxi_kfile_expand(f, out, each_lane, s);
     flxi_ktext_bitcast(f, out, s->result, s->type, "a[j]");
     flxi_add_text(out, ";\n    return r;\n}\n");
 }
@@ -740,7 +743,7 @@ static const flxi_vhelper helpers[] = {
       "#if defined(__F16C__) && $k >= 8\n"
       "    typedef float eight __attribute__((vector_size(32)));\n"
       "    eight w[$k / 8];\n"
-      "    $v r;\n"
+      "    $v r = {0};\n"
       "    __builtin_memcpy(w, &a, sizeof a);\n"
       "    for (int j = 0; j < $k / 8; j++)\n"
       "        w[j] = __builtin_ia32_vcvtph2ps256(__builtin_ia32_vcvtps2ph256(w[j], 0));\n"
@@ -818,7 +821,8 @@ static const flxi_vhelper helpers[] = {
     {{"gather_at", KBY_TYPE,
       "$F $v $n(const $E *b, $q i)\n{\n    $e r = {0};\n    " LANES "r[j] = b[i[j]];\n    return $G;\n}\n"},
      0},
-    /* Lane j reads element o + (i + j) / d * m, for d of at least as many as there are lanes. */
+    /* Lane j reads element o + (i + j) / d * m: two elements at most where d is at least the number of lanes, as it is
+       for numbers; a d that a file gets as an argument may be less. */
     {{"stepped_rest", KBY_TYPE,
       RARE "$v $n(const $E *b, k_u32 n, k_u32 i, k_u32 d, k_u32 m, k_u32 o)\n"
            "{\n    $e r = {0};\n    " LANES "r[j] = o + (i + j) / d * m < n ? b[o + (i + j) / d * m] : 0;\n"
@@ -827,7 +831,7 @@ static const flxi_vhelper helpers[] = {
     {{"stepped", KBY_TYPE,
       "$F $v $n(const $E *b, k_u32 n, k_u32 i, k_u32 d, k_u32 m, k_u32 o)\n"
       "{\n"
-      "    if (~i < $k)\n"
+      "    if (~i < $k || d < $k)\n"
       "        return @stepped_rest(b, n, i, d, m, o); /* i + j wraps around */\n"
       "    const k_u32 first = o + i / d * m, last = o + (i + ($k - 1)) / d * m, turn = d - i % d;\n"
       "    const $v a = @all(first < n ? b[first] : ($E)0), c = @all(last < n ? b[last] : ($E)0);\n"
@@ -847,7 +851,7 @@ static const flxi_vhelper helpers[] = {
       "        return @get(b + i);\n"
       "    if (@any(m))\n"
       "        return @guarded_rest(b, n, i, o, m);\n"
-      "    $e r;\n"
+      "    $e r = {0};\n"
       "    const $E other = o < n ? b[o] : 0;\n"
       "    " LANES "r[j] = other;\n"
       "    return $G;\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c: writes graphs in the binary form, which binary.h describes. */
+#include "base/half.h"
 #include "graph/binary/binary.h"
 #include "graph/initialisation.h"
 #include "graph/module.h"
@@ -30,9 +31,7 @@ static void put_text(writer *w, const char *s)
 
 static void put_real(writer *w, double x)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    put(w, bits, 8);
+    put(w, flxi_f64_bits(x), 8);
 }
 
 static void put_dim(writer *w, flx_dim d)

@@ -408,7 +408,7 @@ static void write_call(printer *p, const flxi_node *n)
         flxi_add_text(p->out, separator);
         separator = ", ";
         if (p->inlined[n->in[k]]) {
-            const flx_tensor *t = flxi_const_data(flxi_node_at(p->g, flxi_value_at(p->g, n->in[k])->node));
+            const flx_tensor *t = flxi_const_data(flxi_node_of(p->g, n->in[k]));
             write_real(p->out, flxi_part_dtype(t->type.dtype), t->data, 0);
         } else {
             flxi_add_text(p->out, p->names[n->in[k]]);
@@ -538,7 +538,7 @@ static void write_header(printer *p, const char *name)
     }
     flxi_add_text(p->out, ") {\n");
     for (size_t i = 0; i < p->g->leaves.n; i++)
-        write_pins(p, flxi_node_at(p->g, flxi_value_at(p->g, p->g->leaves.at[i])->node));
+        write_pins(p, flxi_node_of(p->g, p->g->leaves.at[i]));
 }
 
 static bool prepare(printer *p)

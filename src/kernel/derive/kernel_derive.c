@@ -47,13 +47,12 @@ static flx_code read_options(const char *function, const flx_kernel_grad_options
     return FLX_OK;
 }
 
-flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flx_kernel *k, const char *const *outputs,
-                            size_t num_outputs, const char *const *inputs, size_t num_inputs,
-                            const flx_kernel_grad_options *options, flx_error *err)
+flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flxi_kderive_request *q, flx_error *err)
 {
+    const flx_kernel *k = q->k;
     if (!k)
         return flxi_fail(err, FLX_E_USAGE, "%s: the kernel is NULL", function);
-    FLXI_TRY(read_options(function, options, &d->options, err));
+    FLXI_TRY(read_options(function, q->options, &d->options, err));
     FLXI_TRY(flxi_kernel_check(k, err));
     flxi_arena_init(&d->arena, flxi_kernel_mem(k));
     d->has_arena = true;
@@ -69,8 +68,8 @@ flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flx_ker
     d->outputs = flxi_new(&d->arena, uint8_t, k->num_buffers + 1);
     if (!d->inputs || !d->outputs)
         return flxi_oom(err, "the derivative of a kernel");
-    FLXI_TRY(find_buffers(k, outputs, num_outputs, d->outputs, "output", err));
-    FLXI_TRY(find_buffers(k, inputs, num_inputs, d->inputs, "input", err));
+    FLXI_TRY(find_buffers(k, q->outputs, q->num_outputs, d->outputs, "output", err));
+    FLXI_TRY(find_buffers(k, q->inputs, q->num_inputs, d->inputs, "input", err));
     d->result = flxi_kernel_derived_new(k, err);
     return d->result ? FLX_OK : FLX_E_OOM;
 }

@@ -16,10 +16,16 @@ typedef struct {
     bool has_arena;
 } flxi_kderive;
 
+/* The arguments of the public functions. */
+typedef struct {
+    const flx_kernel *k;
+    const char *const *outputs, *const *inputs;
+    size_t num_outputs, num_inputs;
+    const flx_kernel_grad_options *options;
+} flxi_kderive_request;
+
 /* Checks arguments and the kernel, simplifies it, finds the buffers. */
-flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flx_kernel *k, const char *const *outputs,
-                            size_t num_outputs, const char *const *inputs, size_t num_inputs,
-                            const flx_kernel_grad_options *options, flx_error *err);
+flx_code flxi_kderive_start(flxi_kderive *d, const char *function, const flxi_kderive_request *q, flx_error *err);
 
 /* Inputs and outputs must hold floats; for others the error names the operation that prevents it. */
 flx_code flxi_kderive_check_types(const flxi_kderive *d, const flx_kernel *normalised, flx_error *err);

@@ -398,8 +398,8 @@ flx_kernel_derived *flx_kernel_jvp(const flx_kernel *k, const char *const *outpu
     flx_error local = {0};
     flxi_kderive d = {0};
     flx_kernel *normalised = NULL;
-    flx_code code =
-        flxi_kderive_start(&d, "flx_kernel_jvp", k, outputs, num_outputs, inputs, num_inputs, options, &local);
+    const flxi_kderive_request q = {k, outputs, inputs, num_outputs, num_inputs, options};
+    flx_code code = flxi_kderive_start(&d, "flx_kernel_jvp", &q, &local);
     if (code == FLX_OK && !(normalised = flxi_kernel_normalise(d.k, &local)))
         code = (flx_code)local.code;
     if (code == FLX_OK)

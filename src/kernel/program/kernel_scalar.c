@@ -24,35 +24,6 @@ static inline int64_t extend(uint64_t x, unsigned w)
     return (int64_t)(x << (64 - w)) >> (64 - w);
 }
 
-static uint64_t f64_bits(double d)
-{
-    uint64_t u;
-    memcpy(&u, &d, sizeof u);
-    return u;
-}
-
-static double f64_value(uint64_t u)
-{
-    double d;
-    memcpy(&d, &u, sizeof d);
-    return d;
-}
-
-static uint64_t f32_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-static float f32_value(uint64_t bits)
-{
-    uint32_t u = (uint32_t)bits;
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
 static uint64_t quiet_nan(uint32_t type)
 {
     switch (type) {
@@ -68,8 +39,8 @@ static uint64_t quiet_nan(uint32_t type)
 static double real_of(uint32_t type, uint64_t x)
 {
     switch (type) {
-    case FLX_F64: return f64_value(x);
-    case FLX_F32: return (double)f32_value(x);
+    case FLX_F64: return flxi_f64_of(x);
+    case FLX_F32: return (double)flxi_f32_of(x);
     case FLX_F16: return flxi_from_f16((uint16_t)x);
     default: return flxi_from_bf16((uint16_t)x);
     }
@@ -81,8 +52,8 @@ static uint64_t round_to(uint32_t type, double d)
     if (d != d)
         return quiet_nan(type);
     switch (type) {
-    case FLX_F64: return f64_bits(d);
-    case FLX_F32: return f32_bits((float)d);
+    case FLX_F64: return flxi_f64_bits(d);
+    case FLX_F32: return flxi_f32_bits((float)d);
     case FLX_F16: return flxi_to_f16(d);
     default: return flxi_to_bf16(d);
     }
@@ -545,12 +516,12 @@ uint64_t flxi_kscalar_cast(uint32_t to, uint32_t from, uint64_t x)
 
 uint64_t flxi_kscalar_from_double(uint32_t type, double value)
 {
-    return flxi_kscalar_cast(type, FLX_F64, f64_bits(value));
+    return flxi_kscalar_cast(type, FLX_F64, flxi_f64_bits(value));
 }
 
 double flxi_kscalar_to_double(uint32_t type, uint64_t x)
 {
-    return f64_value(flxi_kscalar_cast(FLX_F64, type, x));
+    return flxi_f64_of(flxi_kscalar_cast(FLX_F64, type, x));
 }
 
 static bool eval_select(const flxi_kx *e, const uint32_t *types, const uint64_t *x, uint64_t *result)
@@ -635,8 +606,8 @@ static uint64_t load_narrow(uint32_t element, const unsigned char *at, uint64_t 
     switch (element) {
     case FLX_KERNEL_I4: return (uint64_t)extend(half, 4) & UINT32_MAX;
     case FLX_KERNEL_U4: return half;
-    case FLX_KERNEL_FP4: return f32_bits(flxi_kfp4[half]);
-    default: return f32_bits(flxi_knf4[half]);
+    case FLX_KERNEL_FP4: return flxi_f32_bits(flxi_kfp4[half]);
+    default: return flxi_f32_bits(flxi_knf4[half]);
     }
 }
 

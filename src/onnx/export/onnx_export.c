@@ -77,7 +77,7 @@ static flxi_strbuf new_part(const flxi_strbuf *like)
 onnx_label flxi_onnx_value_label(const onnx_writer *w, flx_val v)
 {
     onnx_label l;
-    const flxi_node *n = flxi_node_at(w->g, flxi_value_at(w->g, v.id)->node);
+    const flxi_node *n = flxi_node_of(w->g, v.id);
     bool is_leaf = flxi_is_input(n) || flxi_is_param(n);
     const char *name = is_leaf ? flx_val_name(w->g, v) : NULL;
     for (size_t i = 0; is_leaf && w->leaves && i < flx_graph_input_count(w->g); i++)

@@ -72,7 +72,7 @@ void *flxi_onnx_alloc(onnx_site *s, size_t n, size_t size)
 
 static bool is_literal(const flx_graph *g, flx_val v)
 {
-    return v.id && flxi_is_const(flxi_node_at(g, flxi_value_at(g, v.id)->node));
+    return v.id && flxi_is_const(flxi_node_of(g, v.id));
 }
 
 /* Whether all that the node reads was evaluated, so that its results can be. */

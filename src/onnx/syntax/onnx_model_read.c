@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_model_read.c: attributes, nodes, graphs, functions, models. */
+#include "base/half.h"
 #include "onnx/syntax/onnx_model.h"
 
 /* ---- Attributes ---- */
 
 static double bits_to_float(uint64_t bits)
 {
-    uint32_t low = (uint32_t)bits;
-    float x;
-    memcpy(&x, &low, sizeof x);
-    return x;
+    return (double)flxi_f32_of(bits);
 }
 
 #define NEW_PART(r, T) flxi_new((r)->arena, T, 1)

@@ -72,7 +72,7 @@ static void decompose_activation_backward(flxi_site *s, flx_val *y)
     flx_val fx = flx_op1(g, flxi_ops[code].name, s->x, 1, NULL, 0);
     if (flxi_is_none(fx))
         return;
-    const flxi_node *node = flxi_node_at(g, flxi_value_at(g, fx.id)->node);
+    const flxi_node *node = flxi_node_of(g, fx.id);
     flxi_site inner = {.g = g,
                        .ctx = s->ctx,
                        .op = &flxi_ops[code],

@@ -378,7 +378,7 @@ static bool is_per_channel(const flx_graph *body, uint32_t id)
     int wide = 0;
     for (int k = 0; k < t->rank; k++)
         wide += t->dims[k] != 1;
-    return is_literal(flxi_node_at(body, flxi_value_at(body, id)->node)->op) && wide <= 1;
+    return is_literal(flxi_node_of(body, id)->op) && wide <= 1;
 }
 
 /* How often the step reads the one before it; -1 when it reads anything else that is not a constant for each

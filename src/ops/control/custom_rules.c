@@ -213,14 +213,14 @@ static void keep_apart(flxi_site *s, flx_val *in, uint32_t n)
     if (!some || !after || flx_graph_error(s->g, NULL) != FLX_OK)
         return;
     for (uint32_t i = 0; i < n; i++)
-        if (!flxi_is_param(flxi_node_at(s->g, flxi_value_at(s->g, in[i].id)->node)))
+        if (!flxi_is_param(flxi_node_of(s->g, in[i].id)))
             some[count++] = in[i];
     if (count < 2)
         return;
     flx_op(s->g, "optimization_barrier", some, count, NULL, 0, after, count);
     count = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (!flxi_is_param(flxi_node_at(s->g, flxi_value_at(s->g, in[i].id)->node)))
+        if (!flxi_is_param(flxi_node_of(s->g, in[i].id)))
             in[i] = after[count++];
 }
 

@@ -10,6 +10,7 @@
 #include "ops/express/express_complex.h"
 #include "ops/express/express_formula.h"
 #include "ops/opcode.h"
+#include "ops/rule/axis/along.h"
 #include "ops/rule/element.h"
 #include "ops/rule/partial.h"
 
@@ -329,11 +330,21 @@ static flx_val lower_side(flxi_site *s)
     return flx_where(s->g, is_positive(s), K(0), s->x[0]);
 }
 
+/* A constant for an expression in x, whose dtype may be wider than that of the operand. */
+#define OF_X(value) flxi_number(s, x, (value))
+
 /* x kept within ±bound, beyond which the derivative has its limit in every dtype, so that no x² overflows and no
-   infinite x meets a factor that has become 0. */
+   infinite x meets a factor that has become 0. Of f16 and bf16 in f32: a dozen roundings would take longer than the
+   rest, and lose the last digits. */
 static flx_val bounded(flxi_site *s, double bound)
 {
-    return flx_clamp(s->g, K(-bound), s->x[0], K(bound));
+    return flxi_widen(s, flx_clamp(s->g, K(-bound), s->x[0], K(bound)));
+}
+
+/* What was computed from bounded(), as the operand. */
+static flx_val narrowed(flxi_site *s, flx_val v)
+{
+    return flxi_as_dtype(s, v, flxi_typeof(s, s->x[0])->dtype);
 }
 
 /* Like gated(). */
@@ -346,7 +357,7 @@ static flx_val gate(flxi_site *s, flx_val by)
 static flx_val normal_below(flxi_site *s, flx_val x)
 {
     flx_graph *g = s->g;
-    return flx_mul(g, K(0.5), flx_erfc(g, flx_mul(g, x, K(-0.70710678118654752))));
+    return flx_mul(g, OF_X(0.5), flx_erfc(g, flx_mul(g, x, OF_X(-0.70710678118654752))));
 }
 
 /* 2u = √(8/π)·(x + 0.044715·x³), of which the gate of gelu_approx is the sigmoid: ½·(1 + tanh u) = sigmoid(2u). */
@@ -356,7 +367,7 @@ static const double gelu_cubic = 0.07135481627260025;
 static flx_val gelu_approx_gate(flxi_site *s, flx_val x)
 {
     flx_graph *g = s->g;
-    flx_val factor = flx_add(g, K(gelu_slope), flx_mul(g, K(gelu_cubic), flx_square(g, x)));
+    flx_val factor = flx_add(g, OF_X(gelu_slope), flx_mul(g, OF_X(gelu_cubic), flx_square(g, x)));
     return flx_sigmoid(g, flx_mul(g, x, factor));
 }
 
@@ -377,7 +388,7 @@ static flx_val partial_silu(flxi_site *s, uint32_t i)
     flx_graph *g = s->g;
     flx_val x = bounded(s, 800);
     flx_val sigma = flx_sigmoid(g, x);
-    return flx_mul(g, sigma, flx_add(g, flx_mul(g, x, flx_sub(g, K(1), sigma)), K(1)));
+    return narrowed(s, flx_mul(g, sigma, flx_add(g, flx_mul(g, x, flx_sub(g, OF_X(1), sigma)), OF_X(1))));
 }
 
 /* Φ + x·φ with the normal density φ = e^(-x²/2) / √(2π) */
@@ -386,8 +397,8 @@ static flx_val partial_gelu(flxi_site *s, uint32_t i)
     (void)i;
     flx_graph *g = s->g;
     flx_val x = bounded(s, 40);
-    flx_val density = flx_mul(g, K(0.39894228040143268), flx_exp(g, flx_mul(g, K(-0.5), flx_square(g, x))));
-    return flx_add(g, normal_below(s, x), flx_mul(g, x, density));
+    flx_val density = flx_mul(g, OF_X(0.39894228040143268), flx_exp(g, flx_mul(g, OF_X(-0.5), flx_square(g, x))));
+    return narrowed(s, flx_add(g, normal_below(s, x), flx_mul(g, x, density)));
 }
 
 /* With the gate p = sigmoid(v), v = 2u: p + x·p·(1 - p)·v' */
@@ -397,9 +408,9 @@ static flx_val partial_gelu_approx(flxi_site *s, uint32_t i)
     flx_graph *g = s->g;
     flx_val x = bounded(s, 30);
     flx_val p = gelu_approx_gate(s, x);
-    flx_val slope = flx_add(g, K(gelu_slope), flx_mul(g, K(3 * gelu_cubic), flx_square(g, x)));
-    flx_val bend = flx_mul(g, flx_mul(g, p, flx_sub(g, K(1), p)), slope);
-    return flx_add(g, p, flx_mul(g, x, bend));
+    flx_val slope = flx_add(g, OF_X(gelu_slope), flx_mul(g, OF_X(3 * gelu_cubic), flx_square(g, x)));
+    flx_val bend = flx_mul(g, flx_mul(g, p, flx_sub(g, OF_X(1), p)), slope);
+    return narrowed(s, flx_add(g, p, flx_mul(g, x, bend)));
 }
 
 /* With the gate t = tanh(softplus(x)): t + x·(1 - t²)·σ */
@@ -409,8 +420,8 @@ static flx_val partial_mish(flxi_site *s, uint32_t i)
     flx_graph *g = s->g;
     flx_val x = bounded(s, 800);
     flx_val t = mish_gate(s, x);
-    flx_val bend = flx_mul(g, flx_sub(g, K(1), flx_square(g, t)), flx_sigmoid(g, x));
-    return flx_add(g, t, flx_mul(g, x, bend));
+    flx_val bend = flx_mul(g, flx_sub(g, OF_X(1), flx_square(g, t)), flx_sigmoid(g, x));
+    return narrowed(s, flx_add(g, t, flx_mul(g, x, bend)));
 }
 
 static void decompose_gelu(flxi_site *s, flx_val *y)

@@ -488,12 +488,43 @@ static along_geometry geometry_along(int rank, int64_t axis, int x_lead, int idx
     return p;
 }
 
+/* The index, whose error a gradient must not lose: read from the list of all indices. */
+static flx_val checked_index(flxi_site *s, flx_val idx, int64_t extent)
+{
+    const flx_type all = {.dtype = flxi_typeof(s, idx)->dtype, .rank = 1, .dims = {extent}};
+    return flx_gather(s->g, flx_iota(s->g, &all, 0), idx, 0, "error");
+}
+
+/* One element of each row: where the position is the index. Kernels compute that along with what is around it. */
+static flx_val cotangent_of_one(flxi_site *s, flx_val dy)
+{
+    const axis_attrs *a = s->attrs;
+    flx_type x = *flxi_typeof(s, s->x[0]);
+    flx_val idx = s->x[1];
+    bool is_wide = x.dims[a->axis] > INT32_MAX || flx_dtype_size((flx_dtype)flxi_typeof(s, idx)->dtype) > 4 ||
+                   flxi_typeof(s, idx)->dtype == FLX_U32;
+    flx_type positions = x;
+    positions.dtype = is_wide ? FLX_I64 : FLX_I32;
+    if (flxi_typeof(s, idx)->dtype != positions.dtype)
+        idx = flx_cast(s->g, idx, (flx_dtype)positions.dtype);
+    if (a->oob == OOB_CLAMP)
+        idx = flx_clamp(s->g, flxi_number(s, idx, 0), idx, flxi_number(s, idx, (double)(x.dims[a->axis] - 1)));
+    if (a->oob == OOB_ERROR)
+        idx = checked_index(s, idx, x.dims[a->axis]);
+    flx_val hit = flx_eq(s->g, flx_iota(s->g, &positions, a->axis), idx);
+    return flxi_masked(s, hit, dy);
+}
+
 static void vjp_take_along(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const axis_attrs *a = s->attrs;
     const flx_type *x = flxi_typeof(s, s->x[0]);
     if (!s->wanted[0])
         return;
+    if (flxi_typeof(s, s->x[1])->dims[a->axis] == 1 && flxi_dim_is_number(x->dims[a->axis])) {
+        dx[0] = cotangent_of_one(s, dy[0]);
+        return;
+    }
     dx[0] = flxi_zeros(s, x);
     if (x->dims[a->axis] == 0)
         return;

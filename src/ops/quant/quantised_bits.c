@@ -47,7 +47,7 @@ uint32_t flx_val_bits(const flx_graph *g, flx_val v)
     if (!flx_val_type(g, v))
         return 0;
     for (uint32_t id = v.id;;) {
-        const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
+        const flxi_node *n = flxi_node_of(g, id);
         if (n->op == OP_quantize)
             return (uint32_t)flx_dtype_size((int32_t)flxi_node_int(n, "dtype")) * 8;
         if ((n->op == OP_fake_quantize || n->op == OP_fake_quantize_lsq) && id == n->first)

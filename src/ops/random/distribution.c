@@ -269,7 +269,7 @@ static flx_code eval_permutation(flxi_eval *e)
     int64_t *order = flxi_alloc(e->mem, n, 2 * sizeof *order);
     bool held = draws && order;
     if (held) {
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
             draws[i] = flxi_rng_wide(&g, i);
             order[i] = (int64_t)i;
         }

@@ -223,7 +223,7 @@ static flx_code eval_running(flxi_eval *e, const flxi_arith *t, step_fn step, fl
     for (int64_t o = 0; o < s.outer && !flxi_stopped_by_now(); o++)
         for (int64_t i = 0; i < s.inner && !flxi_stopped_by_now(); i++) {
             flxi_num acc = start;
-            for (int64_t n = 0; n < s.n && !flxi_stopped_by_now(); n++) {
+            for (int64_t n = 0; n < s.n && ((n & 63) || !flxi_stopped()); n++) { /* each may touch a new page */
                 int64_t k = a->reverse ? s.n - 1 - n : n;
                 int64_t at = (o * s.n + k) * s.inner + i;
                 flxi_num next = step(acc, t->load(x, at));

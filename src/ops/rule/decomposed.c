@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The decomposition as a graph on operands of these types; NULL with the error in s->g. */
-static flx_graph *decomposition(flxi_site *s, const flx_type *types)
+/* A form of the op as a graph on operands of these types; NULL with the error in s->g. */
+static flx_graph *graph_of(flxi_site *s, flxi_expansion form, const flx_type *types)
 {
     flx_graph *t = flx_graph_new(s->ctx, s->op->name);
     flx_val *x = flxi_new(&s->g->arena, flx_val, s->nin);
@@ -26,7 +26,7 @@ static flx_graph *decomposition(flxi_site *s, const flx_type *types)
     inner.g = t;
     inner.x = x;
     inner.y = NULL;
-    s->op->rules->decompose(&inner, y);
+    form(&inner, y);
     for (uint32_t k = 0; k < s->nout; k++)
         flx_output(t, y[k], NULL);
     if (!t->error.code)
@@ -74,12 +74,12 @@ static void inline_and_free(flxi_site *s, flx_graph *made, const room *r)
     flx_graph_release(made);
 }
 
-void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx)
+void flxi_vjp_through(flxi_site *s, flxi_expansion form, const flx_val *dy, flx_val *dx)
 {
     room r;
     uint32_t n = s->nin;
     uint32_t at = 0;
-    flx_graph *t = make_room(s, &r) ? decomposition(s, r.types) : NULL;
+    flx_graph *t = make_room(s, &r) ? graph_of(s, form, r.types) : NULL;
     if (!t)
         return;
     for (uint32_t k = 0; k < s->nout; k++) {
@@ -94,12 +94,17 @@ void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_graph_release(t);
 }
 
-void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty)
+void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx)
+{
+    flxi_vjp_through(s, s->op->rules->decompose, dy, dx);
+}
+
+void flxi_jvp_through(flxi_site *s, flxi_expansion form, const flx_val *tx, flx_val *ty)
 {
     room r;
     uint32_t n = s->nin;
     uint32_t at = s->nout; /* the results themselves come first */
-    flx_graph *t = make_room(s, &r) ? decomposition(s, r.types) : NULL;
+    flx_graph *t = make_room(s, &r) ? graph_of(s, form, r.types) : NULL;
     if (!t)
         return;
     for (uint32_t i = 0; i < s->nin; i++) {
@@ -114,6 +119,11 @@ void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty)
     flx_graph_release(t);
 }
 
+void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty)
+{
+    flxi_jvp_through(s, s->op->rules->decompose, tx, ty);
+}
+
 void flxi_batch_decomposed(flxi_site *s, flx_val *by)
 {
     room r;
@@ -122,7 +132,7 @@ void flxi_batch_decomposed(flxi_site *s, flx_val *by)
     for (uint32_t i = 0; i < s->nin; i++)
         if (s->batched[i])
             r.types[i] = flx_type_make((flx_dtype)r.types[i].dtype, r.types[i].rank - 1, r.types[i].dims + 1);
-    flx_graph *t = decomposition(s, r.types);
+    flx_graph *t = graph_of(s, s->op->rules->decompose, r.types);
     if (!t)
         return;
     inline_and_free(s, s->bodies->vmap(s, t, s->batched, r.chosen, false), &r);

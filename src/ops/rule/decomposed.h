@@ -10,6 +10,9 @@
 
 void flxi_vjp_decomposed(flxi_site *s, const flx_val *dy, flx_val *dx);
 void flxi_jvp_decomposed(flxi_site *s, const flx_val *tx, flx_val *ty);
+/* The same by another form of the op than its decomposition. */
+void flxi_vjp_through(flxi_site *s, flxi_expansion form, const flx_val *dy, flx_val *dx);
+void flxi_jvp_through(flxi_site *s, flxi_expansion form, const flx_val *tx, flx_val *ty);
 void flxi_batch_decomposed(flxi_site *s, flx_val *by);
 
 /* The evaluation of an op that is defined by its decomposition. */

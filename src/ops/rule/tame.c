@@ -8,8 +8,8 @@ enum { FEW = 64 }; /* more elements are not looked at */
 
 bool flxi_is_tame_constant(const flx_graph *g, uint32_t id, double least)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, id)->node);
-    for (; flxi_ops[n->op].traits & TRAIT_COPIES; n = flxi_node_at(g, flxi_value_at(g, n->in[0])->node))
+    const flxi_node *n = flxi_node_of(g, id);
+    for (; flxi_ops[n->op].traits & TRAIT_COPIES; n = flxi_node_of(g, n->in[0]))
         continue;
     const flx_tensor *t = n->nin ? NULL : flxi_held_tensor(n);
     bool is_tame = t && t->count <= FEW && !flxi_is_complex(t->type.dtype);

@@ -265,6 +265,14 @@ static flx_val reversed(flxi_site *s, flx_val x)
     return dtype == FLX_BOOL ? flx_not(s->g, x) : flxi_in(FLXI_INTS, dtype) ? flx_bit_not(s->g, x) : flx_neg(s->g, x);
 }
 
+/* The least number of the dtype, which exists. */
+static double lowest_of(int32_t dtype)
+{
+    if (flxi_in(FLXI_FLOATS, dtype))
+        return -INFINITY;
+    return flxi_is_signed(dtype) ? -ldexp(1, flxi_int_bits(dtype) - 1) : 0;
+}
+
 static flx_val winners(flxi_site *s, flx_val x)
 {
     const pool_common *a = s->attrs;
@@ -310,6 +318,13 @@ static flx_val window_mean(flxi_site *s, flx_val x, const flxi_slide *m)
     return flxi_as_dtype(s, divided_by_taps(s, sum, m), flxi_typeof(s, x)->dtype);
 }
 
+static flx_val largest(flxi_site *s, flx_val x, const flxi_slide *m)
+{
+    const flx_type *t = flxi_typeof(s, x);
+    return flxi_window_is_wide(m, t->rank, FLXI_FEW_TAPS) ? flxi_window_fold(s, x, "max", lowest_of(t->dtype), m)
+                                                          : at_winners(s, x, winners(s, x));
+}
+
 static void decompose_pool(flxi_site *s, flx_val *y)
 {
     const pool_attrs *a = s->attrs;
@@ -317,12 +332,73 @@ static void decompose_pool(flxi_site *s, flx_val *y)
     flxi_slide m[FLX_MAX_RANK];
     slides_of(s, flxi_typeof(s, x), m);
     switch (a->kind) {
-    case KIND_MAX: y[0] = at_winners(s, x, winners(s, x)); break;
-    case KIND_MIN: y[0] = at_winners(s, x, winners(s, reversed(s, x))); break;
+    case KIND_MAX: y[0] = largest(s, x, m); break;
+    case KIND_MIN: y[0] = reversed(s, largest(s, reversed(s, x), m)); break;
     case KIND_PROD: y[0] = flxi_window_fold(s, x, "mul", 1.0, m); break;
     case KIND_SUM: y[0] = flxi_window_fold(s, x, "add", 0.0, m); break;
     default: y[0] = window_mean(s, x, m); break;
     }
+}
+
+/* Positions in the flattened spatial axes, in the shape of x. */
+static flx_val spatial_positions(flxi_site *s, const flx_type *x)
+{
+    flx_dim plane = flxi_dims_product(s->ctx, x, 2, x->rank);
+    flx_type list = flx_type_make(FLX_I32, 1, &plane), t = *x;
+    t.dtype = FLX_I32;
+    flx_val v = flxi_reshape_to(s, flx_iota(s->g, &list, 0), x->rank - 2, x->dims + 2);
+    return flxi_expand_like(s, v, &t);
+}
+
+/* The position of the first element of each window that is not padding. */
+static flx_val first_inside(flxi_site *s, const flx_type *x, const flx_type *windows, const flxi_slide *m)
+{
+    flx_graph *g = s->g;
+    flx_val at = flxi_zeros(s, windows);
+    for (int k = 2; k < x->rank; k++) {
+        flx_val o = flx_iota(g, windows, k);
+        flx_val start = flx_sub(g, flx_mul(g, o, flxi_index_number(s, FLX_I32, m[k].stride)),
+                                flxi_index_number(s, FLX_I32, m[k].low));
+        start = flx_max(g, start, flxi_number(s, start, 0.0));
+        at = flx_add(g, flx_mul(g, at, flxi_index_number(s, FLX_I32, x->dims[k])), start);
+    }
+    return at;
+}
+
+/* The element of `at` where each window of few taps, or of symbolic extents, has its first maximum. */
+static flx_val winner_of_copies(flxi_site *s, flx_val x, flx_val lowest, flx_val at, const flxi_slide *m,
+                                const flx_type *windows)
+{
+    int64_t taps[FLX_MAX_RANK];
+    size_t n;
+    flx_val v = flxi_unfold_windows(s, x, lowest, m, taps, &n);
+    at = flxi_unfold_windows(s, at, flxi_number(s, at, -1.0), m, taps, &n);
+    const flx_type *all = flxi_typeof(s, v);
+    flx_dim rows[2] = {flxi_dims_product(s->ctx, windows, 0, windows->rank),
+                       flxi_dims_product(s->ctx, all, windows->rank, all->rank)};
+    v = flxi_reshape_to(s, v, 2, rows);
+    at = flxi_reshape_to(s, at, 2, rows);
+    at = flx_take_along(s->g, at, flx_argmax(s->g, v, 1, 1, FLX_I32), 1, NULL);
+    return flxi_reshape_like(s, at, windows);
+}
+
+/* Padding wins where all elements of a window are the lowest number: then its first element is the answer. */
+static void decompose_pool_argmax(flxi_site *s, flx_val *y)
+{
+    flx_graph *g = s->g;
+    flxi_slide m[FLX_MAX_RANK];
+    flx_val x = s->x[0];
+    if (flxi_typeof(s, x)->dtype == FLX_BOOL)
+        x = flx_cast(g, x, FLX_U8);
+    flx_type t = *flxi_typeof(s, x), windows = t;
+    slides_of(s, &t, m);
+    windows.dtype = FLX_I32;
+    for (int k = 2; k < t.rank; k++)
+        windows.dims[k] = flxi_window_count(s->ctx, &m[k]);
+    flx_val lowest = flxi_number(s, x, lowest_of(t.dtype)), at = spatial_positions(s, &t);
+    at = flxi_window_is_wide(m, t.rank, FLXI_FEW_TAPS) ? flxi_window_winner(s, x, lowest, at, m, true)
+                                                       : winner_of_copies(s, x, lowest, at, m, &windows);
+    y[0] = flx_where(g, flx_lt(g, at, flxi_number(s, at, 0.0)), first_inside(s, &t, &windows, m), at);
 }
 
 /* Each row of dy scattered to its plane; an offset separates the rows. */
@@ -428,6 +504,8 @@ static const flxi_sample samples_pool[] = {
     {"f64[1, 1, 4, 4]", "kind=mean, kernel_size=[3, 2], padding=[[2, 0], [0, 1]], stride=[1, 1]", NULL, FLX_OK},
     {"f32[1, 1, 4]", "kind=mean, kernel_size=[3], padding=[1], count_include_pad=false", NULL, FLX_OK},
     {"c64[1, 1, 4]", "kind=mean, kernel_size=[2]", NULL, FLX_OK},
+    {"f32[1, 2, 9, 12]", "kind=max, kernel_size=[8, 9], stride=[1, 2], padding=[3, [0, 4]]", NULL, FLX_OK},
+    {"bf16[1, 1, 80]", "kind=min, kernel_size=[70], stride=[1]", NULL, FLX_OK},
     {"T[2, 3]", "kind=sum, kernel_size=[]", NULL, FLX_OK},
     {"T[0, 3, 4]", "kind=sum, kernel_size=[2]", NULL, FLX_OK},
     {"T[N, 3, 4]", "kind=sum, kernel_size=[2]", NULL, FLX_OK},
@@ -449,6 +527,7 @@ static const flxi_sample samples_pool[] = {
 static const flxi_sample samples_pool_argmax[] = {
     {"T[2, 3, 6]", "kernel_size=[2]", NULL, FLX_OK},
     {"T[1, 2, 4, 5]", "kernel_size=[2, 3], stride=[1, 2], padding=[1, [0, 2]]", NULL, FLX_OK},
+    {"T[1, 2, 9, 12]", "kernel_size=[8, 9], stride=[1, 2], padding=[3, [0, 4]]", NULL, FLX_OK},
     {"T[0, 3, 4]", "kernel_size=[2]", NULL, FLX_OK},
     {"T[N, 3, 4]", "kernel_size=[2]", NULL, FLX_OK},
     {"T[2, 3, 4]", "kernel_size=[5]", NULL, FLX_E_SHAPE},
@@ -619,6 +698,7 @@ const flxi_rules flxi_rules_pool_argmax = {
     .schema = winner_schema,
     .attrs_size = sizeof(pool_common),
     .batch = batch_pooling,
+    .decompose = decompose_pool_argmax,
     .samples = samples_pool_argmax,
     .work = work_pool,
     .shard = &shard_windows,

@@ -49,6 +49,27 @@ flx_val flxi_window_sum_back(flxi_site *s, flx_val v, const flxi_slide *m, const
    tap gets no axis of taps. *n receives how many there are, and `taps`, which has room for FLX_MAX_RANK, their axes. */
 flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m, int64_t *taps, size_t *n);
 
+/* x spread, padded and cropped as the slides say. */
+flx_val flxi_pad_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m);
+
+/* ---- Wide windows (window_blocks.c) ---- */
+
+enum {
+    FLXI_FEW_TAPS = 64,       /* as kernels write out, and what copying each window costs at most */
+    FLXI_FEW_COMPARED = 16,   /* where positions are asked for, copies cost more */
+    FLXI_FEW_TO_ROUTES = 256, /* that have loops over taps */
+};
+
+/* Whether windows have more taps than that, and extents are numbers where there are windows. */
+bool flxi_window_is_wide(const flxi_slide *m, int rank, int64_t few);
+/* Whether elements belong to several windows each, on average; extents are numbers. */
+bool flxi_windows_overlap(flx_context *ctx, const flxi_slide *m, int rank);
+/* The decomposition of reduce_window by a word. */
+flx_val flxi_window_fold_wide(flxi_site *s, flx_val x, flx_val init, int64_t word, const flxi_slide *m);
+/* The elements of `at`, integers in the shape of x, where each window has its first extremum, or its first NaN; -1
+   where that is padding. */
+flx_val flxi_window_winner(flxi_site *s, flx_val x, flx_val padding, flx_val at, const flxi_slide *m, bool largest);
+
 /* ---- Rules ---- */
 
 void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx);

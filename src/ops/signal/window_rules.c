@@ -3,9 +3,10 @@
 
    A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with
    the same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the
-   cotangent. All other folds are decomposed by copying the windows along new axes ("unfolding"), where the
-   reductions along axes have rules. The cotangent of a maximum goes to the first element of each window that attains
-   it; the init of the fold is the first candidate.
+   cotangent. All other folds of a few taps, or by a graph, are decomposed by copying the windows along new axes
+   ("unfolding"), where the reductions along axes have rules; those of many taps by blocks (window_blocks.c). The
+   cotangent of a maximum goes to the first element of each window that attains it; the init of the fold is the first
+   candidate.
 
    select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
    position, and a scatter to them. Positions have no derivative. */
@@ -142,8 +143,7 @@ static flx_val tap_positions(flxi_site *s, const flxi_slide *m)
     return flx_add(g, o, flx_mul(g, flx_iota(g, &taps, 0), flxi_index_number(s, FLX_I64, m->dilation)));
 }
 
-/* x spread, padded and cropped as the slides say. */
-static flx_val padded(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m)
+flx_val flxi_pad_windows(flxi_site *s, flx_val x, flx_val padding, const flxi_slide *m)
 {
     int64_t low[FLX_MAX_RANK];
     int64_t high[FLX_MAX_RANK];
@@ -164,7 +164,7 @@ flx_val flxi_unfold_windows(flxi_site *s, flx_val x, flx_val padding, const flxi
     int64_t perm[FLX_MAX_RANK];
     int rank = flxi_typeof(s, x)->rank;
     int wide = 0; /* windows with several taps */
-    flx_val v = padded(s, x, padding, m);
+    flx_val v = flxi_pad_windows(s, x, padding, m);
     for (int k = rank; k-- > 0;) {
         wide += m[k].window != 1;
         if (m[k].window != 1 || m[k].stride != 1)
@@ -258,6 +258,11 @@ void flxi_decompose_reduce_window(flxi_site *s, flx_val *y)
     }
     if (is_empty(s, m, rank, y))
         return;
+    bool is_wide = !a->combine.graph && flxi_window_is_wide(m, rank, FLXI_FEW_TAPS);
+    if (is_wide && flxi_windows_overlap(s->ctx, m, rank)) {
+        y[0] = flxi_window_fold_wide(s, s->x[0], s->x[1], a->combine.word, m);
+        return;
+    }
     for (uint32_t i = 0; i < s->nout; i++) {
         in[i] = flxi_unfold_windows(s, s->x[i], s->x[s->nout + i], m, taps, &wide);
         in[s->nout + i] = s->x[s->nout + i];
@@ -275,12 +280,51 @@ static bool is_sum(const flxi_combine *c)
     return flxi_window_word(c) == FLXI_WINDOW_ADD;
 }
 
+/* The extremum of wide windows as an element of x, or init. */
+static void decompose_by_winner(flxi_site *s, flx_val *y)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    flx_graph *g = s->g;
+    bool largest = flxi_window_word(&a->combine) == FLXI_WINDOW_MAX;
+    flx_type t = *flxi_typeof(s, s->x[0]);
+    flx_dim count = flxi_dims_product(s->ctx, &t, 0, t.rank);
+    flxi_slide m[FLX_MAX_RANK];
+    slides_of(s, m);
+    if (is_empty(s, m, t.rank, y))
+        return;
+    flx_type list = flx_type_make(flxi_dim_is_number(count) && count <= INT32_MAX ? FLX_I32 : FLX_I64, 1, &count);
+    flx_val at = flxi_reshape_like(s, flx_iota(g, &list, 0), &t);
+    at = flxi_window_winner(s, flx_stop_gradient(g, s->x[0]), flx_stop_gradient(g, s->x[1]), at, m, largest);
+    for (int k = 0; k < t.rank; k++)
+        t.dims[k] = flxi_window_count(s->ctx, &m[k]);
+    flx_val v = flxi_full(s, &t, 0.0);
+    if (count != 0)
+        v = flx_gather(g, flxi_reshape_to(s, s->x[0], 1, &count), flx_max(g, at, flxi_number(s, at, 0.0)), 0, NULL);
+    flx_val first = largest ? flx_ge(g, s->x[1], v) : flx_le(g, s->x[1], v);
+    if (flxi_in(FLXI_FLOATS, t.dtype))
+        first = flx_or(g, first, flx_is_nan(g, s->x[1]));
+    first = flx_or(g, first, flx_lt(g, at, flxi_number(s, at, 0.0)));
+    y[0] = flx_where(g, first, flxi_expand_like(s, s->x[1], &t), v);
+}
+
+/* What derivatives go through, which is right at ties too. */
+static flxi_expansion differentiable_form(flxi_site *s)
+{
+    const flxi_reduce_window_attrs *a = s->attrs;
+    flxi_slide m[FLX_MAX_RANK];
+    int64_t word = flxi_window_word(&a->combine);
+    slides_of(s, m);
+    bool is_extremum = word == FLXI_WINDOW_MAX || word == FLXI_WINDOW_MIN;
+    bool is_wide = is_extremum && flxi_window_is_wide(m, flxi_typeof(s, s->x[0])->rank, FLXI_FEW_COMPARED);
+    return is_wide ? decompose_by_winner : flxi_decompose_reduce_window;
+}
+
 void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const flxi_reduce_window_attrs *a = s->attrs;
     flxi_slide m[FLX_MAX_RANK];
     if (!is_sum(&a->combine)) {
-        flxi_vjp_decomposed(s, dy, dx);
+        flxi_vjp_through(s, differentiable_form(s), dy, dx);
         return;
     }
     slides_of(s, m);
@@ -298,7 +342,7 @@ void flxi_jvp_reduce_window(flxi_site *s, const flx_val *tx, flx_val *ty)
     if (is_sum(&a->combine))
         ty[0] = flxi_emit1(s, NULL, (flx_val[]){flxi_or_zeros(s, tx[0], s->x[0]), flxi_or_zeros(s, tx[1], s->x[1])}, 2);
     else
-        flxi_jvp_decomposed(s, tx, ty);
+        flxi_jvp_through(s, differentiable_form(s), tx, ty);
 }
 
 static void shift_windows(flxi_site *s, flxi_window_common *a)
@@ -422,7 +466,7 @@ static flx_val at_tap(flxi_site *s, flx_val v, double padding, const int64_t *ta
         m[k].base_dilation = 1;
         limit[k] = tap[k] + (windows->dims[k] - 1) * a->common.strides.v[k] + 1;
     }
-    v = padded(s, v, flxi_number(s, v, padding), m);
+    v = flxi_pad_windows(s, v, flxi_number(s, v, padding), m);
     return flx_slice(s->g, v, listed(tap, rank), listed(limit, rank), a->common.strides);
 }
 

@@ -576,7 +576,7 @@ static const flxi_sample samples_rasterize[] = {
 /* The prepare before a rasterize with the same camera and attributes; NULL: none. */
 static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
 {
-    const flxi_node *p = flxi_node_at(g, flxi_value_at(g, n->in[0])->node);
+    const flxi_node *p = flxi_node_of(g, n->in[0]);
     if (flxi_ops[p->op].rules != &flxi_rules_gaussian_splat_prepare || p->in[SPLAT_META] != n->in[1])
         return NULL;
     const flxi_splat_attrs *a = n->attrs, *b = p->attrs;
@@ -589,7 +589,7 @@ static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
 
 static void expand_pair(flxi_site *s, flx_val *y)
 {
-    const flxi_node *p = flxi_node_at(s->g, flxi_value_at(s->g, s->x[0].id)->node);
+    const flxi_node *p = flxi_node_of(s->g, s->x[0].id);
     flx_val in[SPLAT_PARTS];
     for (int i = 0; i < SPLAT_PARTS; i++)
         in[i] = (flx_val){p->in[i], s->g->serial};

@@ -137,7 +137,7 @@ static bool is_true_sum(const flxi_block_set *s, const flxi_node *n)
 static bool reads_sum(const flxi_block_set *s, const flxi_node *n)
 {
     for (uint32_t k = 0; k < n->nin; k++)
-        if (is_inside(s, n->in[k]) && flxi_block_is_sum(s, flxi_node_at(s->g, flxi_value_at(s->g, n->in[k])->node)))
+        if (is_inside(s, n->in[k]) && flxi_block_is_sum(s, flxi_node_of(s->g, n->in[k])))
             return true;
     return false;
 }

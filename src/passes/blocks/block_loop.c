@@ -72,7 +72,7 @@ static bool counts(const flxi_block_set *s, const flxi_node *n, leaf *x)
 /* A single number becomes part of the body. */
 static bool is_number(const flx_graph *g, uint32_t value)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
+    const flxi_node *n = flxi_node_of(g, value);
     int64_t count = 0;
     return (flxi_is_const(n) || n->op == OP_full) && flxi_static_count(flxi_type_at(g, value), &count) && count == 1;
 }
@@ -205,7 +205,7 @@ static uint32_t copy_node(making *m, const flxi_node *n, const uint32_t *in)
 
 static uint32_t copy_number(making *m, uint32_t value)
 {
-    return copy_node(m, flxi_node_at(m->s->g, flxi_value_at(m->s->g, value)->node), NULL);
+    return copy_node(m, flxi_node_of(m->s->g, value), NULL);
 }
 
 static uint32_t operand_id(making *m, const flxi_node *n, uint32_t k)

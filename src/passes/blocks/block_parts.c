@@ -112,10 +112,10 @@ static bool is_movement(const flxi_node *n)
 /* The number that all elements are; NULL: it is not known. */
 static const flx_tensor *number_of(const flx_graph *g, uint32_t value)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
+    const flxi_node *n = flxi_node_of(g, value);
     while (is_movement(n)) {
         value = n->in[0];
-        n = flxi_node_at(g, flxi_value_at(g, value)->node);
+        n = flxi_node_of(g, value);
     }
     if (n->op == OP_full)
         return flxi_node_tensor(n, "value");
@@ -143,7 +143,7 @@ static left_out kind_of(const analysis *a, uint32_t value)
 static bool stays_high(const analysis *a, uint32_t value, bool is_factor)
 {
     const flx_tensor *number = number_of(a->s->g, value);
-    const flxi_node *n = flxi_node_at(a->s->g, flxi_value_at(a->s->g, value)->node);
+    const flxi_node *n = flxi_node_of(a->s->g, value);
     if (number)
         return number_kind(number) == LEFT_OUT_DATA || number_kind(number) == LEFT_OUT_ZERO;
     if (!is_inside(a->s, value))

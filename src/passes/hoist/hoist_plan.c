@@ -16,7 +16,7 @@ enum { MOST_DEPTH = 32 }; /* of a sum of terms */
 
 const flxi_node *flxi_hoist_node(const flxi_hoist_plan *p, uint32_t value)
 {
-    return flxi_node_at(p->body, flxi_value_at(p->body, value)->node);
+    return flxi_node_of(p->body, value);
 }
 
 flxi_hoist_part flxi_hoist_part_of(const flxi_hoist_plan *p, uint32_t value)

@@ -443,7 +443,7 @@ static bool is_static(const flx_graph *g)
 }
 
 /* *length receives the number of steps; false: the scan stays unchanged. */
-static bool can_hoist(const flx_graph *g, const flxi_node *n, int64_t *length)
+static bool is_visited(const flx_graph *g, const flxi_node *n, int64_t *length)
 {
     const scan_attrs *a = flxi_scan_attrs(n);
     if (!a || a->body->has_effects)
@@ -541,8 +541,8 @@ static flx_code hoist_body(flxi_copy *c, const flxi_node *n, const flx_graph *bo
     return code;
 }
 
-flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const void *user, flx_graph **out,
-                          flxi_remap *remap, flx_error *err)
+flx_code flxi_visit_scans(const flx_graph *in, flxi_prepare_body prepare, const void *user, flxi_visit_scan visit,
+                          flx_graph **out, flxi_remap *remap, flx_error *err)
 {
     flxi_copy c;
     flx_code code = flxi_copy_begin(&c, in, err);
@@ -551,14 +551,20 @@ flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const 
         flx_graph *body = NULL;
         bool is_done = false;
         int64_t length;
-        if (can_hoist(in, n, &length)) {
+        if (is_visited(in, n, &length)) {
             code = prepare(user, flxi_scan_attrs(n)->body, &body, err);
             if (code == FLX_OK && is_static(body))
-                code = hoist_body(&c, n, body, length, &is_done);
+                code = visit(&c, n, body, length, &is_done);
             flx_graph_release(body);
         }
         if (code == FLX_OK && !is_done)
             code = flxi_copy_node(&c, i);
     }
     return flxi_copy_end(&c, code, out, remap);
+}
+
+flx_code flxi_hoist_scans(const flx_graph *in, flxi_prepare_body prepare, const void *user, flx_graph **out,
+                          flxi_remap *remap, flx_error *err)
+{
+    return flxi_visit_scans(in, prepare, user, hoist_body, out, remap, err);
 }

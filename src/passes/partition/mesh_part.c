@@ -42,10 +42,7 @@ static flx_code find_cutting(const char *axes, const char *spec, int64_t rank, c
     FLXI_TRY(flxi_read_cuts(&mesh, spec, &c->whole, "the tensor", &cuts, err));
     c->part = flxi_part_type(&mesh, &c->whole, &cuts);
     for (int k = 0; k < c->whole.rank; k++)
-        if (cuts.at[k] != WHOLE) {
-            const flxi_mesh_axis *axis = &mesh.axes[cuts.at[k]];
-            c->begin[k] = rank / axis->stride % axis->size * c->part.dims[k];
-        }
+        c->begin[k] = flxi_along_index(&mesh, cuts.at[k], rank) * c->part.dims[k];
     return FLX_OK;
 }
 

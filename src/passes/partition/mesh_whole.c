@@ -6,20 +6,20 @@
 
 #include <fluxion/tensor.h>
 
-/* Joins the parts along one axis of the tensor, which is cut along an axis of the mesh. */
-static flx_tensor *join_axis(flx_context *ctx, const flx_tensor *part, int axis, const flxi_mesh_axis *along,
+/* Joins the parts along one axis of the tensor, which is cut along that many processes. */
+static flx_tensor *join_axis(flx_context *ctx, const flx_tensor *part, int axis, const char *names, int64_t size,
                              flx_error *err)
 {
     flxi_mesh *mesh = flxi_mesh_of(ctx);
     flx_type type = *flx_tensor_type(part);
-    type.dims[axis] *= along->size;
+    type.dims[axis] *= size;
     flx_tensor *whole = flx_tensor_new(ctx, &type, NULL, err);
     if (!whole)
         return NULL;
     const flxi_collective c = {.kind = COLLECT_ALL_GATHER,
                                .op = "flx_mesh_whole",
-                               .axis_name = along->name,
-                               .size = along->size,
+                               .axis_name = names,
+                               .size = size,
                                .dtype = type.dtype,
                                .from = flxi_split_at(flx_tensor_type(part), axis),
                                .to = flxi_split_at(&type, axis),
@@ -29,23 +29,19 @@ static flx_tensor *join_axis(flx_context *ctx, const flx_tensor *part, int axis,
                                .value = (uint64_t)axis};
     flx_code code = mesh ? mesh->collect(mesh, &c, err)
                          : flxi_fail(err, FLX_E_CHECK, "flx_mesh_whole: the context has no mesh of %lld processes",
-                                     (long long)along->size);
+                                     (long long)size);
     if (code == FLX_OK)
         return whole;
     flx_tensor_release(whole);
     return NULL;
 }
 
-/* How the whole tensor is cut; its extents are those of the part times the processes. */
 static flx_code find_cuts(const char *axes, const char *spec, const flx_type *part, flxi_partition *mesh,
                           flxi_cuts *cuts, flx_error *err)
 {
     int64_t size = 0;
-    flx_type scaled = *part;
     FLXI_TRY(flxi_mesh_read_axes(axes, &size, mesh->axes, &mesh->num_axes, err));
-    for (int k = 0; k < scaled.rank; k++)
-        scaled.dims[k] = 0; /* any number of processes divides it */
-    return flxi_read_cuts(mesh, spec, &scaled, "the tensor", cuts, err);
+    return flxi_read_part_cuts(mesh, spec, part, cuts, err);
 }
 
 flx_tensor *flx_mesh_whole(flx_context *ctx, const flx_tensor *part, const char *axes, const char *spec, flx_error *err)
@@ -60,9 +56,11 @@ flx_tensor *flx_mesh_whole(flx_context *ctx, const flx_tensor *part, const char 
         return NULL;
     flx_tensor *now = flx_tensor_retain((flx_tensor *)(uintptr_t)part);
     for (int k = 0; now && k < flx_tensor_type(part)->rank; k++) {
-        if (cuts.at[k] == WHOLE || mesh.axes[cuts.at[k]].size == 1)
+        char names[FLXI_ALONG_TEXT];
+        int64_t size = flxi_along_size(&mesh, cuts.at[k]);
+        if (size == 1)
             continue;
-        flx_tensor *next = join_axis(ctx, now, k, &mesh.axes[cuts.at[k]], err);
+        flx_tensor *next = join_axis(ctx, now, k, flxi_along_names(&mesh, cuts.at[k], names), size, err);
         flx_tensor_release(now);
         now = next;
     }

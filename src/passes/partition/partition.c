@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition.c: one graph for all processes of a mesh. A forward sweep places each value: where an operand is cut along
    an axis that the op passes on, or sums over, the node computes on parts; everything else is gathered first. Cuts of
-   several operands that contradict each other are decided by the first. A sum over processes whose users want it cut is
-   a reduce_scatter, others are an all_reduce. */
+   several operands that contradict each other are decided by the first. A sum over processes is made where it is needed
+   (terms.c): a reduce_scatter if those that use it want it cut, or else an all_reduce. */
 #include "passes/partition/partition.h"
 
 #include "base/distinct.h"
+#include "base/host/stop.h"
 #include "base/options.h"
 #include "graph/op/attr_access.h"
 #include "ops/rule/shard.h"
 #include "passes/decompose.h"
+#include "passes/partition/cut_memo.h"
 #include "passes/pass.h"
 
 /* ---- Nodes ---- */
+
+static const int64_t most_visits = 20000000; /* some minutes */
+
+flx_code flxi_visit_node(flxi_partition *p)
+{
+    if (++p->memo->visits > most_visits)
+        return flxi_fail_hint(p->err, FLX_E_SIZE, "cut fewer operands of nodes with bodies, or along fewer axes",
+                              "'%.60s': the bodies can be cut in too many ways: more than %lld nodes", p->from->name,
+                              (long long)most_visits);
+    return flxi_stopped() ? flxi_stop_check(p->err) : FLX_OK;
+}
 
 bool flxi_reads_cut(const flxi_partition *p, const flxi_node *n)
 {
@@ -22,9 +35,10 @@ bool flxi_reads_cut(const flxi_partition *p, const flxi_node *n)
     return false;
 }
 
-static void put_value(flxi_partition *p, uint32_t id, flx_val v, const flxi_cuts *cuts)
+static void put_value(flxi_partition *p, uint32_t id, flx_val v, const flxi_cuts *cuts, flxi_along terms)
 {
-    p->placed[id] = (flxi_placed){.v = v, .cuts = *cuts, .whole = flxi_is_cut(cuts) ? FLX_NONE : v};
+    bool is_whole = !terms && !flxi_is_cut(cuts);
+    p->placed[id] = (flxi_placed){.v = v, .cuts = *cuts, .terms = terms, .whole = is_whole ? v : FLX_NONE};
 }
 
 /* The node's attributes for a part: extents of the result, and how many groups it has along its last axis. */
@@ -33,9 +47,10 @@ static void *attrs_of_part(flxi_partition *p, flxi_site *s, const flxi_cuts *res
     const struct flxi_shard *rule = s->op->rules->shard;
     void *attrs = flxi_site_attrs(s);
     const flx_ints *shape = attrs && rule && rule->shape ? flxi_attr_ints(s->op, attrs, rule->shape) : NULL;
-    int last = part->rank > 0 ? result->at[part->rank - 1] : WHOLE;
+    flxi_along last = part->rank > 0 ? result->at[part->rank - 1] : WHOLE;
     if (attrs && rule && rule->groups && last != WHOLE)
-        flxi_attr_set_int(s->op, attrs, rule->groups, flxi_attr_int(s->op, attrs, rule->groups) / p->axes[last].size);
+        flxi_attr_set_int(s->op, attrs, rule->groups,
+                          flxi_attr_int(s->op, attrs, rule->groups) / flxi_along_size(p, last));
     if (!shape || !shape->v)
         return attrs;
     int64_t *dims = flxi_dup(&p->to->arena, int64_t, shape->v, shape->n);
@@ -47,29 +62,17 @@ static void *attrs_of_part(flxi_partition *p, flxi_site *s, const flxi_cuts *res
     return attrs;
 }
 
-/* The axis along which the users of a sum want it cut by an axis of the mesh; -1: none. */
-static int wished_axis(const flxi_partition *p, uint32_t value, const flxi_cuts *now, int mesh_axis)
+/* What the processes computed where the node combines elements along a cut axis: the result, or a term of it. */
+static flx_val combine_parts(flxi_partition *p, const flxi_node *n, flx_val v, const flxi_along chosen[LABELS],
+                             flxi_along *terms)
 {
-    const flx_type *t = flxi_type_at(p->from, value);
-    for (int k = 0; k < t->rank; k++)
-        if (p->wishes[value].at[k] == mesh_axis && now->at[k] == WHOLE && flxi_can_cut(p, t->dims[k], mesh_axis))
-            return k;
-    return -1;
-}
-
-static flx_val add_up(flxi_partition *p, uint32_t value, flx_val v, const int8_t chosen[LABELS], const char *reduction,
-                      flxi_cuts *cuts)
-{
-    bool is_sum = strcmp(reduction, "sum") == 0;
-    for (int k = FIRST_SUM; k < LABELS; k++) {
-        int axis = chosen[k] != WHOLE && is_sum ? wished_axis(p, value, cuts, chosen[k]) : -1;
-        if (axis >= 0) {
-            v = flxi_scatter_sum(p, v, axis, chosen[k]);
-            cuts->at[axis] = chosen[k];
-        } else if (chosen[k] != WHOLE) {
-            v = flxi_combine_parts(p, v, chosen[k], reduction);
-        }
-    }
+    const struct flxi_shard *rule = flxi_ops[n->op].rules->shard;
+    bool is_sum = rule && rule->combine && strcmp(rule->combine, "sum") == 0;
+    for (int k = FIRST_SUM; k < LABELS; k++)
+        if (is_sum)
+            *terms |= chosen[k];
+        else if (chosen[k] != WHOLE)
+            v = flxi_combine_parts(p, v, chosen[k], rule->combine);
     return v;
 }
 
@@ -100,9 +103,10 @@ static flx_val take_from_neighbours(flxi_partition *p, const flxi_node *n, const
     return moved;
 }
 
-static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n, const int8_t chosen[LABELS])
+/* `terms`: the operands are terms of sums along these axes, and so are the results. */
+static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n, const flxi_along chosen[LABELS],
+                             flxi_along terms)
 {
-    const struct flxi_shard *rule = flxi_ops[n->op].rules->shard;
     flx_val *x = flxi_new(p->arena, flx_val, n->nin), *y = flxi_new(p->arena, flx_val, n->nout);
     flxi_cuts result = flxi_no_cuts();
     if (!x || !y)
@@ -117,15 +121,14 @@ static flx_code run_on_parts(flxi_partition *p, flxi_site *s, const flxi_node *n
     x[0] = take_from_neighbours(p, n, &result, x, attrs);
     flxi_append(s, attrs, x, n->nin, y);
     for (uint32_t k = 0; k < n->nout; k++) {
-        flxi_cuts cuts = result;
-        flx_val v = rule && rule->combine ? add_up(p, n->first + k, y[k], chosen, rule->combine, &cuts) : y[k];
-        put_value(p, n->first + k, v, &cuts);
+        flx_val v = combine_parts(p, n, y[k], chosen, &terms);
+        put_value(p, n->first + k, v, &result, terms);
     }
     p->report.cut++;
     return flxi_built(p->to, p->err);
 }
 
-static flx_code run_whole(flxi_partition *p, flxi_site *s, const flxi_node *n)
+static flx_code run_whole(flxi_partition *p, flxi_site *s, const flxi_node *n, flxi_along terms)
 {
     const flxi_cuts whole = flxi_no_cuts();
     flx_val *x = flxi_new(p->arena, flx_val, n->nin), *y = flxi_new(p->arena, flx_val, n->nout);
@@ -137,7 +140,7 @@ static flx_code run_whole(flxi_partition *p, flxi_site *s, const flxi_node *n)
         x[i] = flxi_recut(p, n->in[i], &whole);
     flxi_append(s, NULL, x, n->nin, y);
     for (uint32_t k = 0; k < n->nout; k++)
-        put_value(p, n->first + k, y[k], &whole);
+        put_value(p, n->first + k, y[k], &whole, terms);
     return flxi_built(p->to, p->err);
 }
 
@@ -147,7 +150,7 @@ static flx_code run_sharding(flxi_partition *p, const flxi_node *n, const char *
     flxi_cuts cuts;
     const char *name = flxi_value_at(p->from, n->first)->name;
     FLXI_TRY(flxi_read_cuts(p, spec, flxi_type_at(p->from, n->first), name ? name : "shard", &cuts, p->err));
-    put_value(p, n->first, flxi_recut(p, n->in[0], &cuts), &cuts);
+    put_value(p, n->first, flxi_recut(p, n->in[0], &cuts), &cuts, 0);
     return flxi_built(p->to, p->err);
 }
 
@@ -158,11 +161,14 @@ static flx_code append_bodies(flxi_partition *p, flxi_site *s, const flxi_node *
     if (!x || !y)
         return flxi_oom(p->err, "a partition");
     FLXI_TRY(flxi_cut_bodies(p, n, cuts, &attrs));
-    for (uint32_t i = 0; i < n->nin; i++)
+    for (uint32_t i = 0; i < n->nin; i++) {
         x[i] = flxi_recut(p, n->in[i], &cuts->operands[i]);
+        if (cuts->terms[i])
+            x[i] = flxi_first_term(p, x[i], cuts->terms[i]);
+    }
     flxi_append(s, attrs, x, n->nin, y);
     for (uint32_t k = 0; k < n->nout; k++)
-        put_value(p, n->first + k, y[k], &cuts->results[k]);
+        put_value(p, n->first + k, y[k], &cuts->results[k], cuts->sums[k]);
     p->report.cut++;
     return flxi_built(p->to, p->err);
 }
@@ -171,16 +177,16 @@ static flx_code run_bodies(flxi_partition *p, flxi_site *s, const flxi_node *n)
 {
     flxi_body_cuts cuts;
     FLXI_TRY(flxi_choose_body_cuts(p, n, &cuts));
-    flx_code code = cuts.is_cut ? append_bodies(p, s, n, &cuts) : run_whole(p, s, n);
-    flxi_body_cuts_free(&cuts);
-    return code;
+    return cuts.is_cut ? append_bodies(p, s, n, &cuts) : run_whole(p, s, n, 0);
 }
 
 static flx_code partition_node(flxi_partition *p, uint32_t i, uint32_t *map)
 {
     const flxi_node *n = flxi_node_at(p->from, i);
     const char *said = flxi_said_cuts(n);
-    int8_t chosen[LABELS];
+    flxi_along chosen[LABELS], terms = flxi_pass_terms(p, n);
+    for (uint32_t k = 0; k < n->nin && !terms; k++)
+        flxi_settle(p, n->in[k]);
     if (flxi_has_exchange(n))
         return flxi_fail_hint(p->err, FLX_E_UNSUPPORTED, "partition a graph without exchanges: they are added",
                               "the graph has the exchange %s already", flxi_ops[n->op].name);
@@ -190,7 +196,7 @@ static flx_code partition_node(flxi_partition *p, uint32_t i, uint32_t *map)
     FLXI_TRY(flxi_built(p->to, p->err));
     if (flxi_is_by_bodies(n))
         return run_bodies(p, &s, n);
-    return flxi_choose_cuts(p, n, chosen) ? run_on_parts(p, &s, n, chosen) : run_whole(p, &s, n);
+    return flxi_choose_cuts(p, n, chosen) ? run_on_parts(p, &s, n, chosen, terms) : run_whole(p, &s, n, terms);
 }
 
 /* ---- Leaves and outputs ---- */
@@ -202,14 +208,19 @@ static flx_code place_leaf(flxi_partition *p, uint32_t node)
     const flxi_cuts *cuts = &p->given[n->first];
     flx_type part = flxi_part_type(p, v->type, cuts);
     flx_val leaf = flxi_is_param(n) ? flx_param(p->to, v->name, &part) : flx_input(p->to, v->name, &part);
-    put_value(p, n->first, leaf, cuts);
+    put_value(p, n->first, leaf, cuts, 0);
     return flxi_built(p->to, p->err);
 }
 
+/* A sum that a loop collects stays one of its terms. */
 static flx_code place_outputs(flxi_partition *p)
 {
-    for (size_t i = 0; i < p->from->outputs.n; i++)
-        flx_output(p->to, flxi_recut(p, p->from->outputs.at[i].val, &p->given_output[i]), p->from->outputs.at[i].name);
+    for (size_t i = 0; i < p->from->outputs.n; i++) {
+        const flxi_output *o = &p->from->outputs.at[i];
+        if (!p->accumulates || i >= p->from->leaves.n || !p->placed[p->from->leaves.at[i]].terms)
+            flxi_settle(p, o->val);
+        flx_output(p->to, flxi_recut(p, o->val, &p->given_output[i]), o->name);
+    }
     return flxi_built(p->to, p->err);
 }
 
@@ -234,9 +245,11 @@ static flx_code sweep(flxi_partition *p)
     uint32_t *map = flxi_new(p->arena, uint32_t, p->from->value_count + 1);
     if (!map)
         return flxi_oom(p->err, "a partition");
+    FLXI_TRY(flxi_find_uses(p));
     FLXI_TRY(flxi_find_wishes(p));
     for (uint32_t i = 0; i < p->from->node_count; i++) {
         bool is_leaf = flxi_ops[flxi_node_at(p->from, i)->op].traits & TRAIT_DECLARED;
+        FLXI_TRY(flxi_visit_node(p));
         FLXI_TRY(is_leaf ? place_leaf(p, i) : partition_node(p, i, map));
         const flxi_node *n = flxi_node_at(p->from, i);
         for (uint32_t k = 0; k < n->nout; k++)
@@ -299,12 +312,15 @@ static flx_code partition(const flx_graph *g, const char *axes, const flx_shardi
     flx_graph *open = NULL;
     FLXI_TRY(flxi_open_composites(g, list, count, &open, err));
     flxi_arena arena;
+    flxi_cut_memo memo = {.mem = &g->ctx->mem, .arena = &arena};
     flxi_arena_init(&arena, &g->ctx->mem);
     p.from = open;
     p.arena = &arena;
+    p.memo = &memo;
     flx_code code = read_list(&p, list, count);
     if (code == FLX_OK)
         code = flxi_partition_open(&p, out);
+    flxi_cut_memo_free(&memo);
     flxi_arena_free(&arena);
     flx_graph_release(open);
     if (code == FLX_OK && report)

@@ -4,8 +4,9 @@
    before and after it: a carry that begins whole, such as zeros, and is cut by the first round, is cut from the
    beginning. Exchanges within a body are made in every round; all processes make the same rounds, since what a loop
    tests and what a branch depends on are whole values. */
+#include "graph/op/work.h"
 #include "ops/rule/shard.h"
-#include "passes/partition/partition.h"
+#include "passes/partition/cut_memo.h"
 
 enum { MAX_BODIES = 64 };
 
@@ -63,46 +64,69 @@ static bool is_row(const flxi_body *b, uint32_t input)
     return input >= b->carries + b->shared;
 }
 
-/* The body as a partition of its own, composites taken apart. The graph is to be released. */
-static flx_code open_body(const flxi_partition *p, const flxi_body *b, const flxi_cuts *operands, flx_graph **open,
-                          flxi_partition *out)
+/* By input of the body. */
+static flxi_cuts *input_cuts(const flxi_partition *p, const flxi_body *b, const flxi_cuts *operands)
 {
-    const flx_graph *g = b->graph;
-    flx_sharding *list = flxi_new(p->arena, flx_sharding, g->leaves.n + 1);
-    flxi_cuts *inputs = flxi_new(p->arena, flxi_cuts, g->leaves.n + 1);
-    size_t count = 0;
-    if (!list || !inputs)
-        return flxi_oom(p->err, "a partition");
-    for (uint32_t i = 0; i < g->leaves.n; i++) {
+    flxi_cuts *inputs = flxi_new(p->arena, flxi_cuts, b->graph->leaves.n + 1);
+    for (uint32_t i = 0; inputs && i < b->graph->leaves.n; i++) {
         const flxi_cuts *c = &operands[b->first + i];
         inputs[i] = is_row(b, i) ? row_of(c) : *c;
-        if (flxi_is_cut(&inputs[i]))
-            list[count++] = (flx_sharding){flxi_value_at(g, g->leaves.at[i])->name, "cut"};
     }
+    return inputs;
+}
+
+/* The body as a partition of its own, composites taken apart. The graph is to be released. */
+static flx_code open_body(const flxi_partition *p, const flxi_cut_question *question, flx_graph **open,
+                          flxi_partition *out)
+{
+    const flx_graph *g = question->body;
+    flx_sharding *list = flxi_new(p->arena, flx_sharding, g->leaves.n + 1);
+    size_t count = 0;
+    if (!list)
+        return flxi_oom(p->err, "a partition");
+    for (uint32_t i = 0; i < g->leaves.n; i++)
+        if (flxi_is_cut(&question->inputs[i]))
+            list[count++] = (flx_sharding){flxi_value_at(g, g->leaves.at[i])->name, "cut"};
     FLXI_TRY(flxi_open_composites(g, list, count, open, p->err));
-    *out = (flxi_partition){.from = *open, .arena = p->arena, .num_axes = p->num_axes, .err = p->err};
+    *out = (flxi_partition){.from = *open, .arena = p->arena, .memo = p->memo, .num_axes = p->num_axes, .err = p->err};
     memcpy(out->axes, p->axes, sizeof out->axes);
     flxi_cuts *given = flxi_new(p->arena, flxi_cuts, (*open)->value_count + 1);
     for (uint32_t i = 0; given && i < (*open)->leaves.n; i++)
-        given[(*open)->leaves.at[i]] = inputs[i];
+        given[(*open)->leaves.at[i]] = question->inputs[i];
     out->given = given;
+    out->given_output = question->wanted;
     return given ? FLX_OK : flxi_oom(p->err, "a partition");
 }
 
 /* How the outputs of a body are cut, and how many of its nodes would have to gather. */
-static flx_code place_body(const flxi_partition *p, const flxi_body *b, const flxi_cuts *operands, flxi_cuts *outputs,
-                           int64_t *gathered)
+static flx_code place_anew(const flxi_partition *p, const flxi_cut_question *question, flxi_cuts *outputs)
 {
-    flxi_partition q;
+    flxi_partition q = {0};
     flx_graph *open = NULL;
-    flx_code code = open_body(p, b, operands, &open, &q);
+    flx_code code = open_body(p, question, &open, &q);
     if (code == FLX_OK)
         code = flxi_place_all(&q);
     for (size_t i = 0; code == FLX_OK && i < open->outputs.n; i++)
         outputs[i] = q.placed[open->outputs.at[i].val].cuts;
-    *gathered += code == FLX_OK ? q.report.gathered : 0;
     flx_graph_release(open);
-    return code;
+    const flxi_cut_answer a = {.question = *question, .outputs = outputs, .report.gathered = q.report.gathered};
+    return code == FLX_OK ? flxi_cut_memo_keep(p->memo, &a, p->err) : code;
+}
+
+static flx_code place_body(const flxi_partition *p, const flxi_body *b, const flxi_cuts *operands, flxi_cuts *outputs,
+                           int64_t *gathered)
+{
+    const flxi_cut_question question = {.body = b->graph, .inputs = input_cuts(p, b, operands)};
+    if (!question.inputs)
+        return flxi_oom(p->err, "a partition");
+    const flxi_cut_answer *known = flxi_cut_memo_find(p->memo, &question);
+    if (!known) {
+        FLXI_TRY(place_anew(p, &question, outputs));
+        known = flxi_cut_memo_find(p->memo, &question);
+    }
+    memcpy(outputs, known->outputs, b->graph->outputs.n * sizeof *outputs);
+    *gathered = flxi_plus(*gathered, known->report.gathered);
+    return FLX_OK;
 }
 
 /* ---- Choosing ---- */
@@ -178,8 +202,10 @@ flx_code flxi_choose_body_cuts(flxi_partition *p, const flxi_node *n, flxi_body_
 {
     body_list list;
     *out = (flxi_body_cuts){.operands = flxi_new(p->arena, flxi_cuts, n->nin + 1),
-                            .results = flxi_new(p->arena, flxi_cuts, n->nout + 1)};
-    if (!out->operands || !out->results)
+                            .results = flxi_new(p->arena, flxi_cuts, n->nout + 1),
+                            .terms = flxi_new(p->arena, flxi_along, n->nin + 1),
+                            .sums = flxi_new(p->arena, flxi_along, n->nout + 1)};
+    if (!out->operands || !out->results || !out->terms || !out->sums)
         return flxi_oom(p->err, "a partition");
     for (uint32_t k = 0; k < n->nout; k++)
         out->results[k] = flxi_no_cuts();
@@ -197,29 +223,83 @@ typedef struct {
     flxi_body_cuts *cuts;
 } cutting;
 
-static flx_code cut_body(cutting *c, const flxi_body *b, bool is_test, flx_graph **out)
+/* How the outputs of the body must be cut: what a loop tests is whole. */
+static flxi_cuts *output_cuts(const cutting *c, const flxi_body *b, bool is_test)
 {
-    flxi_partition q = {0};
-    flx_graph *open = NULL;
     flxi_cuts *outputs = flxi_new(c->p->arena, flxi_cuts, b->graph->outputs.n + 1);
-    if (!outputs)
-        return flxi_oom(c->p->err, "a partition");
-    for (uint32_t k = 0; k < b->graph->outputs.n; k++) {
+    for (uint32_t k = 0; outputs && k < b->graph->outputs.n; k++) {
         int rank = flxi_type_at(b->graph, b->graph->outputs.at[k].val)->rank;
         bool is_stack = !is_test && flxi_type_at(c->p->from, c->n->first + k)->rank > rank;
         outputs[k] = is_test ? flxi_no_cuts() : is_stack ? row_of(&c->cuts->results[k]) : c->cuts->results[k];
     }
-    flx_code code = open_body(c->p, b, c->cuts->operands, &open, &q);
-    q.given_output = outputs;
+    return outputs;
+}
+
+/* The body of a loop collects sums in some of its carries. */
+static flx_code cut_open(flxi_partition *q, flxi_cut_answer *a)
+{
+    uint32_t carries = a->question.carries;
+    flxi_along *terms = flxi_new(q->arena, flxi_along, carries + 1);
+    if (!terms)
+        return flxi_oom(q->err, "a partition");
+    if (carries)
+        FLXI_TRY(flxi_find_accumulators(q, carries, a->question.test));
+    FLXI_TRY(flxi_partition_open(q, &a->made));
+    for (uint32_t i = 0; i < carries; i++)
+        terms[i] = q->placed[q->from->leaves.at[i]].terms;
+    a->terms = terms;
+    a->report = q->report;
+    return FLX_OK;
+}
+
+static flx_code cut_anew(const flxi_partition *p, const flxi_cut_question *question)
+{
+    flxi_partition q = {0};
+    flx_graph *open = NULL;
+    flxi_cut_answer a = {.question = *question};
+    flx_code code = open_body(p, question, &open, &q);
     if (code == FLX_OK)
-        code = flxi_partition_open(&q, out);
+        code = cut_open(&q, &a);
     flx_graph_release(open);
-    c->p->report.cut += q.report.cut;
-    c->p->report.whole += q.report.whole;
-    c->p->report.gathered += q.report.gathered;
-    c->p->report.exchanges += q.report.exchanges;
-    c->p->report.bytes += q.report.bytes;
+    if (code == FLX_OK)
+        code = flxi_cut_memo_keep(p->memo, &a, p->err);
+    flx_graph_release(a.made);
     return code;
+}
+
+/* Sums are collected by the rounds of a loop that has one body. */
+static flxi_cut_question question_of(const cutting *c, const flxi_body *b, bool is_test)
+{
+    bool is_round = !is_test && c->list->is_loop && c->list->n == 1;
+    return (flxi_cut_question){.body = b->graph,
+                               .inputs = input_cuts(c->p, b, c->cuts->operands),
+                               .wanted = output_cuts(c, b, is_test),
+                               .carries = is_round ? b->carries : 0,
+                               .test = is_round && c->list->has_test ? c->list->test.graph : NULL};
+}
+
+/* The body for parts, which the memo holds; NULL: it failed. */
+static flx_graph *cut_body(cutting *c, const flxi_body *b, bool is_test)
+{
+    const flxi_cut_question question = question_of(c, b, is_test);
+    if (!question.inputs || !question.wanted) {
+        flxi_oom(c->p->err, "a partition");
+        return NULL;
+    }
+    const flxi_cut_answer *known = flxi_cut_memo_find(c->p->memo, &question);
+    if (!known && cut_anew(c->p, &question) == FLX_OK)
+        known = flxi_cut_memo_find(c->p->memo, &question);
+    if (!known)
+        return NULL;
+    flx_partition_report *sum = &c->p->report;
+    sum->cut = flxi_plus(sum->cut, known->report.cut);
+    sum->whole = flxi_plus(sum->whole, known->report.whole);
+    sum->gathered = flxi_plus(sum->gathered, known->report.gathered);
+    sum->exchanges = flxi_plus(sum->exchanges, known->report.exchanges);
+    sum->bytes = flxi_plus(sum->bytes, known->report.bytes);
+    for (uint32_t i = 0; i < question.carries; i++)
+        c->cuts->terms[b->first + i] = c->cuts->sums[i] = known->terms[i];
+    return known->made;
 }
 
 /* A graph that is several bodies is cut as the first of them: their operands and results are the same. */
@@ -231,11 +311,7 @@ static flx_graph *other_body(void *user, const flx_graph *body, flx_error *err)
     (void)err;
     for (uint32_t i = 0; !b && i < c->list->n; i++)
         b = c->list->at[i].graph == body ? &c->list->at[i] : NULL;
-    flx_graph **made = &c->cuts->made[c->cuts->num_made];
-    if (!b || cut_body(c, b, is_test, made) != FLX_OK)
-        return NULL;
-    c->cuts->num_made++;
-    return *made;
+    return b ? cut_body(c, b, is_test) : NULL;
 }
 
 flx_code flxi_cut_bodies(flxi_partition *p, const flxi_node *n, flxi_body_cuts *cuts, void **attrs)
@@ -244,13 +320,5 @@ flx_code flxi_cut_bodies(flxi_partition *p, const flxi_node *n, flxi_body_cuts *
     list_bodies(p, n, &list);
     cutting c = {.p = p, .n = n, .list = &list, .cuts = cuts};
     const flxi_attr_map map = {.body = other_body, .user = &c};
-    cuts->made = flxi_new(p->arena, flx_graph *, list.n + 1);
-    return cuts->made ? flxi_attrs_clone(p->to, &flxi_ops[n->op], n->attrs, &map, attrs, p->err)
-                      : flxi_oom(p->err, "a partition");
-}
-
-void flxi_body_cuts_free(flxi_body_cuts *cuts)
-{
-    for (uint32_t i = 0; i < cuts->num_made; i++)
-        flx_graph_release(cuts->made[i]);
+    return flxi_attrs_clone(p->to, &flxi_ops[n->op], n->attrs, &map, attrs, p->err);
 }

@@ -65,32 +65,32 @@ int flxi_shard_label(const flx_graph *g, const flxi_node *n, uint32_t operand, i
     return at < 0 || splits_groups(g, n, at, parts) ? NO_LABEL : at;
 }
 
-bool flxi_choose_cuts(const flxi_partition *p, const flxi_node *n, int8_t chosen[LABELS])
+bool flxi_choose_cuts(const flxi_partition *p, const flxi_node *n, flxi_along chosen[LABELS])
 {
-    bool is_used[FLXI_MESH_AXES] = {false}, is_any = false;
+    flxi_along used = 0;
     memset(chosen, WHOLE, LABELS);
     if (!flxi_has_shard_rule(n))
         return false;
     for (uint32_t i = 0; i < n->nin; i++)
         for (int k = 0; k < flxi_type_at(p->from, n->in[i])->rank; k++) {
-            int m = p->placed[n->in[i]].cuts.at[k];
-            int label = m == WHOLE ? NO_LABEL : flxi_shard_label(p->from, n, i, k, p->axes[m].size);
-            if (label == NO_LABEL || chosen[label] != WHOLE || is_used[m])
+            flxi_along m = p->placed[n->in[i]].cuts.at[k];
+            int label = m == WHOLE ? NO_LABEL : flxi_shard_label(p->from, n, i, k, flxi_along_size(p, m));
+            if (label == NO_LABEL || chosen[label] != WHOLE || (used & m))
                 continue;
-            chosen[label] = (int8_t)m;
-            is_used[m] = is_any = true;
+            chosen[label] = m;
+            used |= m;
         }
-    return is_any;
+    return used != 0;
 }
 
-flxi_cuts flxi_wanted_cuts(const flxi_partition *p, const flxi_node *n, uint32_t operand, const int8_t chosen[LABELS])
+flxi_cuts flxi_wanted_cuts(const flxi_partition *p, const flxi_node *n, uint32_t operand,
+                           const flxi_along chosen[LABELS])
 {
     flxi_cuts want = flxi_no_cuts();
     for (int k = 0; k < flxi_type_at(p->from, n->in[operand])->rank; k++)
-        for (int m = 0; m < p->num_axes; m++) {
-            int label = flxi_shard_label(p->from, n, operand, k, p->axes[m].size);
-            if (label != NO_LABEL && chosen[label] == m)
-                want.at[k] = (int8_t)m;
-        }
+        for (int label = 0; label < LABELS; label++)
+            if (chosen[label] != WHOLE &&
+                flxi_shard_label(p->from, n, operand, k, flxi_along_size(p, chosen[label])) == label)
+                want.at[k] = chosen[label];
     return want;
 }

@@ -27,7 +27,7 @@ static flx_code place_by_bodies(flxi_partition *p, const flxi_node *n)
 flx_code flxi_place_node(flxi_partition *p, const flxi_node *n)
 {
     const char *said = flxi_said_cuts(n);
-    int8_t chosen[LABELS];
+    flxi_along chosen[LABELS];
     if (said)
         return place_said(p, n, said);
     if (flxi_is_by_bodies(n))
@@ -50,6 +50,7 @@ flx_code flxi_place_all(flxi_partition *p)
         return flxi_oom(p->err, "a partition");
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
+        FLXI_TRY(flxi_visit_node(p));
         if (flxi_ops[n->op].traits & TRAIT_DECLARED)
             p->placed[n->first].cuts = p->given[n->first];
         else
@@ -68,7 +69,7 @@ static void wish_of_outputs(flxi_partition *p, uint32_t value, const flxi_cuts *
 /* A node that computes on parts wants its operands in parts; one whose result is wanted in parts passes that on. */
 static void wish_of_node(flxi_partition *p, const flxi_node *n)
 {
-    int8_t chosen[LABELS];
+    flxi_along chosen[LABELS];
     if (!flxi_has_shard_rule(n))
         return;
     flxi_choose_cuts(p, n, chosen);

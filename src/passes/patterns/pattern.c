@@ -83,19 +83,6 @@ bool flxi_as_vector(const flx_graph *g, uint32_t v, flx_dim n, flxi_pattern_oper
     return true;
 }
 
-uint32_t *flxi_count_uses(const flx_graph *g)
-{
-    uint32_t *uses = flxi_alloc(&g->ctx->mem, (size_t)g->value_count + 1, sizeof *uses);
-    for (uint32_t i = 0; uses && i < g->node_count; i++) {
-        const flxi_node *n = flxi_node_at(g, i);
-        for (uint32_t k = 0; k < n->nin; k++)
-            uses[n->in[k]]++;
-    }
-    for (size_t k = 0; uses && k < g->outputs.n; k++)
-        uses[g->outputs.at[k].val]++;
-    return uses;
-}
-
 /* ---- Building proposals ---- */
 
 void flxi_propose_attr(flxi_proposal *p, flx_attr a)

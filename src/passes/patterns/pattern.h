@@ -68,7 +68,7 @@ void flxi_pattern_attention(flxi_rewriting *f, uint32_t root);
 
 static inline const flxi_node *flxi_maker(const flx_graph *g, uint32_t id)
 {
-    return flxi_node_at(g, flxi_value_at(g, id)->node);
+    return flxi_node_of(g, id);
 }
 
 /* The node that makes a value, if it is this op; else NULL. */
@@ -126,8 +126,5 @@ flx_code flxi_agree(const flx_graph *pattern, const uint32_t *in, const flx_grap
 flx_code flxi_rewrite_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err);
 /* Equal regions on slices that are joined again, as batch_elementwise_region (batch_regions.c). */
 flx_code flxi_batch_regions(const flx_graph *in, flx_graph **out, uint32_t *count, flx_error *err);
-
-/* How often each value is read, as an operand and as an output; by id. The caller frees value_count + 1 entries. */
-uint32_t *flxi_count_uses(const flx_graph *g);
 
 #endif

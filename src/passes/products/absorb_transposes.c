@@ -14,7 +14,7 @@
 /* The operand of a transpose that swaps the last two axes and no others; 0: the node is something else. */
 static uint32_t untransposed(const flx_graph *g, uint32_t value)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
+    const flxi_node *n = flxi_node_of(g, value);
     const flx_type *t = flxi_type_at(g, value);
     if (n->op != OP_transpose || t->rank < 2 || flxi_value_at(g, value)->pinned)
         return 0;
@@ -61,7 +61,7 @@ static const flxi_node *transposed_product(const flx_graph *g, const flxi_node *
     uint32_t product = n->nout == 1 ? untransposed(g, n->first) : 0;
     if (!product || uses[product] != 1 || flxi_value_at(g, product)->pinned)
         return NULL;
-    const flxi_node *p = flxi_node_at(g, flxi_value_at(g, product)->node);
+    const flxi_node *p = flxi_node_of(g, product);
     return is_plain_product(g, p) ? p : NULL;
 }
 
@@ -127,7 +127,7 @@ static side side_of(const flx_graph *g, const flxi_node *n, uint32_t k)
 /* The operand as stored, if its own axes keep their order. */
 static bool read_permuted(const flx_graph *g, side *s)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, s->value)->node);
+    const flxi_node *n = flxi_node_of(g, s->value);
     int64_t last = -1;
     if (n->op != OP_transpose || flxi_value_at(g, s->value)->pinned)
         return false;
@@ -152,7 +152,7 @@ static const flxi_node *turned_product(const flx_graph *g, const flxi_node *n, c
 {
     if (n->op != OP_transpose || uses[n->in[0]] != 1 || flxi_value_at(g, n->in[0])->pinned)
         return NULL;
-    const flxi_node *p = flxi_node_at(g, flxi_value_at(g, n->in[0])->node);
+    const flxi_node *p = flxi_node_of(g, n->in[0]);
     if (p->op != OP_dot_general)
         return NULL;
     const flx_ints *perm = flxi_node_ints(n, "perm");
@@ -195,17 +195,6 @@ static bool is_absorbed_dot(const flx_graph *g, const flxi_node *n)
     return read_permuted(g, &l) || read_permuted(g, &r);
 }
 
-static void count_uses(const flx_graph *g, uint32_t *uses)
-{
-    for (uint32_t i = 0; i < g->node_count; i++) {
-        const flxi_node *n = flxi_node_at(g, i);
-        for (uint32_t k = 0; k < n->nin; k++)
-            uses[n->in[k]]++;
-    }
-    for (size_t k = 0; k < g->outputs.n; k++)
-        uses[g->outputs.at[k].val]++;
-}
-
 static flx_code rewrite(flxi_copy *c, const uint32_t *uses)
 {
     for (uint32_t i = 0; i < c->from->node_count; i++) {
@@ -230,10 +219,9 @@ flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_
     flxi_copy c;
     uint32_t *uses = NULL;
     flx_code code = flxi_copy_begin(&c, in, err);
-    if (code == FLX_OK && !(uses = flxi_alloc(&in->ctx->mem, (size_t)in->value_count + 1, sizeof *uses)))
+    if (code == FLX_OK && !(uses = flxi_count_uses(in)))
         code = flxi_oom(err, "a pass");
     if (code == FLX_OK) {
-        count_uses(in, uses);
         code = rewrite(&c, uses);
         flxi_free(&in->ctx->mem, uses, (size_t)in->value_count + 1, sizeof *uses);
     }

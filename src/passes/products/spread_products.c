@@ -218,7 +218,7 @@ typedef struct {
 
 static const flxi_node *producer(const flx_graph *g, uint32_t value)
 {
-    return flxi_node_at(g, flxi_value_at(g, value)->node);
+    return flxi_node_of(g, value);
 }
 
 /* Whether the node is a product of single terms that only a transpose reads. */

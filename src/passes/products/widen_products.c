@@ -16,7 +16,7 @@ static const double least_products = 1 << 15;
 /* The operand of a cast of an integer to a wider one; 0: the value is something else. */
 static uint32_t uncast(const flx_graph *g, uint32_t value)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
+    const flxi_node *n = flxi_node_of(g, value);
     if (n->op != OP_cast || flxi_value_at(g, value)->pinned)
         return 0;
     int32_t from = flxi_type_at(g, n->in[0])->dtype;

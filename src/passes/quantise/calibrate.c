@@ -20,7 +20,7 @@ typedef struct {
 
 const flx_tensor *flxi_given_value(const flx_graph *g, uint32_t value, const flx_quantise_options *o)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, value)->node);
+    const flxi_node *n = flxi_node_of(g, value);
     const char *name = flxi_value_at(g, value)->name;
     if (flxi_is_const(n))
         return flxi_const_data(n);

@@ -9,18 +9,13 @@
 /* Sums of that many products of i8 and i8, and of a zero point with as many weights, fit in i32. */
 static const int64_t most_summed = 65536;
 
-static const flxi_node *node_of(const flx_graph *g, uint32_t value)
-{
-    return flxi_node_at(g, flxi_value_at(g, value)->node);
-}
-
 /* What w is, or is the transpose of, if that is a matrix of weights; else 0. */
 static uint32_t weights_of(const flx_graph *g, uint32_t w, bool *is_transposed)
 {
-    const flxi_node *n = node_of(g, w);
+    const flxi_node *n = flxi_node_of(g, w);
     *is_transposed = n->op == OP_transpose && flxi_type_at(g, w)->rank == 2 && flxi_node_ints(n, "perm")->v[0] == 1;
     uint32_t root = *is_transposed ? n->in[0] : w;
-    n = node_of(g, root);
+    n = flxi_node_of(g, root);
     const flx_type *t = flxi_type_at(g, root);
     bool is_matrix = t->rank == 2 && t->dtype == FLX_F32 && flxi_type_is_static(t);
     return is_matrix && (flxi_is_param(n) || flxi_is_const(n)) ? root : 0;

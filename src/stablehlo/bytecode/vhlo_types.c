@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vhlo_types.c: types of VHLO and of MLIR's builtin dialect, which occur side by side: both become the types of the
    tree. */
+#include "base/half.h"
 #include "stablehlo/bytecode/vhlo_reader.h"
 #include "stablehlo/syntax/hlo_number.h"
 
@@ -146,10 +147,7 @@ static flx_code read_tensor(vhlo_reader *r, vhlo_bytes *b, bool has_encoding, hl
 
 static double read_double(vhlo_bytes *b)
 {
-    int64_t bits = flxi_vhlo_svarint(b);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
+    return flxi_f64_of((uint64_t)flxi_vhlo_svarint(b));
 }
 
 static flx_code check_scale(vhlo_reader *r, const unsigned char *at, const hlo_quant *q, double scale, int64_t zero)

@@ -472,7 +472,7 @@ static bool evaluate_fold(evaluation *e, const flxi_node *n, int64_t *refs, int6
 /* Whether value `id` is op(a, b); they are stored, or with *a or *b set compared. */
 static bool is_op(const evaluation *e, uint32_t id, uint32_t op, uint32_t *a, uint32_t *b)
 {
-    const flxi_node *n = flxi_node_at(e->s->g, flxi_value_at(e->s->g, id)->node);
+    const flxi_node *n = flxi_node_of(e->s->g, id);
     if (n->op != op || n->nin < 1 || n->nin > 2)
         return false;
     uint32_t second = n->nin == 2 ? n->in[1] : *b;
@@ -593,7 +593,7 @@ static bool evaluate(evaluation *e, uint32_t id, memo *out)
     if (!refs)
         return false;
     e->depth++;
-    bool found = evaluate_node(e, flxi_node_at(g, flxi_value_at(g, id)->node), refs, count);
+    bool found = evaluate_node(e, flxi_node_of(g, id), refs, count);
     e->depth--;
     if (e->names_unknown && flxi_is_int(flxi_type_at(g, id)->dtype))
         found = name_unknown(e, id, refs, count, found);

@@ -152,7 +152,7 @@ static bool outer_values(hlo_site *s, const hlo_region *regions, size_t n, value
 /* A value that a body can have a copy of: a leaf of the graph that is not an input. */
 bool flxi_hlo_is_constant(const flx_graph *g, flx_val v)
 {
-    const flxi_node *n = flxi_node_at(g, flxi_value_at(g, v.id)->node);
+    const flxi_node *n = flxi_node_of(g, v.id);
     return n->nin == 0 && !(flxi_ops[n->op].traits & (TRAIT_DECLARED | TRAIT_EFFECT)) &&
            flxi_ops[n->op].op_class == CLASS_LEAF;
 }
@@ -256,7 +256,7 @@ static flx_val bring_in(hlo_site *s, flx_graph *body, flx_val v, bool is_capture
     }
     if (!flxi_hlo_is_constant(s->g, v))
         return flxi_hlo_copy_extent(s, body, v);
-    const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, v.id)->node);
+    const flxi_node *n = flxi_node_of(s->g, v.id);
     void *attrs = NULL;
     flx_error err = {0};
     if (flxi_attrs_clone(body, &flxi_ops[n->op], n->attrs, NULL, &attrs, &err) != FLX_OK) {

@@ -177,7 +177,7 @@ hlo_decision flxi_hlo_learn(hlo_site *s, flx_val holds)
     const hlo_extent *truth = flxi_hlo_extent_values(s, holds, &n);
     if (truth && n == 1 && truth->dim != FLX_DIM_INVALID)
         return truth->dim ? HLO_TRUE : HLO_FALSE;
-    const flxi_node *node = flxi_node_at(s->g, flxi_value_at(s->g, holds.id)->node);
+    const flxi_node *node = flxi_node_of(s->g, holds.id);
     if (node->op != OP_eq && node->op != OP_ge)
         return HLO_OPEN;
     const hlo_extent *x[2];

@@ -207,24 +207,31 @@ const hlo_attr *flxi_hlo_sharding_of(const hlo_attr *dict)
     return a || !dict ? a : flxi_hlo_entry(dict, "mhlo.sharding");
 }
 
-/* One axis of the mesh for an axis of the value that it divides; others stay whole. */
+bool flxi_hlo_add_cut(const hlo_mesh *m, const char *axes, flx_dim extent, char spec[HLO_SPEC_TEXT])
+{
+    flxi_mesh_axes along = {.n = 0};
+    bool takes = *axes && flxi_mesh_find_axes(m->axes, m->num_axes, axes, &along, NULL) == FLX_OK &&
+                 flx_dim_is_static(extent) && extent % flxi_mesh_count(&along) == 0;
+    for (int i = 1; i < along.n; i++)
+        takes &= along.at[i - 1] < along.at[i];
+    strcat(spec, spec[0] ? "," : "");
+    for (int i = 0; takes && i < along.n; i++)
+        strcat(strcat(spec, i ? "+" : ""), along.at[i]->name);
+    strcat(spec, takes ? "" : "-");
+    return takes;
+}
+
 flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_attr *sharding)
 {
     const flx_type *t = flx_val_type(g, v);
     hlo_cuts cuts;
-    char spec[FLX_MAX_RANK * (FLXI_MESH_NAME + 1)] = "";
+    char spec[HLO_SPEC_TEXT] = "";
     bool is_cut = false;
     if (!t || m->ranks < 2 || m->is_manual || m->has_ignored || !flxi_hlo_read_sharding(m, sharding, &cuts) ||
         cuts.rank != t->rank)
         return v;
-    for (int k = 0; k < t->rank; k++) {
-        const flxi_mesh_axis *a = NULL;
-        for (int i = 0; i < m->num_axes; i++)
-            a = strcmp(m->axes[i].name, cuts.at[k]) == 0 ? &m->axes[i] : a;
-        bool takes = a && flx_dim_is_static(t->dims[k]) && t->dims[k] % a->size == 0;
-        strcat(strcat(spec, k ? "," : ""), takes ? a->name : "-");
-        is_cut |= takes;
-    }
+    for (int k = 0; k < t->rank; k++)
+        is_cut |= flxi_hlo_add_cut(m, cuts.at[k], t->dims[k], spec);
     const flx_attr attr = flx_attr_string("spec", spec);
     return is_cut ? flx_op1(g, "shard", &v, 1, &attr, 1) : v;
 }

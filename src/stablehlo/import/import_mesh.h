@@ -53,6 +53,12 @@ void flxi_hlo_find_mesh(const hlo_module *program, hlo_mesh *out);
 /* The attribute of an argument or result, of its dictionary (may be NULL), that is its sharding; NULL: none. */
 const hlo_attr *flxi_hlo_sharding_of(const hlo_attr *dict);
 
+/* One more word of a spec: the axes of the mesh that an axis of a value is cut along, with commas between them; "" for
+   none. An axis of the value that they do not divide, or that is cut in another order than that of the mesh, is whole;
+   then false. */
+enum { HLO_SPEC_TEXT = HLO_AXES_TEXT + 2 * FLX_MAX_RANK };
+bool flxi_hlo_add_cut(const hlo_mesh *m, const char *axes, flx_dim extent, char spec[HLO_SPEC_TEXT]);
+
 /* shard(v) as an attribute says: sdy.sharding or mhlo.sharding. v where it says nothing that the op can say. */
 flx_val flxi_hlo_sharded(flx_graph *g, const hlo_mesh *m, flx_val v, const hlo_attr *sharding);
 

@@ -69,6 +69,13 @@ static flx_code parse_types(hlo_parser *p, const hlo_type *const **types, size_t
     return *types ? FLX_OK : FLX_E_OOM;
 }
 
+/* The types of the results: what was pushed from `base` on. */
+static flx_code take_results(hlo_parser *p, hlo_draft *d, size_t base)
+{
+    d->types = (const hlo_type *const *)HLO_TAKE(p, void *, items, base, &d->num_types);
+    return d->types ? FLX_OK : FLX_E_OOM;
+}
+
 /* Absent where there are no operands; one type may stand for all. */
 static flx_code type_operands(hlo_parser *p, hlo_draft *d)
 {
@@ -89,8 +96,7 @@ flx_code flxi_hlop_pairs_ending(hlo_parser *p, hlo_draft *d)
     size_t base = p->items.n;
     for (size_t i = d->uses; i < p->uses.n; i++)
         HLO_PUSH(p, items, p->uses.at[i].value->type);
-    d->types = (const hlo_type *const *)HLO_TAKE(p, void *, items, base, &d->num_types);
-    return d->types ? FLX_OK : FLX_E_OOM;
+    return take_results(p, d, base);
 }
 
 static flx_code type_arrow(hlo_parser *p, hlo_draft *d)
@@ -107,8 +113,7 @@ static flx_code type_arrow(hlo_parser *p, hlo_draft *d)
         return parse_types(p, &d->types, &d->num_types);
     size_t base = p->items.n;
     FLXI_TRY(flxi_hlop_types_until(p, ")"));
-    d->types = (const hlo_type *const *)HLO_TAKE(p, void *, items, base, &d->num_types);
-    return d->types ? FLX_OK : FLX_E_OOM;
+    return take_results(p, d, base);
 }
 
 /* : predicate, values */

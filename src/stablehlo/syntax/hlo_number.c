@@ -409,9 +409,7 @@ static int compare_exactly(const hlo_numeral *n, double x)
 /* Whether x can be halfway between two elements: such a double has few bits. */
 static bool may_be_halfway(double x)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & ((UINT64_C(1) << 26) - 1)) == 0;
+    return (flxi_f64_bits(x) & ((UINT64_C(1) << 26) - 1)) == 0;
 }
 
 flx_code flxi_hlop_to_real(hlo_parser *p, const hlo_numeral *n, hlo_element e, double *out)

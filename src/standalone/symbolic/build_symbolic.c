@@ -95,7 +95,8 @@ static flx_code open_sample(builder *b, size_t i)
     }
     if (!b->graphs[i])
         return (flx_code)b->err->code;
-    flx_code code = flxi_sa_model_open(b->graphs[i], b->o, b->p.names, b->p.num_symbols, &b->models[i], b->err);
+    const flxi_sa_symbols symbols = {b->p.names, b->p.at[i], b->p.num_symbols};
+    flx_code code = flxi_sa_model_open(b->graphs[i], b->o, &symbols, &b->models[i], b->err);
     if (code != FLX_OK)
         name_extents(b, i);
     return code;

@@ -36,7 +36,9 @@ bool flxi_sa_polys_have(const flxi_sa_polys *x, const flxi_sa_poly *f);
 
 /* Extents of the samples. None is a multiple of 4, so that all have remainders after tiles; some are odd, and some
    twice an odd number, so that a remainder that only some extents have is not mistaken for a number that all have:
-   such a graph has other texts for these samples. */
+   such a graph has other texts for these samples. They are primes and twice primes, which hardly any extent of a model
+   is a multiple of. One is 1 more than a multiple of 64, and one 1 less than a multiple of
+   16, so that of N, N - 1 and N + 1 only one gives the number of workgroups. */
 void flxi_sa_points_init(flxi_sa_points *p);
 /* The value for extents; false when it is out of range. */
 bool flxi_sa_poly_at(const flxi_sa_points *p, const flxi_sa_poly *f, const int64_t *extents, int64_t *out);

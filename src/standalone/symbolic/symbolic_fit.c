@@ -16,10 +16,10 @@ static size_t terms_of(const flxi_sa_points *p)
 
 void flxi_sa_points_init(flxi_sa_points *p)
 {
-    static const int64_t first[FLXI_SA_MAX_SAMPLES] = {133, 150, 165, 182, 199, 218, 235,
-                                                       141, 158, 173, 190, 207, 222, 245};
-    static const int64_t second[FLXI_SA_MAX_SAMPLES] = {177, 138, 241, 154, 229, 146, 193,
-                                                        214, 135, 250, 159, 202, 143, 186};
+    static const int64_t first[FLXI_SA_MAX_SAMPLES] = {137, 146, 163, 178, 193, 218, 239,
+                                                       139, 158, 173, 194, 199, 214, 251};
+    static const int64_t second[FLXI_SA_MAX_SAMPLES] = {179, 134, 241, 166, 229, 142, 197,
+                                                        206, 167, 254, 157, 202, 149, 226};
     p->n = p->num_symbols == 1 ? 7 : FLXI_SA_MAX_SAMPLES;
     for (size_t i = 0; i < p->n; i++) {
         p->at[i][0] = first[i];

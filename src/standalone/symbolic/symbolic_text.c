@@ -246,6 +246,22 @@ static bool declares_array(const char *text, size_t n)
     return k < name && k > 1 && text[k - 1] == ' ' && (is_word(text[k - 2]) || text[k - 2] == '*');
 }
 
+/* Whether the text before `at` begins an initialiser that C wants to be constant. */
+static bool initialises_static(const char *begin, const char *at)
+{
+    static const char word[] = "static const ";
+    const size_t length = sizeof word - 1;
+    bool has_value = false;
+    for (; at > begin && at[-1] != ';'; at--) {
+        has_value |= at[-1] == '=';
+        if ((size_t)(at - begin) >= length && memcmp(at - length, word, length) == 0)
+            return has_value;
+        if (at - begin >= 2 && at[-2] == ')' && at[-1] == '\n') /* of a function, whose body this is */
+            return false;
+    }
+    return false;
+}
+
 /* What numbers may be rounded from: the extents, the polynomials of the text, and counts of elements. */
 static flx_code find_known(merger *x, const flxi_sa_polys *counts)
 {
@@ -273,11 +289,12 @@ static flx_code find_formulas(merger *x)
 {
     for (size_t i = 0; i < x->pieces.n; i++) {
         number *n = x->pieces.at[i].number < SIZE_MAX ? &x->numbers.at[x->pieces.at[i].number] : NULL;
-        bool is_length = n && !n->in_comment && declares_array(x->pieces.at[i].text, x->pieces.at[i].n);
-        if (!n || (n->is_known && !is_length))
-            continue;
-        n->is_known = !is_length && (n->is_float ? find_quotient(x, n) : find_rounded(x, n));
         const char *at = x->pieces.at[i].text + x->pieces.at[i].n;
+        bool is_fixed = n && !n->in_comment &&
+                        (declares_array(x->pieces.at[i].text, x->pieces.at[i].n) || initialises_static(x->begin, at));
+        if (!n || (n->is_known && !is_fixed))
+            continue;
+        n->is_known = !is_fixed && (n->is_float ? find_quotient(x, n) : find_rounded(x, n));
         for (x->comment = at; !n->is_known && x->comment > x->begin;)
             if (*--x->comment == '\n' && x->comment[1] == '/' && x->comment[2] == '*') {
                 x->comment++;

@@ -29,8 +29,8 @@ bool fake_nccl_make(const char *folder)
         fprintf(f, "__attribute__((weak)) int %s() { return 0; }\n", symbols[i]);
     fclose(f);
     snprintf(command, sizeof command,
-             "cc -std=gnu17 -w -fPIC -shared -pthread -o %s/lib64/libcuda.so.1 %s -x c " FLX_SOURCE_DIR
-             "/tests/backend/collective/fake_cards.inc && ln -sf libcuda.so.1 %s/lib64/libnccl.so.2",
+             "cc -std=gnu17 -w -fPIC -shared -pthread -o '%s/lib64/libcuda.so.1' '%s' -x c '" FLX_SOURCE_DIR
+             "/tests/backend/collective/fake_cards.inc' && ln -sf libcuda.so.1 '%s/lib64/libnccl.so.2'",
              folder, path, folder);
     return system(command) == 0;
 }

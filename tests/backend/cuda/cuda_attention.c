@@ -18,15 +18,16 @@ TEST(cuda_attention_is_described_as_cudnn_wants_it)
         return;
     }
     flx_context *ctx = flx_context_new(NULL);
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; k < 16; k++) {
         flxi_cuda_attention of = {.n = 2, .heads = 3, .queries = 200, .keys = 200, .width = 64, .scale = 0.125};
         of.is_causal = k & 1;
         of.is_backward = k >> 1 & 1;
         of.is_heads_first = k >> 2 & 1;
+        of.is_fast = of.is_backward && k >> 3 & 1;
         of.dtype = k & 1 ? FLX_BF16 : FLX_F16;
         int count = 0;
         CHECK_OK(flxi_dnn_count_operations(flxi_context_mem(ctx), &of, &count, &err), &err);
-        CHECK(count == (of.is_backward ? 17 : 10) + 4 * of.is_causal);
+        CHECK(count == (of.is_backward ? 17 + of.is_fast : 10) + 4 * of.is_causal);
     }
     flx_context_free(ctx);
 }
@@ -59,7 +60,7 @@ static double distance(const flx_tensor *x, const flx_tensor *y)
     return sqrt(sum / norm);
 }
 
-static void compare(flx_context *ctx, const flx_graph *g, bool expects_route)
+static void compare(flx_context *ctx, const flx_graph *g, bool expects_route, uint32_t flags)
 {
     flx_error err = {0};
     enum { INPUTS = 4, OUTPUTS = 4 };
@@ -76,7 +77,7 @@ static void compare(flx_context *ctx, const flx_graph *g, bool expects_route)
         feeds[i] = (flx_feed){flx_val_name(g, v), flx_tensor_cast(wide, FLX_BF16, &err)};
         flx_tensor_release(wide);
     }
-    const flx_compile_options o = {.struct_size = sizeof o, .device = "cuda"};
+    const flx_compile_options o = {.struct_size = sizeof o, .device = "cuda", .flags = flags};
     flx_exec *e = flx_compile(g, &o, &err);
     CHECK_MADE(e, &err);
     flx_buffer report = {0};
@@ -116,7 +117,8 @@ TEST(card_attention_agrees)
     flx_context *ctx = flx_context_new(NULL);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         flx_graph *g = cotangents(ctx, texts[i]);
-        compare(ctx, g, flxi_cuda_dnn(NULL) != NULL);
+        compare(ctx, g, flxi_cuda_dnn(NULL) != NULL, 0);
+        compare(ctx, g, flxi_cuda_dnn(NULL) != NULL, FLX_COMPILE_FAST);
         flx_graph_release(g);
     }
     flx_context_free(ctx);

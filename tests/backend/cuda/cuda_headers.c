@@ -22,6 +22,7 @@ static const char program[] =
     "SAME(FLXI_CU_HOST_MAPPED, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);\n"
     "SAME(FLXI_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);\n"
     "SAME(FLXI_CU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);\n"
+    "SAME(FLXI_CU_SET_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);\n"
     "SAME(FLXI_LT_R_32F, CUDA_R_32F);\nSAME(FLXI_LT_R_64F, CUDA_R_64F);\nSAME(FLXI_LT_R_16F, CUDA_R_16F);\n"
     "SAME(FLXI_LT_R_16BF, CUDA_R_16BF);\nSAME(FLXI_LT_COMPUTE_32F, CUBLAS_COMPUTE_32F);\n"
     "SAME(FLXI_LT_COMPUTE_64F, CUBLAS_COMPUTE_64F);\nSAME(FLXI_LT_OP_N, CUBLAS_OP_N);\nSAME(FLXI_LT_OP_T, "
@@ -71,8 +72,8 @@ TEST(cuda_headers_agree_with_ours)
     fputs(program, f);
     fclose(f);
     snprintf(command, sizeof command,
-             "cc -std=gnu17 -fsyntax-only -I%s -I" FLX_SOURCE_DIR "/src -I" FLX_SOURCE_DIR "/include %s", folder,
-             source);
+             "cc -std=gnu17 -fsyntax-only -I'%s' -I'" FLX_SOURCE_DIR "/src' -I'" FLX_SOURCE_DIR "/include' '%s'",
+             folder, source);
     CHECK_MSG(system(command) == 0, "%s", command);
 }
 

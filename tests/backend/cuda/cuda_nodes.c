@@ -87,6 +87,11 @@ static const card_case cases[] = {
     {"graph f(a: f64[3, 41, 41], b: c128[1, 1]) {\n  w, v = eigh(a)\n  x, y = eigh(b)\n  return w, v, x, y }",
      {0},
      1e-9},
+    {"graph f(a: f64[5, 20, 7], b: c64[3, 9, 30], c: f32[60, 60]) {\n  u, s, v = svd(a)\n  x, y, z = svd(b)\n"
+     "  d, e, f = svd(matmul(slice(c, start=[0, 0], limit=[60, 9]), slice(c, start=[0, 0], limit=[9, 60])))\n"
+     "  return u, s, v, x, y, z, slice(e, start=[0], limit=[9]), matmul(matmul(d, diag(e)), f) }",
+     {0},
+     1e-4},
     {"kernel saxpy(workgroup = [64, 1, 1]) {\n  buffer x: f32[1024] read;\n  buffer y: f32[1024] read_write;\n"
      "  buffer out: f32[1024] output;\n  let i = invocation_id(0);\n  y[i] = y[i] * x[i];\n"
      "  out[i] = fma(2.0, x[i], y[i]);\n}\n"

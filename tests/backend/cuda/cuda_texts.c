@@ -205,7 +205,7 @@ TEST(cuda_texts_of_nodes_compile)
     static const flxi_card_text *const texts[] = {
         &flxi_card_conv_text,    &flxi_card_keys_text,       &flxi_card_window_text,  &flxi_card_combine_text,
         &flxi_card_grouped_text, &flxi_card_group_keys_text, &flxi_card_fourier_text, &flxi_cuda_dense_text,
-        &flxi_cuda_few_text,     &flxi_cuda_orthogonal_text, &flxi_card_along_text,
+        &flxi_cuda_few_text,     &flxi_cuda_orthogonal_text, &flxi_card_along_text,   &flxi_cuda_singular_text,
     };
     const size_t n = sizeof texts / sizeof *texts;
     if (!begin())

@@ -21,6 +21,12 @@ static const card_case cases[] = {
      {"x", "g"},
      0},
     {"graph f(x: f32[2, 5000]) { return log_softmax(x, axis=1), argmax(x, axis=1) }", {0}, 0},
+    /* Rows in registers and memory of the workgroup. */
+    {"graph f(x: f32[64, 26004]) { return softmax(x, axis=1) }", {0}, 0},
+    {"graph f(x: bf16[64, 5008], y: f32[64, 5008]) {\n  z = add(softmax(x, axis=1), softmax(y, axis=1))\n"
+     "  return div(z, reduce_sum(exp(z), axes=[1], keep_dims=true)) }",
+     {0},
+     0},
     {"graph f(x: bf16[300, 7], y: f16[300, 7]) { return reduce_sum(x, axes=[0]), add(cast(x, to=f16), y) }", {0}, 0},
     {"graph f(x: c64[3, 40]) { return reduce_prod(x, axes=[1]), exp(x) }", {0}, 0},
     {"graph f(a: f32[3, 40, 33], b: f32[33, 50]) { return matmul(a, b) }", {"a", "b"}, 0},
@@ -29,6 +35,10 @@ static const card_case cases[] = {
      {0},
      0},
     {"graph f(x: f32[30, 8], i: i32[50]) { return gather(x, mod(i, 30), axis=0) }", {"x"}, 0},
+    /* Keys in runs that are merged: two, eight, and 32 in two passes. */
+    {"graph f(x: f32[30, 8], i: i32[1500]) { return gather(x, mod(i, 30), axis=0) }", {"x"}, 0},
+    {"graph f(x: f32[30, 3], i: i32[7000]) { return gather(x, mod(i, 30), axis=0) }", {"x"}, 0},
+    {"graph f(x: f32[1, 20000], y: f32[3, 2500]) { return sort(x, axis=1), argsort(y, axis=1) }", {0}, 0},
     {"graph f(x: f32[9, 6], i: i32[4, 6]) { return take_along(x, mod(i, 9), axis=0) }", {0}, 0},
     {"graph f(x: f32[3, 1500]) { v, i = top_k(x, k=5, axis=1) return sort(x, axis=1), v, i }", {0}, 0},
     {"graph f(x: f32[4, 50], y: i32[4, 50]) { return cumsum(x, axis=1), cummax(y, axis=0) }", {0}, 0},

@@ -4,12 +4,13 @@
 
 #include <pthread.h>
 
-static atomic_uint_least64_t kernels_run, copies_run, steps_late, sequences_run, sent, received;
+static atomic_uint_least64_t kernels_run, copies_run, steps_late, sequences_run, sent, received, pieces_moved;
 
 toy_counts toy_count(void)
 {
     return (toy_counts){atomic_load(&kernels_run),   atomic_load(&copies_run), atomic_load(&steps_late),
-                        atomic_load(&sequences_run), atomic_load(&sent),       atomic_load(&received)};
+                        atomic_load(&sequences_run), atomic_load(&sent),       atomic_load(&received),
+                        atomic_load(&pieces_moved)};
 }
 
 /* ---- Memory: no address that is given out is one of the host's ---- */
@@ -54,9 +55,18 @@ typedef struct {
 
 enum { MAX_WAITING = 100 };
 
+/* Steps of a sequence from `begin` on, and where the pieces are listed that it comes after. */
+typedef struct {
+    size_t begin, first_after, num_after;
+    bool has_run;
+} piece;
+
+/* Its pieces run in another order than they were noted in: the last that may run is the next. */
 struct flxi_sequence {
     const flxi_allocator *mem;
     FLXI_VEC(waiting) steps;
+    FLXI_VEC(piece) pieces;
+    FLXI_VEC(uint32_t) after;
 };
 
 /* Runs of several threads may share a queue. */
@@ -124,13 +134,6 @@ static flx_code enqueue(const flxi_device_run *r, const waiting *w)
     return code;
 }
 
-static int count_threads(flx_context *ctx, int threads)
-{
-    (void)ctx;
-    (void)threads;
-    return 1;
-}
-
 static flx_code open_queue(flx_context *ctx, int threads, flxi_queue **out, flx_error *err)
 {
     const flxi_allocator *mem = flxi_context_mem(ctx);
@@ -156,6 +159,8 @@ static void free_sequence(flxi_sequence *s)
     if (!s)
         return;
     flxi_vec_free(s->mem, &s->steps);
+    flxi_vec_free(s->mem, &s->pieces);
+    flxi_vec_free(s->mem, &s->after);
     flxi_free(s->mem, s, 1, sizeof *s);
 }
 
@@ -175,6 +180,16 @@ static flx_code note(const flxi_device_run *r, flxi_queue **out)
     return flxi_oom(r->err, "the toy's sequence");
 }
 
+static flx_code note_piece(const flxi_device_run *r, uint32_t i, const uint32_t *after, uint32_t num_after)
+{
+    flxi_sequence *s = r->queue->noted;
+    const piece p = {.begin = s->steps.n, .first_after = s->after.n, .num_after = num_after};
+    bool ok = i == s->pieces.n && flxi_push(s->mem, &s->pieces, p);
+    for (uint32_t k = 0; k < num_after && ok; k++)
+        ok = flxi_push(s->mem, &s->after, after[k]);
+    return ok ? FLX_OK : flxi_oom(r->err, "the toy's sequence");
+}
+
 static flx_code end_note(const flxi_device_run *r, flxi_queue *queue, flxi_sequence **out)
 {
     (void)r;
@@ -186,11 +201,38 @@ static flx_code end_note(const flxi_device_run *r, flxi_queue *queue, flxi_seque
     return FLX_OK;
 }
 
+static bool may_run(const flxi_sequence *s, const piece *p)
+{
+    bool may = !p->has_run;
+    for (size_t k = 0; k < p->num_after && may; k++)
+        may = s->pieces.at[s->after.at[p->first_after + k]].has_run;
+    return may;
+}
+
+static flx_code run_piece(const flxi_device_run *r, flxi_sequence *s, size_t i)
+{
+    flx_code code = FLX_OK;
+    size_t end = i + 1 < s->pieces.n ? s->pieces.at[i + 1].begin : s->steps.n;
+    for (size_t k = s->pieces.at[i].begin; code == FLX_OK && k < end; k++)
+        code = enqueue(r, &s->steps.at[k]);
+    s->pieces.at[i].has_run = true;
+    return code;
+}
+
 static flx_code run_sequence(const flxi_device_run *r, flxi_sequence *s)
 {
     flx_code code = FLX_OK;
-    for (size_t i = 0; code == FLX_OK && i < s->steps.n; i++)
-        code = enqueue(r, &s->steps.at[i]);
+    for (size_t i = 0; i < s->pieces.n; i++)
+        s->pieces.at[i].has_run = false;
+    for (size_t k = 0; code == FLX_OK && !s->pieces.n && k < s->steps.n; k++)
+        code = enqueue(r, &s->steps.at[k]);
+    for (size_t done = 0; code == FLX_OK && done < s->pieces.n; done++) {
+        size_t i = s->pieces.n - 1;
+        while (!may_run(s, &s->pieces.at[i]))
+            i--;
+        atomic_fetch_add(&pieces_moved, i != done);
+        code = run_piece(r, s, i);
+    }
     atomic_fetch_add(&sequences_run, 1);
     return code;
 }
@@ -243,11 +285,6 @@ static flx_code compile(const flxi_compile_request *q, flxi_kernel_code *kernels
     return FLX_OK;
 }
 
-static void free_code(flxi_device_code *code)
-{
-    (void)code;
-}
-
 static flx_code run_kernel(const flxi_device_run *r, const flxi_kernel_step *s)
 {
     waiting w = {.kernel = s->code, .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = s->lanes};
@@ -268,8 +305,6 @@ const flxi_device toy_device = {
     .refuse_kernel = refuse_kernel,
     .accept_node = accept_node,
     .compile = compile,
-    .free_code = free_code,
-    .count_threads = count_threads,
     .open_queue = open_queue,
     .close_queue = close_queue,
     .min_parallel = INT64_MAX,
@@ -279,6 +314,7 @@ const flxi_device toy_device = {
     .finish = finish,
     .run_kernel = run_kernel,
     .note = note,
+    .note_piece = note_piece,
     .end_note = end_note,
     .run_sequence = run_sequence,
     .free_sequence = free_sequence,

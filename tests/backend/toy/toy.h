@@ -13,9 +13,9 @@ extern const flxi_device toy_device;
 enum { TOY_BUFFERS = 6 };
 
 /* Steps that all queues ran so far, and how many of them waited for a while; sequences; copies from and to the
-   host. */
+   host; pieces of sequences that ran before one that was noted earlier. */
 typedef struct {
-    uint64_t kernels, copies, late, sequences, sent, received;
+    uint64_t kernels, copies, late, sequences, sent, received, moved;
 } toy_counts;
 
 toy_counts toy_count(void);

@@ -269,3 +269,45 @@ TEST(budget_of_random_gradients_keeps_bits_and_is_monotone)
     }
     CHECK_MSG(n == 1 || recomputed > 0, "no graph of %llu recomputes anything", (unsigned long long)n);
 }
+
+/* ---- Sums of gradients ---- */
+
+/* The gradient of a parameter that is used twelve times is a sum of twelve tensors of its size. */
+static flx_graph *gradient_of_uses(flx_context *ctx, const char *dtype)
+{
+    char text[4000];
+    flx_error err = {0};
+    size_t n = (size_t)snprintf(text, sizeof text, "graph uses(param w: %s[60, 70]) {\n  s0 = reduce_sum(w)\n", dtype);
+    for (int i = 0; i < 12; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "  s%d = tanh(add(reduce_sum(softmax(mul(w, s%d), axis=%d)), reduce_sum(cumsum(w, "
+                              "axis=%d))))\n",
+                              i + 1, i, i % 2, i % 2);
+    snprintf(text + n, sizeof text - n, "  return s12\n}\n");
+    flx_graph *g = graph_of(ctx, text), *grad = flx_grad(g, (const char *const[]){"w"}, 1, NULL, &err);
+    CHECK_OK(grad ? FLX_OK : (flx_code)err.code, &err);
+    flx_graph_release(g);
+    return grad;
+}
+
+TEST(budget_adds_gradients_one_after_the_other)
+{
+    static const char *const dtypes[] = {"f32", "bf16", "f64"};
+    for (int i = 0; i < 3; i++) {
+        flx_context *ctx = flx_context_new(NULL);
+        flx_graph *g = gradient_of_uses(ctx, dtypes[i]);
+        flx_tensor *values = waves(ctx, 60, 70);
+        flx_tensor *w = flx_tensor_cast(values, (flx_dtype)flx_val_type(g, flx_graph_input(g, 0))->dtype, NULL);
+        CHECK(w != NULL);
+        const flx_feed feed = {"w", w};
+        outcome usual = run_within(g, 0, 0, &feed, 1), least = run_within(g, 0, 1, &feed, 1);
+        CHECK_MSG(least.least * 3 < usual.plan.bytes, "%s: %zu and %zu bytes", dtypes[i], least.least,
+                  (size_t)usual.plan.bytes);
+        release(&usual);
+        check_laws(g, 0, &feed, 1, 4, dtypes[i]);
+        flx_tensor_release(values);
+        flx_tensor_release(w);
+        flx_graph_release(g);
+        flx_context_free(ctx);
+    }
+}

@@ -461,7 +461,7 @@ TEST(optimise_legality_vector_access)
         fclose(f);
         snprintf(command, sizeof command,
                  "gcc -std=gnu17 -O2 -ftree-vectorize -march=native -ffp-contract=off -fno-math-errno "
-                 "-fno-strict-aliasing -fno-builtin -w -fopt-info-vec-optimized -c %s -o /dev/null "
+                 "-fno-strict-aliasing -fno-builtin -w -fopt-info-vec-optimized -c '%s' -o /dev/null "
                  "2>&1 | grep -q 'loop vectorized'",
                  path);
         CHECK(accesses[i].is_vector == (system(command) == 0));

@@ -62,35 +62,6 @@ static uint64_t clamp(uint32_t type, wide v)
     return wrap(type, v < least(type) ? least(type) : v > most(type) ? most(type) : v);
 }
 
-static uint64_t bits_of_float(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-static float float_of_bits(uint64_t bits)
-{
-    uint32_t u = (uint32_t)bits;
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static uint64_t bits_of_double(double d)
-{
-    uint64_t u;
-    memcpy(&u, &d, sizeof u);
-    return u;
-}
-
-static double double_of_bits(uint64_t bits)
-{
-    double d;
-    memcpy(&d, &bits, sizeof d);
-    return d;
-}
-
 /* ---- Integers ---- */
 
 static wide power_of_two(unsigned n)
@@ -305,7 +276,7 @@ TEST(kernel_scalar_faults_of_checked_mode)
             CHECK(!flxi_kscalar_binary_fault(KBIN_wrapping_add, FLX_I8, x, y));
         }
     }
-    CHECK(!flxi_kscalar_binary_fault(KBIN_div, FLX_F32, bits_of_float(1), 0));
+    CHECK(!flxi_kscalar_binary_fault(KBIN_div, FLX_F32, flxi_f32_bits(1), 0));
     CHECK_EQ_STR(flxi_kscalar_binary_fault(KBIN_mod, FLX_U64, 1, 0), "division by zero");
     CHECK_EQ_STR(flxi_kscalar_binary_fault(KBIN_mul, FLX_I64, UINT64_C(1) << 62, 2), "signed overflow");
 }
@@ -315,8 +286,8 @@ TEST(kernel_scalar_faults_of_checked_mode)
 static double real(uint32_t type, uint64_t bits)
 {
     switch (type) {
-    case FLX_F64: return double_of_bits(bits);
-    case FLX_F32: return (double)float_of_bits(bits);
+    case FLX_F64: return flxi_f64_of(bits);
+    case FLX_F32: return (double)flxi_f32_of(bits);
     case FLX_F16: return flxi_from_f16((uint16_t)bits);
     default: return flxi_from_bf16((uint16_t)bits);
     }
@@ -328,7 +299,7 @@ static uint64_t from_float(uint32_t type, float f)
     if (f != f)
         return nan_bits[type];
     switch (type) {
-    case FLX_F32: return bits_of_float(f);
+    case FLX_F32: return flxi_f32_bits(f);
     case FLX_F16: return flxi_to_f16((double)f);
     default: return flxi_to_bf16((double)f);
     }
@@ -447,7 +418,7 @@ TEST(kernel_scalar_f32_rounds_correctly)
         uint64_t x = f32_sample(&state), y = f32_sample(&state), z = f32_sample(&state);
         check_float(FLX_F32, x);
         check_float_pair(FLX_F32, x, y);
-        float f = fmaf(float_of_bits(x), float_of_bits(y), float_of_bits(z));
+        float f = fmaf(flxi_f32_of(x), flxi_f32_of(y), flxi_f32_of(z));
         CHECK_EQ_U64(flxi_kscalar_fma(FLX_F32, x, y, z), from_float(FLX_F32, f));
     }
 }
@@ -475,15 +446,15 @@ TEST(kernel_scalar_f64_is_the_machines)
             double a = values[i], b = values[j];
             double sums[] = {a + b, a - b, a * b, a / b, fmod(a, b), fabs(a - b)};
             for (size_t o = 0; o < COUNT(float_binaries); o++) {
-                uint64_t wanted = sums[o] != sums[o] ? nan_bits[FLX_F64] : bits_of_double(sums[o]);
-                CHECK_EQ_U64(flxi_kscalar_binary(float_binaries[o], FLX_F64, bits_of_double(a), bits_of_double(b)),
+                uint64_t wanted = sums[o] != sums[o] ? nan_bits[FLX_F64] : flxi_f64_bits(sums[o]);
+                CHECK_EQ_U64(flxi_kscalar_binary(float_binaries[o], FLX_F64, flxi_f64_bits(a), flxi_f64_bits(b)),
                              wanted);
             }
         }
     /* (1 + e)^2 - (1 + 2e) is e^2 with one rounding and 0 with two. */
     double one = 1 + 0x1p-52;
-    CHECK_EQ_U64(flxi_kscalar_fma(FLX_F64, bits_of_double(one), bits_of_double(one), bits_of_double(-1 - 0x1p-51)),
-                 bits_of_double(0x1p-104));
+    CHECK_EQ_U64(flxi_kscalar_fma(FLX_F64, flxi_f64_bits(one), flxi_f64_bits(one), flxi_f64_bits(-1 - 0x1p-51)),
+                 flxi_f64_bits(0x1p-104));
 }
 
 /* ---- Choices, NaN and signs ---- */
@@ -625,7 +596,7 @@ TEST(kernel_scalar_16_bit_floats_are_computed_in_f32)
         for (uint32_t x = 0; x < 65536; x++)
             for (int t = 0; t < 2; t++) {
                 uint64_t wide_x = flxi_kscalar_cast(FLX_F32, float_types[t], x);
-                float f = float_of_bits(flxi_kscalar_unary(functions[i].op, FLX_F32, wide_x));
+                float f = flxi_f32_of(flxi_kscalar_unary(functions[i].op, FLX_F32, wide_x));
                 CHECK_EQ_U64(flxi_kscalar_unary(functions[i].op, float_types[t], x), from_float(float_types[t], f));
             }
 }
@@ -635,7 +606,7 @@ TEST(kernel_scalar_pow_atan2_hypot)
     uint64_t state = test_seed();
     for (int k = 0; k < 20000; k++) {
         uint64_t x = f32_sample(&state), y = f32_sample(&state);
-        long double a = (long double)float_of_bits(x), b = (long double)float_of_bits(y);
+        long double a = (long double)flxi_f32_of(x), b = (long double)flxi_f32_of(y);
         if (!isfinite((double)a) || !isfinite((double)b))
             continue;
         EXPECT_MSG(ulps(FLX_F32, flxi_kscalar_binary(KBIN_pow, FLX_F32, x, y), powl(a, b)) <= 0.51, "pow(%Lg, %Lg)", a,
@@ -655,8 +626,8 @@ static uint64_t int_cast(uint32_t to, uint32_t from, uint64_t x)
     wide v = value(from, x);
     switch (to) {
     case FLX_BOOL: return v != 0;
-    case FLX_F64: return bits_of_double((double)v);
-    case FLX_F32: return bits_of_float((float)v);
+    case FLX_F64: return flxi_f64_bits((double)v);
+    case FLX_F32: return flxi_f32_bits((float)v);
     case FLX_F16:
     case FLX_BF16: { /* nearest of the two neighbours, found by counting from the type's own values */
         long double target = (long double)v, best = INFINITY;
@@ -763,7 +734,7 @@ TEST(kernel_scalar_casts_of_floats)
         }
     for (uint32_t x = 0; x < 65536; x++) {
         double d = flxi_from_f16((uint16_t)x);
-        uint64_t wide_bits = d != d ? nan_bits[FLX_F64] : bits_of_double(d);
+        uint64_t wide_bits = d != d ? nan_bits[FLX_F64] : flxi_f64_bits(d);
         CHECK_EQ_U64(flxi_kscalar_cast(FLX_F64, FLX_F16, x), wide_bits);
         CHECK_EQ_U64(flxi_kscalar_cast(FLX_I8, FLX_F16, x), float_to_int(FLX_I8, d));
         CHECK_EQ_U64(flxi_kscalar_cast(FLX_BF16, FLX_F16, x), d != d ? nan_bits[FLX_BF16] : flxi_to_bf16(d));
@@ -771,9 +742,9 @@ TEST(kernel_scalar_casts_of_floats)
     }
     for (size_t t = 0; t < COUNT(all_types); t++)
         CHECK(flxi_kscalar_to_double(all_types[t], flxi_kscalar_cast(all_types[t], FLX_BOOL, 1)) == 1);
-    CHECK_EQ_U64(flxi_kscalar_cast(FLX_F32, FLX_F64, bits_of_double(1e300)), 0x7f800000);
+    CHECK_EQ_U64(flxi_kscalar_cast(FLX_F32, FLX_F64, flxi_f64_bits(1e300)), 0x7f800000);
     /* Once: f64 to f16 through f32 would round 1 + 2^-11 + 2^-30 to a tie and then down. */
-    CHECK_EQ_U64(flxi_kscalar_cast(FLX_F16, FLX_F64, bits_of_double(1 + 0x1p-11 + 0x1p-30)), 0x3c01);
+    CHECK_EQ_U64(flxi_kscalar_cast(FLX_F16, FLX_F64, flxi_f64_bits(1 + 0x1p-11 + 0x1p-30)), 0x3c01);
 }
 
 /* ---- Elements ---- */
@@ -781,8 +752,8 @@ TEST(kernel_scalar_casts_of_floats)
 static double stored(uint32_t element, double x)
 {
     unsigned char byte = 0;
-    flxi_kscalar_store(element, &byte, 0, bits_of_float((float)x));
-    return (double)float_of_bits(flxi_kscalar_load(element, &byte, 0));
+    flxi_kscalar_store(element, &byte, 0, flxi_f32_bits((float)x));
+    return (double)flxi_f32_of(flxi_kscalar_load(element, &byte, 0));
 }
 
 TEST(kernel_scalar_narrow_floats_all_codes)
@@ -792,8 +763,8 @@ TEST(kernel_scalar_narrow_floats_all_codes)
         for (uint32_t code = 0; code < (e < 2 ? 256u : 16u); code++) {
             unsigned char byte = (unsigned char)code, back = 0;
             uint64_t x = flxi_kscalar_load(elements[e], &byte, 0);
-            double d = e == 0 ? flxi_from_f8_e4m3(byte) : e == 1 ? flxi_from_f8_e5m2(byte) : (double)float_of_bits(x);
-            CHECK_EQ_U64(x, d != d ? nan_bits[FLX_F32] : bits_of_float((float)d));
+            double d = e == 0 ? flxi_from_f8_e4m3(byte) : e == 1 ? flxi_from_f8_e5m2(byte) : (double)flxi_f32_of(x);
+            CHECK_EQ_U64(x, d != d ? nan_bits[FLX_F32] : flxi_f32_bits((float)d));
             flxi_kscalar_store(elements[e], &back, 0, x);
             if (d == d)
                 CHECK_EQ_U64(back, byte);
@@ -872,13 +843,13 @@ TEST(kernel_scalar_eval_of_expressions)
 {
     const uint32_t f[] = {FLX_F32, FLX_F32, FLX_F32}, chosen[] = {FLX_BOOL, FLX_F32, FLX_F32},
                    mixed[] = {FLX_BOOL, FLX_F32, FLX_U32};
-    const uint64_t x[] = {bits_of_float(2), bits_of_float(3), 0xffc00001};
-    const uint64_t zero[] = {0, bits_of_float(3), 0xffc00001};
+    const uint64_t x[] = {flxi_f32_bits(2), flxi_f32_bits(3), 0xffc00001};
+    const uint64_t zero[] = {0, flxi_f32_bits(3), 0xffc00001};
     uint64_t r;
     CHECK(flxi_kscalar_eval(&(flxi_kx){.kind = KX_BINARY, .op = KBIN_mul, .type = FLX_F32}, f, x, &r) &&
-          r == bits_of_float(6));
+          r == flxi_f32_bits(6));
     CHECK(flxi_kscalar_eval(&(flxi_kx){.kind = KX_UNARY, .op = KUN_neg, .type = FLX_F32}, f, x, &r) &&
-          r == bits_of_float(-2));
+          r == flxi_f32_bits(-2));
     CHECK(flxi_kscalar_eval(&(flxi_kx){.kind = KX_SELECT, .type = FLX_F32}, chosen, zero, &r) && r == 0xffc00001);
     CHECK(flxi_kscalar_eval(&(flxi_kx){.kind = KX_FMA, .type = FLX_F32}, f, zero, &r) && r == nan_bits[FLX_F32]);
     CHECK(flxi_kscalar_eval(&(flxi_kx){.kind = KX_CAST, .type = FLX_U8}, f, x, &r) && r == 2);
@@ -902,6 +873,6 @@ TEST(kernel_scalar_atomics)
     CHECK_EQ_U64(flxi_kscalar_atomic(FLX_KERNEL_ATOMIC_EXCHANGE, FLX_F32, 6, 0xffc00001, 0), 0xffc00001);
     CHECK_EQ_U64(flxi_kscalar_atomic(FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE, FLX_U32, 6, 3, 6), 3);
     CHECK_EQ_U64(flxi_kscalar_atomic(FLX_KERNEL_ATOMIC_COMPARE_EXCHANGE, FLX_U32, 6, 3, 7), 6);
-    CHECK_EQ_U64(flxi_kscalar_atomic(FLX_KERNEL_ATOMIC_ADD, FLX_F32, bits_of_float(1), bits_of_float(0.5F), 0),
-                 bits_of_float(1.5F));
+    CHECK_EQ_U64(flxi_kscalar_atomic(FLX_KERNEL_ATOMIC_ADD, FLX_F32, flxi_f32_bits(1), flxi_f32_bits(0.5F), 0),
+                 flxi_f32_bits(1.5F));
 }

@@ -82,8 +82,8 @@ TEST(grouped_matmul_gradients_hold_no_matrix_for_each_row)
         for (uint32_t id = 1; id <= graphs[k]->value_count; id++) {
             int64_t count;
             CHECK(flxi_static_count(flxi_type_at(graphs[k], id), &count));
-            CHECK_MSG(count <= 64 * 8, "%s makes %lld elements",
-                      flxi_ops[flxi_node_at(graphs[k], flxi_value_at(graphs[k], id)->node)->op].name, (long long)count);
+            CHECK_MSG(count <= 64 * 8, "%s makes %lld elements", flxi_ops[flxi_node_of(graphs[k], id)->op].name,
+                      (long long)count);
         }
     flx_graph_release(grad);
     flx_graph_release(hvp);

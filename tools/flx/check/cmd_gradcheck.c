@@ -180,7 +180,7 @@ static bool is_hidden(const request *q, const check_result *r)
 static void print_hidden(const request *q, const check_result *r)
 {
     if (is_hidden(q, r))
-        printf(" (the loss is large: its rounding hides errors up to %.2g)", r->hidden);
+        printf(" (rounding of the loss hides errors up to %.2g)", r->hidden);
 }
 
 static void print_text(const subject *s, const request *q, int order, const check_result *r)
@@ -409,8 +409,8 @@ const command command_gradcheck = {
         "forward over reverse mode, with finite differences of the gradient. All arithmetic is in f64, whatever the\n"
         "dtypes of the graph. Prints for each input the largest error |a - b| / max(1, |a|, |b|), where it is\n"
         "and both values. If one is larger than the tolerance, the exit status is 1 and the first op in which\n"
-        "the error shows is named. An error that the rounding of a large loss explains is allowed; the\n"
-        "line says up to what size such errors are not seen.\n"
+        "the error shows is named. An error that rounding explains, of a large loss or of large numbers that\n"
+        "cancel in it, is allowed; the line says up to what size such errors are not seen.\n"
         "\n"
         "Inputs that are not given are filled: floating ones are normal, input number K with seed K, others\n"
         "zeros. A first output of several elements is replaced by their sum with fixed random weights. Of an\n"

@@ -370,6 +370,7 @@ static const option options[] = {
     OPTION_NO_COMPILER,
     OPTION_CACHE,
     OPTION_FLUSH,
+    OPTION_FAST,
     OPTION_DUMP,
     OPTION_JSON,
     {0},

@@ -298,6 +298,8 @@ static int run_model(model *m, const args *a, const char *device, const flx_comp
         request.run = (flx_run_options){
             .struct_size = sizeof request.run, .flags = r.flags, .device = device, .memory_limit = r.memory_limit};
         status = mesh_run_begin(&mesh, m, &in, a, &request);
+        if (!status && mesh_run_tells(mesh))
+            mesh_cuts_note(m, request.axes);
         options = &request.compile;
     }
     if (!status && strcmp(device, "ref") != 0)
@@ -387,6 +389,7 @@ static const option options[] = {
     OPTION_NO_COMPILER,
     OPTION_CACHE,
     OPTION_FLUSH,
+    OPTION_FAST,
     OPTION_DUMP,
     OPTION_JSON,
     {0},

@@ -354,6 +354,18 @@ flx_tensor *model_param(const model *m, const char *name)
 
 /* ---- Models ---- */
 
+/* Few programs are for a mesh: only those that may name one are read once more. */
+static flx_module *import_program(model *m, const file_bytes *bytes, uint32_t flags, flx_error *err)
+{
+    flx_module *module = flx_import_stablehlo_with(m->ctx, bytes->data, bytes->size, "file", flags, err);
+    if (module && memmem(bytes->data, bytes->size, "shard", 5) &&
+        flx_stablehlo_mesh(m->ctx, bytes->data, bytes->size, "file", &m->mesh, err) != FLX_OK) {
+        flx_module_free(module);
+        return NULL;
+    }
+    return module;
+}
+
 /* The name given to the library is short, because an error keeps only so much of it; report() puts ours in its
    place. */
 static int read_module(model *m, const file_bytes *bytes, uint32_t flags)
@@ -377,7 +389,7 @@ static int read_module(model *m, const file_bytes *bytes, uint32_t flags)
     if (begins_with(bytes, GRAPH_MAGIC))
         m->module = flx_decode(m->ctx, bytes->data, bytes->size, "file", &err);
     else if (is_stablehlo(m->path, bytes))
-        m->module = flx_import_stablehlo_with(m->ctx, bytes->data, bytes->size, "file", flags, &err);
+        m->module = import_program(m, bytes, flags, &err);
     else
         m->module = flx_parse(m->ctx, bytes->data, bytes->size, "file", &err);
     if (!m->module)
@@ -502,6 +514,7 @@ void model_close(model *m)
     flx_onnx_free(m->onnx);
     flx_module_free(m->module);
     flx_gguf_free(m->gguf);
+    flx_buffer_free(&m->mesh);
     flx_context_free(m->ctx);
     *m = (model){0};
 }

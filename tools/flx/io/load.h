@@ -52,6 +52,7 @@ typedef struct {
     flx_onnx *onnx;      /* of an ONNX model: the values of its parameters; else NULL */
     flx_gguf *gguf;      /* of a language model … */
     flx_tensor **values; /* … its tensors, by inputs of the graph */
+    flx_buffer mesh;     /* of a StableHLO program: "data=2,model=2"; empty where it names none */
 } model;
 
 /* Reads text, the binary form, StableHLO, ONNX or GGUF, whichever the file holds. Close with model_close(), also after

@@ -312,6 +312,7 @@ static int plan_model(const model *m, const args *a, const machine_file *file)
         status = plan_part(&p);
     if (!status) {
         plan_alone(&p);
+        mesh_cuts_note(m, p.axes);
         tell(&p, args_has(a, "--json"));
     }
     free(p.list);

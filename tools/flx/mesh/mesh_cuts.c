@@ -89,6 +89,13 @@ static int check_names(const mesh_cuts *c, const flx_graph *g)
     return STATUS_OK;
 }
 
+void mesh_cuts_note(const model *m, const char *axes)
+{
+    const char *own = m->mesh.data;
+    if (axes && own && own[0] && strcmp(own, axes) != 0)
+        note("the program is written for the mesh %s: here its values are cut for %s", own, axes);
+}
+
 int mesh_cuts_apply(const mesh_cuts *c, const flx_graph *g, const char *axes, const inputs *in, flx_graph **out)
 {
     flx_error err = {0};

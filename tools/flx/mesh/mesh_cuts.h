@@ -18,7 +18,7 @@
     {                                                                                                          \
         "--shard", "NAME=SPEC",                                                                                \
             "how an input or parameter is cut: for each of its axes the axis of the mesh, or -,\nwith commas " \
-            "between them: x=data,-",                                                                          \
+            "between them: x=data,-; along several axes of the mesh: x=data+model,-",                          \
             MAY_REPEAT                                                                                         \
     }
 
@@ -33,6 +33,8 @@ int mesh_cuts_read(mesh_cuts *c, const args *a);
 void mesh_cuts_free(mesh_cuts *c);
 /* Adds the inputs that the graph, which must outlive it, cuts by the op `shard`. */
 int mesh_cuts_add_said(mesh_cuts *c, const flx_graph *g);
+/* Says so if the program was written for another mesh. */
+void mesh_cuts_note(const model *m, const char *axes);
 /* How the value of this name is cut; NULL: it is whole. */
 const char *mesh_cuts_find(const mesh_cuts *c, const char *name);
 

@@ -421,6 +421,30 @@ static int read_group(train_plan *p, setting *from, flx_train_group *out)
     return status ? status : settings_check_taken(&p->settings, from);
 }
 
+/* Later groups prevail. */
+static bool stays_as_it_is(const train_plan *p, const char *name)
+{
+    for (size_t k = p->options.num_groups; k-- > 0;)
+        if (flx_name_matches(p->groups[k].pattern, name))
+            return p->groups[k].flags & FLX_GROUP_FROZEN;
+    return false;
+}
+
+static int check_frozen(const train_plan *p, const setting *list)
+{
+    const flx_graph *g = p->loss;
+    bool has_any = false;
+    for (size_t i = 0; i < flx_graph_input_count(g); i++) {
+        flx_val v = flx_graph_input(g, i);
+        if (!flx_graph_input_is_param(g, i))
+            continue;
+        has_any = true;
+        if (!stays_as_it_is(p, flx_val_name(g, v)))
+            return STATUS_OK;
+    }
+    return has_any ? settings_fail(&p->settings, list, "groups freezes all parameters: nothing is trained") : STATUS_OK;
+}
+
 /* The optimiser's own `weight_decay=0` is a group of all parameters, before the others. */
 static int read_groups(train_plan *p)
 {
@@ -439,7 +463,7 @@ static int read_groups(train_plan *p)
     for (setting *part = list ? list->first : NULL; !status && part; part = part->next)
         status = read_group(p, part, &p->groups[p->options.num_groups++]);
     p->options.groups = p->groups;
-    return status;
+    return status || !list ? status : check_frozen(p, list);
 }
 
 /* A schedule counts updates, of which several steps may share one. */

@@ -222,12 +222,13 @@ static void pack_channels(const plan *g, const char *from, char *to, int64_t pit
     for (int64_t c = 0; is_line && c < channels; c++) {
         const char *first = from + c * p->w.inner * in + (step < 0 ? (1 - g->taps) * in : 0);
         char *row = to + c * g->panel * size + (step < 0 ? (g->taps - 1) * pitch * size : 0);
-        flxi_gemm_pack_block(p->dtype, first, row, step * pitch, features, p->w.outer, g->taps, 1);
+        const flxi_gemm_view line = {first, features, p->w.outer, g->taps, 1};
+        flxi_gemm_pack_block(p->dtype, &line, row, step * pitch);
     }
     for (int64_t tap = 0; !is_line && tap < g->taps; tap++) {
         int64_t at = tap / p->axis[1].taps * p->w.at[0] + tap % p->axis[1].taps * p->w.at[1];
-        flxi_gemm_pack_block(p->dtype, from + at * in, to + tap * pitch * size, g->panel, features, p->w.outer,
-                             channels, p->w.inner);
+        const flxi_gemm_view block = {from + at * in, features, p->w.outer, channels, p->w.inner};
+        flxi_gemm_pack_block(p->dtype, &block, to + tap * pitch * size, g->panel);
     }
     for (int64_t i = 0; features < g->panel && i < g->taps * channels; i++)
         memset(to + (i / channels * pitch + i % channels * g->panel + features) * size, 0,
@@ -267,8 +268,8 @@ static void pack_lanes(const void *user, int64_t group, char *own)
     for (int64_t tap = 0; tap < g->taps; tap++) {
         int64_t at = from + tap / p->axis[1].taps * p->w.at[0] + tap % p->axis[1].taps * p->w.at[1];
         char *to = g->weights + (panel_at(g, group, 0) + tap * g->panel) * size;
-        flxi_gemm_pack_block(p->dtype, (const char *)p->w_data + at * (int64_t)flx_dtype_size(p->dtype), to, g->panel,
-                             width, p->w.outer, 1, 1);
+        const char *weights = (const char *)p->w_data + at * (int64_t)flx_dtype_size(p->dtype);
+        flxi_gemm_pack_block(p->dtype, &(flxi_gemm_view){weights, width, p->w.outer, 1, 1}, to, g->panel);
         memset(to + width * size, 0, (size_t)((g->panel - width) * size));
     }
 }
@@ -438,6 +439,27 @@ static void run_tiles(const block *b, flxi_scattered_tile *t, const flxi_strip_v
     }
 }
 
+/* Positions that are `step` apart in z, some for each feature in one go: its planes are often a power of two apart, and
+   writing all features of one position after the other would fall into few sets of the cache. */
+static void finish_spread(const flxi_conv_problem *p, const flxi_gemm_block *done, int64_t step)
+{
+    enum { AT_ONCE = 16, MOST_FEATURES = 64 };
+    float held[MOST_FEATURES * AT_ONCE];
+    const float *sums = (const float *)(const void *)done->sums;
+    for (int64_t f = 0; f < done->cols; f += MOST_FEATURES)
+        for (int64_t i = 0; i < done->rows; i += AT_ONCE) {
+            int64_t features = flxi_conv_least(MOST_FEATURES, done->cols - f);
+            int64_t rows = flxi_conv_least(AT_ONCE, done->rows - i);
+            const flxi_gemm_view from = {sums + i * done->sums_row + f, rows, done->sums_row, features, 1};
+            flxi_turn_block(p->dtype, (flxi_isa)p->isa, &from, held, AT_ONCE);
+            for (int64_t k = 0; k < features; k++) {
+                float *to = (float *)(void *)done->c + (f + k) * p->z.inner + i * step;
+                for (int64_t r = 0; r < rows; r++)
+                    to[r * step] = held[k * AT_ONCE + r];
+            }
+        }
+}
+
 /* Sums to z, in runs of positions that are one step apart there. */
 static void finish(const block *b, int64_t first_feature, int64_t features)
 {
@@ -457,7 +479,10 @@ static void finish(const block *b, int64_t first_feature, int64_t features)
                                 .cols = features,
                                 .c = (char *)(uintptr_t)p->z_data + at * (int64_t)flx_dtype_size(p->dtype)};
         if (step == 1 && flxi_gemm_is_native(p->dtype))
-            flxi_turn_block(p->dtype, (flxi_isa)p->isa, done.sums, done.c, p->z.inner, run, g->panel, features, 1);
+            flxi_turn_block(p->dtype, (flxi_isa)p->isa, &(flxi_gemm_view){done.sums, run, g->panel, features, 1},
+                            done.c, p->z.inner);
+        else if (p->dtype == FLX_F32 && p->z.inner != 1)
+            finish_spread(p, &done, step);
         else
             flxi_gemm_finish(&to, &done);
     }

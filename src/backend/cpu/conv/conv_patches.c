@@ -164,12 +164,11 @@ static void fill_matrices(const flxi_patches *x, const char *base, char *to, con
                 span.begin = span.end = n;
             clear_positions(line, out, p->tap_step, 0, span.begin, channels);
             clear_positions(line, out, p->tap_step, span.end, n, channels);
+            int64_t first = at + ((o_last + span.begin) * last->stride + span.reach) * last->step;
+            const flxi_gemm_view run = {base + first * (int64_t)in, span.end - span.begin, last->stride * last->step,
+                                        channels, x->channel_step};
             if (span.begin < span.end)
-                flxi_gemm_pack_block(x->dtype,
-                                     base + (at + ((o_last + span.begin) * last->stride + span.reach) * last->step) *
-                                                (int64_t)in,
-                                     line + (size_t)span.begin * out, p->tap_step, span.end - span.begin,
-                                     last->stride * last->step, channels, x->channel_step);
+                flxi_gemm_pack_block(x->dtype, &run, line + (size_t)span.begin * out, p->tap_step);
         }
     }
 }

@@ -81,7 +81,8 @@ static void fill_row(const flxi_conv_problem *p, const flxi_strip *s, const stri
     if (in == size && p->x.inner == 1 && step == c && run->every == 1)
         memcpy(to, from, (size_t)(run->count * c) * size);
     else
-        flxi_turn_block(p->dtype, (flxi_isa)p->isa, from, to, run->every * c, c, p->x.inner, run->count, step);
+        flxi_turn_block(p->dtype, (flxi_isa)p->isa, &(flxi_gemm_view){from, c, p->x.inner, run->count, step}, to,
+                        run->every * c);
 }
 
 /* Whether rows follow each other in the input as in the strip, without padding. */

@@ -43,6 +43,7 @@ enum {
     SUM_BYTES = 512 << 10,  /* that a task writes again and again */
     PART_BYTES = 4 << 20,   /* of all parts */
     WANTED_TASKS = 16,
+    LINE_CHANNELS = 16, /* whose taps are written in one task */
 };
 
 /* ---- Plans ---- */
@@ -243,8 +244,8 @@ static void fetch_z(task_state *s)
         for (int64_t r = 0; r < s->images * lines; r++, to += (size_t)(length * g->panel) * size) {
             int64_t at = s->group * p->z.group + (s->image + r / lines) * p->z.outer + first * p->z.inner +
                          (s->row + r % lines) * p->z.at[0] + s->column * p->z.at[1];
-            flxi_turn_block(p->dtype, (flxi_isa)p->isa, (const char *)p->z_data + at * in, to, g->panel, features,
-                            p->z.inner, length, p->z.at[1]);
+            const flxi_gemm_view row = {(const char *)p->z_data + at * in, features, p->z.inner, length, p->z.at[1]};
+            flxi_turn_block(p->dtype, (flxi_isa)p->isa, &row, to, g->panel);
             for (int64_t k = 0; features < g->panel && k < length; k++)
                 memset(to + (size_t)(k * g->panel + features) * size, 0, (size_t)(g->panel - features) * size);
         }
@@ -398,6 +399,45 @@ static void finish_tap(const void *user, int64_t task, char *own)
     flxi_gemm_finish(&to, &done);
 }
 
+/* Whether taps are neighbours in the result, or else channels: with channels first they are. Then a task writes whole
+   lines of them, feature by feature; tap by tap each line of the cache would come from memory for each of its taps. */
+static bool has_lines(const plan *g)
+{
+    const flxi_conv_view *w = &g->p.w;
+    bool taps_are = g->taps > 1 && w->at[1] == 1 && (w->at[0] == g->p.axis[1].taps || g->p.axis[0].taps == 1);
+    bool channels_are = g->taps == 1 && w->inner == 1 && !g->by_lane;
+    return flxi_gemm_is_native(g->p.dtype) && (taps_are || channels_are);
+}
+
+/* All taps of some channels of one panel. */
+static void finish_lines(const void *user, int64_t task, char *own)
+{
+    const plan *g = user;
+    const flxi_conv_problem *p = &g->p;
+    (void)own;
+    int64_t blocks = flxi_conv_parts(g->depth, LINE_CHANNELS);
+    int64_t first = task % blocks * LINE_CHANNELS;
+    int64_t panel = task / blocks % g->panels;
+    int64_t group = task / blocks / g->panels;
+    int64_t channels = flxi_conv_least(LINE_CHANNELS, g->depth - first);
+    int64_t at = (group * g->panels + panel) * g->taps * g->depth + first; /* rows of sums; of the first tap */
+    size_t size = g->ker->size;
+    for (int64_t tap = 0; tap < g->taps; tap++)
+        (size == 8 ? add_parts_f64 : add_parts_f32)(g->sums, (at + tap * g->depth) * g->panel, channels * g->panel,
+                                                    flxi_conv_aligned(g->held, size), g->parts);
+    int64_t features = g->by_lane ? lanes_of(g, group) : flxi_conv_least(g->panel, p->features - panel * g->panel);
+    int64_t to = group * p->w.group + panel * g->panel * p->w.outer + first * p->w.inner;
+    char *w = (char *)(uintptr_t)p->w_data + (size_t)to * size;
+    const char *sums = g->sums + (size_t)(at * g->panel) * size;
+    if (g->taps == 1)
+        flxi_turn_block(p->dtype, (flxi_isa)p->isa, &(flxi_gemm_view){sums, channels, g->panel, features, 1}, w,
+                        p->w.outer);
+    for (int64_t c = 0; g->taps > 1 && c < channels; c++) {
+        const flxi_gemm_view from = {sums + (size_t)(c * g->panel) * size, g->taps, g->depth * g->panel, features, 1};
+        flxi_turn_block(p->dtype, (flxi_isa)p->isa, &from, w + (size_t)(c * p->w.inner) * size, p->w.outer);
+    }
+}
+
 /* ---- Entry ---- */
 
 size_t flxi_conv_weight_scratch(const flxi_conv_problem *p, int threads)
@@ -413,5 +453,9 @@ void flxi_conv_weight(const flxi_conv_problem *p, flxi_pool *pool, void *scratch
     g.sums = scratch;
     char *own = (char *)scratch + g.sum_bytes;
     flxi_conv_tasks(&g, task_count(&g) * g.parts, run_task, pool, own, g.own_bytes);
-    flxi_conv_tasks(&g, g.p.groups * g.panels * g.taps, finish_tap, pool, own, 0);
+    if (has_lines(&g))
+        flxi_conv_tasks(&g, g.p.groups * g.panels * flxi_conv_parts(g.depth, LINE_CHANNELS), finish_lines, pool, own,
+                        0);
+    else
+        flxi_conv_tasks(&g, g.p.groups * g.panels * g.taps, finish_tap, pool, own, 0);
 }

@@ -472,7 +472,7 @@ static void pack_panel_of_a(const plan *pl, const char *a, char *to, int64_t lin
         flxi_gemm_words words = {.x = &p->a, .dtype = p->dtype, .group = ker->group, .count = p->k, .flip = pl->flip};
         flxi_gemm_pack_words(&words, a, (uint32_t *)to, ker->rows, line, lines, depth, depths);
     } else {
-        flxi_gemm_pack(&p->a, p->dtype, a, to, ker->rows, line, lines, depth, depths);
+        flxi_gemm_pack(&p->a, p->dtype, a, &(flxi_gemm_region){line, lines, depth, depths}, to, ker->rows);
     }
 }
 
@@ -487,7 +487,7 @@ static void pack_panel_of_b(const plan *pl, const char *b, char *to, int64_t lin
         if (pl->head)
             ker->head(to, pl->panel, depths, pl->head_factor);
     } else {
-        flxi_gemm_pack(&p->b, p->dtype, b, to, pl->panel, line, lines, depth, depths);
+        flxi_gemm_pack(&p->b, p->dtype, b, &(flxi_gemm_region){line, lines, depth, depths}, to, pl->panel);
     }
 }
 

@@ -5,6 +5,7 @@
 #define FLXI_GEMM_ENGINE_H
 
 #include "backend/cpu/gemm/gemm.h"
+#include "base/half.h"
 
 /* In what products are computed. Pairs are two signed numbers of 16 bits in a word of 32, bytes are four of 8: one
    instruction multiplies them and adds the products, exactly. Bytes of one side are signed, those of the other are not:
@@ -81,10 +82,15 @@ flxi_gemm_kind flxi_gemm_kind_of(int32_t dtype);
 /* Whether memory of this dtype can be read and written by its kind's kernels as it is. */
 bool flxi_gemm_is_native(int32_t dtype);
 
-/* Packs a panel: lines [line, line + lines) and depths [depth, depth + depths) of the matrix at `base`; element (i, d)
-   goes to[d * width + i], zeros fill lines up to `width`. Complex: width real, then width imaginary parts. */
-void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
-                    int64_t lines, int64_t depth, int64_t depths);
+/* Lines [line, line + lines) and depths [depth, depth + depths) of a matrix. */
+typedef struct {
+    int64_t line, lines, depth, depths;
+} flxi_gemm_region;
+
+/* Packs a panel: a region of the matrix at `base`; element (i, d) goes to[d * width + i], zeros fill lines up to
+   `width`. Complex: width real, then width imaginary parts. */
+void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, const flxi_gemm_region *r, void *to,
+                    int64_t width);
 
 /* Packs a panel of words of `group` elements each along the depth, which has `count` elements in all: word d of line i
    goes to[d * width + i]. Zeros fill lines up to `width` and the last word. The first element is in the low bits; bits
@@ -100,10 +106,14 @@ typedef struct {
 void flxi_gemm_pack_words(const flxi_gemm_words *p, const void *base, uint32_t *to, int64_t width, int64_t line,
                           int64_t lines, int64_t word, int64_t words);
 
-/* The same as flxi_gemm_pack() for a block with one step along lines and one along the depth, in elements; complex
-   numbers excepted. */
-void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
-                          int64_t depths, int64_t depth_step);
+/* A block of elements with one step along lines and one along the depth, in elements. */
+typedef struct {
+    const void *at;
+    int64_t lines, line_step, depths, depth_step;
+} flxi_gemm_view;
+
+/* The same as flxi_gemm_pack() for such a block: element (i, d) goes to[d * pitch + i]. Complex numbers excepted. */
+void flxi_gemm_pack_block(int32_t dtype, const flxi_gemm_view *from, void *to, int64_t pitch);
 size_t flxi_gemm_packed_size(int32_t dtype); /* bytes of one packed part */
 
 /* A block of finished sums, and where it belongs. */
@@ -125,16 +135,9 @@ static inline int64_t flxi_walk_step(const flxi_walk *w)
 
 /* ---- Half floats, exactly; base/half.h goes by way of double ---- */
 
-static inline float flxi_float_of_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static inline float flxi_widen_bf16(uint16_t h)
 {
-    return flxi_float_of_bits((uint32_t)h << 16);
+    return flxi_f32_of((uint32_t)h << 16);
 }
 
 static inline float flxi_widen_f16(uint16_t h)
@@ -142,9 +145,9 @@ static inline float flxi_widen_f16(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t rest = h & 0x7fff;
     if (rest >= 0x7c00)
-        return flxi_float_of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00 ? 0x400000 : 0));
+        return flxi_f32_of(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00 ? 0x400000 : 0));
     if (rest >= 0x400)
-        return flxi_float_of_bits(sign | ((rest << 13) + 0x38000000));
+        return flxi_f32_of(sign | ((rest << 13) + 0x38000000));
     float subnormal = (float)rest * 0x1p-24f;
     return sign ? -subnormal : subnormal;
 }

@@ -202,10 +202,9 @@ size_t flxi_gemm_packed_size(int32_t dtype)
     }
 }
 
-void flxi_gemm_pack_block(int32_t dtype, const void *from, void *to, int64_t pitch, int64_t lines, int64_t line_step,
-                          int64_t depths, int64_t depth_step)
+void flxi_gemm_pack_block(int32_t dtype, const flxi_gemm_view *from, void *to, int64_t pitch)
 {
-    packers[dtype](from, to, pitch, lines, line_step, depths, depth_step);
+    packers[dtype](from->at, to, pitch, from->lines, from->line_step, from->depths, from->depth_step);
 }
 
 /* Clears lines [lines, width) of a panel. */
@@ -216,28 +215,28 @@ static void clear_rest(char *to, size_t size, int64_t pitch, int64_t width, int6
 }
 
 /* One part (0 real, 1 imaginary) of all elements of a block, run by run. */
-static void pack_part(const flxi_gemm_operand *x, int32_t dtype, const char *base, char *to, int64_t pitch,
-                      int64_t line, int64_t lines, int64_t depth, int64_t depths)
+static void pack_part(const flxi_gemm_operand *x, int32_t dtype, const char *base, const flxi_gemm_region *r, char *to,
+                      int64_t pitch)
 {
     size_t unit = flx_dtype_size(dtype);
     size_t size = flxi_gemm_packed_size(dtype);
     int64_t spread = flxi_is_complex(dtype) ? 2 : 1;
     int64_t line_run;
     int64_t depth_run;
-    for (int64_t d = 0; d < depths; d += depth_run) {
-        int64_t depth_at = flxi_walk_at(&x->depth, depth + d, &depth_run);
-        depth_run = depth_run < depths - d ? depth_run : depths - d;
-        for (int64_t i = 0; i < lines; i += line_run) {
-            int64_t line_at = flxi_walk_at(&x->line, line + i, &line_run);
-            line_run = line_run < lines - i ? line_run : lines - i;
+    for (int64_t d = 0; d < r->depths; d += depth_run) {
+        int64_t depth_at = flxi_walk_at(&x->depth, r->depth + d, &depth_run);
+        depth_run = depth_run < r->depths - d ? depth_run : r->depths - d;
+        for (int64_t i = 0; i < r->lines; i += line_run) {
+            int64_t line_at = flxi_walk_at(&x->line, r->line + i, &line_run);
+            line_run = line_run < r->lines - i ? line_run : r->lines - i;
             packers[dtype](base + (depth_at + line_at) * (int64_t)unit, to + (size_t)(d * pitch + i) * size, pitch,
                            line_run, flxi_walk_step(&x->line) * spread, depth_run, flxi_walk_step(&x->depth) * spread);
         }
     }
 }
 
-void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, void *to, int64_t width, int64_t line,
-                    int64_t lines, int64_t depth, int64_t depths)
+void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base, const flxi_gemm_region *r, void *to,
+                    int64_t width)
 {
     size_t size = flxi_gemm_packed_size(dtype);
     int parts = flxi_is_complex(dtype) ? 2 : 1;
@@ -245,10 +244,10 @@ void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base,
     for (int part = 0; part < parts; part++) {
         char *panel = (char *)to + (size_t)(part * width) * size;
         if (x->source)
-            x->source->pack(x->source->user, base, panel, pitch, line, lines, depth, depths);
+            x->source->pack(x->source->user, base, panel, pitch, r->line, r->lines, r->depth, r->depths);
         else
-            pack_part(x, dtype, (const char *)base + (size_t)part * size, panel, pitch, line, lines, depth, depths);
-        clear_rest(panel, size, pitch, width, lines, depths);
+            pack_part(x, dtype, (const char *)base + (size_t)part * size, r, panel, pitch);
+        clear_rest(panel, size, pitch, width, r->lines, r->depths);
     }
 }
 
@@ -256,8 +255,7 @@ void flxi_gemm_pack(const flxi_gemm_operand *x, int32_t dtype, const void *base,
 
 static inline uint16_t to_bf16(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    uint32_t bits = flxi_f32_bits(x);
     if (x != x)
         return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -347,7 +345,8 @@ void flxi_gemm_finish(const flxi_gemm *p, const flxi_gemm_block *b)
 {
     if (is_only_turned(p, b)) {
         char *c = (char *)b->c + (b->i + b->j * p->c_col) * (int64_t)flx_dtype_size(p->result);
-        flxi_gemm_pack_block(p->result, b->sums, c, p->c_col, b->rows, b->sums_row, b->cols, 1);
+        const flxi_gemm_view sums = {b->sums, b->rows, b->sums_row, b->cols, 1};
+        flxi_gemm_pack_block(p->result, &sums, c, p->c_col);
     } else {
         finishers[p->result](p, b);
     }

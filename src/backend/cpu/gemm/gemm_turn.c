@@ -76,11 +76,10 @@ bool flxi_turn_words(flxi_isa isa, const void *from, void *to, int64_t pitch, in
 
 #endif
 
-void flxi_turn_block(int32_t dtype, flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines,
-                     int64_t line_step, int64_t depths, int64_t depth_step)
+void flxi_turn_block(int32_t dtype, flxi_isa isa, const flxi_gemm_view *from, void *to, int64_t pitch)
 {
-    bool is_turned = dtype == FLX_F32 && depth_step == 1 && line_step != 1 &&
-                     flxi_turn_words(isa, from, to, pitch, lines, line_step, depths);
+    bool is_turned = dtype == FLX_F32 && from->depth_step == 1 && from->line_step != 1 &&
+                     flxi_turn_words(isa, from->at, to, pitch, from->lines, from->line_step, from->depths);
     if (!is_turned)
-        flxi_gemm_pack_block(dtype, from, to, pitch, lines, line_step, depths, depth_step);
+        flxi_gemm_pack_block(dtype, from, to, pitch);
 }

@@ -9,8 +9,7 @@
 
 /* As flxi_gemm_pack_block(): element (line, depth) goes to[depth * pitch + line], converted to the type that products
    are computed in. Fast where the elements of a line are neighbours. */
-void flxi_turn_block(int32_t dtype, flxi_isa isa, const void *from, void *to, int64_t pitch, int64_t lines,
-                     int64_t line_step, int64_t depths, int64_t depth_step);
+void flxi_turn_block(int32_t dtype, flxi_isa isa, const flxi_gemm_view *from, void *to, int64_t pitch);
 
 /* The same for words, where the elements of a line are neighbours; false: nothing was done, the block is too small or
    the machine has no such vectors. */

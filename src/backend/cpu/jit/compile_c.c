@@ -71,9 +71,9 @@ static int available_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-flxi_compile_service *flxi_compile_service_new(const flxi_allocator *mem, const flxi_compile_options *options)
+flxi_compile_service *flxi_compile_service_new(const flxi_allocator *mem, const flxi_service_options *options)
 {
-    const flxi_compile_options usual = {0}, *o = options ? options : &usual;
+    const flxi_service_options usual = {0}, *o = options ? options : &usual;
     flxi_compile_service *s = flxi_alloc(mem, 1, sizeof *s);
     if (!s)
         return NULL;

@@ -17,7 +17,7 @@ typedef struct {
     int64_t time_ms;       /* of a compiler; 0: five minutes */
     uint64_t memory_bytes; /* of a compiler; 0: 8 GiB */
     uint64_t object_bytes; /* the largest object that is accepted; 0: 64 MiB */
-} flxi_compile_options;
+} flxi_service_options;
 
 typedef struct {
     uint64_t hits;   /* objects from the cache */
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct flxi_compile_service flxi_compile_service; /* threads may share one */
 
 /* NULL when memory is exhausted. The options (NULL: all usual) are copied; `mem` must outlive it and its objects. */
-flxi_compile_service *flxi_compile_service_new(const flxi_allocator *mem, const flxi_compile_options *options);
+flxi_compile_service *flxi_compile_service_new(const flxi_allocator *mem, const flxi_service_options *options);
 void flxi_compile_service_free(flxi_compile_service *s); /* NULL is fine; objects stay */
 void flxi_compile_service_stats(flxi_compile_service *s, flxi_compile_stats *out);
 

@@ -2,12 +2,11 @@
 /* native.c: emits the kernels of an executable into a few C files, compiles these at once, and runs the functions. */
 #include "backend/cpu/jit/native.h"
 
+#include "backend/compile_request.h"
 #include "base/host/stop.h"
 #include "emit/vector/vector_emit.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* A file with more kernels than this is cut, so that several compilers can work. */
@@ -40,12 +39,19 @@ flx_code flxi_native_write(flxi_kfile *file, const flxi_native_program *p, size_
     return flxi_vector_write(file, p->kernels[i], &vectors, entry, scalar, err);
 }
 
-static flx_code write_kernels(flxi_kfile *file, const flxi_native_program *p, size_t begin, size_t end,
-                              const flxi_native_options *o, flxi_kentry *entries, const char **scalar, flx_error *err)
+/* A program, and what is found out about its kernels when they are written. */
+typedef struct {
+    const flxi_native_program *p;
+    const flxi_native_options *o;
+    flxi_kentry *entries;
+    const char **scalar; /* or NULL */
+} writing;
+
+static flx_code write_kernels(flxi_kfile *file, const writing *w, size_t begin, size_t end, flx_error *err)
 {
     const char *unused;
     for (size_t i = begin; i < end; i++)
-        FLXI_TRY(flxi_native_write(file, p, i, o, &entries[i], scalar ? &scalar[i] : &unused, err));
+        FLXI_TRY(flxi_native_write(file, w->p, i, w->o, &w->entries[i], w->scalar ? &w->scalar[i] : &unused, err));
     return FLX_OK;
 }
 
@@ -54,7 +60,7 @@ flx_code flxi_native_text(const flxi_native_program *p, const flxi_native_option
 {
     flxi_kfile file;
     flxi_kfile_init(&file, &flxi_target_c, out->mem);
-    flx_code code = write_kernels(&file, p, 0, p->n, o, entries, scalar, err);
+    flx_code code = write_kernels(&file, &(writing){p, o, entries, scalar}, 0, p->n, err);
     if (code == FLX_OK)
         code = flxi_kfile_text(&file, out, err);
     flxi_kfile_free(&file);
@@ -91,26 +97,6 @@ static void cut_files(flxi_native_code *code, const flxi_native_program *p)
         code->first[f] = code->first[f] < code->first[f - 1] ? code->first[f - 1] : code->first[f];
 }
 
-/* DIR/kernels_<number>.c */
-static flx_code dump_text(const char *dir, size_t number, const flxi_strbuf *text, flx_error *err)
-{
-    char path[4096], shown[120];
-    int n = snprintf(path, sizeof path, "%s/kernels_%zu.c", dir, number);
-    errno = ENAMETOOLONG;
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
-    bool ok = f && fwrite(text->at, 1, text->n, f) == text->n;
-    int why = errno;
-    if (f && fclose(f) != 0 && ok) {
-        why = errno;
-        ok = false;
-    }
-    if (ok)
-        return FLX_OK;
-    return flxi_fail_hint(err, FLX_E_IO, "the folder must exist, be writable and have room",
-                          "cannot write kernels_%zu.c to '%s': %s", number,
-                          flxi_printable(shown, sizeof shown, dir, strlen(dir)), strerror(why));
-}
-
 static flx_code find_functions(const flxi_native_code *code, const flxi_native_program *p, const flxi_kentry *entries,
                                flxi_native *out, flx_error *err)
 {
@@ -138,17 +124,18 @@ static flx_code find_functions(const flxi_native_code *code, const flxi_native_p
     return FLX_OK;
 }
 
-/* The kernels [begin, end), and the chains that need no others. */
-static flx_code write_file(const flxi_native_program *p, const flxi_native_options *o, flxi_kentry *entries,
-                           const char **scalar, size_t begin, size_t end, size_t number, flxi_strbuf *text,
+/* The kernels of a file, and the chains that need no others. */
+static flx_code write_file(const writing *w, const flxi_native_code *c, size_t number, flxi_strbuf *text,
                            flx_error *err)
 {
+    const flxi_native_program *p = w->p;
+    size_t begin = c->first[number], end = c->first[number + 1];
     flxi_kfile file;
     flxi_kfile_init(&file, &flxi_target_c, text->mem);
-    flx_code code = write_kernels(&file, p, begin, end, o, entries, scalar, err);
+    flx_code code = write_kernels(&file, w, begin, end, err);
     for (size_t i = 0; code == FLX_OK && i < p->num_chains; i++)
-        if (!p->chains[i].file && flxi_chain_fits(&p->chains[i], entries, begin, end)) {
-            flxi_chain_write(&p->chains[i], i, entries, &file);
+        if (!p->chains[i].file && flxi_chain_fits(&p->chains[i], w->entries, begin, end)) {
+            flxi_chain_write(&p->chains[i], i, w->entries, &file);
             p->chains[i].file = number + 1;
         }
     if (code == FLX_OK)
@@ -157,15 +144,15 @@ static flx_code write_file(const flxi_native_program *p, const flxi_native_optio
     return code;
 }
 
-static flx_code build(flxi_native_code *code, flxi_compile_service *s, const flxi_native_program *p,
-                      const flxi_native_options *o, flxi_strbuf *texts, flxi_kentry *entries, const char **scalar,
+static flx_code build(flxi_native_code *code, flxi_compile_service *s, const writing *w, flxi_strbuf *texts,
                       flx_error *err)
 {
-    cut_files(code, p);
+    const flxi_native_options *o = w->o;
+    cut_files(code, w->p);
     for (size_t f = 0; f < code->n; f++) {
-        FLXI_TRY(write_file(p, o, entries, scalar, code->first[f], code->first[f + 1], f, &texts[f], err));
+        FLXI_TRY(write_file(w, code, f, &texts[f], err));
         if (o->dump_dir)
-            FLXI_TRY(dump_text(o->dump_dir, f, &texts[f], err));
+            FLXI_TRY(flxi_dump_text(o->dump_dir, f, "c", &texts[f], err));
         code->units[f].text = texts[f].at;
         code->units[f].n = texts[f].n;
     }
@@ -191,7 +178,7 @@ flx_code flxi_native_build(flxi_compile_service *s, const flxi_native_program *p
         c->mem = mem; /* it is freed by this, whatever else is missing */
     if (result == FLX_OK) {
         c->n = flxi_native_files(n);
-        result = build(c, s, p, o, texts, entries, scalar, err);
+        result = build(c, s, &(writing){p, o, entries, scalar}, texts, err);
     }
     if (result == FLX_OK)
         result = find_functions(c, p, entries, out, err);

@@ -31,17 +31,24 @@ typedef struct {
 
 /* ---- Storing ---- */
 
-/* Result [count, width] number `which`, from rows z[order[j]] times sign[j]; or its transpose. */
-static void store_rows(const flxi_decomposing *s, int result, int64_t which, const double *z, int64_t step,
-                       const int64_t *order, const double *sign, int64_t count, int64_t width, bool turned)
+/* Rows z[order[j]] times sign[j], `count` of them. */
+typedef struct {
+    const double *z;
+    int64_t step, count, width;
+    const int64_t *order;
+    const double *sign;
+} signed_rows;
+
+/* As result [count, width] number `which`; or its transpose. */
+static void store_rows(const flxi_decomposing *s, int result, int64_t which, const signed_rows *r, bool turned)
 {
-    int64_t first = which * count * width;
-    for (int64_t j0 = 0; j0 < count && !flxi_stopped(); j0 += FLXI_TILE)
-        for (int64_t i0 = 0; i0 < width; i0 += FLXI_TILE)
-            for (int64_t j = j0; j < count && j < j0 + FLXI_TILE; j++)
-                for (int64_t i = i0; i < width && i < i0 + FLXI_TILE; i++)
-                    flxi_store_element(s, result, first + (turned ? i * count + j : j * width + i),
-                                       z[order[j] * step + i] * sign[j]);
+    int64_t first = which * r->count * r->width;
+    for (int64_t j0 = 0; j0 < r->count && !flxi_stopped(); j0 += FLXI_TILE)
+        for (int64_t i0 = 0; i0 < r->width; i0 += FLXI_TILE)
+            for (int64_t j = j0; j < r->count && j < j0 + FLXI_TILE; j++)
+                for (int64_t i = i0; i < r->width && i < i0 + FLXI_TILE; i++)
+                    flxi_store_element(s, result, first + (turned ? i * r->count + j : j * r->width + i),
+                                       r->z[r->order[j] * r->step + i] * r->sign[j]);
 }
 
 /* ---- qr ---- */
@@ -74,7 +81,7 @@ static void qr_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which
             flxi_store_element(s, 1, (which * k + i) * n + j, j < i ? 0 : flxi_times(sign[i] * a[j * step + i], p));
     }
     if (!flxi_stopped())
-        store_rows(s, 0, which, q, step, order, sign, k, m, true);
+        store_rows(s, 0, which, &(signed_rows){q, step, k, m, order, sign}, true);
 }
 
 /* ---- Order and signs of vectors ---- */
@@ -148,7 +155,7 @@ static void eigh_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t whi
     find_order(&o, d, n, false, a, step, n);
     for (int64_t j = 0; j < n; j++)
         flxi_store_element(s, 0, which * n + j, flxi_times(d[o.at[j]], p));
-    store_rows(s, 1, which, a, step, o.at, o.sign, n, n, true);
+    store_rows(s, 1, which, &(signed_rows){a, step, n, n, o.at, o.sign}, true);
 }
 
 /* ---- svd and pinv ---- */
@@ -162,12 +169,13 @@ typedef struct {
     bool is_found;
 } singular;
 
-/* A tall matrix is Q R, and what is decomposed is R. */
-static void reduce_tall(const flxi_decomposing *s, flxi_workspace *w, int64_t which, int exponent, double *square,
-                        int64_t step, bool wants_q, double *q, int64_t q_step)
+/* A tall matrix is Q R, and what is decomposed is R: it goes to `square`; Q to `q`, unless that is NULL, whose memory
+   is not there yet while the work is only counted. */
+static void reduce_tall(const flxi_decomposing *s, flxi_workspace *w, int64_t which, int exponent, flxi_part square,
+                        double *const *q)
 {
     size_t used = w->used;
-    int64_t k = s->least, tall = s->rows > s->cols ? s->rows : s->cols;
+    int64_t k = s->least, tall = s->rows > s->cols ? s->rows : s->cols, q_step = flxi_row_step(tall);
     double *a = flxi_take_numbers(w, k * q_step);
     flxi_reflections r = {.step = q_step, .count = k, .width = tall};
     r.h = flxi_take_numbers(w, k * q_step);
@@ -177,9 +185,9 @@ static void reduce_tall(const flxi_decomposing *s, flxi_workspace *w, int64_t wh
     flxi_reflect_columns(w, a, q_step, tall, k, &r);
     for (int64_t j = 0; j < k && !flxi_space_counts(w) && !flxi_stopped(); j++)
         for (int64_t i = 0; i < k; i++)
-            square[i * step + j] = i <= j ? a[j * q_step + i] : 0;
-    if (wants_q)
-        flxi_reflections_product(w, &r, q, q_step, k);
+            square.at[i * square.row + j] = i <= j ? a[j * q_step + i] : 0;
+    if (q)
+        flxi_reflections_product(w, &r, *q, q_step, k);
     w->used = used;
 }
 
@@ -203,7 +211,7 @@ static singular find_singular(const flxi_decomposing *s, flxi_workspace *w, int6
     if (!y.is_found)
         return y;
     if (!is_square)
-        reduce_tall(s, w, which, y.exponent, a, step, true, q, tall_step);
+        reduce_tall(s, w, which, y.exponent, (flxi_part){a, step, 1}, &q);
     else if (!flxi_space_counts(w))
         flxi_load_matrix(s, which, y.exponent, a, step, false);
     y.is_found = flxi_square_singular(w, a, step, k, u, y.d, v);
@@ -237,8 +245,8 @@ static void svd_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t whic
     flxi_power p = flxi_power_of(y.exponent);
     for (int64_t j = 0; j < k; j++)
         flxi_store_element(s, 1, which * k + j, flxi_times(y.d[y.o.at[j]], p));
-    store_rows(s, 0, which, y.u, y.u_step, y.o.at, y.o.sign, k, s->rows, true);
-    store_rows(s, 2, which, y.v, y.v_step, y.o.at, y.o.sign, k, s->cols, false);
+    store_rows(s, 0, which, &(signed_rows){y.u, y.u_step, k, s->rows, y.o.at, y.o.sign}, true);
+    store_rows(s, 2, which, &(signed_rows){y.v, y.v_step, k, s->cols, y.o.at, y.o.sign}, false);
 }
 
 /* Singular values up to that, relative to the largest, count as 0. */
@@ -282,14 +290,14 @@ static double rounded(const flxi_decomposing *s, double x)
 /* The quotient of the largest and the smallest singular value; no vectors. */
 static void cond_slice(const flxi_decomposing *s, flxi_workspace *w, int64_t which)
 {
-    int64_t k = s->least, step = flxi_row_step(k), tall = s->rows > s->cols ? s->rows : s->cols;
+    int64_t k = s->least, step = flxi_row_step(k);
     double *a = flxi_take_numbers(w, k * step);
     double *d = flxi_take_numbers(w, k);
     double most = 0, least = INFINITY;
     int exponent = 0;
     bool is_found = flxi_space_counts(w) || flxi_find_scale(s, which, &exponent);
     if (is_found && s->rows != s->cols)
-        reduce_tall(s, w, which, exponent, a, step, false, NULL, flxi_row_step(tall));
+        reduce_tall(s, w, which, exponent, (flxi_part){a, step, 1}, NULL);
     else if (is_found && !flxi_space_counts(w))
         flxi_load_matrix(s, which, exponent, a, step, false);
     is_found = is_found && flxi_square_singular_values(w, a, step, k, d);

@@ -142,18 +142,26 @@ void flxi_reflections_product(flxi_workspace *w, const flxi_reflections *r, doub
 
 /* ---- QR ---- */
 
-/* Columns [from, to) of the matrix: each one's reflection, applied to those of them after it. */
-static void factor_panel(flxi_workspace *w, double *a, int64_t step, int64_t m, int64_t from, int64_t to, int64_t reach,
-                         const flxi_reflections *r, double *y)
+/* Columns [from, to) of a matrix whose columns are the rows of a[.., m]; reflections are applied to those up to
+   `reach`. */
+typedef struct {
+    double *a;
+    int64_t step, m, from, to, reach;
+} panel;
+
+/* Each column's reflection, applied to those after it. */
+static void factor_panel(flxi_workspace *w, const panel *p, const flxi_reflections *r, double *y)
 {
-    for (int64_t j = from; j < to && !flxi_stopped(); j++) {
+    double *a = p->a;
+    int64_t step = p->step, m = p->m;
+    for (int64_t j = p->from; j < p->to && !flxi_stopped(); j++) {
         double *v = r->h + j * r->step;
         memset(v, 0, (size_t)j * sizeof *v);
         memcpy(v + j, a + j * step + j, (size_t)(m - j) * sizeof *v);
         double beta = flxi_reflect_row(w->rows, v + j, m - j, &r->tau[j]);
         memset(a + j * step + j, 0, (size_t)(m - j) * sizeof *a);
         a[j * step + j] = beta;
-        reflect_rows(w, v + j, r->tau[j], a + (j + 1) * step + j, step, reach - j - 1, m - j, y);
+        reflect_rows(w, v + j, r->tau[j], a + (j + 1) * step + j, step, p->reach - j - 1, m - j, y);
     }
 }
 
@@ -167,7 +175,7 @@ void flxi_reflect_columns(flxi_workspace *w, double *a, int64_t step, int64_t m,
         int64_t end = k + size < r->count ? k + size : r->count;
         bool is_all = size > BLOCK; /* few columns: all are the panel */
         if (!flxi_space_counts(w))
-            factor_panel(w, a, step, m, k, end, is_all ? n : end, r, y);
+            factor_panel(w, &(panel){a, step, m, k, end, is_all ? n : end}, r, y);
         if (is_all || end == n)
             continue;
         block b = block_of(w, r, k, end - k, t);

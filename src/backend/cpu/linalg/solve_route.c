@@ -132,8 +132,8 @@ static void invert_slice(solving *s, int64_t i, slot *o)
     int64_t n = s->rows;
     char *y = result(s, i * n * n);
     hold_factors(s, i * n * n, o);
-    memset(y, 0, (size_t)(n * n) * s->size);
-    for (int64_t k = 0; k < n; k++)
+    flxi_stop_clear(y, (size_t)(n * n) * s->size);
+    for (int64_t k = 0; k < n && !flxi_stopped(); k++)
         flxi_store_double(s->dtype, y, k * n + o->perm[k], 1.0);
     solve_factors(s, o, y);
 }

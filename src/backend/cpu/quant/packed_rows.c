@@ -21,10 +21,7 @@ static const bytes16 levels_mxfp4 = {128, 129, 130, 131, 132, 134, 136, 140, 128
 /* 2^n; below the normal numbers 2^-127 and 2^-128 alone. */
 static float flxi_power_of_two(int n)
 {
-    uint32_t bits = n >= -126 ? (uint32_t)(n + 127) << 23 : n == -127 ? 0x00400000 : 0x00200000;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return flxi_f32_of(n >= -126 ? (uint32_t)(n + 127) << 23 : n == -127 ? 0x00400000 : 0x00200000);
 }
 
 /* All formats with integers as codes, in the form of FLXI_GGUF_CODED_MAP. */

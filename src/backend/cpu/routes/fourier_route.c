@@ -253,8 +253,18 @@ static void set_real_row(long_run *r, int64_t i)
     r->row.to_re = part(t, t->n->out[0], i * 2 * h);
 }
 
+/* What tiles write to goes in steps through all of the memory. */
+static void touch_long(const transforming *t)
+{
+    flxi_stop_touch(t->n->scratch, shared_count(t) * real_size(t));
+    for (uint32_t k = 0; k < t->n->nout; k++)
+        flxi_stop_touch(t->n->out[k],
+                        (size_t)flxi_route_count(t->n->out_types[k]) * flx_dtype_size(t->n->out_types[k]->dtype));
+}
+
 static void run_long(const transforming *t)
 {
+    touch_long(t);
     for (int64_t i = 0; i < t->items && !flxi_stopped(); i++) {
         long_run r = {.t = t, .row = {.plan = &t->large, .table = t->n->kept, .scale = t->scale}};
         r.row.middle = t->n->scratch;

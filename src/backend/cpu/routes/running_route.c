@@ -72,19 +72,35 @@ RUN(max_f32, float, double, -INFINITY, larger)
 RUN(min_f64, double, double, INFINITY, smaller)
 RUN(min_f32, float, double, INFINITY, smaller)
 
-/* Of f64, f32, and of integers with 1, 2, 4 and 8 bytes; NULL: none. */
-typedef run_function *run_functions[6];
-static const run_functions sums = {sum_f64, sum_f32, sum_8, sum_16, sum_32, sum_64};
-static const run_functions products = {product_f64, product_f32, product_8, product_16, product_32, product_64};
-static const run_functions maxima = {max_f64, max_f32};
-static const run_functions minima = {min_f64, min_f32};
+#define LARGER(a, b) ((a) < (b) ? (b) : (a))
+#define SMALLER(a, b) ((b) < (a) ? (b) : (a))
+#define EXTREMA(bits)                                                  \
+    RUN(max_i##bits, int##bits##_t, int64_t, INT##bits##_MIN, LARGER)  \
+    RUN(min_i##bits, int##bits##_t, int64_t, INT##bits##_MAX, SMALLER) \
+    RUN(max_u##bits, uint##bits##_t, uint64_t, 0, LARGER)              \
+    RUN(min_u##bits, uint##bits##_t, uint64_t, UINT##bits##_MAX, SMALLER)
+EXTREMA(8)
+EXTREMA(16)
+EXTREMA(32)
+EXTREMA(64)
+
+/* Of f64, f32, of unsigned integers with 1, 2, 4 and 8 bytes, and of signed ones; NULL: none. */
+typedef run_function *run_functions[10];
+static const run_functions sums = {sum_f64, sum_f32, sum_8, sum_16, sum_32, sum_64, sum_8, sum_16, sum_32, sum_64};
+static const run_functions products = {product_f64, product_f32, product_8,  product_16, product_32,
+                                       product_64,  product_8,   product_16, product_32, product_64};
+static const run_functions maxima = {max_f64, max_f32, max_u8,  max_u16, max_u32,
+                                     max_u64, max_i8,  max_i16, max_i32, max_i64};
+static const run_functions minima = {min_f64, min_f32, min_u8,  min_u16, min_u32,
+                                     min_u64, min_i8,  min_i16, min_i32, min_i64};
 
 static run_function *choose(const run_functions from, int32_t dtype)
 {
     size_t size = flx_dtype_size(dtype);
     if (dtype == FLX_F64 || dtype == FLX_F32)
         return from[dtype == FLX_F32];
-    return flxi_is_int(dtype) ? from[size == 1 ? 2 : size == 2 ? 3 : size == 4 ? 4 : 5] : NULL;
+    int first = flxi_is_signed(dtype) ? 6 : 2;
+    return flxi_is_int(dtype) ? from[first + (size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3)] : NULL;
 }
 
 static void run_rows(void *user, int64_t begin, int64_t end)
@@ -101,11 +117,6 @@ static void run_rows(void *user, int64_t begin, int64_t end)
 const char *flxi_running_applies(const flxi_route_node *n)
 {
     return choose(sums, n->in_types[0]->dtype) ? NULL : "only f32, f64 and integers have a loop of their own";
-}
-
-const char *flxi_extremum_applies(const flxi_route_node *n)
-{
-    return choose(maxima, n->in_types[0]->dtype) ? NULL : "only f32 and f64 have a loop of their own";
 }
 
 static flx_code run_all(const flxi_route_node *n, const run_functions from)

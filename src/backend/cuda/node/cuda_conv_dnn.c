@@ -262,5 +262,6 @@ flx_code flxi_cuda_conv_run_library(flxi_card *card, flxi_cu_stream stream, cons
                                           : out};
     if (!c)
         return flxi_fail(err, FLX_E_INTERNAL, "a convolution has no plan any more");
-    return flxi_dnn_execute(card, stream, &c->b, ids, pointers, 3, workspace, "a convolution", err);
+    return flxi_dnn_execute(card, stream, &c->b, &(flxi_dnn_operands){ids, pointers, 3, workspace}, "a convolution",
+                            err);
 }

@@ -19,5 +19,9 @@ typedef struct {
 int32_t flxi_cuda_dense_variant(int32_t dtype);
 /* Its types: T of an element, R of a real one, N of a number in double, and what is done with them. */
 const char *flxi_cuda_dense_types(int32_t variant);
+bool flxi_cuda_dense_is_complex(int32_t variant);
+/* Folds of one double for each thread of a block of 256, which all receive: all_of<add>, all_of<larger> (a NaN is the
+   largest); and is_finite, square. */
+extern const char flxi_cuda_block_folds[];
 
 #endif

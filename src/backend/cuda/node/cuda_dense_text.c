@@ -210,6 +210,11 @@ int32_t flxi_cuda_dense_variant(int32_t dtype)
     return -1;
 }
 
+bool flxi_cuda_dense_is_complex(int32_t variant)
+{
+    return flxi_is_complex(elements[variant].dtype);
+}
+
 const char *flxi_cuda_dense_types(int32_t variant)
 {
     return elements[variant].types;

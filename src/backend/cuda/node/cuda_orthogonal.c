@@ -16,7 +16,7 @@ typedef struct {
 
 /* ---- Text ---- */
 
-static const char folds[] =
+const char flxi_cuda_block_folds[] =
     "typedef unsigned long long u64;\n"
     "static __device__ double larger(double a, double b) { return a != a ? a : b > a || b != b ? b : a; }\n"
     "static __device__ double add(double a, double b) { return a + b; }\n"
@@ -134,7 +134,7 @@ static flx_code write_orthogonal(flxi_card_language language, int32_t variant, f
     (void)language;
     (void)err;
     flxi_add_text(out, flxi_cuda_dense_types(variant));
-    flxi_add_text(out, folds);
+    flxi_add_text(out, flxi_cuda_block_folds);
     flxi_add_text(out, reflections);
     flxi_add_text(out, rotations);
     flxi_add_text(out, in_order);

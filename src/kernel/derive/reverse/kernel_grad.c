@@ -315,8 +315,8 @@ flx_kernel_derived *flx_kernel_grad(const flx_kernel *k, const char *const *outp
 {
     flx_error local = {0};
     gradient g = {0};
-    flx_code code =
-        flxi_kderive_start(&g.d, "flx_kernel_grad", k, outputs, num_outputs, inputs, num_inputs, options, &local);
+    const flxi_kderive_request q = {k, outputs, inputs, num_outputs, num_inputs, options};
+    flx_code code = flxi_kderive_start(&g.d, "flx_kernel_grad", &q, &local);
     if (code == FLX_OK)
         code = normalise(&g, &local);
     if (code == FLX_OK)

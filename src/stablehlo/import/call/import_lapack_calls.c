@@ -100,11 +100,10 @@ static void ormqr(hlo_site *s)
                                              letter(s, "trans", 'N') != 'N');
 }
 
-/* geqp3: the operand jpvt is not looked at: every column may move, as where it is zeros. */
 static void geqp3(hlo_site *s)
 {
     if (takes(s, 2, 3))
-        flxi_hlo_reflect_pivoted(s, s->x[0], &s->y[0], &s->y[1], &s->y[2]);
+        flxi_hlo_reflect_pivoted(s, s->x[0], s->x[1], &s->y[0], &s->y[1], &s->y[2]);
 }
 
 static void gehrd(hlo_site *s)

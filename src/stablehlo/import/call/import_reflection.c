@@ -10,6 +10,8 @@
 #include "stablehlo/import/rule/import_linalg.h"
 #include "stablehlo/import/rule/import_region.h"
 
+#include <math.h>
+
 /* ---- One step of the factorisation ---- */
 
 typedef struct {
@@ -104,14 +106,17 @@ static flx_val from_right(const reflection *r, flx_val a)
     return flx_sub(g, a, flx_mul(g, flx_mul(g, r->tau, flx_matmul(g, a, r->v)), row));
 }
 
-/* Column k, and its entry of `order`, exchanged with the longest column from k on. */
+/* Column k, and its entry of `order`, exchanged with the first fixed column from k on, whose entry is negative; after
+   the fixed ones, with the longest. */
 static void bring_longest(reflection *r, flx_val *order)
 {
     flx_graph *g = r->g;
     flx_val rest = masked(r, flx_or(g, r->at, r->below), r->a);
     flx_val length = flx_norm(g, rest, 2, rows_axis, 1);
     const flx_type *t = flx_val_type(g, length);
-    flx_val none = flx_scalar(g, t ? (flx_dtype)t->dtype : r->dtype, -1);
+    flx_dtype real = t ? (flx_dtype)t->dtype : r->dtype;
+    flx_val none = flx_scalar(g, real, -1), is_fixed = flx_lt(g, *order, flx_scalar(g, FLX_I32, 0));
+    length = flx_where(g, is_fixed, flx_scalar(g, real, INFINITY), length);
     flx_val counts = flx_or(g, r->on_column, r->after);
     flx_val longest = flx_argmax(g, flx_where(g, counts, length, none), -1, 1, FLX_I64);
     flx_val is_longest = flx_eq(g, r->column, longest);
@@ -176,16 +181,19 @@ static flx_val first_axis_last(hlo_site *s, flx_val x)
     return flx_transpose(s->g, x, (flx_ints){perm, (size_t)rank});
 }
 
-/* 1, 2 … for each matrix, [.., 1, n]. */
-static flx_val first_order(hlo_site *s, const flx_type *matrix)
+/* 1, 2 … for each matrix, [.., 1, n]; negative where `fixed` is not zero. */
+static flx_val first_order(hlo_site *s, const flx_type *matrix, flx_val fixed)
 {
     flx_type t = *matrix;
     t.dtype = FLX_I32;
     t.dims[t.rank - 2] = 1;
-    return flx_add(s->g, flx_iota(s->g, &t, t.rank - 1), flx_scalar(s->g, FLX_I32, 1));
+    flx_val zero = flx_scalar(s->g, flxi_hlo_dtype(s, fixed), 0);
+    flx_val is_fixed = flx_ne(s->g, flx_unsqueeze(s->g, fixed, FLX_INTS(-2)), zero);
+    flx_val order = flx_add(s->g, flx_iota(s->g, &t, t.rank - 1), flx_scalar(s->g, FLX_I32, 1));
+    return flx_where(s->g, is_fixed, flx_neg(s->g, order), order);
 }
 
-/* order: NULL, or that of the columns [.., n] afterwards, counted from 1. */
+/* order: NULL, or what fixes columns [.., n] before, and their order afterwards, counted from 1. */
 static void reflect(hlo_site *s, flx_val a, reflection_kind kind, flx_val *packed, flx_val *order, flx_val *taus)
 {
     flx_graph *g = s->g;
@@ -201,7 +209,7 @@ static void reflect(hlo_site *s, flx_val a, reflection_kind kind, flx_val *packe
     flx_dim count = kind == REFLECT_HESSENBERG ? (n ? n - 1 : 0) : m < n ? m : n;
     flx_type steps = flx_type_make(FLX_I64, 1, &count);
     size_t carries = order ? 2 : 1;
-    flx_val operands[3] = {a, order ? first_order(s, &t) : FLX_NONE};
+    flx_val operands[3] = {a, order ? first_order(s, &t, *order) : FLX_NONE};
     flx_val results[3] = {FLX_NONE, FLX_NONE, FLX_NONE};
     operands[carries] = flx_iota(g, &steps, 0);
     flx_scan_attrs attrs = FLX_SCAN_ATTRS;
@@ -212,7 +220,7 @@ static void reflect(hlo_site *s, flx_val a, reflection_kind kind, flx_val *packe
     flx_scan_with(g, operands, carries + 1, results, carries + 1, &attrs);
     *packed = results[0];
     if (order)
-        *order = flx_squeeze(g, results[1], FLX_INTS(-2));
+        *order = flx_abs(g, flx_squeeze(g, results[1], FLX_INTS(-2)));
     *taus = first_axis_last(s, results[carries]);
 }
 
@@ -221,8 +229,9 @@ void flxi_hlo_reflect(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus)
     reflect(s, a, REFLECT_QR, packed, NULL, taus);
 }
 
-void flxi_hlo_reflect_pivoted(hlo_site *s, flx_val a, flx_val *packed, flx_val *order, flx_val *taus)
+void flxi_hlo_reflect_pivoted(hlo_site *s, flx_val a, flx_val fixed, flx_val *packed, flx_val *order, flx_val *taus)
 {
+    *order = fixed;
     reflect(s, a, REFLECT_PIVOTED, packed, order, taus);
 }
 

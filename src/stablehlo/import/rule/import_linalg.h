@@ -36,9 +36,9 @@ flx_val flxi_hlo_reflected(hlo_site *s, flx_val packed, flx_val taus, flx_dim co
 /* Their product, or its adjoint, times c; or c times it. */
 flx_val flxi_hlo_apply_reflections(hlo_site *s, flx_val packed, flx_val taus, flx_val c, bool left, bool is_adjoint);
 
-/* The same after an exchange of columns in each step, so that the diagonal does not grow; `order` [.., n] counts them
-   from 1. */
-void flxi_hlo_reflect_pivoted(hlo_site *s, flx_val a, flx_val *packed, flx_val *order, flx_val *taus);
+/* The same after an exchange of columns in each step: those where `fixed` [.., n] is not zero come first, then the
+   longest, so that the diagonal does not grow; `order` [.., n] counts them from 1. */
+void flxi_hlo_reflect_pivoted(hlo_site *s, flx_val a, flx_val fixed, flx_val *packed, flx_val *order, flx_val *taus);
 /* The Hessenberg form in the rows up to the one after the diagonal, v_k with a one in row k + 1 below it, as gehrd. */
 void flxi_hlo_hessenberg(hlo_site *s, flx_val a, flx_val *packed, flx_val *taus);
 

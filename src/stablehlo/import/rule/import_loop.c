@@ -34,20 +34,6 @@ typedef struct {
     uint32_t *uses;    /* how often each value of the body is used */
 } loop;
 
-static const flxi_node *node_of(const flx_graph *g, uint32_t id)
-{
-    return flxi_node_at(g, flxi_value_at(g, id)->node);
-}
-
-/* Position of a leaf; the number of leaves for other values. */
-static size_t leaf_at(const flx_graph *g, uint32_t id)
-{
-    size_t i = 0;
-    while (i < g->leaves.n && g->leaves.at[i] != id)
-        i++;
-    return i;
-}
-
 static bool is_fixed(const loop *l, size_t carry)
 {
     return l->body->outputs.at[carry].val == l->body->leaves.at[carry];
@@ -67,7 +53,7 @@ static bool integer_in(flx_tensor *t, int64_t *out)
 /* A value of a body that is the same known integer in each round: a constant, or a carry that stays as it is. */
 static bool fixed_integer(const loop *l, const flx_graph *g, uint32_t id, int64_t *out)
 {
-    size_t leaf = leaf_at(g, id);
+    size_t leaf = flxi_leaf_at(g, id);
     if (leaf < g->leaves.n)
         return is_fixed(l, leaf) && integer_in(flxi_hlo_known(l->s, l->x[leaf]), out);
     hlo_site inner = *l->s;
@@ -78,7 +64,7 @@ static bool fixed_integer(const loop *l, const flx_graph *g, uint32_t id, int64_
 /* The counter grows by the same number in each round. */
 static bool find_step(loop *l)
 {
-    const flxi_node *n = node_of(l->body, l->body->outputs.at[l->counter].val);
+    const flxi_node *n = flxi_node_of(l->body, l->body->outputs.at[l->counter].val);
     uint32_t leaf = l->body->leaves.at[l->counter];
     if (n->op != OP_add)
         return false;
@@ -92,11 +78,11 @@ static bool find_step(loop *l)
 static bool find_rounds(loop *l)
 {
     enum { FAR = 1 << 30 }; /* differences of numbers below cannot overflow */
-    const flxi_node *n = node_of(l->cond, l->cond->outputs.at[0].val);
+    const flxi_node *n = flxi_node_of(l->cond, l->cond->outputs.at[0].val);
     int64_t limit;
     if (n->op != OP_lt && n->op != OP_le)
         return false;
-    l->counter = leaf_at(l->cond, n->in[0]);
+    l->counter = flxi_leaf_at(l->cond, n->in[0]);
     if (l->counter == l->cond->leaves.n || !find_step(l) || !fixed_integer(l, l->cond, n->in[1], &limit) ||
         !integer_in(flxi_hlo_known(l->s, l->x[l->counter]), &l->start))
         return false;
@@ -123,7 +109,7 @@ static bool counts_down(const loop *l, const flxi_node *n)
         return false;
     if (n->in[1] == counter)
         return is_integer(l, n->in[0], l->rounds - 1);
-    const flxi_node *inner = node_of(l->body, n->in[0]);
+    const flxi_node *inner = flxi_node_of(l->body, n->in[0]);
     return inner->op == OP_sub && inner->in[1] == counter && is_integer(l, inner->in[0], l->rounds) &&
            is_integer(l, n->in[1], 1);
 }
@@ -131,9 +117,9 @@ static bool counts_down(const loop *l, const flxi_node *n)
 /* The row of this round, also after a test that makes negative numbers count from the end: it is never negative. */
 static bool is_row_number(const loop *l, uint32_t id)
 {
-    const flxi_node *n = node_of(l->body, id);
+    const flxi_node *n = flxi_node_of(l->body, id);
     if (n->op == OP_where) {
-        const flxi_node *test = node_of(l->body, n->in[0]);
+        const flxi_node *test = flxi_node_of(l->body, n->in[0]);
         return test->op == OP_lt && test->in[0] == n->in[2] && is_integer(l, test->in[1], 0) &&
                is_row_number(l, n->in[2]);
     }
@@ -180,7 +166,7 @@ static bool is_only_read(const loop *l, size_t carry)
 static bool is_only_written(const loop *l, size_t carry)
 {
     uint32_t leaf = l->body->leaves.at[carry];
-    const flxi_node *n = node_of(l->body, l->body->outputs.at[carry].val);
+    const flxi_node *n = flxi_node_of(l->body, l->body->outputs.at[carry].val);
     return n->op == OP_dynamic_update_slice && n->in[0] == leaf && l->uses[leaf] == 1 && l->uses[n->first] == 1 &&
            is_row_of(l, n->in[1], leaf) && is_at_row(l, n, 2);
 }
@@ -256,7 +242,7 @@ static void declare_role(const loop *l, flx_graph *g, carry_role role, uint32_t 
 static flx_code copy_node(const loop *l, flx_graph *g, uint32_t i, uint32_t *map, flx_error *err)
 {
     const flxi_node *n = flxi_node_at(l->body, i);
-    size_t leaf = n->nin ? leaf_at(l->body, n->in[0]) : l->n;
+    size_t leaf = n->nin ? flxi_leaf_at(l->body, n->in[0]) : l->n;
     carry_role role = leaf < l->n ? l->roles[leaf] : VARIES;
     if (role == WRITTEN)
         return FLX_OK;
@@ -292,7 +278,7 @@ static const flx_graph *scan_step(const loop *l)
     for (size_t k = 0; k < l->n; k++)
         if (l->roles[k] == WRITTEN) {
             flx_type row = row_type(flxi_type_at(body, body->leaves.at[k]));
-            flx_val v = {map[node_of(body, body->outputs.at[k].val)->in[1]], g->serial};
+            flx_val v = {map[flxi_node_of(body, body->outputs.at[k].val)->in[1]], g->serial};
             flx_output(g, flx_reshape(g, v, flxi_hlo_dims(&row)), NULL);
         }
     return flxi_hlo_finished(l->s, g);

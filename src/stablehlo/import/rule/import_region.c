@@ -164,10 +164,8 @@ const flx_graph *flxi_hlo_compare_graph(hlo_site *s, const hlo_element_body *b)
 
 static bool leaf_position(const flx_graph *body, uint32_t id, size_t *at)
 {
-    for (*at = 0; *at < body->leaves.n; (*at)++)
-        if (body->leaves.at[*at] == id)
-            return true;
-    return false;
+    *at = flxi_leaf_at(body, id);
+    return *at < body->leaves.n;
 }
 
 bool flxi_hlo_combination(const flx_graph *body, size_t output, hlo_combination *out)
@@ -178,7 +176,7 @@ bool flxi_hlo_combination(const flx_graph *body, size_t output, hlo_combination 
     *out = (hlo_combination){0};
     if (leaf_position(body, id, &out->a))
         return true;
-    const flxi_node *n = flxi_node_at(body, flxi_value_at(body, id)->node);
+    const flxi_node *n = flxi_node_of(body, id);
     out->op = &flxi_ops[n->op];
     return n->nin == 2 && n->nout == 1 && !n->attrs && leaf_position(body, n->in[0], &out->a) &&
            leaf_position(body, n->in[1], &out->b);

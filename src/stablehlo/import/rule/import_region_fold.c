@@ -95,7 +95,7 @@ static bool same_nodes(const flx_graph *a, const flx_graph *b)
 /* v counts 0, 1, 2 … along the axis. */
 static bool counts_along(const hlo_site *s, flx_val v, int64_t axis)
 {
-    const flxi_node *n = flxi_node_at(s->g, flxi_value_at(s->g, v.id)->node);
+    const flxi_node *n = flxi_node_of(s->g, v.id);
     flx_type type = *flxi_hlo_typeof(s, v);
     flx_graph *g = n->op == OP_iota ? flx_graph_new(s->g->ctx, "positions") : NULL;
     if (!g)

@@ -23,32 +23,18 @@ typedef struct {
     int budget;
 } key_search;
 
-static const flxi_node *node_of(const flx_graph *g, uint32_t id)
-{
-    return flxi_node_at(g, flxi_value_at(g, id)->node);
-}
-
-/* Position of a leaf; the number of leaves for other values. */
-static size_t leaf_at(const flx_graph *g, uint32_t id)
-{
-    size_t i = 0;
-    while (i < g->leaves.n && g->leaves.at[i] != id)
-        i++;
-    return i;
-}
-
 /* Whether q is what p is, with a and b exchanged where `mirror` is 1. */
 static bool is_same(key_search *k, uint32_t p, uint32_t q, size_t mirror)
 {
     const flx_graph *g = k->body->graph;
-    size_t i = leaf_at(g, p);
-    size_t j = leaf_at(g, q);
+    size_t i = flxi_leaf_at(g, p);
+    size_t j = flxi_leaf_at(g, q);
     if (--k->budget < 0)
         return false;
     if (i < g->leaves.n || j < g->leaves.n)
         return j == (i < k->body->num_args ? i ^ mirror : i);
-    const flxi_node *a = node_of(g, p);
-    const flxi_node *b = node_of(g, q);
+    const flxi_node *a = flxi_node_of(g, p);
+    const flxi_node *b = flxi_node_of(g, q);
     if (a->op != b->op || a->nin != b->nin || p - a->first != q - b->first ||
         !flxi_attrs_equal(&flxi_ops[a->op], a->attrs, b->attrs))
         return false;
@@ -122,7 +108,7 @@ static bool match_tie(key_search *k, const flxi_node *n)
 {
     const flx_graph *g = k->body->graph;
     for (uint32_t i = 0; n->op == OP_and && i < 2; i++) {
-        const flxi_node *tie = node_of(g, n->in[i]);
+        const flxi_node *tie = flxi_node_of(g, n->in[i]);
         uint32_t key;
         bool swapped;
         if (tie->op == OP_eq && match_pair(k, tie, &key, &swapped) && is_same(k, key, k->keys[k->num_keys - 1], 0))
@@ -134,13 +120,13 @@ static bool match_tie(key_search *k, const flxi_node *n)
 /* A strict comparison, or or(strict, and(tie, rest)) in any order. */
 static bool match_order(key_search *k, uint32_t id)
 {
-    const flxi_node *n = node_of(k->body->graph, id);
+    const flxi_node *n = flxi_node_of(k->body->graph, id);
     if (n->op != OP_or)
         return match_strict(k, n);
     for (uint32_t i = 0; i < 2; i++) {
         size_t found = k->num_keys;
-        if (match_strict(k, node_of(k->body->graph, n->in[i])))
-            return match_tie(k, node_of(k->body->graph, n->in[1 - i]));
+        if (match_strict(k, flxi_node_of(k->body->graph, n->in[i])))
+            return match_tie(k, flxi_node_of(k->body->graph, n->in[1 - i]));
         k->num_keys = found;
     }
     return false;
@@ -153,7 +139,7 @@ static flx_val key_values(key_search *k, uint32_t id)
 {
     hlo_site *s = k->s;
     const flx_graph *body = k->body->graph;
-    size_t leaf = leaf_at(body, id);
+    size_t leaf = flxi_leaf_at(body, id);
     if (leaf < body->leaves.n)
         return s->x[leaf / 2];
     flx_graph *g = flxi_hlo_new_body(s);

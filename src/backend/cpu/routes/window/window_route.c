@@ -163,6 +163,7 @@ const char *flxi_window_applies(const flxi_route_node *n)
 {
     int begin;
     int end;
+    int64_t taps = 1;
     int32_t dtype = n->out_types[0]->dtype;
     if (dtype != FLX_F32 && dtype != FLX_F64)
         return "only f32 and f64 have a loop of their own";
@@ -183,7 +184,10 @@ const char *flxi_window_applies(const flxi_route_node *n)
         if (a.window > INT16_MAX || a.in > INT32_MAX || a.out > INT32_MAX || a.stride > INT32_MAX ||
             a.low > INT32_MAX || a.low < -INT32_MAX)
             return "extents or paddings beyond 2^31";
+        taps = taps > FLXI_FEW_TO_ROUTES ? taps : taps * a.window;
     }
+    if (n->op == OP_max_pool_backward && taps > FLXI_FEW_TO_ROUTES)
+        return "blocks are faster: the window has too many elements";
     return NULL;
 }
 

@@ -51,6 +51,18 @@ TEST(drop_stops_leaves_no_choice_between_equal_values)
                "graph f(x: f32[3], c: bool[]) { v0 = stop_gradient(x) a = where(c, x, v0) return a }");
 }
 
+TEST(drop_stops_leaves_no_extrema_with_infinities)
+{
+    check_pass(flxi_pass_drop_stops, "graph f(x: f32[3]) { a = max(full(f32[3], -inf), x) return exp(a) }",
+               "graph f(x: f32[3]) { v0 = full(f32[3], -inf) out0 = exp(x) return out0 }");
+    check_pass(drop_and_simplify, "graph f(x: f16[3]) { return exp(min(x, full(f16[3], inf))) }",
+               "graph f(x: f16[3]) { out0 = exp(x) return out0 }");
+    check_pass(drop_and_simplify, "graph f(x: f32[3]) { a = max(x, inf) return a }",
+               "graph f(x: f32[3]) { a = max(x, inf) return a }");
+    check_pass(drop_and_simplify, "graph f(x: f32[]) { a = max(x, full(f32[3], -inf)) return a }",
+               "graph f(x: f32[]) { v0 = full(f32[3], -inf) a = max(x, v0) return a }");
+}
+
 /* ---- Dead code ---- */
 
 TEST(dce_drops_what_reaches_nothing)

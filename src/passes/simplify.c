@@ -305,6 +305,38 @@ static flx_val whole_slice(rewriting *w)
     return is_whole && has_type(w, w->x[0]) ? w->x[0] : FLX_NONE;
 }
 
+/* Of a slice that takes all positions of x but along one axis, and there those from first up to end. */
+static bool is_stretch(const flx_graph *g, const flxi_node *n, int64_t axis, int64_t *first, int64_t *end)
+{
+    if (n->op != OP_slice || !are_all(flxi_node_ints(n, "stride"), 1))
+        return false;
+    const flx_type *t = flxi_type_at(g, n->in[0]);
+    const flx_ints *start = flxi_node_ints(n, "start"), *limit = flxi_node_ints(n, "limit");
+    for (int64_t i = 0; i < t->rank; i++)
+        if (i != axis && (start->v[i] != 0 || limit->v[i] != t->dims[i]))
+            return false;
+    *first = start->v[axis];
+    *end = limit->v[axis];
+    return flxi_dim_is_number(*end);
+}
+
+/* The last elements of x before its first ones, as JAX writes it: a roll is one load for a vector, two slices are a
+   choice of two. */
+static flx_val rolled(rewriting *w)
+{
+    int64_t axis = flxi_node_int(w->n, "axis"), first[2], end[2];
+    if (w->n->nin != 2)
+        return FLX_NONE;
+    for (int k = 0; k < 2; k++)
+        if (!is_stretch(w->to, maker(w->to, w->x[k]), axis, &first[k], &end[k]))
+            return FLX_NONE;
+    flx_val x = operand(w->to, maker(w->to, w->x[0]), 0);
+    bool is_whole = first[1] == 0 && end[1] == first[0] && end[0] == flxi_type_at(w->to, x.id)->dims[axis];
+    if (!is_whole || operand(w->to, maker(w->to, w->x[1]), 0).id != x.id)
+        return FLX_NONE;
+    return flx_roll(w->to, x, .shift = end[0] - first[0], .axis = axis);
+}
+
 typedef struct {
     flxi_opcode op;
     flx_val (*rewrite)(rewriting *w); /* FLX_NONE: does not apply */
@@ -324,6 +356,7 @@ static const rewrite_row rewrites[] = {
     {OP_and, fixed_logic, "and with a constant"},
     {OP_or, fixed_logic, "or with a constant"},
     {OP_concat, one_operand, "nothing to join"},
+    {OP_concat, rolled, "the last elements before the first ones"},
     {OP_add_n, one_operand, "nothing to add"},
     {OP_slice, whole_slice, "all elements, in their order"},
     {OP_reshape, reshape_chain, "only the last shape counts"},

@@ -208,6 +208,31 @@ TEST(simplify_drops_pads_and_slices_that_change_nothing)
 }
 
 /* A real transform continues its operand with zeros; other values, and zeros elsewhere, are not what it does. */
+TEST(simplify_makes_rolls_of_two_slices)
+{
+    check_pass(flxi_simplify,
+               "graph f(x: f32[2, 5]) { a = slice(x, start=[0, 3], limit=[2, 5]) "
+               "b = slice(x, start=[0, 0], limit=[2, 3]) return concat(a, b, axis=1) }",
+               "graph f(x: f32[2, 5]) { out0 = roll(x, shift=2, axis=1) return out0 }");
+    static const char *const others[] = {/* a gap, the same order, another value, fewer rows, a stride */
+                                         "a = slice(x, start=[0, 3], limit=[2, 4], stride=[1, 1]) "
+                                         "b = slice(x, start=[0, 0], limit=[2, 3], stride=[1, 1])",
+                                         "a = slice(x, start=[0, 0], limit=[2, 3], stride=[1, 1]) "
+                                         "b = slice(x, start=[0, 3], limit=[2, 5], stride=[1, 1])",
+                                         "a = slice(x, start=[0, 3], limit=[2, 5], stride=[1, 1]) "
+                                         "b = slice(y, start=[0, 0], limit=[2, 3], stride=[1, 1])",
+                                         "a = slice(x, start=[1, 3], limit=[2, 5], stride=[1, 1]) "
+                                         "b = slice(x, start=[1, 0], limit=[2, 3], stride=[1, 1])",
+                                         "a = slice(x, start=[0, 4], limit=[2, 5], stride=[1, 1]) "
+                                         "b = slice(x, start=[0, 0], limit=[2, 4], stride=[1, 2])"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char text[400];
+        snprintf(text, sizeof text, "graph f(x: f32[2, 5], y: f32[2, 5]) { %s c = concat(a, b, axis=1) return c }",
+                 others[i]);
+        check_pass(flxi_simplify, text, text);
+    }
+}
+
 TEST(simplify_leaves_padding_to_real_transforms)
 {
     check_pass(flxi_simplify,

@@ -49,6 +49,10 @@ typedef struct {
 static const row rows[] = {
     {"a product of the sequence", "graph s(" TYPES ") { n = tanh(add(c, matmul(x, w))) return n, n }\n" ONE_CARRY, 1, 1,
      0, 1, 0, 1},
+    {"the product, not the three values of it",
+     "graph s(" TYPES
+     ") { z = matmul(x, w) n = mul(add(c, tanh(z)), mul(exp(z), add(c, neg(z)))) return n, n }\n" ONE_CARRY,
+     1, 1, 0, 1, 0, 1},
     {"a product of the carry", "graph s(" TYPES ") { n = tanh(add(x, matmul(c, w))) return n, n }\n" ONE_CARRY, 1, 1, 1,
      1, 1, 0},
     {"a product of what is shown", "graph s(" TYPES ") { n = tanh(add(x, c)) return n, exp(matmul(n, w)) }\n" ONE_CARRY,

@@ -183,36 +183,76 @@ static void put_before(flxi_hoist_plan *p, uint32_t node)
     }
 }
 
-/* How many bytes that are computed before the loop node i reads, if only through views; `gives`: by node, it makes such
-   values. */
-static size_t early_bytes(const flxi_hoist_plan *p, uint32_t i, const bool *gives)
+/* Who reads the values of the body besides nodes before the loop. Views are read in place: who reads one reads what it
+   is a view of. */
+typedef struct {
+    uint32_t *base;    /* by value: itself, or what it is a view of */
+    uint32_t *readers; /* by such a value: operands and outputs */
+} early_values;
+
+static void find_readers(const flxi_hoist_plan *p, const bool *early, early_values *e)
 {
-    const flxi_node *n = flxi_node_at(p->body, i);
+    const flx_graph *g = p->body;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const flxi_node *n = flxi_node_at(g, i);
+        bool is_through = early[i] && is_view(n);
+        for (uint32_t k = 0; k < n->nout; k++)
+            e->base[n->first + k] = is_through ? e->base[n->in[0]] : n->first + k;
+        for (uint32_t k = 0; p->part[i] != PART_BEFORE && !is_through && k < n->nin; k++)
+            e->readers[e->base[n->in[k]]]++;
+    }
+    for (size_t k = 0; k < g->outputs.n; k++)
+        e->readers[e->base[g->outputs.at[k].val]]++;
+}
+
+/* How many bytes need not be kept any more when the node, which alone reads them, is before the loop. */
+static size_t freed_bytes(const flxi_hoist_plan *p, const early_values *e, const flxi_node *n)
+{
     size_t sum = 0;
-    for (uint32_t k = 0; k < n->nin; k++)
-        if (gives[flxi_value_at(p->body, n->in[k])->node])
-            sum += bytes_of(p, n->in[k]);
+    for (uint32_t k = 0; k < n->nin; k++) {
+        uint32_t base = e->base[n->in[k]], reads = 0, first = n->nin;
+        bool is_kept = flxi_hoist_part_of(p, base) == PART_BEFORE && !is_leaf(flxi_hoist_node(p, base));
+        for (uint32_t l = n->nin; l-- > 0;)
+            if (e->base[n->in[l]] == base) {
+                reads++;
+                first = l;
+            }
+        if (is_kept && first == k && reads == e->readers[base])
+            sum += bytes_of(p, base);
+    }
     return sum;
 }
 
+/* Moves a node that makes no more than it frees. */
+static void move_before(flxi_hoist_plan *p, early_values *e, uint32_t node)
+{
+    const flxi_node *n = flxi_node_at(p->body, node);
+    size_t made = 0;
+    for (uint32_t k = 0; k < n->nout; k++)
+        made += bytes_of(p, n->first + k);
+    if (made > freed_bytes(p, e, n))
+        return;
+    put_before(p, node);
+    for (uint32_t k = 0; k < n->nin; k++)
+        e->readers[e->base[n->in[k]]]--;
+}
+
+/* The costly nodes, then what follows them as long as no more has to be kept. Where one value becomes several, such as
+   the gates of a recurrent cell, it is the one that is kept. */
 static flx_code assign_before(flxi_hoist_plan *p, flx_error *err)
 {
     const bool *early = find_early(p);
-    bool *gives = flxi_new(&p->arena, bool, p->body->node_count + 1);
-    if (!early || !gives)
+    early_values e = {.base = flxi_new(&p->arena, uint32_t, p->body->value_count + 1),
+                      .readers = flxi_new(&p->arena, uint32_t, p->body->value_count + 1)};
+    if (!early || !e.base || !e.readers)
         return flxi_oom(err, "hoisting");
     for (uint32_t i = 0; i < p->body->node_count; i++)
         if (early[i] && is_costly(flxi_node_at(p->body, i)))
             put_before(p, i);
-    for (uint32_t i = 0; i < p->body->node_count; i++) {
-        const flxi_node *n = flxi_node_at(p->body, i);
-        size_t read = early[i] ? early_bytes(p, i, gives) : 0, made = 0;
-        for (uint32_t k = 0; k < n->nout; k++)
-            made += bytes_of(p, n->first + k);
-        if (read > 0 && !is_view(n) && made <= read && p->part[i] != PART_BEFORE)
-            put_before(p, i);
-        gives[i] = early[i] && (p->part[i] == PART_BEFORE || (read > 0 && is_view(n)));
-    }
+    find_readers(p, early, &e);
+    for (uint32_t i = 0; i < p->body->node_count; i++)
+        if (early[i] && p->part[i] != PART_BEFORE && !is_view(flxi_node_at(p->body, i)))
+            move_before(p, &e, i);
     return FLX_OK;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* data_parallel.c: a training step whose batch is shared by processes along an axis of the mesh. Each process
-   differentiates the loss of its part; the step then uses the means over the processes. Gradients travel in buckets:
-   several small ones joined to one exchange, from the last parameter to the first, in the order in which the backward
-   pass has them. Everything after the means is computed by all processes alike, so their parameters stay equal, bit for
-   bit. */
+   differentiates the loss of its part; the step then uses the means over the processes. Gradients travel from the last
+   parameter to the first, in the order in which the backward pass has them: large ones by themselves, since joining
+   them would copy them, and small ones in buckets, several joined to one exchange. Everything after the means is
+   computed by all processes alike, so their parameters stay equal, bit for bit. */
 #include "train/training_work.h"
 
 #include <fluxion/ops.h>
 
-enum { BUCKET = 4 << 20 }; /* elements */
+enum { SMALL = 1 << 18, BUCKET = 1 << 20 }; /* elements: what is joined has fewer, and is at most that many */
 
 static flx_val mean_of(flxi_training_work *w, flx_val x)
 {
@@ -30,20 +30,22 @@ static void replace_output(flxi_training_work *w, size_t output, flx_val v)
 
 /* ---- Buckets ---- */
 
-/* Elements of a gradient; 0 if that is not known yet: it travels by itself. */
-static int64_t elements_of(const flx_type *t)
+/* Elements of a gradient that is joined with others; 0: it travels by itself. */
+static int64_t small_elements(const flx_type *t)
 {
     int64_t n = 1;
     for (int k = 0; t && k < t->rank; k++) {
-        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] > BUCKET || n > BUCKET)
+        if (!flx_dim_is_static(t->dims[k]) || t->dims[k] >= SMALL)
             return 0;
         n *= t->dims[k];
+        if (n >= SMALL)
+            return 0;
     }
     return t ? n : 0;
 }
 
 typedef struct {
-    size_t first, n; /* outputs, downwards from `first` */
+    size_t *outputs, n;
     int64_t elements;
     int32_t dtype;
 } bucket;
@@ -54,49 +56,57 @@ static flx_val joined(flxi_training_work *w, const bucket *b)
     if (!flat)
         return FLX_NONE;
     for (size_t k = 0; k < b->n; k++) {
-        flx_val d = flx_graph_output(w->g, b->first - k);
-        flat[k] = flx_reshape(w->g, d, FLX_INTS(elements_of(flx_val_type(w->g, d))));
+        flx_val d = flx_graph_output(w->g, b->outputs[k]);
+        flat[k] = flx_reshape(w->g, d, FLX_INTS(small_elements(flx_val_type(w->g, d))));
     }
     const flx_attr axis = flx_attr_int("axis", 0);
     flx_op(w->g, "concat", flat, b->n, &axis, 1, &all, 1);
     return all;
 }
 
-static void reduce_bucket(flxi_training_work *w, const bucket *b)
+static void reduce_by_itself(flxi_training_work *w, size_t output)
 {
-    if (b->n == 1) {
-        replace_output(w, b->first, mean_of(w, flx_graph_output(w->g, b->first)));
-        return;
-    }
-    flx_val all = mean_of(w, joined(w, b));
-    int64_t start = 0;
-    for (size_t k = 0; k < b->n; k++) {
-        const flx_type *t = flx_val_type(w->g, flx_graph_output(w->g, b->first - k));
-        int64_t n = elements_of(t);
-        flx_val part = flx_narrow(w->g, all, 0, start, n);
-        replace_output(w, b->first - k, t ? flx_reshape(w->g, part, (flx_ints){t->dims, (size_t)t->rank}) : FLX_NONE);
-        start += n;
-    }
+    replace_output(w, output, mean_of(w, flx_graph_output(w->g, output)));
 }
 
-static void reduce_gradients(flxi_training_work *w)
+/* The bucket is empty afterwards. */
+static void reduce_bucket(flxi_training_work *w, bucket *b)
+{
+    if (b->n == 1)
+        reduce_by_itself(w, b->outputs[0]);
+    flx_val all = b->n > 1 ? mean_of(w, joined(w, b)) : FLX_NONE;
+    int64_t start = 0;
+    for (size_t k = 0; b->n > 1 && k < b->n; k++) {
+        const flx_type *t = flx_val_type(w->g, flx_graph_output(w->g, b->outputs[k]));
+        int64_t n = small_elements(t);
+        flx_val part = flx_narrow(w->g, all, 0, start, n);
+        replace_output(w, b->outputs[k], t ? flx_reshape(w->g, part, (flx_ints){t->dims, (size_t)t->rank}) : FLX_NONE);
+        start += n;
+    }
+    *b = (bucket){.outputs = b->outputs};
+}
+
+static flx_code reduce_gradients(flxi_training_work *w)
 {
     size_t end = w->loss->outputs.n;
-    bucket b = {.n = 0};
+    bucket b = {.outputs = flxi_new(&w->arena, size_t, w->num_trained + 1)};
+    if (!b.outputs)
+        return flxi_oom(w->err, "a training step");
     for (size_t i = end + w->num_trained; i-- > end;) {
         const flx_type *t = flx_val_type(w->g, flx_graph_output(w->g, i));
-        int64_t n = elements_of(t);
-        if (b.n && (!n || !b.elements || t->dtype != b.dtype || b.elements + n > BUCKET)) {
-            reduce_bucket(w, &b);
-            b = (bucket){.n = 0};
+        int64_t n = small_elements(t);
+        if (!n) {
+            reduce_by_itself(w, i);
+            continue;
         }
-        if (!b.n)
-            b = (bucket){.first = i, .dtype = t ? t->dtype : 0};
-        b.n++;
-        b.elements = n ? b.elements + n : 0;
+        if (t->dtype != b.dtype || b.elements + n > BUCKET)
+            reduce_bucket(w, &b);
+        b.dtype = t->dtype;
+        b.outputs[b.n++] = i;
+        b.elements += n;
     }
-    if (b.n)
-        reduce_bucket(w, &b);
+    reduce_bucket(w, &b);
+    return FLX_OK;
 }
 
 /* ---- All ---- */
@@ -113,6 +123,6 @@ flx_code flxi_reduce_over_processes(flxi_training_work *w)
         if (has_mean(flx_val_type(w->g, v)))
             replace_output(w, i, mean_of(w, v));
     }
-    reduce_gradients(w);
+    FLXI_TRY(reduce_gradients(w));
     return flxi_built(w->g, w->err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collective_laws.c: derivatives and batching of exchanges on groups of 1, 2, 3, 4 and 8 processes. All processes
    together compute one function, the sum of their losses; its gradient must agree with finite differences, with forward
-   mode, and to second order in two ways. */
+   mode, and to second order in two ways. With values of other dtypes than f64 and c128 all of these must be near those
+   of these two, and compiled code must give what the reference evaluator does. */
 #include "../../test.h"
 #include "local_ranks.h"
 
@@ -32,11 +33,12 @@ static const struct {
     {"shift", "collective_permute(u, axis_name=\"data\", sources=[SOURCES], targets=[TARGETS])"},
     {"barrier", "barrier(u)"},
     {"loop", "scan(u, xs, num_carry=1, body=@round)"},
-    {"branch", "if(gt(reduce_sum(mul(u, u)), -1), u, then=@taken, else=@other)"},
+    {"branch", "if(gt(reduce_sum(mul(x, x)), -1), u, then=@taken, else=@other)"},
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
 typedef struct {
+    const char *device;
     char text[2000];
     int64_t n; /* elements of x */
     double loss[2][MAX_RANKS], tangent[MAX_RANKS];
@@ -56,28 +58,54 @@ static void replace(char *text, size_t size, const char *what, const char *with)
     }
 }
 
-/* Process i sends to i + 1; the last one sends to none. */
-static void write_text(law_case *c, const char *op, int64_t ranks)
+/* From x to what is exchanged, and from what arrives to a real number. */
+static const struct {
+    flx_dtype dtype, near; /* the dtype whose results are near; its own: laws of this one are checked */
+    const char *to, *from;
+    double tolerance; /* of what is near, for values of size 1 */
+} kinds[] = {
+    {FLX_F64, FLX_F64, "add(sin(x), 0.1)", "y", 0},
+    {FLX_F32, FLX_F64, "cast(add(sin(x), 0.1), to=f32)", "cast(y, to=f64)", 0x1p-18},
+    {FLX_F16, FLX_F64, "cast(add(sin(x), 0.1), to=f16)", "cast(y, to=f64)", 0x1p-6},
+    {FLX_BF16, FLX_F64, "cast(add(sin(x), 0.1), to=bf16)", "cast(y, to=f64)", 0x1p-3},
+    {FLX_C128, FLX_C128, "complex(add(sin(x), 0.1), mul(x, 0.5))", "add(real(y), mul(imag(y), 0.5))", 0},
+    {FLX_C64, FLX_C128, "cast(complex(add(sin(x), 0.1), mul(x, 0.5)), to=c64)",
+     "cast(add(real(y), mul(imag(y), 0.5)), to=f64)", 0x1p-18},
+};
+enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
+
+/* Whether the op takes values of that dtype, and is smooth where they are rounded: two that round to one are both the
+   largest. */
+static bool is_case(size_t i, size_t k)
 {
-    char sources[64] = "", targets[64] = "";
+    bool is_extreme = strcmp(cases[i].name, "max") == 0 || strcmp(cases[i].name, "min") == 0;
+    return !is_extreme || (kinds[k].dtype != FLX_C128 && kinds[k].dtype != FLX_C64 && kinds[k].tolerance < 0x1p-10);
+}
+
+static void list_pairs(char *sources, char *targets, int64_t ranks)
+{
     for (int i = 0; i + 1 < ranks; i++) {
         snprintf(sources + strlen(sources), 8, i ? ", %d" : "%d", i);
         snprintf(targets + strlen(targets), 8, i ? ", %d" : "%d", i + 1);
     }
+}
+
+/* Process i sends to i + 1; the last one sends to none. ~ is the dtype. */
+static void write_text(law_case *c, const char *op, size_t kind, int64_t ranks)
+{
+    char sources[64] = "", targets[64] = "", width[8];
+    list_pairs(sources, targets, ranks);
     snprintf(c->text, sizeof c->text,
-             "graph round(c: f64[@, 2@], x: f64[]) { return all_reduce(mul(sin(c), x), axis_name=\"data\", op=mean) }\n"
-             "graph taken(u: f64[@, 2@]) { return all_reduce(u, axis_name=\"data\") }\n"
-             "graph other(u: f64[@, 2@]) { return u }\n"
+             "graph round(c: ~[@, 2@], x: ~[]) { return all_reduce(mul(sin(c), x), axis_name=\"data\", op=mean) }\n"
+             "graph taken(u: ~[@, 2@]) { return all_reduce(u, axis_name=\"data\") }\n"
+             "graph other(u: ~[@, 2@]) { return u }\n"
              "graph f(x: f64[@, 2@], w: f64[]) {\n"
-             "  u = add(sin(x), 0.1)\n  %s v = %s\n"
+             "  u = %s\n  %s y = %s\n  v = %s\n"
              "  return mul(w, reduce_sum(mul(v, mul(v, sin(v)))))\n}\n",
-             strstr(op, "scan") ? "xs = const(f64[3], [1, 0.5, 2])\n" : "", op);
-    replace(c->text, sizeof c->text, "2@",
-            ranks == 1   ? "2"
-            : ranks == 2 ? "4"
-            : ranks == 3 ? "6"
-            : ranks == 4 ? "8"
-                         : "16");
+             kinds[kind].to, strstr(op, "scan") ? "xs = const(~[3], [1, 0.5, 2])\n" : "", op, kinds[kind].from);
+    snprintf(width, sizeof width, "%lld", (long long)(2 * ranks));
+    replace(c->text, sizeof c->text, "2@", width);
+    replace(c->text, sizeof c->text, "~", flx_dtype_name(kinds[kind].dtype));
     for (char *at = strchr(c->text, '@'); at; at = strchr(at + 1, '@'))
         if (at[1] < 'a' || at[1] > 'z')
             *at = (char)('0' + ranks);
@@ -129,7 +157,7 @@ static void run_on(local_rank *r, const law_case *c, local_change change, const 
     in[n] = w;
     if (t)
         memcpy(in + n + 1, t, n * sizeof *in);
-    CHECK_OK(local_rank_text(r, c->text, change, "ref", in, out), &r->err);
+    CHECK_OK(local_rank_text(r, c->text, change, c->device, in, out), &r->err);
 }
 
 static void run_laws(local_rank *r)
@@ -165,7 +193,7 @@ static void run_batch(local_rank *r)
         run_on(r, c, NULL, in + k * n, 2, NULL, &c->single[r->rank][k]);
     }
     in[3 * n] = 2;
-    CHECK_OK(local_rank_text(r, c->text, to_batch, "ref", in, c->batched[r->rank]), &r->err);
+    CHECK_OK(local_rank_text(r, c->text, to_batch, c->device, in, c->batched[r->rank]), &r->err);
 }
 
 /* ---- The laws ---- */
@@ -210,49 +238,120 @@ static void fill(law_case *c, int64_t ranks)
         }
 }
 
-static void check_group(int64_t ranks, void (*fn)(local_rank *r))
+static void begin(law_case *c, size_t i, size_t kind, int64_t ranks, const char *device)
+{
+    memset(c, 0, sizeof *c);
+    c->device = device;
+    write_text(c, cases[i].op, kind, ranks);
+    fill(c, ranks);
+    test_fail_context("%s of %s on %d processes, %s", cases[i].name, flx_dtype_name(kinds[kind].dtype), (int)ranks,
+                      device);
+}
+
+static bool is_wanted(size_t i)
+{
+    return !test_case_wanted() || strstr(cases[i].name, test_case_wanted());
+}
+
+/* A batch of values of any of these dtypes. */
+static void check_batches(int64_t ranks)
 {
     static law_case c;
-    for (size_t i = 0; i < NUM_CASES; i++) {
-        if (test_case_wanted() && !strstr(cases[i].name, test_case_wanted()))
+    for (size_t i = 0; i < NUM_CASES * NUM_KINDS; i++) {
+        if (!is_wanted(i % NUM_CASES) || !is_case(i % NUM_CASES, i / NUM_CASES))
             continue;
-        memset(&c, 0, sizeof c);
-        write_text(&c, cases[i].op, ranks);
-        fill(&c, ranks);
-        test_fail_context("%s on %d processes", cases[i].name, (int)ranks);
-        local_ranks_run(ranks, NULL, 60, fn, &c);
-        if (fn == run_laws)
-            check_laws(&c, ranks);
+        begin(&c, i % NUM_CASES, i / NUM_CASES, ranks, "ref");
+        local_ranks_run(ranks, NULL, 60, run_batch, &c);
         for (int64_t r = 0; r < ranks; r++)
             CHECK(memcmp(c.batched[r], c.single[r], sizeof c.single[r]) == 0);
         test_count_case();
     }
 }
 
+/* Derivatives are those of `want`, up to the rounding of the dtype: relative to the largest. */
+static void check_near(const law_case *got, const law_case *want, int64_t ranks, double tolerance)
+{
+    double size[3] = {1, 1, 1}, off[3] = {0, 0, 0};
+    for (int64_t r = 0; r < ranks; r++)
+        for (int64_t i = 0; i < want->n; i++) {
+            const double both[3][2] = {{got->grad[2][r][i], want->grad[2][r][i]},
+                                       {got->hvp[0][r][i], want->hvp[0][r][i]},
+                                       {got->second[r][i], want->second[r][i]}};
+            for (int k = 0; k < 3; k++) {
+                double d = fabs(both[k][0] - both[k][1]);
+                size[k] = fmax(size[k], fabs(both[k][1]));
+                off[k] = d <= off[k] ? off[k] : d;
+            }
+        }
+    for (int k = 0; k < 3; k++)
+        EXPECT_MSG(off[k] <= tolerance * size[k], "%s: off by %g of %g",
+                   k == 0   ? "gradient"
+                   : k == 1 ? "forward over reverse"
+                            : "reverse over reverse",
+                   off[k], size[k]);
+}
+
+/* All dtypes whose results are near one. */
+static void check_group(int64_t ranks)
+{
+    static law_case base, c;
+    for (size_t i = 0; i < NUM_CASES * NUM_KINDS; i++) {
+        size_t kind = i % NUM_KINDS, k = i / NUM_KINDS;
+        bool is_base = kinds[kind].near == kinds[kind].dtype;
+        if (!is_wanted(k) || !is_case(k, kind))
+            continue;
+        begin(is_base ? &base : &c, k, kind, ranks, "ref");
+        local_ranks_run(ranks, NULL, 60, run_laws, is_base ? &base : &c);
+        if (is_base)
+            check_laws(&base, ranks);
+        else
+            check_near(&c, &base, ranks, kinds[kind].tolerance);
+        test_count_case();
+    }
+}
+
 TEST(collective_laws_one_process)
 {
-    check_group(1, run_laws);
-    check_group(1, run_batch);
+    check_group(1);
+    check_batches(1);
 }
 
 TEST(collective_laws_two_processes)
 {
-    check_group(2, run_laws);
-    check_group(2, run_batch);
+    check_group(2);
+    check_batches(2);
 }
 
 TEST(collective_laws_three_processes)
 {
-    check_group(3, run_laws);
-    check_group(3, run_batch);
+    check_group(3);
+    check_batches(3);
 }
 
 TEST(collective_laws_four_processes)
 {
-    check_group(4, run_laws);
+    check_group(4);
+    check_batches(4);
 }
 
 TEST(collective_laws_eight_processes)
 {
-    check_group(8, run_laws);
+    check_group(8);
+    check_batches(8);
+}
+
+TEST(collective_laws_of_compiled_code)
+{
+    static law_case base, c;
+    for (size_t i = 0; i < NUM_CASES; i++) {
+        if (!is_wanted(i))
+            continue;
+        begin(&base, i, 0, 2, "ref");
+        local_ranks_run(2, NULL, 60, run_laws, &base);
+        begin(&c, i, 0, 2, "cpu");
+        local_ranks_run(2, NULL, 60, run_laws, &c);
+        check_laws(&c, 2);
+        check_near(&c, &base, 2, 1e-12);
+        test_count_case();
+    }
 }

@@ -232,6 +232,96 @@ TEST(collective_values_all_dtypes)
         }
 }
 
+/* ---- Values that move ---- */
+
+enum { MOVED_BYTES = MAX_RANKS * MAX_RANKS * 2 * 16 };
+
+typedef struct {
+    char text[400];
+    unsigned char out[MAX_RANKS][MOVED_BYTES];
+    size_t nbytes;
+} moved_case;
+
+static void run_moved(local_rank *r)
+{
+    moved_case *c = r->user;
+    flx_tensor *out = NULL;
+    flx_module *m = flx_parse(r->ctx, c->text, strlen(c->text), "test", &r->err);
+    CHECK_MADE(m, &r->err);
+    CHECK_OK(flx_run(flx_module_main(m), ON_REF, NULL, 0, &out, &r->err), &r->err);
+    size_t n = flx_tensor_nbytes(out);
+    CHECK(n <= MOVED_BYTES);
+    memcpy(c->out[r->rank], flx_tensor_const_data(out), n);
+    if (r->rank == 0)
+        c->nbytes = n;
+    flx_tensor_release(out);
+    flx_module_free(m);
+}
+
+/* What rank r gets: of the ranks' own values, each [ranks, 2] in `rows`. */
+static void expect_moved(const char *way, int32_t dtype, int64_t ranks, int64_t r, unsigned char rows[][MOVED_BYTES],
+                         unsigned char *want)
+{
+    size_t row = 2 * flx_dtype_size(dtype), all = (size_t)ranks * row;
+    const void *own[MAX_RANKS];
+    for (int64_t k = 0; k < ranks; k++) {
+        own[k] = rows[k] + (size_t)r * row;
+        if (strstr(way, "all_gather"))
+            memcpy(want + (size_t)k * all, rows[k], all);
+        else if (strstr(way, "all_to_all"))
+            memcpy(want + (size_t)k * row, own[k], row);
+    }
+    if (strstr(way, "broadcast"))
+        memcpy(want, rows[ranks - 1], all);
+    else if (strstr(way, "permute"))
+        memcpy(want, rows[(r + ranks - 1) % ranks], all);
+    else if (strstr(way, "scatter"))
+        flxi_reduce_parts(dtype, REDUCE_SUM, own, (size_t)ranks, 2, want);
+}
+
+static void check_moved(const char *way, int32_t dtype, int64_t ranks)
+{
+    static moved_case c, own;
+    char op[200], sources[40] = "", targets[40] = "";
+    for (int64_t i = 0; i < ranks; i++) {
+        snprintf(sources + strlen(sources), 8, "%s%d", i ? ", " : "", (int)i);
+        snprintf(targets + strlen(targets), 8, "%s%d", i ? ", " : "", (int)((i + 1) % ranks));
+    }
+    if (strstr(way, "permute"))
+        snprintf(op, sizeof op, "%s, sources=[%s], targets=[%s])", way, sources, targets);
+    else if (strstr(way, "broadcast"))
+        snprintf(op, sizeof op, "%s, root=%d)", way, (int)ranks - 1);
+    else
+        snprintf(op, sizeof op, "%s, size=%d)", way, (int)ranks);
+    const char *form = "graph f() {\n  i = reshape(iota(i32[%d]), shape=[%d, 2])\n"
+                       "  x = cast(add(i, mul(axis_index(axis_name=\"data\"), 11)), to=%s)\n  return %s\n}\n";
+    snprintf(c.text, sizeof c.text, form, 2 * (int)ranks, (int)ranks, flx_dtype_name(dtype), op);
+    snprintf(own.text, sizeof own.text, form, 2 * (int)ranks, (int)ranks, flx_dtype_name(dtype), "x");
+    test_fail_context("%s of %s on %d ranks", way, flx_dtype_name(dtype), (int)ranks);
+    local_ranks_run(ranks, NULL, 60, run_moved, &c);
+    local_ranks_run(ranks, NULL, 60, run_moved, &own);
+    for (int64_t r = 0; r < ranks; r++) {
+        _Alignas(16) unsigned char want[MOVED_BYTES] = {0};
+        expect_moved(way, dtype, ranks, r, own.out, want);
+        CHECK_MSG(memcmp(c.out[r], want, c.nbytes) == 0, "rank %d", (int)r);
+    }
+    test_count_case();
+}
+
+TEST(collective_values_of_all_dtypes_move)
+{
+    static const char *const all[] = {"all_gather(x, axis_name=\"data\"",
+                                      "all_to_all(x, axis_name=\"data\", split_axis=0, concat_axis=0",
+                                      "broadcast(x, axis_name=\"data\"", "collective_permute(x, axis_name=\"data\"",
+                                      "reduce_scatter(x, axis_name=\"data\""};
+    static const int64_t groups[] = {1, 2, 3, 4, 8};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (int32_t d = FLX_F64; d <= FLX_BOOL; d++)
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+                if (d != FLX_BOOL || !strstr(all[i], "scatter"))
+                    check_moved(all[i], d, groups[g]);
+}
+
 /* ---- Threads of one context ---- */
 
 typedef struct {

@@ -3,11 +3,12 @@
 
        bench_gpt2 [LAYERS [BATCH [TOKENS]]]      (default 12 4 64; 768 channels, 12 heads, 50304 words)
        bench_gpt2 --train DEVICE [LAYERS [BATCH [TOKENS]]]
-       mpirun -n 2 bench_gpt2 --mpi DEVICE [LAYERS [BATCH [TOKENS]]]
+       mpirun -n 2 bench_gpt2 --mpi DEVICE [LAYERS [BATCH [TOKENS [ZERO]]]]
 
    The loss of the first step has a known value for the default size. With --train, whole steps of AdamW on that device,
    with products in bf16. With --mpi the same in f32 by processes that share a batch: each has BATCH rows and one
-   thread. FLX_MESH_OVERLAP=0: exchanges end before the next step of the program begins. */
+   thread. With ZERO, 0 to 3, the step is cut for the mesh: 1 and 2 cut the state of the optimiser, 3 also the
+   parameters. FLX_MESH_OVERLAP=0: exchanges end before the next step of the program begins. */
 #include "bench.h"
 
 #include <fluxion/fluxion.h>
@@ -279,34 +280,45 @@ static void run_steps(flx_context *ctx, flx_trainer *t, int batch, int tokens, d
     flx_tensor_release(next);
 }
 
-static int train(const flx_graph *loss, const char *device, int batch, int tokens, bool is_shared)
+typedef struct {
+    int layers, batch, tokens;
+    bool is_shared; /* by the processes of the mesh that the context has joined */
+    int zero;       /* below 0: the step is not cut */
+} sizes;
+
+static int train(const flx_graph *loss, const char *device, const sizes *n)
 {
     flx_error err = {0};
-    const flx_train_options o = {.struct_size = sizeof o,
-                                 .flags = FLX_TRAIN_BACKWARD_OPS,
-                                 .optimiser = FLX_ADAMW,
-                                 .rate = 1e-4,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.95,
-                                 .weight_decay = 0.1,
-                                 .data_axis = is_shared ? "data" : NULL};
+    flx_context *ctx = flx_graph_context(loss);
+    char mesh[40];
+    const flx_sharding cuts[] = {{"ids", "data,-"}, {"next", "data"}};
+    flx_train_options o = {.struct_size = sizeof o,
+                           .flags = FLX_TRAIN_BACKWARD_OPS,
+                           .optimiser = FLX_ADAMW,
+                           .rate = 1e-4,
+                           .beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .weight_decay = 0.1,
+                           .data_axis = n->is_shared ? "data" : NULL};
+    snprintf(mesh, sizeof mesh, "data=%lld", (long long)flx_mesh_size(ctx));
+    if (n->zero >= 0) {
+        o.mesh = mesh;
+        o.shardings = cuts;
+        o.num_shardings = 2;
+        o.zero = n->zero;
+    }
     const flx_compile_options compile = {
-        .struct_size = sizeof compile, .flags = FLX_COMPILE_FLUSH, .device = device, .threads = is_shared ? 1 : 0};
-    const flx_mesh_options mesh = {.struct_size = sizeof mesh, .transport = "mpi"};
+        .struct_size = sizeof compile, .flags = FLX_COMPILE_FLUSH, .device = device, .threads = n->is_shared ? 1 : 0};
     double start = now();
-    check(!is_shared || flx_mesh_join(flx_graph_context(loss), &mesh, &err) == FLX_OK, &err);
     flx_trainer *t = flx_compile_training(loss, &o, &compile, &err);
     check(t != NULL, &err);
     double compiling = now() - start;
-    fill_params(flx_trainer_params(t));
-    run_steps(flx_graph_context(loss), t, batch, tokens, compiling);
+    if (n->zero < 3)
+        fill_params(flx_trainer_params(t));
+    run_steps(ctx, t, n->batch, n->tokens, compiling);
     flx_trainer_free(t);
     return 0;
 }
-
-typedef struct {
-    int layers, batch, tokens;
-} sizes;
 
 /* Inputs, parameters and results of a gradient, as addresses. */
 typedef struct {
@@ -395,27 +407,44 @@ static void measure(flx_context *ctx, const flx_graph *loss, double parsing, con
     flx_graph_release(g);
 }
 
+static void join(flx_context *ctx)
+{
+    flx_error err = {0};
+    const flx_mesh_options mesh = {.struct_size = sizeof mesh, .transport = "mpi"};
+    check(flx_mesh_join(ctx, &mesh, &err) == FLX_OK, &err);
+}
+
+static int run(flx_context *ctx, const text *t, const char *device, const sizes *n)
+{
+    flx_error err = {0};
+    double start = now();
+    flx_module *m = flx_parse(ctx, t->at, t->n, "gpt2", &err);
+    check(m != NULL, &err);
+    int status = 0;
+    if (device)
+        status = train(flx_module_main(m), device, n);
+    else
+        measure(ctx, flx_module_main(m), now() - start, n);
+    flx_module_free(m);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     bool is_shared = argc > 2 && strcmp(argv[1], "--mpi") == 0;
     const char *device = is_shared || (argc > 2 && strcmp(argv[1], "--train") == 0) ? argv[2] : NULL;
     argc -= device ? 2 : 0;
     argv += device ? 2 : 0;
-    const sizes n = {argc > 1 ? atoi(argv[1]) : 12, argc > 2 ? atoi(argv[2]) : 4, argc > 3 ? atoi(argv[3]) : 64};
+    const sizes n = {argc > 1 ? atoi(argv[1]) : 12, argc > 2 ? atoi(argv[2]) : 4, argc > 3 ? atoi(argv[3]) : 64,
+                     is_shared, is_shared && argc > 4 ? atoi(argv[4]) : -1};
     text t = {.cap = (size_t)1 << 20};
-    flx_error err = {0};
     t.at = malloc(t.cap);
-    write_model(&t, n.layers, n.batch, n.tokens, device == NULL || is_shared);
     flx_context *ctx = flx_context_new(NULL);
-    double start = now();
-    flx_module *m = flx_parse(ctx, t.at, t.n, "gpt2", &err);
-    check(m != NULL, &err);
-    int status = 0;
-    if (device)
-        status = train(flx_module_main(m), device, n.batch, n.tokens, is_shared);
-    else
-        measure(ctx, flx_module_main(m), now() - start, &n);
-    flx_module_free(m);
+    if (is_shared)
+        join(ctx);
+    int rows = n.batch * (n.zero < 0 ? 1 : (int)flx_mesh_size(ctx)); /* of a step that is cut: of all processes */
+    write_model(&t, n.layers, rows, n.tokens, device == NULL || is_shared);
+    int status = run(ctx, &t, device, &n);
     flx_context_free(ctx);
     free(t.at);
     return status;

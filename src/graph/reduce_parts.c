@@ -4,7 +4,16 @@
    reduced, have loops of their own. */
 #include "graph/mesh.h"
 
+#include <math.h>
+
 enum { BLOCK = 512 }; /* elements whose sums are kept at a time */
+
+/* Whether 1 / divisor has no rounding, so that a product with it is the quotient. */
+static bool is_exact(double divisor)
+{
+    int exponent;
+    return frexp(divisor, &exponent) == 0.5;
+}
 
 /* Whole blocks have a constant number of elements, so that compilers make vectors of them. */
 #define SUM_LOOP(name, type)                                                                              \
@@ -19,10 +28,13 @@ enum { BLOCK = 512 }; /* elements whose sums are kept at a time */
             for (size_t i = 0; i < BLOCK; i++)                                                            \
                 sum[i] += (double)x[i];                                                                   \
         }                                                                                                 \
-        for (size_t i = 0; divisor != 1 && i < BLOCK; i++)                                                \
-            sum[i] /= divisor;                                                                            \
-        for (size_t i = 0; i < BLOCK; i++)                                                                \
-            out[begin + i] = (type)sum[i];                                                                \
+        const double reciprocal = 1 / divisor;                                                            \
+        if (is_exact(divisor))                                                                            \
+            for (size_t i = 0; i < BLOCK; i++)                                                            \
+                out[begin + i] = (type)(sum[i] * reciprocal);                                             \
+        else                                                                                              \
+            for (size_t i = 0; i < BLOCK; i++)                                                            \
+                out[begin + i] = (type)(sum[i] / divisor);                                                \
     }                                                                                                     \
     static void name(const void *const *parts, size_t n, size_t count, double divisor, void *out)         \
     {                                                                                                     \

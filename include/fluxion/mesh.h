@@ -167,5 +167,15 @@ typedef struct flx_mesh_plan {
 FLX_API flx_code flx_plan_mesh(const flx_graph *g, const char *axes, const flx_machine *machine, flx_mesh_plan *out,
                                flx_error *err);
 
+/* ---- Pipelines ---- */
+
+/** flx_pipeline() (fluxion/transform.h) with its loss, which goes backwards with each microbatch as soon as its loss is
+    known (1F1B): a stage keeps the inputs of at most 2 stages - 1 microbatches, and computes the rest again. `loss`
+    takes what the last stage returns of a microbatch first, and returns a scalar; its parameters are inputs of the
+    result, and its other inputs, of examples, become those of a batch as the activation does. The result is the mean
+    over the microbatches. Its gradient is made in the same loop of microbatches + 2 stages - 2 ticks. */
+FLX_API flx_graph *flx_pipeline_loss(const flx_graph *stage, const flx_graph *loss, int64_t stages,
+                                     int64_t microbatches, flx_error *err);
+
 FLX_END_DECLS
 #endif

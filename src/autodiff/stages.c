@@ -8,41 +8,31 @@
    In the first and last ticks some stages have no microbatch: stages - 1 of microbatches + stages - 1 ticks are lost.
    In the first ones they compute on values that they are not made for, which may overflow: derivatives are stopped
    there, since zero times infinity is NaN. In the last ones they compute on the last microbatch again. */
-#include "autodiff/autodiff.h"
+#include "autodiff/stages.h"
 
 #include <fluxion/ops.h>
 #include <fluxion/transform.h>
 
-typedef struct {
-    const flx_graph *stage;
-    int64_t stages, microbatches;
-    size_t inputs;        /* of the stage: the activation, then its parameters */
-    const flx_type *type; /* of the activation of a microbatch */
-    flx_graph *all;       /* all stages at once */
-    flx_graph *tick, *to;
-    flx_error *err;
-} pipeline;
-
 /* ---- Types ---- */
 
-static flx_type with_axis(int64_t extent, const flx_type *t)
+flx_type flxi_with_axis(int64_t extent, const flx_type *t)
 {
     flx_type out = {.dtype = t->dtype, .rank = t->rank + 1, .dims = {extent}};
     memcpy(out.dims + 1, t->dims, (size_t)t->rank * sizeof *t->dims);
     return out;
 }
 
-static const flx_type *input_type(const pipeline *p, size_t i)
+static const flx_type *input_type(const flxi_stages *p, size_t i)
 {
     return flx_val_type(p->stage, flx_graph_input(p->stage, i));
 }
 
-static const char *input_name(const pipeline *p, size_t i)
+static const char *input_name(const flxi_stages *p, size_t i)
 {
     return flx_val_name(p->stage, flx_graph_input(p->stage, i));
 }
 
-static flx_code check(pipeline *p)
+flx_code flxi_stages_check(flxi_stages *p)
 {
     FLXI_TRY(flx_graph_error(p->stage, p->err));
     p->inputs = flx_graph_input_count(p->stage);
@@ -68,14 +58,14 @@ static flx_code check(pipeline *p)
 
 /* ---- A tick ---- */
 
-static flx_val stage_numbers(const pipeline *p, flx_graph *g)
+flx_val flxi_stage_numbers(const flxi_stages *p, flx_graph *g)
 {
     const flx_type positions = {.dtype = FLX_I32, .rank = 1, .dims = {p->stages}};
     return flx_iota(g, .type = &positions);
 }
 
 /* One number for each stage, for values of rank `rank` in each of them: [stages, 1, …]. */
-static flx_val by_stage(const pipeline *p, flx_graph *g, flx_val numbers, int rank)
+flx_val flxi_by_stage(const flxi_stages *p, flx_graph *g, flx_val numbers, int rank)
 {
     int64_t shape[FLX_MAX_RANK] = {p->stages};
     for (int k = 1; k <= rank; k++)
@@ -84,13 +74,13 @@ static flx_val by_stage(const pipeline *p, flx_graph *g, flx_val numbers, int ra
 }
 
 /* Whether an element belongs to this stage. */
-static flx_val is_stage(const pipeline *p, flx_graph *g, int64_t stage, int rank)
+flx_val flxi_is_stage(const flxi_stages *p, flx_graph *g, int64_t stage, int rank)
 {
-    return by_stage(p, g, flx_eq(g, stage_numbers(p, g), flx_scalar(g, FLX_I32, (double)stage)), rank);
+    return flxi_by_stage(p, g, flx_eq(g, flxi_stage_numbers(p, g), flx_scalar(g, FLX_I32, (double)stage)), rank);
 }
 
 /* Values of the stage before, and the microbatch that enters. */
-static flx_val moved(const pipeline *p, flx_graph *g, flx_val state, flx_val entering)
+flx_val flxi_moved_on(const flxi_stages *p, flx_graph *g, flx_val state, flx_val entering)
 {
     int64_t low[FLX_MAX_RANK] = {1}, high[FLX_MAX_RANK] = {-1}, shape[FLX_MAX_RANK] = {1};
     size_t rank = (size_t)p->type->rank + 1;
@@ -98,10 +88,10 @@ static flx_val moved(const pipeline *p, flx_graph *g, flx_val state, flx_val ent
     flx_val zero = flx_scalar(g, (flx_dtype)p->type->dtype, 0.0);
     flx_val next = flx_pad(g, state, zero, .low = (flx_ints){low, rank}, .high = (flx_ints){high, rank});
     flx_val first = flx_reshape(g, entering, (flx_ints){shape, rank});
-    return flx_where(g, is_stage(p, g, 0, p->type->rank), first, next);
+    return flx_where(g, flxi_is_stage(p, g, 0, p->type->rank), first, next);
 }
 
-static flx_code make_all(pipeline *p)
+flx_code flxi_stages_make_all(flxi_stages *p)
 {
     flx_vmap_axis *axes = flxi_alloc(&p->stage->ctx->mem, p->inputs, sizeof *axes);
     if (!axes)
@@ -114,17 +104,17 @@ static flx_code make_all(pipeline *p)
 }
 
 /* Operands without derivatives in stages whose first microbatch has not come yet. */
-static void stop_early(const pipeline *p, flx_graph *g, flx_val *x)
+static void stop_early(const flxi_stages *p, flx_graph *g, flx_val *x)
 {
     const flx_type number = {.dtype = FLX_I32};
     flx_val tick = flxi_new_leaf(g, "tick", "", &number);
-    flx_val has_begun = flx_le(g, stage_numbers(p, g), tick);
+    flx_val has_begun = flx_le(g, flxi_stage_numbers(p, g), tick);
     for (size_t i = 0; i < p->inputs; i++)
-        x[i] = flx_where(g, by_stage(p, g, has_begun, input_type(p, i)->rank), x[i], flx_stop_gradient(g, x[i]));
+        x[i] = flx_where(g, flxi_by_stage(p, g, has_begun, input_type(p, i)->rank), x[i], flx_stop_gradient(g, x[i]));
 }
 
 /* Operands are the state, the parameters, the microbatch that enters, and the number of the tick. */
-static flx_code make_tick(pipeline *p)
+static flx_code make_tick(flxi_stages *p)
 {
     flx_graph *g = p->tick = flx_graph_new(p->stage->ctx, "tick");
     flx_val *x = flxi_alloc(&p->stage->ctx->mem, p->inputs, sizeof *x), y = FLX_NONE;
@@ -133,13 +123,13 @@ static flx_code make_tick(pipeline *p)
             flxi_free(&p->stage->ctx->mem, x, p->inputs, sizeof *x);
         return flxi_oom(p->err, "a pipeline");
     }
-    flx_type state = with_axis(p->stages, p->type);
+    flx_type state = flxi_with_axis(p->stages, p->type);
     x[0] = flx_input(g, input_name(p, 0), &state);
     for (size_t i = 1; i < p->inputs; i++) {
-        flx_type type = with_axis(p->stages, input_type(p, i));
+        flx_type type = flxi_with_axis(p->stages, input_type(p, i));
         x[i] = flx_input(g, input_name(p, i), &type);
     }
-    x[0] = moved(p, g, x[0], flxi_new_leaf(g, "entering", "", p->type));
+    x[0] = flxi_moved_on(p, g, x[0], flxi_new_leaf(g, "entering", "", p->type));
     stop_early(p, g, x);
     const flx_attr body = flx_attr_graph("body", p->all);
     flx_op(g, "call", x, p->inputs, &body, 1, &y, 1);
@@ -152,24 +142,24 @@ static flx_code make_tick(pipeline *p)
 /* ---- The whole batch ---- */
 
 /* Microbatch m has the examples m, m + microbatches …: an axis of examples that is cut stays cut in each of them. */
-static flx_val microbatches_of(const pipeline *p, flx_graph *g, flx_val x)
+flx_val flxi_microbatches_of(const flxi_stages *p, flx_graph *g, flx_val x, const flx_type *type)
 {
-    int64_t shape[FLX_MAX_RANK] = {p->type->dims[0], p->microbatches}, order[FLX_MAX_RANK] = {1, 0};
-    size_t rank = (size_t)p->type->rank + 1;
+    int64_t shape[FLX_MAX_RANK] = {type->dims[0], p->microbatches}, order[FLX_MAX_RANK] = {1, 0};
+    size_t rank = (size_t)type->rank + 1;
     for (size_t k = 2; k < rank; k++) {
-        shape[k] = p->type->dims[k - 1];
+        shape[k] = type->dims[k - 1];
         order[k] = (int64_t)k;
     }
     flx_val cut = flx_reshape(g, x, (flx_ints){shape, rank});
     return flx_transpose(g, cut, .perm = (flx_ints){order, rank});
 }
 
-static flx_val joined(const pipeline *p, flx_graph *g, flx_val each)
+flx_val flxi_joined_microbatches(const flxi_stages *p, flx_graph *g, flx_val each, const flx_type *type)
 {
-    int64_t shape[FLX_MAX_RANK] = {p->type->dims[0] * p->microbatches}, order[FLX_MAX_RANK] = {1, 0};
-    size_t rank = (size_t)p->type->rank;
+    int64_t shape[FLX_MAX_RANK] = {type->dims[0] * p->microbatches}, order[FLX_MAX_RANK] = {1, 0};
+    size_t rank = (size_t)type->rank;
     for (size_t k = 2; k <= rank; k++) {
-        shape[k - 1] = p->type->dims[k - 1];
+        shape[k - 1] = type->dims[k - 1];
         order[k] = (int64_t)k;
     }
     flx_val examples = flx_transpose(g, each, .perm = (flx_ints){order, rank + 1});
@@ -177,45 +167,45 @@ static flx_val joined(const pipeline *p, flx_graph *g, flx_val each)
 }
 
 /* A microbatch as often as needed. */
-static flx_val repeated(const pipeline *p, flx_graph *g, flx_val each, int64_t microbatch, int64_t times)
+flx_val flxi_repeated_microbatch(flx_graph *g, flx_val each, const flx_type *type, int64_t microbatch, int64_t times)
 {
-    flx_type type = with_axis(times, p->type);
+    flx_type all = flxi_with_axis(times, type);
     int64_t axes[FLX_MAX_RANK];
-    for (int k = 0; k < type.rank; k++)
+    for (int k = 0; k < all.rank; k++)
         axes[k] = k;
     flx_val one = flx_narrow(g, each, .axis = 0, .start = microbatch, .len = 1);
-    flx_ints shape = {type.dims, (size_t)type.rank};
+    flx_ints shape = {all.dims, (size_t)all.rank};
     return flx_broadcast_in_dim(g, one, .shape = shape, .axes = (flx_ints){axes, shape.n});
 }
 
 /* What enters in each tick: the last microbatch again while the others leave. */
-static flx_val entering(const pipeline *p, flx_graph *g, flx_val each)
+static flx_val entering(const flxi_stages *p, flx_graph *g, flx_val each)
 {
     if (p->stages == 1)
         return each;
-    const flx_val both[2] = {each, repeated(p, g, each, p->microbatches - 1, p->stages - 1)};
+    const flx_val both[2] = {each, flxi_repeated_microbatch(g, each, p->type, p->microbatches - 1, p->stages - 1)};
     return flx_concat(g, both, 2, .axis = 0);
 }
 
 /* What the last stage returned for each microbatch, of the values of all stages in all ticks. */
-static flx_val leaving(const pipeline *p, flx_graph *g, flx_val all)
+static flx_val leaving(const flxi_stages *p, flx_graph *g, flx_val all)
 {
     flx_val late = flx_narrow(g, all, .axis = 0, .start = p->stages - 1, .len = p->microbatches);
     flx_val zero = flx_scalar(g, (flx_dtype)p->type->dtype, 0.0);
-    flx_val last = flx_where(g, is_stage(p, g, p->stages - 1, p->type->rank), late, zero);
+    flx_val last = flx_where(g, flxi_is_stage(p, g, p->stages - 1, p->type->rank), late, zero);
     return flx_reduce_sum(g, last, .axes = FLX_INTS(1));
 }
 
-static flx_code run_ticks(pipeline *p, flx_val *operands)
+static flx_code run_ticks(flxi_stages *p, flx_val *operands)
 {
     flx_graph *g = p->to;
     flx_type batch = *p->type;
     batch.dims[0] *= p->microbatches;
     flx_val x = flx_input(g, input_name(p, 0), &batch), results[2] = {FLX_NONE, FLX_NONE};
-    flx_val each = microbatches_of(p, g, x);
-    operands[0] = repeated(p, g, each, 0, p->stages);
+    flx_val each = flxi_microbatches_of(p, g, x, p->type);
+    operands[0] = flxi_repeated_microbatch(g, each, p->type, 0, p->stages);
     for (size_t i = 1; i < p->inputs; i++) {
-        flx_type type = with_axis(p->stages, input_type(p, i));
+        flx_type type = flxi_with_axis(p->stages, input_type(p, i));
         bool is_param = flx_graph_input_is_param(p->stage, i);
         operands[i] = is_param ? flx_param(g, input_name(p, i), &type) : flx_input(g, input_name(p, i), &type);
     }
@@ -225,15 +215,16 @@ static flx_code run_ticks(pipeline *p, flx_val *operands)
     const flx_attr attrs[] = {flx_attr_graph("body", p->tick), flx_attr_int("num_carry", 1),
                               flx_attr_int("num_bcast", (int64_t)p->inputs - 1)};
     flx_op(g, "scan", operands, p->inputs + 2, attrs, 3, results, 2);
-    flx_output(g, joined(p, g, leaving(p, g, results[1])), flx_graph_output_name(p->stage, 0));
+    flx_output(g, flxi_joined_microbatches(p, g, leaving(p, g, results[1]), p->type),
+               flx_graph_output_name(p->stage, 0));
     return flx_graph_error(g, p->err);
 }
 
-static flx_code make(pipeline *p)
+static flx_code make(flxi_stages *p)
 {
     const flxi_allocator *mem = &p->stage->ctx->mem;
-    FLXI_TRY(check(p));
-    FLXI_TRY(make_all(p));
+    FLXI_TRY(flxi_stages_check(p));
+    FLXI_TRY(flxi_stages_make_all(p));
     FLXI_TRY(make_tick(p));
     p->to = flx_graph_new(p->stage->ctx, flx_graph_name(p->stage));
     flx_val *operands = flxi_alloc(mem, p->inputs + 2, sizeof *operands);
@@ -246,7 +237,7 @@ static flx_code make(pipeline *p)
 flx_graph *flx_pipeline(const flx_graph *stage, int64_t stages, int64_t microbatches, flx_error *err)
 {
     flx_error local = {0};
-    pipeline p = {.stage = stage, .stages = stages, .microbatches = microbatches, .err = &local};
+    flxi_stages p = {.stage = stage, .stages = stages, .microbatches = microbatches, .err = &local};
     flx_code code = stage ? make(&p) : flxi_fail(&local, FLX_E_USAGE, "flx_pipeline: the stage must not be NULL");
     flx_graph_release(p.all);
     flx_graph_release(p.tick);

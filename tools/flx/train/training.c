@@ -489,12 +489,21 @@ static int lost(training *t, flx_error *err, bool is_cancelled)
     return status;
 }
 
+/* A first process that has died cannot say in which step: what ends the others is told by the second one. */
+static void tell_step(const training *t)
+{
+    if (flx_mesh_rank(t->p->model.ctx) == 1)
+        note("rank 1 was stopped in step %lld", (long long)t->at.step + 1);
+}
+
 /* What ended the fit before its end. Without a single step there is nothing to keep. */
 static int failed(training *t, flx_error *err)
 {
     bool is_cancelled =
         err->code == FLX_E_CANCELLED || (err->code == FLX_E_TIMEOUT && share_is_alone(t->p)); /* else of a mesh */
     t->at = t->before;
+    if (is_cancelled)
+        tell_step(t);
     if (t->at.step == 0)
         return is_cancelled ? STATUS_SYSTEM : explain(t, err);
     if (is_cut(t) && err->code != FLX_E_NUMERIC)

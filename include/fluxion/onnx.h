@@ -20,7 +20,8 @@ typedef struct flx_onnx_options {
     uint32_t struct_size;   /* sizeof(flx_onnx_options); 0: the layout of version 0.2 */
     uint32_t flags;         /* FLX_ONNX_CONSTANTS or 0 */
     const flx_feed *inputs; /* inputs of the model that are constants from now on, by their names in the file or in the
-                               graph: needed where a shape follows from the value of an input */
+                               graph: needed where a shape follows from the value of an input, and for texts, which
+                               are u8 with one more axis: the bytes of each, filled up with zeros */
     size_t num_inputs;
     const flx_dim_binding *dims; /* extents for names of dimensions in the file */
     size_t num_dims;

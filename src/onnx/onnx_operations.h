@@ -22,6 +22,7 @@ typedef struct {
     void (*extents)(onnx_site *s); /* what is known of its results as extents; NULL: nothing */
     bool is_narrow;                /* the rule handles element types that have no dtype */
     bool takes_others;             /* operands may be sequences, optionals or texts */
+    bool takes_texts;              /* operands may be texts */
     bool is_random;                /* never evaluated at import */
 } onnx_operation;
 

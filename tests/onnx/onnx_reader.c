@@ -16,14 +16,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const samples[] = {"test_basic_conv_with_padding",        "test_loop11", "test_scan9_sum",
-                                      "test_dynamicquantizelinear_expanded", "test_if",     "test_gru_seq_length"};
+static const char *const samples[] = {
+    "onnx/cases/test_basic_conv_with_padding/model.onnx",
+    "onnx/cases/test_loop11/model.onnx",
+    "onnx/cases/test_scan9_sum/model.onnx",
+    "onnx/cases/test_dynamicquantizelinear_expanded/model.onnx",
+    "onnx/cases/test_if/model.onnx",
+    "onnx/cases/test_gru_seq_length/model.onnx",
+    "fuzz/corpus/onnx/texts",
+};
 
 static bool read_sample(size_t i, flxi_file_bytes *out)
 {
     static const flxi_allocator mem = {flxi_default_alloc, NULL};
     char path[600];
-    snprintf(path, sizeof path, "%s/tests/onnx/cases/%s/model.onnx", FLX_SOURCE_DIR, samples[i]);
+    snprintf(path, sizeof path, "%s/tests/%s", FLX_SOURCE_DIR, samples[i]);
     return flxi_file_read(out, &mem, path, 0, NULL) == FLX_OK;
 }
 

@@ -64,12 +64,12 @@ extern const command *const commands[];
         "--set", "DIM=INT", "the extent of a symbolic dimension", MAY_REPEAT \
     }
 
-#define OPTION_FIX                                                                                                    \
-    {                                                                                                                 \
-        "--fix", "NAME=SPEC",                                                                                         \
-            "an input of an ONNX model that is a constant from now on, because a shape\nfollows from it: a file, or " \
-            "integers with commas between them",                                                                      \
-            MAY_REPEAT                                                                                                \
+#define OPTION_FIX                                                                                                 \
+    {                                                                                                              \
+        "--fix", "NAME=SPEC",                                                                                      \
+            "an input of an ONNX model that is a constant from now on, because a shape\nfollows from it: a file, " \
+            "or integers, or texts in quotes, with commas between them",                                           \
+            MAY_REPEAT                                                                                             \
     }
 
 /* `absent` says what holds where it is not given. */

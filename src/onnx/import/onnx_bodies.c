@@ -103,9 +103,12 @@ static bool take_captures(onnx_site *s, const free_names *f, onnx_captures *out)
         return false;
     for (size_t i = 0; i < n; i++) {
         const onnx_value *v = flxi_onnx_lookup(s->scope, f->free.texts.at[i]);
-        if (!v || v->kind == ONNX_T_SEQUENCE) {
+        if (!v || v->kind == ONNX_T_SEQUENCE || v->kind == ONNX_T_TEXTS) {
             flxi_onnx_fail(s, v ? FLX_E_UNSUPPORTED : FLX_E_NAME, NULL, "its graph uses '%.60s', which is %s",
-                           f->free.texts.at[i], v ? "a sequence" : "not defined");
+                           f->free.texts.at[i],
+                           !v                           ? "not defined"
+                           : v->kind == ONNX_T_SEQUENCE ? "a sequence"
+                                                        : "of texts");
             return false;
         }
         out->names[i] = f->free.texts.at[i];

@@ -74,6 +74,26 @@ static void check_given_names(const onnx_import *im, flx_graph *g)
         }
 }
 
+/* Texts must be fixed: the graph has no dtype for them. */
+static bool declare_texts(onnx_scope *sc, const onnx_type *t, const char *name, const flx_tensor *fixed,
+                          onnx_value *out)
+{
+    flx_error err = {0};
+    *out = (onnx_value){.kind = ONNX_T_TEXTS, .element = ONNX_STRING, .is_const = true};
+    if (!fixed) {
+        flxi_graph_failf(sc->g, FLX_E_UNSUPPORTED,
+                         "fix it: flx_onnx_options.inputs, --fix NAME=SPEC, or `fixed` of fluxion.load()",
+                         "unsupported: input '%.60s' has texts, which must be known when the model is read", name);
+        return false;
+    }
+    if (flxi_onnx_texts_unpack(&sc->im->arena, fixed, &out->texts, &err) != FLX_OK) {
+        flxi_graph_failf(sc->g, (flx_code)err.code, NULL, "the value of the input '%.60s': %s", name, err.message);
+        return false;
+    }
+    flx_type type = flx_type_make(FLX_U8, (int32_t)out->texts.rank, out->texts.dims);
+    return check_fixed(sc, t, name, &type);
+}
+
 static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name, onnx_value *out)
 {
     onnx_import *im = sc->im;
@@ -84,6 +104,8 @@ static bool declare_tensor(onnx_scope *sc, const onnx_type *t, const char *name,
         return false;
     }
     const flx_tensor *fixed = fixed_input(im, name, ours);
+    if (t->element == ONNX_STRING)
+        return declare_texts(sc, t, name, fixed, out);
     *out = (onnx_value){.kind = ONNX_T_TENSOR, .element = t->element, .is_const = fixed != NULL};
     if (fixed) {
         if (!check_fixed(sc, t, name, flx_tensor_type(fixed)))
@@ -168,13 +190,24 @@ static bool declare_inputs(onnx_scope *sc, const onnx_graph *g)
 
 /* ---- Outputs ---- */
 
+static flx_val bytes_of_texts(onnx_scope *sc, const onnx_texts *texts)
+{
+    flx_error err = {0};
+    flx_tensor *t = flxi_onnx_texts_pack(sc->im->ctx, texts, &err);
+    if (!t)
+        flxi_graph_fail(sc->g, &err);
+    flx_val v = t ? flx_const(sc->g, .type = flx_tensor_type(t), .data = t) : FLX_NONE;
+    flx_tensor_release(t);
+    return v;
+}
+
 /* A sequence has an output for each item. */
 static void declare_output(onnx_scope *sc, const onnx_value *v, const char *name)
 {
     char ours[100];
     size_t n = flxi_onnx_plain_name(name, ours, sizeof ours - 20);
-    if (v->kind == ONNX_T_TENSOR) {
-        flx_output(sc->g, v->v, ours);
+    if (v->kind == ONNX_T_TENSOR || v->kind == ONNX_T_TEXTS) {
+        flx_output(sc->g, v->kind == ONNX_T_TEXTS ? bytes_of_texts(sc, &v->texts) : v->v, ours);
         return;
     }
     for (size_t i = 0; i < v->num_items; i++) {

@@ -56,8 +56,9 @@ static void fail_with(onnx_site *s, const char *hint, const char *fmt, ...)
 
 void flxi_onnx_unknown(onnx_site *s, const char *operand)
 {
-    fail_with(s, "fix the input that it comes from: flx_onnx_options.inputs, or --fix NAME=SPEC",
-              "operand '%.60s' must be known when the model is read", operand);
+    fail_with(
+        s, "fix the input that it comes from: flx_onnx_options.inputs, --fix NAME=SPEC, or `fixed` of fluxion.load()",
+        "operand '%.60s' must be known when the model is read", operand);
 }
 
 void *flxi_onnx_alloc(onnx_site *s, size_t n, size_t size)
@@ -79,7 +80,8 @@ static bool is_literal(const flx_graph *g, flx_val v)
 static bool reads_constants(const onnx_site *s)
 {
     for (size_t i = 0; i < s->nx; i++)
-        if (s->in[i].kind != ONNX_T_NONE && !(s->in[i].kind == ONNX_T_TENSOR && s->in[i].is_const))
+        if (s->in[i].kind != ONNX_T_NONE && s->in[i].kind != ONNX_T_TEXTS &&
+            !(s->in[i].kind == ONNX_T_TENSOR && s->in[i].is_const))
             return false;
     return !s->row->is_random;
 }
@@ -173,6 +175,10 @@ static bool check_operands(onnx_site *s)
         const onnx_element *e = v->kind == ONNX_T_TENSOR ? flxi_onnx_element(v->element) : NULL;
         if (is_other && !row->takes_others) {
             flxi_onnx_unsupported(s, "operand %zu is not a tensor", i);
+            return false;
+        }
+        if (v->kind == ONNX_T_TEXTS && !row->takes_texts && !row->takes_others) {
+            flxi_onnx_unsupported(s, "operand %zu has texts", i);
             return false;
         }
         if (e && (e->bits < 8 || flxi_onnx_float_format(e->number)) && !row->is_narrow) {

@@ -188,6 +188,17 @@ static bool declare_initialiser(onnx_scope *sc, const char *name, int32_t elemen
     return ok && flxi_onnx_bind(sc, name, &v);
 }
 
+static bool declare_texts(onnx_scope *sc, const onnx_tensor *t)
+{
+    onnx_value v = {.kind = ONNX_T_TEXTS, .element = ONNX_STRING, .is_const = true};
+    flx_error err = {0};
+    if (flxi_onnx_texts_read(t, &v.texts, &err) == FLX_OK)
+        return flxi_onnx_bind(sc, t->name, &v);
+    flxi_graph_fail(sc->g, &err);
+    flxi_onnx_note_error(sc, t->offset);
+    return false;
+}
+
 bool flxi_onnx_declare_initialisers(onnx_scope *sc, const onnx_graph *g, bool are_params)
 {
     onnx_import *im = sc->im;
@@ -196,6 +207,11 @@ bool flxi_onnx_declare_initialisers(onnx_scope *sc, const onnx_graph *g, bool ar
         const onnx_sparse *sparse = is_sparse ? &g->sparse[i - g->num_initialisers] : NULL;
         const onnx_tensor *t = is_sparse ? &sparse->values : &g->initialisers[i];
         flx_error err = {0};
+        if (!is_sparse && t->element == ONNX_STRING) {
+            if (!declare_texts(sc, t))
+                return false;
+            continue;
+        }
         flx_tensor *value = is_sparse ? flxi_onnx_sparse_tensor(im->ctx, sparse, &im->origin, &err)
                                       : flxi_onnx_tensor(im->ctx, t, &im->origin, &err);
         if (!value) {

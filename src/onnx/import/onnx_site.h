@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "onnx/onnx_operations.h"
 #include "onnx/syntax/onnx_elements.h"
+#include "onnx/syntax/onnx_texts.h"
 
 #include <fluxion/ops.h>
 
@@ -26,6 +27,7 @@ typedef struct onnx_value {
     size_t num_extents;
     const struct onnx_value *items; /* of a sequence */
     size_t num_items;
+    onnx_texts texts; /* of ONNX_T_TEXTS: they exist only while the model is read */
     bool is_const;    /* a literal, or it was evaluated */
     bool is_optional; /* a tensor or a sequence in an optional */
 } onnx_value;
@@ -76,6 +78,8 @@ const onnx_attr *flxi_onnx_attr(onnx_site *s, const char *name);   /* NULL when 
 const onnx_value *flxi_onnx_value_of(const onnx_site *s, const char *name);
 /* A tensor of the file as a constant, its element type in *element (may be NULL). */
 flx_val flxi_onnx_constant(onnx_site *s, const onnx_tensor *t, int32_t *element);
+/* Whether the node is a constant of texts, which is then its result, unless that fails. */
+bool flxi_onnx_constant_texts(onnx_site *s);
 
 /* ---- Types and values ---- */
 

@@ -113,6 +113,10 @@ const onnx_graph *flxi_onnx_graph(onnx_site *s, const char *name)
 flx_val flxi_onnx_constant(onnx_site *s, const onnx_tensor *t, int32_t *element)
 {
     flx_error err = {0};
+    if (t->element == ONNX_STRING) {
+        flxi_onnx_unsupported(s, "texts as its value");
+        return FLX_NONE;
+    }
     flx_tensor *value = flxi_onnx_tensor(s->im->ctx, t, &s->im->origin, &err);
     if (element)
         *element = t->element;

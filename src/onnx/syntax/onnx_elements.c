@@ -6,6 +6,7 @@
 #include "format/array.h"
 #include "graph/op/eval.h"
 #include "graph/type/type.h"
+#include "onnx/syntax/onnx_texts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -285,15 +286,24 @@ static flx_code load_external(flx_context *ctx, const onnx_tensor *t, const onnx
 
 /* ---- Tensors ---- */
 
+static flx_code load_texts(flx_context *ctx, const onnx_tensor *t, flx_tensor **out, flx_error *err)
+{
+    onnx_texts texts;
+    FLXI_TRY(flxi_onnx_texts_read(t, &texts, err));
+    *out = flxi_onnx_texts_pack(ctx, &texts, err);
+    return *out ? FLX_OK : (flx_code)err->code;
+}
+
 flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_origin *origin, flx_error *err)
 {
     flx_error local = {0};
     const onnx_element *e = NULL;
     flx_type type;
     flx_tensor *out = NULL;
-    flx_code code = tensor_type(t, &e, &type, &local);
-    if (code != FLX_OK) {
-        /* said already */
+    bool is_text = t->element == ONNX_STRING;
+    flx_code code = is_text ? load_texts(ctx, t, &out, &local) : tensor_type(t, &e, &type, &local);
+    if (code != FLX_OK || is_text) {
+        /* done, or said already */
     } else if (t->is_external) {
         code = load_external(ctx, t, e, &type, origin, &out, &local);
     } else if (t->has_raw) {

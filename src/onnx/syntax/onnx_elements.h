@@ -77,7 +77,8 @@ typedef struct {
     const char *file;   /* for messages */
 } onnx_origin;
 
-/* The tensor as one of the carrier. Sizes are compared with the bytes that are there before memory is taken. */
+/* The tensor as one of the carrier, or texts as their bytes (onnx_texts.h). Sizes are compared with the bytes that are
+   there before memory is taken. */
 flx_tensor *flxi_onnx_tensor(flx_context *ctx, const onnx_tensor *t, const onnx_origin *origin, flx_error *err);
 /* A sparse tensor with all of its zeros. */
 flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err);

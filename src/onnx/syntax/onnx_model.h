@@ -40,7 +40,15 @@ typedef struct {
     size_t rank;
 } onnx_sparse;
 
-typedef enum { ONNX_T_NONE, ONNX_T_TENSOR, ONNX_T_SEQUENCE, ONNX_T_OPTIONAL, ONNX_T_OTHER } onnx_type_kind;
+/* ONNX_T_TEXTS: a value that is a tensor of texts; its type is ONNX_T_TENSOR as of all tensors. */
+typedef enum {
+    ONNX_T_NONE,
+    ONNX_T_TENSOR,
+    ONNX_T_SEQUENCE,
+    ONNX_T_OPTIONAL,
+    ONNX_T_OTHER,
+    ONNX_T_TEXTS
+} onnx_type_kind;
 
 typedef struct {
     int64_t value;     /* -1: not given as a number */

@@ -247,7 +247,9 @@ static int read_fixed(flx_context *ctx, const args *a, fixed_inputs *f)
     for (size_t at = 0; a && (text = args_next(a, "--fix", &at)) != NULL; f->n++) {
         const char *spec = NULL;
         int status = args_split("--fix", text, "NAME=SPEC", &f->names[f->n], &spec);
-        if (!status && spec_has_shape(spec))
+        if (!status && spec_has_texts(spec))
+            status = spec_read_texts(ctx, f->names[f->n], spec, &f->values[f->n]);
+        else if (!status && spec_has_shape(spec))
             status = spec_read(ctx, f->names[f->n], spec, 0, &f->values[f->n]);
         else if (!status)
             status = spec_read_list(ctx, f->names[f->n], spec, FLX_DTYPE_NONE, &f->values[f->n]);

@@ -219,6 +219,45 @@ int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_
     return spec_convert(input, "the list", dtype, out);
 }
 
+bool spec_has_texts(const char *spec)
+{
+    return spec[0] == '"';
+}
+
+/* The next text of the list; NULL where the list is malformed. *at is then after it and its comma. */
+static const char *next_text(const char **at, size_t *length)
+{
+    const char *from = *at + 1, *end = **at == '"' ? strchr(from, '"') : NULL;
+    if (!end || (end[1] && (end[1] != ',' || end[2] != '"')))
+        return NULL;
+    *length = (size_t)(end - from);
+    *at = end[1] ? end + 2 : end + 1;
+    return from;
+}
+
+int spec_read_texts(flx_context *ctx, const char *input, const char *spec, flx_tensor **out)
+{
+    flx_dim dims[2] = {0, 1};
+    size_t length = 0;
+    flx_error err = {0};
+    for (const char *at = spec; *at; dims[0]++) {
+        if (!next_text(&at, &length))
+            return fail(FLX_E_USAGE, "input '%s': texts are in quotes with commas between them, got '%s'", input, spec);
+        dims[1] = (flx_dim)length > dims[1] ? (flx_dim)length : dims[1];
+    }
+    flx_type type = flx_type_make(FLX_U8, 2, dims);
+    *out = flx_tensor_new(ctx, &type, NULL, &err);
+    if (!*out)
+        return input_failed(input, &err);
+    char *bytes = flx_tensor_data(*out);
+    memset(bytes, 0, flx_tensor_nbytes(*out));
+    for (const char *at = spec; *at; bytes += dims[1]) {
+        const char *text = next_text(&at, &length);
+        memcpy(bytes, text, length);
+    }
+    return STATUS_OK;
+}
+
 int spec_read(flx_context *ctx, const char *input, const char *spec, int32_t dtype, flx_tensor **out)
 {
     size_t n = 0;

@@ -19,6 +19,10 @@ int spec_read_as(flx_context *ctx, const char *input, const char *spec, const fl
 /* "2,3,4" as a vector; of a single number too. FLX_DTYPE_NONE: i64. */
 int spec_read_list(flx_context *ctx, const char *input, const char *text, int32_t dtype, flx_tensor **out);
 
+/* "one","two" in quotes: a vector of texts as u8, their bytes along the last axis, filled up with zeros. */
+bool spec_has_texts(const char *spec);
+int spec_read_texts(flx_context *ctx, const char *input, const char *spec, flx_tensor **out);
+
 /* Replaces *t, which `source` holds, by its value in the dtype of the input: another float width is rounded, another
    integer width taken when every value fits. */
 int spec_convert(const char *input, const char *source, int32_t dtype, flx_tensor **t);

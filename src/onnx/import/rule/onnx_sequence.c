@@ -123,9 +123,12 @@ void flxi_onnx_import_concat_from_sequence(onnx_site *s)
         return;
     size_t n = s->in[0].num_items;
     flx_val *x = flxi_onnx_new(s, flx_val, n);
-    for (size_t i = 0; x && i < n; i++)
+    for (size_t i = 0; x && i < n; i++) {
         x[i] = s->in[0].items[i].v;
-    if (!x)
+        if (s->in[0].items[i].kind != ONNX_T_TENSOR)
+            flxi_onnx_unsupported(s, "items that are not numbers");
+    }
+    if (!x || flxi_onnx_failed(s))
         return;
     bool stacks = flxi_onnx_int(s, "new_axis", 0) != 0;
     int rank = flxi_onnx_rank(s, x[0]) + stacks;

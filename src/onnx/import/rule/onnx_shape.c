@@ -34,6 +34,8 @@ static flx_val literal_floats(onnx_site *s, const double *v, size_t n, int rank)
 void flxi_onnx_import_constant(onnx_site *s)
 {
     const onnx_attr *a;
+    if (flxi_onnx_constant_texts(s))
+        return;
     if ((a = flxi_onnx_attr(s, "value")) && a->t)
         s->y[0] = flxi_onnx_constant(s, a->t, &s->out[0].element);
     else if ((a = flxi_onnx_attr(s, "value_int")))

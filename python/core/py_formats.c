@@ -5,10 +5,35 @@
 #include <fluxion/build.h>
 #include <fluxion/decoder.h>
 #include <fluxion/onnx.h>
+#include <string.h>
 
 static const flx_graph *graph_in(PyObject *o)
 {
     return ((graph_object *)o)->graph;
+}
+
+/* Values of inputs and parameters from {name: array with a value}; -1 with an exception. Free with PyMem_Free. */
+static int feeds_from(PyObject *dict, flx_feed **out, size_t *count)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    *count = 0;
+    *out = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof **out);
+    if (!*out) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+        if (!name || !is_concrete(value)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "names of parameters are strings, their values arrays with values");
+            PyMem_Free(*out);
+            return -1;
+        }
+        (*out)[(*count)++] = (flx_feed){name, ((array_object *)value)->tensor};
+    }
+    return 0;
 }
 
 /* Adds a tensor, which it takes over; false with an exception, also for NULL, of which `err` says why. */
@@ -34,16 +59,21 @@ static PyObject *params_of(const flx_onnx *m)
     return dict;
 }
 
-/* read_onnx(path): (graph, {parameter: array}). */
+/* read_onnx(path, {input: array}): (graph, {parameter: array}); the inputs become constants. */
 static PyObject *read_onnx(PyObject *self, PyObject *args)
 {
     (void)self;
     const char *path;
+    PyObject *fixed;
+    flx_feed *feeds;
+    flx_onnx_options o = {.struct_size = sizeof o};
     flx_error err = {0};
     flx_onnx *m;
-    if (!PyArg_ParseTuple(args, "s", &path))
+    if (!PyArg_ParseTuple(args, "sO!", &path, &PyDict_Type, &fixed) || feeds_from(fixed, &feeds, &o.num_inputs) < 0)
         return NULL;
-    WORK(err, m = flx_onnx_read(core_context, path, NULL, &err));
+    o.inputs = feeds;
+    WORK(err, m = flx_onnx_read(core_context, path, &o, &err));
+    PyMem_Free(feeds);
     if (!m)
         return raise_error(&err);
     PyObject *params = params_of(m), *graph = params ? graph_of(flx_graph_retain(flx_onnx_graph(m))) : NULL;
@@ -51,20 +81,21 @@ static PyObject *read_onnx(PyObject *self, PyObject *args)
     return graph ? Py_BuildValue("(NN)", graph, params) : (Py_XDECREF(params), NULL);
 }
 
-/* {name: array} of the parameters of a model, over the memory of the file. */
+/* {name: array} of the parameters of a model, over the memory of the file, which has none of adapters. */
 static PyObject *text_params_of(const flx_gguf *f, const flx_graph *g)
 {
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < flx_graph_input_count(g); i++) {
         flx_error err = {0};
         const char *name = flx_val_name(g, flx_graph_input(g, i));
-        if (flx_graph_input_is_param(g, i) && !add_tensor(dict, name, flx_text_param(f, g, name, &err), &err))
+        flx_tensor *t = flx_graph_input_is_param(g, i) ? flx_text_param(f, g, name, &err) : NULL;
+        if ((t || (err.code && err.code != FLX_E_NAME)) && !add_tensor(dict, name, t, &err))
             Py_CLEAR(dict);
     }
     return dict;
 }
 
-/* read_gguf(path): (graph of a whole text, {parameter: array}). */
+/* read_gguf(path, adapter_rank): (graph of a whole text, {parameter: array}). */
 static PyObject *read_gguf(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -72,12 +103,13 @@ static PyObject *read_gguf(PyObject *self, PyObject *args)
     flx_error err = {0};
     flx_gguf *f;
     flx_graph *g = NULL;
-    if (!PyArg_ParseTuple(args, "s", &path))
+    flx_text_graph_options o = {.struct_size = sizeof o};
+    if (!PyArg_ParseTuple(args, "si", &path, &o.adapter_rank))
         return NULL;
     WORK(err, f = flx_gguf_read(core_context, path, &err));
     if (!f)
         return raise_error(&err);
-    WORK(err, g = flx_text_graph(f, NULL, &err));
+    WORK(err, g = flx_text_graph(f, &o, &err));
     PyObject *params = g ? text_params_of(f, g) : raise_error(&err);
     PyObject *graph = params ? graph_of(flx_graph_retain(g)) : NULL;
     flx_graph_release(g);
@@ -108,28 +140,34 @@ static PyObject *read_arrays(PyObject *self, PyObject *args)
     return dict;
 }
 
-/* Values of inputs and parameters from {name: array with a value}; -1 with an exception. Free with PyMem_Free. */
-static int feeds_from(PyObject *dict, flx_feed **out, size_t *count)
+/* write_arrays(path, {name: array}): as .npz where the name of the file ends so, else as .safetensors. */
+static PyObject *write_arrays(PyObject *self, PyObject *args)
 {
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    *count = 0;
-    *out = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof **out);
-    if (!*out) {
-        PyErr_NoMemory();
-        return -1;
+    (void)self;
+    const char *path;
+    PyObject *dict;
+    flx_feed *feeds;
+    size_t count;
+    flx_error err = {0};
+    flx_code code = FLX_E_OOM;
+    if (!PyArg_ParseTuple(args, "sO!", &path, &PyDict_Type, &dict) || feeds_from(dict, &feeds, &count) < 0)
+        return NULL;
+    const char **names = PyMem_Calloc(count + 1, sizeof *names);
+    const flx_tensor **tensors = PyMem_Calloc(count + 1, sizeof(const flx_tensor *));
+    for (size_t i = 0; names && tensors && i < count; i++) {
+        names[i] = feeds[i].name;
+        tensors[i] = feeds[i].value;
     }
-    while (PyDict_Next(dict, &at, &key, &value)) {
-        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
-        if (!name || !is_concrete(value)) {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_TypeError, "names of parameters are strings, their values arrays with values");
-            PyMem_Free(*out);
-            return -1;
-        }
-        (*out)[(*count)++] = (flx_feed){name, ((array_object *)value)->tensor};
-    }
-    return 0;
+    const char *dot = strrchr(path, '.');
+    int is_npz = dot && strcmp(dot, ".npz") == 0;
+    if (names && tensors)
+        WORK(err, code = (is_npz ? flx_npz_write : flx_safetensors_write)(path, names, tensors, count, &err));
+    PyMem_Free(tensors);
+    PyMem_Free(names);
+    PyMem_Free(feeds);
+    if (code == FLX_OK)
+        Py_RETURN_NONE;
+    return err.code ? raise_error(&err) : PyErr_NoMemory();
 }
 
 /* write_onnx(graph, {parameter: array}): the bytes of a model. */
@@ -178,6 +216,7 @@ PyMethodDef format_methods[] = {
     {"read_onnx", read_onnx, METH_VARARGS, "The graph of an ONNX model, and its parameters."},
     {"read_gguf", read_gguf, METH_VARARGS, "The graph of a language model in a GGUF file, and its parameters."},
     {"read_arrays", read_arrays, METH_VARARGS, "The tensors of a file, by their names."},
+    {"write_arrays", write_arrays, METH_VARARGS, "Arrays as a .safetensors or .npz file."},
     {"write_onnx", write_onnx, METH_VARARGS, "A graph as an ONNX model."},
     {"build_c", build_c, METH_VARARGS, "A graph as a C file."},
     {NULL, NULL, 0, NULL},

@@ -31,9 +31,9 @@ bool = bool_
 
 # Modules that are loaded when they are first used, and functions that are in them.
 _MODULES = ("xp", "numpy", "ops", "nn", "random", "files", "train", "kernels")
-_FUNCTIONS = {"load": "files", "load_arrays": "files", "save": "files", "from_jax": "files", "from_text": "files",
-              "from_torch": "files", "Graph": "files", "trace": "files", "ShapeDtype": "files", "Trainer": "train", "schedule": "train",
-              "kernel": "kernels", "where": "xp", "asarray": "xp"}
+_FUNCTIONS = {"load": "files", "load_arrays": "files", "save": "files", "save_arrays": "files", "from_jax": "files",
+              "from_text": "files", "from_torch": "files", "Graph": "files", "trace": "files", "ShapeDtype": "files",
+              "Trainer": "train", "schedule": "train", "kernel": "kernels", "where": "xp", "asarray": "xp"}
 
 
 def array(obj, dtype=None, copy=True):

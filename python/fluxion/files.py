@@ -145,7 +145,9 @@ class Graph:
                                    "file would not have", "", "make them arguments")
 
     def save(self, path):
-        """Writes .flx, .mlir, .flxb or .onnx; the values of parameters are in .onnx only."""
+        """Writes .flx, .mlir, .flxb or .onnx. The values of parameters are part of .onnx files; beside other files they
+        are in a .safetensors file of the same name, from which load() takes them where the file keeps their names:
+        .flx and .flxb."""
         self._need_no_captures()
         form = _form(path)
         if form == "gguf":
@@ -156,6 +158,8 @@ class Graph:
             content = _core.show(self.graph, form)
         with open(path, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
+        if form != "onnx" and self.params:
+            save_arrays(_beside(path), self.params)
 
     def build_c(self, path, header=None, target="generic", gradient=False):
         """Writes the graph as a C file that needs nothing but a C compiler, and its header where that is a path; the
@@ -195,29 +199,81 @@ def from_text(text, name="text", graph=None):
     return Graph(graphs[graph] if graph else main)
 
 
-def load(path, graph=None):
-    """The main graph of a .flx, .mlir, .flxb, .onnx or .gguf file, or that of a name. The initialisers of an ONNX model
-    and the tensors of a GGUF file are parameters: `params` of the graph has their values, which calls use unless they
-    give others by name. The graph of a GGUF file takes tokens int32 (T,), and returns the logits of what follows each
-    of them; its matrices stay packed in the memory of the file, which is mapped."""
-    read = {"onnx": _core.read_onnx, "gguf": _core.read_gguf}.get(_form(path))
-    if read:
-        main, params = read(os.fspath(path))
+def load(path, graph=None, *, fixed=None, adapter_rank=0):
+    """The main graph of a .flx, .mlir, .flxb, .onnx or .gguf file, or that of a name. The initialisers of an ONNX
+    model, the tensors of a GGUF file, and those of a .safetensors file beside the others that have the names of
+    parameters, are in `params` of the graph, which calls use unless they give others by name.
+
+    `fixed` gives inputs of an ONNX model values that are constants from now on: arrays, or texts, of which a shape or
+    the whole result follows. The graph of a GGUF file takes tokens int32 (T,), and returns the logits of what follows
+    each of them; its matrices stay packed in the memory of the file, which is mapped. With `adapter_rank` each matrix
+    of the blocks has two narrow ones beside it, NAME.lora_a and NAME.lora_b, which do nothing at first; train those."""
+    form = _form(path)
+    if fixed and form != "onnx":
+        raise UnsupportedError("UNSUPPORTED", f"{os.fspath(path)}: only inputs of ONNX models are fixed")
+    if adapter_rank and form != "gguf":
+        raise UnsupportedError("UNSUPPORTED", f"{os.fspath(path)}: only models in GGUF files have adapters")
+    if form in ("onnx", "gguf"):
+        if form == "onnx":
+            main, params = _core.read_onnx(os.fspath(path), {n: _fixed_value(v) for n, v in (fixed or {}).items()})
+        else:
+            main, params = _core.read_gguf(os.fspath(path), adapter_rank)
+            params.update(_adapters(main))
         if graph not in (None, main.name):
             raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {main.name}")
         return Graph(main, params=params)
     with open(path, "rb") as file:
         content = file.read()
-    main, graphs = _core.read(content, _form(path), os.fspath(path))
+    main, graphs = _core.read(content, form, os.fspath(path))
     if graph is not None and graph not in graphs:
         raise KeyError(f"{os.fspath(path)} has no graph '{graph}'; it has {', '.join(graphs)}")
-    return Graph(graphs[graph] if graph else main)
+    main = graphs[graph] if graph else main
+    names = [name for name, *_, is_param in main.inputs if is_param]
+    values = load_arrays(_beside(path)) if names and os.path.exists(_beside(path)) else {}
+    return Graph(main, params={n: values[n] for n in names if n in values})
+
+
+def _beside(path):
+    """The file that has the values of parameters of the one at this path."""
+    return os.path.splitext(os.fspath(path))[0] + ".safetensors"
+
+
+def _fixed_value(value):
+    """An array; texts as their bytes along a last axis, filled up with zeros."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S", "O"):
+        value = value.tolist()
+    texts, shape = [value], []
+    while texts and isinstance(texts[0], (list, tuple)):
+        shape.append(len(texts[0]))
+        texts = [x for row in texts for x in row]
+    if not texts or not isinstance(texts[0], (str, bytes)):
+        return tracing.to_array(value)
+    texts = [x.encode() if isinstance(x, str) else x for x in texts]
+    width = max(1, *map(len, texts))
+    content = memoryview(b"".join(x.ljust(width, b"\0") for x in texts))
+    return tracing.to_array(content.cast("B", [*shape, width]))
+
+
+def _adapters(main):
+    """Values of the adapters of a language model: those that end in `b` are zeros, so that they change nothing yet."""
+    from . import random, xp
+    found = [(n, shape) for n, _, shape, is_param in main.inputs if is_param and n.endswith((".lora_a", ".lora_b"))]
+    keys = random.split(random.key(0), len(found)) if found else ()
+    return {n: random.normal(key, shape) / shape[1] ** 0.5 if n.endswith("a") else xp.zeros(shape)
+            for key, (n, shape) in zip(keys, found)}
 
 
 def load_arrays(path):
-    """The arrays of a file by their names: .safetensors, the index of one in parts (model.safetensors.index.json), .npz,
-    or an archive of PyTorch (.pt, .pth, .bin), of which nothing but tensors is read and nothing is run."""
+    """The arrays of a file by their names: .safetensors, the index of one in parts (model.safetensors.index.json),
+    .npz, or an archive of PyTorch (.pt, .pth, .bin), of which nothing but tensors is read and nothing is run."""
     return _core.read_arrays(os.fspath(path))
+
+
+def save_arrays(path, arrays):
+    """Writes a dict of arrays to a .safetensors or .npz file."""
+    if os.path.splitext(os.fspath(path))[1] not in (".safetensors", ".npz"):
+        raise UnsupportedError("UNSUPPORTED", f"{os.fspath(path)}: the extension must be one of .safetensors, .npz")
+    _core.write_arrays(os.fspath(path), {name: tracing.to_array(x) for name, x in arrays.items()})
 
 
 def save(path, function, *specs):
@@ -240,10 +296,10 @@ def from_jax(function, *args):
 
 
 def from_torch(module, *example, dynamic_shapes=None):
-    """A module of PyTorch, exported for these example tensors, as a graph of the same inputs. Its parameters and buffers
-    are parameters of the graph, under their names, with a `_` before a digit: `params` has their values, which calls use
-    unless they give others by name. `dynamic_shapes` is that of torch.export. PyTorch, onnx and onnxscript must be installed; they are not
-    needed to run the result."""
+    """A module of PyTorch, exported for these example tensors, as a graph of the same inputs. Its parameters and
+    buffers are parameters of the graph, under their names, with a `_` before a digit: `params` has their values, which
+    calls use unless they give others by name. `dynamic_shapes` is that of torch.export. PyTorch, onnx and onnxscript
+    must be installed; they are not needed to run the result."""
     import tempfile
     import torch
     was_training = module.training

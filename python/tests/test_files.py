@@ -63,6 +63,55 @@ def test_arrays_of_files(tmp_path):
         fx.load_arrays(tmp_path / "missing.npz")
 
 
+def test_parameters_stay_with_their_file(tmp_path):
+    g = fx.from_text("graph f(x: f32[2, 3], param w: f32[3, 2]) { return tanh(matmul(x, w)) }")
+    x, w = np.ones((2, 3), "f4"), np.arange(6, dtype="f4").reshape(3, 2) / 9
+    g.params = {"w": fx.array(w)}
+    for extension in ("flx", "flxb", "onnx"):
+        (tmp_path / extension).mkdir()
+        g.save(tmp_path / extension / f"m.{extension}")
+        h = fx.load(tmp_path / extension / f"m.{extension}")
+        np.testing.assert_allclose(h(x), np.tanh(x @ w), rtol=1e-5)
+    for name in ("a.safetensors", "a.npz"):
+        fx.save_arrays(tmp_path / name, {"w": w, "half": fx.array([1.5], fx.float16)})
+        arrays = fx.load_arrays(tmp_path / name)
+        assert np.array_equal(arrays["w"], w) and arrays["half"].dtype == fx.float16
+    assert np.array_equal(np.load(tmp_path / "a.npz")["w"], w)
+    with pytest.raises(fx.UnsupportedError, match="extension"):
+        fx.save_arrays(tmp_path / "a.txt", {})
+
+
+def test_inputs_of_onnx_models_can_be_fixed():
+    cases = os.path.join(ROOT, "tests", "onnx", "cases")
+    path = os.path.join(cases, "test_reshape_zero_and_negative_dim", "model.onnx")
+    with pytest.raises(fx.UnsupportedError, match="must be known"):
+        fx.load(path)
+    g = fx.load(path, fixed={"shape": np.array([2, 0, 1, -1])})
+    assert g(np.zeros((2, 3, 4), "f4")).shape == (2, 3, 1, 4)
+    path = os.path.join(cases, "test_strnormalizer_export_monday_casesensintive_upper", "model.onnx")
+    for texts in (["monday", "tuesday", "May", "June"], np.array(["monday", "tuesday", "May", "June"])):
+        y = np.asarray(fx.load(path, fixed={"x": texts})())
+        assert [bytes(row).rstrip(b"\0") for row in y] == [b"TUESDAY", b"MAY", b"JUNE"]
+    with pytest.raises(fx.Error, match="no input 'z'"):
+        fx.load(path, fixed={"x": texts, "z": ["a"]})
+    with pytest.raises(fx.UnsupportedError, match="only inputs of ONNX"):
+        fx.load("m.flx", fixed={"z": 1})
+
+
+def test_adapters_of_a_language_model_learn():
+    path = os.path.join(ROOT, "examples", "tiny.gguf")
+    g, tokens = fx.load(path, adapter_rank=2), fx.array([1, 5, 9, 4, 2, 7])
+    assert np.array_equal(g(tokens), fx.load(path)(tokens))  # nothing yet
+    adapters = {n: p for n, p in g.params.items() if ".lora_" in n}
+
+    def loss(adapters, tokens):
+        rows = fx.nn.log_softmax(g(tokens[:-1], **adapters))
+        return -xp.mean(xp.take_along_axis(rows, tokens[1:, None], axis=1))
+    trainer = fx.Trainer(loss, adapters, "adam", rate=0.01)
+    losses = [trainer.step(tokens) for _ in range(30)]
+    assert losses[-1] < 0.5 * losses[0]
+
+
 def test_text_and_errors_of_files(tmp_path):
     g = fx.from_text("graph f(x: f32[3]) { return reduce_sum(mul(x, exp(neg(x)))) }")
     np.testing.assert_allclose(fx.grad(g)(fx.array([0.0, 1.0, 2.0])), [1, 0, -0.1353353], atol=1e-6)

@@ -298,6 +298,23 @@ static flx_dim extent_along(const flxi_site *s, int64_t back)
     return 1;
 }
 
+/* All slices of v, one after the other along the axis; those that are neighbours are one. */
+static flx_val joined_slices(flxi_site *s, flx_val v, int64_t axis)
+{
+    const slices_attrs *a = s->attrs;
+    flx_val *part = flxi_rule_new(s, flx_val, a->lens.n);
+    size_t n = 0;
+    for (size_t p = 0, next; part && p < a->lens.n; p = next) {
+        flx_dim end = flx_dim_add(s->ctx, a->starts.v[p], a->lens.v[p]);
+        for (next = p + 1; next < a->lens.n && flx_dim_sub(s->ctx, a->starts.v[next], end) == 0; next++)
+            end = flx_dim_add(s->ctx, end, a->lens.v[next]);
+        bool is_whole = a->starts.v[p] == 0 && end == flxi_typeof(s, v)->dims[axis];
+        part[n++] = is_whole ? v : flx_narrow(s->g, v, axis, a->starts.v[p], flx_dim_sub(s->ctx, end, a->starts.v[p]));
+    }
+    return n <= 1 ? n ? part[0] : FLX_NONE : flx_concat(s->g, part, n, axis);
+}
+
+/* Elements do not meet, so the body runs once on all slices together. */
 static void decompose_slices(flxi_site *s, flx_val *y)
 {
     const slices_attrs *a = s->attrs;
@@ -306,19 +323,15 @@ static void decompose_slices(flxi_site *s, flx_val *y)
         rank = flxi_typeof(s, s->x[i])->rank > rank ? flxi_typeof(s, s->x[i])->rank : rank;
     int64_t back = rank - a->axis;
     flx_dim extent = extent_along(s, back);
-    flx_val *part = flxi_rule_new(s, flx_val, a->lens.n);
     flx_val *in = flxi_rule_new(s, flx_val, s->nin);
-    if (!part || !in)
+    if (!in)
         return;
-    for (size_t p = 0; p < a->lens.n; p++) {
-        for (uint32_t i = 0; i < s->nin; i++) {
-            const flx_type *t = flxi_typeof(s, s->x[i]);
-            bool stretches = t->rank < back || (t->dims[t->rank - back] == 1 && extent != 1);
-            in[i] = stretches ? s->x[i] : flx_narrow(s->g, s->x[i], t->rank - back, a->starts.v[p], a->lens.v[p]);
-        }
-        part[p] = replay(s, a->body, in);
+    for (uint32_t i = 0; i < s->nin; i++) {
+        const flx_type *t = flxi_typeof(s, s->x[i]);
+        bool stretches = t->rank < back || (t->dims[t->rank - back] == 1 && extent != 1);
+        in[i] = stretches ? s->x[i] : joined_slices(s, s->x[i], t->rank - back);
     }
-    y[0] = flx_concat(s->g, part, a->lens.n, a->axis);
+    y[0] = replay(s, a->body, in);
 }
 
 #define SQUARE "graph f(x: T[]) { return mul(x, x) }"

@@ -204,6 +204,7 @@ static const struct {
     {"drop stops", {flxi_pass_drop_stops, NULL}, false},
     {"simplify", {flxi_simplify, NULL}, false},
     {"join cotangents", {NULL, pass_join_cotangents}, false},
+    {"whole windows", {flxi_pass_whole_windows, NULL}, false},
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
     {"join scatters", {NULL, pass_join_scatters}, false},

@@ -152,6 +152,12 @@ static flx_code pass_join_scatters(const flxi_device *device, const flx_graph *i
     return on_host(flxi_pass_join_scatters, device, in, out, remap, err);
 }
 
+static flx_code pass_channels_last(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
+                                   flx_error *err)
+{
+    return on_host(flxi_pass_channels_last, device, in, out, remap, err);
+}
+
 static flx_code pass_repeat_casts(const flxi_device *device, const flx_graph *in, flx_graph **out, flxi_remap *remap,
                                   flx_error *err)
 {
@@ -208,6 +214,7 @@ static const struct {
     {"decompose", {NULL, pass_decompose}, false},
     {"hoist", {NULL, pass_hoist}, false},
     {"join scatters", {NULL, pass_join_scatters}, false},
+    {"channels last", {NULL, pass_channels_last}, true},
     {"choose along", {flxi_pass_choose_along, NULL}, true},
     {"narrow positions", {flxi_pass_narrow_positions, NULL}, true},
     {"block rows", {NULL, pass_block_rows}, true},

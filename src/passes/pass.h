@@ -124,6 +124,9 @@ flx_code flxi_join_cotangents(const flx_graph *in, bool (*has_way)(const flx_gra
 /* Windows that cover a whole axis are reductions over it. */
 flx_code flxi_pass_whole_windows(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
+/* Values between convolutions with their channels last, where that pays. */
+flx_code flxi_pass_channels_last(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+
 /* What is computed of all elements along an axis, although few are chosen, is computed of these. */
 flx_code flxi_pass_choose_along(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linear systems: which factors a gradient uses, singular matrices, which part of a triangle is read. Values:
    tests/oracle/solve.py. */
+#include "graph/count_nodes.h"
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
 
@@ -35,22 +36,13 @@ TEST(trap_35_solve_cotangent_solves_with_the_adjoint)
 
 /* ---- How often a matrix is factored ---- */
 
-static int count_ops(const flx_graph *g, const char *op)
-{
-    int n = 0;
-    flx_node_view v;
-    for (size_t i = 0; flx_graph_node(g, i, &v) == FLX_OK; i++)
-        n += strcmp(v.op, op) == 0;
-    return n;
-}
-
 /* Everything that factors: lu, and solve and inv, which do it inside. */
-static int count_factorisations(const flx_graph *g)
+static size_t count_factorisations(const flx_graph *g)
 {
     static const char *const ops[] = {"lu", "solve", "dense_solve", "batched_dense_solve", "inv"};
-    int n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        n += count_ops(g, ops[i]);
+        n += count_nodes(g, ops[i]);
     return n;
 }
 
@@ -110,7 +102,7 @@ TEST(solve_of_a_batch_with_one_matrix_is_one_system)
     CHECK_OK(v ? FLX_OK : err.code, &err);
     CHECK_EQ_I64(count_factorisations(v), 1);
     CHECK_EQ_I64(flx_val_type(v, flx_graph_find(v, "a"))->rank, 2);
-    CHECK_EQ_I64(count_ops(v, "expand") + count_ops(v, "scan"), 0);
+    CHECK_EQ_I64(count_nodes(v, "expand") + count_nodes(v, "scan"), 0);
     flx_graph_release(v);
     flx_module_free(m);
     flx_context_free(ctx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Movement: ranges out of bounds, symbolic extents and error texts. Values: tests/oracle/movement.py. */
+#include "graph/count_nodes.h"
 #include "ops/gradient_text.h"
 #include "ops/symbolic_text.h"
 
@@ -116,15 +117,6 @@ TEST(movement_does_not_walk_empty_tensors)
 
 /* ---- Derivatives ---- */
 
-static size_t count_ops(const flx_graph *g, const char *op)
-{
-    size_t n = 0;
-    flx_node_view v;
-    for (size_t i = 0; i < flx_graph_node_count(g); i++)
-        n += flx_graph_node(g, i, &v) == FLX_OK && strcmp(v.op, op) == 0;
-    return n;
-}
-
 /* The gradient of the text's only output with respect to x, with the seed as input. */
 static flx_graph *gradient_graph_of(flx_context *ctx, const char *text, flx_module **m)
 {
@@ -143,7 +135,7 @@ static void check_op_in_gradient(const char *text, const char *op, size_t count)
     flx_module *m;
     flx_graph *d = gradient_graph_of(ctx, text, &m);
     test_fail_context("%s", text);
-    CHECK_EQ_I64(count_ops(d, op), count);
+    CHECK_EQ_I64(count_nodes(d, op), count);
     flx_graph_release(d);
     flx_module_free(m);
     flx_context_free(ctx);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* passes_widen_products.c: products of integers that are cast before read the narrow ones, where a device has a way. */
+#include "graph/count_nodes.h"
 #include "passes/pass.h"
+#include "passes/pass_case.h"
 #include "test.h"
-
-#include <fluxion/fluxion.h>
-#include <string.h>
 
 static const struct {
     const char *text;
@@ -26,15 +25,6 @@ static const struct {
     {"graph g(a: i8[4, 5], b: i8[5, 3]) { return matmul(cast(a, to=i32), cast(b, to=i32)) }", 1, 0},
 };
 
-static size_t count(const flx_graph *g, const char *op)
-{
-    size_t n = 0;
-    flx_node_view v;
-    for (size_t i = 0; flx_graph_node(g, i, &v) == FLX_OK; i++)
-        n += strcmp(v.op, op) == 0;
-    return n;
-}
-
 static bool always(const flx_graph *g, uint32_t node, const void *user)
 {
     (void)g, (void)node, (void)user;
@@ -47,26 +37,26 @@ static bool never(const flx_graph *g, uint32_t node, const void *user)
     return false;
 }
 
+static int32_t type_of_result(const flx_graph *g)
+{
+    return flx_val_type(g, flx_graph_output(g, 0))->dtype;
+}
+
 TEST(products_of_narrow_integers_read_them_as_they_are)
 {
     flx_error err = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int can = 0; can < 2; can++) {
-            flx_context *ctx = flx_context_new(NULL);
-            flx_module *m = flx_parse(ctx, rows[i].text, strlen(rows[i].text), "row", &err);
-            CHECK_MSG(m, "%s", err.message);
             flx_graph *wide = NULL, *out = NULL;
-            test_fail_context("%s", rows[i].text);
-            CHECK_OK(flxi_widen_products(flx_module_main(m), can ? always : never, NULL, &wide, NULL, &err), &err);
+            pass_case c = pass_case_begin(rows[i].text);
+            CHECK_OK(flxi_widen_products(c.g, can ? always : never, NULL, &wide, NULL, &err), &err);
             CHECK_OK(flxi_pass_dce(wide, &out, NULL, &err), &err);
-            CHECK_EQ_I64((int64_t)(count(out, "matmul") + count(out, "dot_general")),
-                         (int64_t)(can ? rows[i].left : rows[i].left + rows[i].taken));
-            CHECK_EQ_I64((int64_t)count(out, "widening_dot"), (int64_t)(can ? rows[i].taken : 0));
-            CHECK_EQ_I64(flx_val_type(out, flx_graph_output(out, 0))->dtype,
-                         flx_val_type(flx_module_main(m), flx_graph_output(flx_module_main(m), 0))->dtype);
+            CHECK_EQ_U64(count_nodes(out, "matmul") + count_nodes(out, "dot_general"),
+                         can ? rows[i].left : rows[i].left + rows[i].taken);
+            CHECK_EQ_U64(count_nodes(out, "widening_dot"), can ? rows[i].taken : 0);
+            CHECK_EQ_I64(type_of_result(out), type_of_result(c.g));
             flx_graph_release(wide);
             flx_graph_release(out);
-            flx_module_free(m);
-            flx_context_free(ctx);
+            pass_case_end(&c);
         }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* split_components.c: which reductions of vectors are computed component by component, and that values stay. */
+#include "graph/count_nodes.h"
 #include "passes/pass.h"
+#include "passes/pass_case.h"
 #include "test.h"
 
-#include <fluxion/fluxion.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Inputs a: f64[64, 3] and b: f64[64]. */
@@ -58,15 +59,6 @@ static const struct {
     {"return reduce_sum(mul(unsqueeze(b, axes=[0]), unsqueeze(b, axes=[1])), axes=[1])", 0, 0},
 };
 
-static size_t count_nodes(const flx_graph *g, const char *op)
-{
-    size_t n = 0;
-    flx_node_view v;
-    for (size_t i = 0; flx_graph_node(g, i, &v) == FLX_OK; i++)
-        n += strcmp(v.op, op) == 0;
-    return n;
-}
-
 static size_t count_vectors(const flx_graph *g)
 {
     size_t n = 0;
@@ -79,62 +71,21 @@ static size_t count_vectors(const flx_graph *g)
     return n;
 }
 
-static void run(const flx_graph *g, flx_tensor **out)
-{
-    flx_feed feeds[2];
-    flx_error err = {0};
-    size_t inputs = flx_graph_input_count(g);
-    for (size_t i = 0; i < inputs; i++) {
-        flx_val v = flx_graph_input(g, i);
-        flx_tensor *t = flx_tensor_new(flx_graph_context(g), flx_val_type(g, v), NULL, &err);
-        CHECK(t);
-        for (int64_t k = 0; k < flx_tensor_count(t); k++)
-            ((double *)flx_tensor_data(t))[k] = sin((double)(k + 1) * (double)(i + 2));
-        feeds[i] = (flx_feed){flx_val_name(g, v), t};
-    }
-    flx_run_options o = {.device = "ref"};
-    CHECK_OK(flx_run(g, &o, feeds, inputs, out, &err), &err);
-    for (size_t i = 0; i < inputs; i++)
-        flx_tensor_release((flx_tensor *)(uintptr_t)feeds[i].value);
-}
-
-static void compare(const flx_graph *g, const flx_graph *split, const char *text)
-{
-    flx_tensor *expected[2] = {0}, *found[2] = {0};
-    run(g, expected);
-    run(split, found);
-    for (size_t k = 0; k < flx_graph_output_count(g); k++) {
-        CHECK(flx_tensor_count(found[k]) == flx_tensor_count(expected[k]));
-        for (int64_t e = 0; e < flx_tensor_count(found[k]); e++) {
-            double x = flx_tensor_get(expected[k], e), y = flx_tensor_get(found[k], e);
-            CHECK_MSG(fabs(x - y) <= 1e-12 * (1 + fabs(x)), "%s: output %zu: %g, not %g", text, k, y, x);
-        }
-        flx_tensor_release(found[k]);
-        flx_tensor_release(expected[k]);
-    }
-}
-
 TEST(split_components_of_reduced_vectors)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[640];
         flx_error err = {0};
-        flx_context *ctx = flx_context_new(NULL);
         flx_graph *split, *clean;
         snprintf(text, sizeof text, "graph g(a: f64[64, 3], b: f64[64]) {\n  %s\n}\n", rows[i].body);
-        flx_module *m = flx_parse(ctx, text, strlen(text), "row", &err);
-        CHECK_MSG(m, "%s: %s", text, err.message);
-        const flx_graph *g = flx_module_main(m);
-        CHECK_OK(flxi_pass_split_components(g, &split, NULL, &err), &err);
+        pass_case c = pass_case_begin(text);
+        CHECK_OK(flxi_pass_split_components(c.g, &split, NULL, &err), &err);
         CHECK_OK(flxi_simplify(split, &clean, NULL, &err), &err);
-        EXPECT_MSG(count_nodes(clean, "stack") == rows[i].stacks, "%s: %zu are split", text,
-                   count_nodes(clean, "stack"));
-        EXPECT_MSG(count_vectors(clean) == rows[i].vectors, "%s: %zu values have vectors", text, count_vectors(clean));
-        compare(g, clean, text);
+        EXPECT_MSG(count_nodes(clean, "stack") == rows[i].stacks, "%zu are split", count_nodes(clean, "stack"));
+        EXPECT_MSG(count_vectors(clean) == rows[i].vectors, "%zu values have vectors", count_vectors(clean));
+        pass_case_near(&c, clean, 1e-12);
         flx_graph_release(split);
         flx_graph_release(clean);
-        flx_module_free(m);
-        flx_context_free(ctx);
-        test_count_case();
+        pass_case_end(&c);
     }
 }

@@ -23,13 +23,11 @@ static const char body[] =
     "            y[at] = none;\n            return;\n        }\n    }\n"
     "    y[at] = x[(outer * extent + k) * inner + q];\n}\n";
 
-static flx_code write_along(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_along(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
     flxi_card_add_for_words(body, 5, out);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_along_text = {write_along, FLXI_CARD_NUM_INDICES};

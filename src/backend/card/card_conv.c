@@ -87,14 +87,12 @@ static const char body[] =
     "        if (t < d)\n            part[t] = ADD(part[t], part[t + d]);\n        MEET;\n    }\n"
     "    if (t == 0)\n        w[to] = SAVE(part[0]);\n}\n";
 
-static flx_code write_conv(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_conv(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(flxi_card_number_at(variant)));
     flxi_add_text(out, geometry);
     flxi_add_text(out, body);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_conv_text = {write_conv, FLXI_CARD_NUM_NUMBERS};

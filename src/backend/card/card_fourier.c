@@ -74,13 +74,11 @@ static const char body[] =
     "PASS(fourier_first, true, false)\nPASS(fourier_middle, false, false)\nPASS(fourier_last, false, true)\n"
     "PASS(fourier_whole, true, true)\n";
 
-static flx_code write_fourier(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_fourier(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, elements[variant].text);
     flxi_add_text(out, body);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_fourier_text = {write_fourier, NUM_ELEMENTS};

@@ -86,26 +86,22 @@ static const char body[] =
     "    for (int i = 0; i < 4; i++)\n        if (top + ty + 8 * i < form.depth && col < form.columns)\n"
     "            y[(g * form.depth + top + ty + 8 * i) * form.columns + col] = SAVE(sum[i]);\n}\n";
 
-static flx_code write_group_keys(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_group_keys(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
     flxi_add_text(out, flxi_card_resolve);
     flxi_add_text(out, form_text);
     flxi_add_text(out, keys_text);
-    return FLX_OK;
 }
 
-static flx_code write_grouped(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_grouped(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(flxi_card_number_at(variant)));
     flxi_add_text(out, form_text);
     flxi_add_text(out, flxi_card_key_search);
     flxi_add_text(out, body);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_group_keys_text = {write_group_keys, FLXI_CARD_NUM_INDICES};

@@ -79,23 +79,20 @@ static const char sum_body[] =
     "KERNEL(256) NAMED(sum)(GLOBAL const T *x, GLOBAL const u64 *keys, GLOBAL T *y, u64 n, u64 rows, u64 inner)\n"
     "{ NAMED(add)(x, keys, y, n, rows, inner); }\n";
 
-static flx_code write_index(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_index(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
     flxi_add_text(out, flxi_card_block_sort);
     flxi_add_text(out, flxi_card_resolve);
     flxi_add_text(out, index_body);
     flxi_card_add_for_words(gather_body, 5, out);
-    return FLX_OK;
 }
 
 /* Complex numbers are summed as twice as many real ones. */
-static flx_code write_sum(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_sum(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     int32_t dtype = flxi_card_number_at(variant);
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(dtype));
     if (language == FLXI_CARD_OPENCL)
@@ -106,7 +103,6 @@ static flx_code write_sum(flxi_card_language language, int32_t variant, flxi_str
     flxi_addf(out, "#undef V\n#undef NAMED\n#define V %d\n#define NAMED(name) name##_packs\n",
               (int)(16 / flx_dtype_size((flx_dtype)dtype)));
     flxi_add_text(out, sum_body);
-    return FLX_OK;
 }
 
 enum { NUM_REAL = FLXI_CARD_NUM_NUMBERS - 2 };

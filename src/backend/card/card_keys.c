@@ -41,15 +41,13 @@ static const char body[] =
     "    MEET;\n    if (way)\n        return;\n    u64 at = i - run * width;\n"
     "    for (u32 k = 0; k < ways; k++)\n        at += before[OWN + k];\n    to[at] = key;\n}\n";
 
-static flx_code write_keys(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_keys(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     (void)variant;
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_block_sort);
     flxi_add_text(out, flxi_card_key_search);
     flxi_add_text(out, body);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_keys_text = {write_keys, 1};

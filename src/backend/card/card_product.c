@@ -219,14 +219,12 @@ static const char few_rows[] =
     "    for (u32 i = 1; i < LINES; i++)\n        whole = ADD(whole, part[ty][i][tx]);\n"
     "    c[((i64)batch * form.m + top + ty) * form.n + col] = SAVE(whole);\n}\n";
 
-static flx_code write_product(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_product(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, flxi_card_number_text(flxi_card_number_at(variant)));
     flxi_add_text(out, tiles);
     flxi_add_text(out, few_rows);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_product_text = {write_product, FLXI_CARD_NUM_NUMBERS};

@@ -104,14 +104,13 @@ static void add_fold(fold f, int32_t dtype, flxi_strbuf *out)
     flxi_add_text(out, "#define FOLD(a, b) chosen(a, b)\n");
 }
 
-static flx_code write_running(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_running(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     fold f = (fold)(variant % NUM_FOLDS);
     int32_t number = variant / NUM_FOLDS, dtype = numbers[number].dtype;
     bool is_ordered = f == FOLD_MAX || f == FOLD_MIN;
     const char *type = is_ordered ? numbers[number].ordered : numbers[number].folded;
     const char *const starts[NUM_FOLDS] = {"0", "1", numbers[number].least, numbers[number].most};
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_addf(out, "#define INF F64_OF(I64(0x7ff0000000000000))\ntypedef %s T;\ntypedef %s A;\n#define START ((A)%s)\n",
               numbers[number].element, type, starts[f]);
@@ -122,7 +121,6 @@ static flx_code write_running(flxi_card_language language, int32_t variant, flxi
     if (language == FLXI_CARD_CUDA)
         flxi_add_text(out, rows);
     flxi_add_text(out, columns);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_running_text = {write_running, NUM_NUMBERS *NUM_FOLDS};

@@ -65,9 +65,8 @@ static const char moves[] =
     "    const u64 from = keys[row * padded + k] & 0xffffffffu, to = (outer * take + k) * inner + column;\n"
     "    y[to] = x ? x[(outer * n + from) * inner + column] : (W)from;\n}\n";
 
-static flx_code write_sort(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_sort(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_add_text(out, head);
     flxi_addf(out, "typedef %s T;\nFUNCTION u32 key_of(T x) { return %s; }\n", keys[variant].element,
@@ -75,7 +74,6 @@ static flx_code write_sort(flxi_card_language language, int32_t variant, flxi_st
     flxi_add_text(out, flxi_card_block_sort);
     flxi_add_text(out, blocks);
     flxi_card_add_for_words(moves, 4, out);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_sort_text = {write_sort, NUM_KEYS};

@@ -14,7 +14,7 @@ typedef enum { FLXI_CARD_CUDA, FLXI_CARD_OPENCL } flxi_card_language;
 
 /* A text for each of some variants, compiled when it is first used and kept by the device. */
 typedef struct {
-    flx_code (*write)(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err);
+    void (*write)(flxi_card_language language, int32_t variant, flxi_strbuf *out);
     int32_t num_variants;
 } flxi_card_text;
 

@@ -105,15 +105,13 @@ static const char combine_text[] =
     "        const A next = LOAD(updates[own]);\n        sum = FOLD(sum, next);\n    }\n"
     "    y[to] = SAVE(sum);\n}\n";
 
-static flx_code write_locate(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_locate(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
-    (void)err;
     flxi_card_add_dialect(language, out);
     flxi_card_add_index(variant, out);
     flxi_add_text(out, form_text);
     flxi_add_text(out, locate_text);
     flxi_card_add_for_words(gather_text, 5, out);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_window_text = {write_locate, FLXI_CARD_NUM_INDICES};
@@ -124,7 +122,7 @@ static const char *ordered_type(int32_t dtype)
     return flxi_in(FLXI_FLOATS, dtype) ? "double" : dtype == FLX_I32 ? "i32" : dtype == FLX_I64 ? "i64" : "A";
 }
 
-static flx_code write_combine(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_combine(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     static const char *const folds[] = {
         "ADD(a, b)", "rounded(ADD(a, b))", "rounded(PRODUCT(a, b))", "(A)chosen(a, b)", "(A)chosen(a, b)", "(b)",
@@ -132,7 +130,6 @@ static flx_code write_combine(flxi_card_language language, int32_t variant, flxi
     int32_t dtype = flxi_card_number_at(variant / NUM_COMBINES);
     combine c = (combine)(variant % NUM_COMBINES);
     bool is_complex = flxi_in(FLXI_COMPLEX, dtype);
-    (void)err;
     if (is_complex && (c == COMBINE_MIN || c == COMBINE_MAX))
         c = COMBINE_SET; /* they have no order */
     flxi_card_add_dialect(language, out);
@@ -145,7 +142,6 @@ static flx_code write_combine(flxi_card_language language, int32_t variant, flxi
               "#define PRODUCT(a, b) %s\n#define FOLD(a, b) %s\n",
               is_complex ? "STEP(ZERO, a, b)" : "((a) * (b))", folds[c]);
     flxi_add_text(out, combine_text);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_card_combine_text = {write_combine, FLXI_CARD_NUM_NUMBERS *NUM_COMBINES};

@@ -14,11 +14,9 @@ static flx_code compile(flxi_card *card, flxi_cuda_own *own, flx_error *err)
 {
     flxi_strbuf text;
     flxi_strbuf_init(&text, card->mem);
-    flx_code code = own->text->write(FLXI_CARD_CUDA, own->variant, &text, err);
-    if (code == FLX_OK && text.failed)
-        code = flxi_oom(err, "a kernel");
-    if (code == FLX_OK)
-        code = flxi_cuda_compile(card, card->cache, &text, 1, &own->module, NULL, err);
+    own->text->write(FLXI_CARD_CUDA, own->variant, &text);
+    flx_code code = text.failed ? flxi_oom(err, "a kernel")
+                                : flxi_cuda_compile(card, card->cache, &text, 1, &own->module, NULL, err);
     flxi_strbuf_free(&text);
     return code;
 }

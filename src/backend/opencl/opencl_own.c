@@ -39,11 +39,9 @@ static flx_code build(flxi_opencl_engine *e, flxi_opencl_own *row, flx_error *er
     flxi_strbuf_init(&text, e->mem);
     if (e->has_f64)
         flxi_add_text(&text, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
-    flx_code code = row->text->write(FLXI_CARD_OPENCL, row->variant, &text, err);
-    if (code == FLX_OK && text.failed)
-        code = flxi_oom(err, "a kernel");
-    if (code == FLX_OK)
-        code = flxi_opencl_build(e, e->cache, &text, &row->program, NULL, err);
+    row->text->write(FLXI_CARD_OPENCL, row->variant, &text);
+    flx_code code =
+        text.failed ? flxi_oom(err, "a kernel") : flxi_opencl_build(e, e->cache, &text, &row->program, NULL, err);
     flxi_strbuf_free(&text);
     return code;
 }

@@ -45,16 +45,9 @@ static bool has_sides(flxi_opcode op)
 
 static const char *refuse(const flxi_device_node *n)
 {
-    int64_t count = 0;
     const flx_type *a = n->in_types[0];
-    if (flxi_cuda_dense_variant(a->dtype) < 0)
-        return "for f32, f64 and complex numbers";
-    for (uint32_t i = 0; i < n->nin + n->nout; i++)
-        if (!flxi_static_count(i < n->nin ? n->in_types[i] : n->out_types[i - n->nin], &count) || count > INT32_MAX)
-            return "for fewer than 2^31 elements";
-    if (n->op == OP_det && !a->dims[a->rank - 1])
-        return "for matrices with elements";
-    return NULL;
+    const char *reason = flxi_cuda_dense_refuse(n);
+    return !reason && n->op == OP_det && !a->dims[a->rank - 1] ? "for matrices with elements" : reason;
 }
 
 /* Matrices in the last two axes, or columns in the last one; leading axes are aligned at the end with those of the
@@ -82,11 +75,6 @@ static void turn(flxi_dense_view *v)
     v->col = row;
 }
 
-static size_t rounded(size_t n)
-{
-    return (n + 255) / 256 * 256;
-}
-
 /* Right-hand sides: b has vectors where it has one axis less than a; for x a = b they are rows. */
 static void add_sides(dense_table *t, const flxi_device_node *n, bool is_left)
 {
@@ -108,12 +96,10 @@ static void add_sides(dense_table *t, const flxi_device_node *n, bool is_left)
 static void add_matrices(dense_table *t, const flxi_device_node *n)
 {
     const flx_type *a = n->in_types[0];
-    int lead = a->rank - 2;
-    t->a = view_of(a, a, lead, false);
+    t->a = view_of(a, a, a->rank - 2, false);
     t->y = t->a;
     t->k = n->op == OP_inv ? t->n : 0;
-    for (int i = 0; i < lead; i++)
-        t->batch *= (uint64_t)a->dims[i];
+    t->batch = flxi_dense_matrices_of(n).batch;
 }
 
 /* As flxi_system_triangle() has it. */
@@ -130,11 +116,8 @@ static void add_triangle(dense_table *t, const flxi_device_node *n)
 
 static size_t prepare(const flxi_device_node *n, void *table)
 {
-    const flx_type *a = n->in_types[0];
-    dense_table t = {.batch = 1, .variant = flxi_cuda_dense_variant(a->dtype)};
-    t.size = flxi_is_complex(a->dtype) ? 16 : 8;
-    t.m = (uint64_t)a->dims[a->rank - 2];
-    t.n = (uint64_t)a->dims[a->rank - 1];
+    flxi_dense_matrices a = flxi_dense_matrices_of(n);
+    dense_table t = {.batch = 1, .m = a.rows, .n = a.cols, .size = a.size, .variant = a.variant};
     if (has_sides(n->op))
         add_sides(&t, n, n->op == OP_solve || attr_of(n, "left_side"));
     else
@@ -143,10 +126,10 @@ static size_t prepare(const flxi_device_node *n, void *table)
         add_triangle(&t, n);
     if (n->op == OP_cholesky && !attr_of(n, "lower"))
         turn(&t.y);
-    t.at.b = rounded(t.batch * t.m * t.n * t.size);
-    t.at.pivots = t.at.b + rounded(t.batch * t.n * t.k * t.size);
-    t.at.bad = t.at.pivots + rounded(t.batch * t.m * sizeof(int32_t));
-    t.at.all = t.at.bad + rounded(t.batch * sizeof(int32_t));
+    t.at.b = flxi_dense_part(t.batch * t.m * t.n * t.size);
+    t.at.pivots = t.at.b + flxi_dense_part(t.batch * t.n * t.k * t.size);
+    t.at.bad = t.at.pivots + flxi_dense_part(t.batch * t.m * sizeof(int32_t));
+    t.at.all = t.at.bad + flxi_dense_part(t.batch * sizeof(int32_t));
     memcpy(table, &t, sizeof t);
     return t.at.all;
 }

@@ -15,8 +15,19 @@ typedef struct {
     uint32_t rank, reserved;
 } flxi_dense_view;
 
-/* The variant of the text for a dtype, or -1. */
-int32_t flxi_cuda_dense_variant(int32_t dtype);
+/* The matrices in the last two axes of a node's first operand, which are worked on in double. */
+typedef struct {
+    uint64_t batch, rows, cols, least; /* of rows and columns */
+    uint32_t size;                     /* of a number, in bytes */
+    int32_t variant;                   /* of the text */
+} flxi_dense_matrices;
+
+flxi_dense_matrices flxi_dense_matrices_of(const flxi_device_node *n);
+/* Of other dtypes, or with a tensor of 2^31 elements or more. */
+const char *flxi_cuda_dense_refuse(const flxi_device_node *n);
+/* A part of scratch: the next one is aligned. */
+size_t flxi_dense_part(size_t bytes);
+
 /* Its types: T of an element, R of a real one, N of a number in double, and what is done with them. */
 const char *flxi_cuda_dense_types(int32_t variant);
 bool flxi_cuda_dense_is_complex(int32_t variant);

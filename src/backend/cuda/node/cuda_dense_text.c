@@ -202,12 +202,41 @@ static const char cholesky[] =
     "            sum = sum - x[j] * conjugate(own[i][j]);\n"
     "        x[i] = sum / real(own[i][i]);\n        a[i] = x[i];\n    }\n}\n";
 
-int32_t flxi_cuda_dense_variant(int32_t dtype)
+/* The variant for a dtype, or -1. */
+static int32_t variant_of(int32_t dtype)
 {
     for (int32_t i = 0; i < FLXI_DENSE_DTYPES; i++)
         if (elements[i].dtype == dtype)
             return i;
     return -1;
+}
+
+flxi_dense_matrices flxi_dense_matrices_of(const flxi_device_node *n)
+{
+    const flx_type *a = n->in_types[0];
+    flxi_dense_matrices m = {.batch = 1, .size = flxi_is_complex(a->dtype) ? 16 : 8, .variant = variant_of(a->dtype)};
+    m.rows = (uint64_t)a->dims[a->rank - 2];
+    m.cols = (uint64_t)a->dims[a->rank - 1];
+    m.least = m.rows < m.cols ? m.rows : m.cols;
+    for (int k = 0; k < a->rank - 2; k++)
+        m.batch *= (uint64_t)a->dims[k];
+    return m;
+}
+
+const char *flxi_cuda_dense_refuse(const flxi_device_node *n)
+{
+    int64_t count = 0;
+    if (variant_of(n->in_types[0]->dtype) < 0)
+        return "for f32, f64 and complex numbers";
+    for (uint32_t i = 0; i < n->nin + n->nout; i++)
+        if (!flxi_static_count(i < n->nin ? n->in_types[i] : n->out_types[i - n->nin], &count) || count > INT32_MAX)
+            return "for fewer than 2^31 elements";
+    return NULL;
+}
+
+size_t flxi_dense_part(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
 }
 
 bool flxi_cuda_dense_is_complex(int32_t variant)
@@ -220,17 +249,15 @@ const char *flxi_cuda_dense_types(int32_t variant)
     return elements[variant].types;
 }
 
-static flx_code write_dense(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_dense(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     (void)language;
-    (void)err;
     flxi_add_text(out, elements[variant].types);
     flxi_add_text(out, memory);
     flxi_add_text(out, update);
     flxi_add_text(out, lu);
     flxi_add_text(out, triangle);
     flxi_add_text(out, cholesky);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_cuda_dense_text = {write_dense, FLXI_DENSE_DTYPES};

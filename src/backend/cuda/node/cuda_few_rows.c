@@ -55,13 +55,11 @@ static const char body[] =
     "FEW(few_wide, false, 8)\nFEW(few_deep, true, 8)\n"
     "FEW(short_wide, false, 4)\nFEW(short_deep, true, 4)\n";
 
-static flx_code write_few(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_few(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     (void)language;
     (void)variant;
-    (void)err;
     flxi_add_text(out, body);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_cuda_few_text = {write_few, 1};

@@ -9,9 +9,8 @@
 enum { MOST_EIGEN = 512 };
 
 typedef struct {
-    uint64_t batch, m, n, steps;
-    size_t second, third, all; /* parts of scratch, in bytes */
-    int32_t variant;
+    flxi_dense_matrices a;
+    size_t second, third; /* where these parts of scratch begin, in bytes */
 } orthogonal_table;
 
 /* ---- Text ---- */
@@ -129,16 +128,14 @@ static const char in_order[] =
     "        for (u64 j = 0; j < n; j++)\n"
     "            y[j * n + rank] = save(j == anchor ? of(modulus(v[j * n + i])) : v[j * n + i] * turn);\n    }\n}\n";
 
-static flx_code write_orthogonal(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_orthogonal(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     (void)language;
-    (void)err;
     flxi_add_text(out, flxi_cuda_dense_types(variant));
     flxi_add_text(out, flxi_cuda_block_folds);
     flxi_add_text(out, reflections);
     flxi_add_text(out, rotations);
     flxi_add_text(out, in_order);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_cuda_orthogonal_text = {write_orthogonal, FLXI_DENSE_DTYPES};
@@ -147,35 +144,20 @@ const flxi_card_text flxi_cuda_orthogonal_text = {write_orthogonal, FLXI_DENSE_D
 
 static const char *refuse(const flxi_device_node *n)
 {
-    int64_t count = 0;
-    const flx_type *a = n->in_types[0];
-    if (flxi_cuda_dense_variant(a->dtype) < 0)
-        return "for f32, f64 and complex numbers";
-    if (!flxi_static_count(a, &count) || count > INT32_MAX)
-        return "for fewer than 2^31 elements";
-    return n->op == OP_eigh && a->dims[a->rank - 1] > MOST_EIGEN ? "for matrices of at most 512 rows" : NULL;
-}
-
-static size_t rounded(size_t n)
-{
-    return (n + 255) / 256 * 256;
+    const char *reason = flxi_cuda_dense_refuse(n);
+    if (reason)
+        return reason;
+    return n->op == OP_eigh && flxi_dense_matrices_of(n).cols > MOST_EIGEN ? "for matrices of at most 512 rows" : NULL;
 }
 
 static size_t prepare(const flxi_device_node *n, void *table)
 {
-    const flx_type *a = n->in_types[0];
-    orthogonal_table t = {.batch = 1, .variant = flxi_cuda_dense_variant(a->dtype)};
-    size_t size = flxi_is_complex(a->dtype) ? 16 : 8;
-    t.m = (uint64_t)a->dims[a->rank - 2];
-    t.n = (uint64_t)a->dims[a->rank - 1];
-    t.steps = t.m < t.n ? t.m : t.n;
-    for (int k = 0; k < a->rank - 2; k++)
-        t.batch *= (uint64_t)a->dims[k];
-    t.second = rounded(t.batch * t.m * t.n * size);
-    t.third = t.second + rounded(t.batch * t.m * t.steps * size);
-    t.all = t.third + rounded(t.batch * t.m * size);
+    orthogonal_table t = {.a = flxi_dense_matrices_of(n)};
+    size_t size = t.a.batch * t.a.rows * t.a.size;
+    t.second = flxi_dense_part(size * t.a.cols);
+    t.third = t.second + flxi_dense_part(size * t.a.least);
     memcpy(table, &t, sizeof t);
-    return t.all;
+    return t.third + flxi_dense_part(size);
 }
 
 /* ---- Running ---- */
@@ -191,7 +173,7 @@ static flx_code launch(const orthogonal_run *r, const flxi_card_text *text, cons
                        void **parameters)
 {
     flxi_cu_function f;
-    FLXI_TRY(flxi_cuda_own_function(r->card, text, r->t->variant, name, &f, r->err));
+    FLXI_TRY(flxi_cuda_own_function(r->card, text, r->t->a.variant, name, &f, r->err));
     return flxi_cuda_launch_line(r->card, r->stream, f, blocks, FLXI_DENSE_THREADS, parameters, r->err);
 }
 
@@ -199,14 +181,14 @@ static flx_code launch(const orthogonal_run *r, const flxi_card_text *text, cons
 static flxi_dense_view dense_view(const orthogonal_table *t, uint64_t rows, uint64_t cols)
 {
     flxi_dense_view v = {.rank = 1, .row = (int64_t)cols, .col = 1};
-    v.extent[0] = (int64_t)t->batch;
+    v.extent[0] = (int64_t)t->a.batch;
     v.step[0] = (int64_t)(rows * cols);
     return v;
 }
 
 static flx_code load(const orthogonal_run *r, const void *from, void *to, uint32_t kind)
 {
-    uint64_t rows = r->t->m, cols = r->t->n, all = r->t->batch * rows * cols;
+    uint64_t rows = r->t->a.rows, cols = r->t->a.cols, all = r->t->a.batch * rows * cols;
     flxi_dense_view v = dense_view(r->t, rows, cols);
     void *parameters[] = {&from, &to, &v, &rows, &cols, &all, &kind};
     return launch(r, &flxi_cuda_dense_text, "dense_load", (all + 255) / 256, parameters);
@@ -215,7 +197,7 @@ static flx_code load(const orthogonal_run *r, const void *from, void *to, uint32
 static flx_code store(const orthogonal_run *r, const void *from, void *to, uint64_t rows, uint64_t cols, uint64_t pitch,
                       uint32_t part)
 {
-    uint64_t all = r->t->batch * rows * cols;
+    uint64_t all = r->t->a.batch * rows * cols;
     flxi_dense_view v = dense_view(r->t, rows, cols);
     const void *bad = NULL;
     uint32_t conjugated = 0;
@@ -229,10 +211,10 @@ static flx_code run_qr(const orthogonal_run *r, const flxi_node_step *s)
     const orthogonal_table *t = r->t;
     unsigned char *scratch = s->scratch;
     void *a = scratch, *q = scratch + t->second, *v = scratch + t->third;
-    uint64_t m = t->m, n = t->n, steps = t->steps;
+    uint64_t m = t->a.rows, n = t->a.cols, steps = t->a.least;
     void *parameters[] = {&a, &q, &v, &m, &n, &steps};
     FLXI_TRY(load(r, s->in[0], a, 0));
-    FLXI_TRY(launch(r, &flxi_cuda_orthogonal_text, "qr_block", t->batch, parameters));
+    FLXI_TRY(launch(r, &flxi_cuda_orthogonal_text, "qr_block", t->a.batch, parameters));
     FLXI_TRY(store(r, q, s->out[0], m, steps, m * steps, STORE_ALL));
     return store(r, a, s->out[1], steps, n, m * n, STORE_UPPER);
 }
@@ -243,18 +225,18 @@ static flx_code run_eigh(const orthogonal_run *r, const flxi_node_step *s)
     const orthogonal_table *t = r->t;
     unsigned char *scratch = s->scratch;
     void *a = scratch, *v = scratch + t->second;
-    uint64_t n = t->n;
+    uint64_t n = t->a.cols;
     void *parameters[] = {&a, &v, (void *)(uintptr_t)&s->out[0], (void *)(uintptr_t)&s->out[1], &n};
     FLXI_TRY(load(r, s->in[0], a, LOAD_HERMITIAN));
     FLXI_TRY(load(r, NULL, v, LOAD_IDENTITY));
-    return launch(r, &flxi_cuda_orthogonal_text, "eigh_block", t->batch, parameters);
+    return launch(r, &flxi_cuda_orthogonal_text, "eigh_block", t->a.batch, parameters);
 }
 
 static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
 {
     const flxi_cuda_launcher *c = flxi_cuda_launcher_of(on);
     const orthogonal_run r = {c->card, c->stream, s->way->table, err};
-    if (r.t->batch * r.t->m * r.t->n == 0)
+    if (r.t->a.batch * r.t->a.rows * r.t->a.cols == 0)
         return FLX_OK;
     return s->node->op == OP_qr ? run_qr(&r, s) : run_eigh(&r, s);
 }

@@ -8,9 +8,8 @@
 enum { MOST_COLUMNS = 512 };
 
 typedef struct {
-    uint64_t batch, rows, cols;
-    size_t vectors, all; /* a part of scratch, and all of it, in bytes */
-    int32_t variant;
+    flxi_dense_matrices a;
+    size_t vectors; /* where this part of scratch begins, in bytes */
 } singular_table;
 
 /* ---- Text ---- */
@@ -134,10 +133,9 @@ static const char block[] =
     "        for (u64 i = 0; i < cols; i++)\n"
     "            vt[k * cols + i] = save(conjugate(right[i] * turn));\n    }\n}\n";
 
-static flx_code write_singular(flxi_card_language language, int32_t variant, flxi_strbuf *out, flx_error *err)
+static void write_singular(flxi_card_language language, int32_t variant, flxi_strbuf *out)
 {
     (void)language;
-    (void)err;
     flxi_add_text(out, flxi_cuda_dense_types(variant));
     flxi_add_text(out, flxi_cuda_block_folds);
     flxi_add_text(out, flxi_cuda_dense_is_complex(variant) ? complex_numbers : real_numbers);
@@ -145,7 +143,6 @@ static flx_code write_singular(flxi_card_language language, int32_t variant, flx
     flxi_add_text(out, completion);
     flxi_add_text(out, columns);
     flxi_add_text(out, block);
-    return FLX_OK;
 }
 
 const flxi_card_text flxi_cuda_singular_text = {write_singular, FLXI_DENSE_DTYPES};
@@ -154,30 +151,18 @@ const flxi_card_text flxi_cuda_singular_text = {write_singular, FLXI_DENSE_DTYPE
 
 static const char *refuse(const flxi_device_node *n)
 {
-    int64_t count = 0;
-    const flx_type *a = n->in_types[0];
-    if (flxi_cuda_dense_variant(a->dtype) < 0)
-        return "for f32, f64 and complex numbers";
-    if (!flxi_static_count(a, &count) || count > INT32_MAX)
-        return "for fewer than 2^31 elements";
-    int64_t rows = a->dims[a->rank - 2], cols = a->dims[a->rank - 1];
-    return (rows < cols ? rows : cols) > MOST_COLUMNS ? "for matrices with an extent of at most 512" : NULL;
+    const char *reason = flxi_cuda_dense_refuse(n);
+    if (reason)
+        return reason;
+    return flxi_dense_matrices_of(n).least > MOST_COLUMNS ? "for matrices with an extent of at most 512" : NULL;
 }
 
 static size_t prepare(const flxi_device_node *n, void *table)
 {
-    const flx_type *a = n->in_types[0];
-    singular_table t = {.batch = 1, .variant = flxi_cuda_dense_variant(a->dtype)};
-    size_t size = flxi_is_complex(a->dtype) ? 16 : 8;
-    t.rows = (uint64_t)a->dims[a->rank - 2];
-    t.cols = (uint64_t)a->dims[a->rank - 1];
-    uint64_t least = t.rows < t.cols ? t.rows : t.cols;
-    for (int k = 0; k < a->rank - 2; k++)
-        t.batch *= (uint64_t)a->dims[k];
-    t.vectors = (t.batch * t.rows * t.cols * size + 255) / 256 * 256;
-    t.all = t.vectors + t.batch * least * least * size;
+    singular_table t = {.a = flxi_dense_matrices_of(n)};
+    t.vectors = flxi_dense_part(t.a.batch * t.a.rows * t.a.cols * t.a.size);
     memcpy(table, &t, sizeof t);
-    return t.all;
+    return t.vectors + t.a.batch * t.a.least * t.a.least * t.a.size;
 }
 
 static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error *err)
@@ -187,14 +172,14 @@ static flx_code run(const flxi_launcher *on, const flxi_node_step *s, flx_error 
     flxi_cu_function f;
     unsigned char *scratch = s->scratch;
     void *a = scratch, *v = scratch + t->vectors;
-    uint64_t rows = t->rows, cols = t->cols;
-    if (t->batch * rows * cols == 0)
+    uint64_t rows = t->a.rows, cols = t->a.cols;
+    if (t->a.batch * rows * cols == 0)
         return FLX_OK;
     void *parameters[] = {
         (void *)(uintptr_t)&s->in[0],  &a,    &v,   (void *)(uintptr_t)&s->out[0], (void *)(uintptr_t)&s->out[1],
         (void *)(uintptr_t)&s->out[2], &rows, &cols};
-    FLXI_TRY(flxi_cuda_own_function(c->card, &flxi_cuda_singular_text, t->variant, "svd_block", &f, err));
-    return flxi_cuda_launch_line(c->card, c->stream, f, t->batch, FLXI_DENSE_THREADS, parameters, err);
+    FLXI_TRY(flxi_cuda_own_function(c->card, &flxi_cuda_singular_text, t->a.variant, "svd_block", &f, err));
+    return flxi_cuda_launch_line(c->card, c->stream, f, t->a.batch, FLXI_DENSE_THREADS, parameters, err);
 }
 
 const flxi_card_way flxi_cuda_singular = {

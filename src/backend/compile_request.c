@@ -27,7 +27,7 @@ flx_code flxi_dump_text(const char *dir, size_t number, const char *ending, cons
 static void log_count(const flx_context *ctx, flx_log_event event, const char *device, uint64_t n, const char *done)
 {
     if (n)
-        flxi_log(ctx, event, device, "object cache: %llu object%s %s", (unsigned long long)n, n == 1 ? "" : "s", done);
+        flxi_log(ctx, event, device, "object cache: %llu objects %s", (unsigned long long)n, done);
 }
 
 void flxi_log_cache(const flxi_compile_request *q, const char *device, uint64_t found, uint64_t compiled,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/host/system.h"
+#include "base/text/count_words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -97,7 +98,7 @@ static void note(flxi_object_cache *c, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     pthread_mutex_lock(&c->lock);
-    vsnprintf(c->stats.note, sizeof c->stats.note, fmt, args);
+    flxi_format_va(c->stats.note, sizeof c->stats.note, fmt, args);
     pthread_mutex_unlock(&c->lock);
     va_end(args);
 }

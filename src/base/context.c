@@ -3,8 +3,7 @@
 #include "base/context.h"
 
 #include "base/error.h"
-
-#include <stdio.h>
+#include "base/text/count_words.h"
 
 struct flxi_attachment {
     void *(*make)(flx_context *ctx);
@@ -123,7 +122,7 @@ void flxi_log(const flx_context *ctx, flx_log_event event, const char *subject, 
         return;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     ctx->log(ctx->log_user, event, subject ? subject : "", text);
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include "base/host/stop.h"
+#include "base/text/count_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ flx_code flxi_fail_va(flx_error *err, flx_code code, const char *hint, const cha
         return code;
     memset(err, 0, sizeof *err);
     err->code = (int32_t)code;
-    vsnprintf(err->message, sizeof err->message, fmt, args);
+    flxi_format_va(err->message, sizeof err->message, fmt, args);
     if (hint)
         snprintf(err->hint, sizeof err->hint, "%s", hint);
     return code;
@@ -58,7 +59,7 @@ void flxi_hint(flx_error *err, const char *fmt, ...)
         return;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(err->hint, sizeof err->hint, fmt, args);
+    flxi_format_va(err->hint, sizeof err->hint, fmt, args);
     va_end(args);
 }
 

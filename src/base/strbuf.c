@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 
 #include "base/host/stop.h"
+#include "base/text/count_words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,4 +97,14 @@ void flxi_addf(flxi_strbuf *b, const char *fmt, ...)
     }
     va_end(again);
     va_end(args);
+}
+
+void flxi_add_counts(flxi_strbuf *b, const char *fmt, ...)
+{
+    char piece[501];
+    va_list args;
+    va_start(args, fmt);
+    size_t n = flxi_format_va(piece, sizeof piece, fmt, args);
+    va_end(args);
+    flxi_add_bytes(b, piece, n);
 }

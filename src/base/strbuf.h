@@ -19,5 +19,7 @@ void flxi_add_text(flxi_strbuf *b, const char *s);
 void flxi_add_char(flxi_strbuf *b, char c);
 void flxi_add_quoted(flxi_strbuf *b, const char *s);                   /* "…", with \n \t \" \\ where needed */
 void flxi_addf(flxi_strbuf *b, const char *fmt, ...) FLX_PRINTF(2, 3); /* no floats: number.h */
+/* At most 500 characters for people, with words that agree with their numbers (count_words.h). */
+void flxi_add_counts(flxi_strbuf *b, const char *fmt, ...) FLX_PRINTF(2, 3);
 
 #endif

@@ -31,6 +31,6 @@ void flxi_log_program(const flxi_program *p, const char *name, int64_t time_ns)
         return;
     if (!p->grouping.evaluate_all) /* interpreting was asked for, or a message of its own says why */
         log_steps(p);
-    flxi_log(p->ctx, FLX_LOG_COMPILED, name, "%zu step%s, %zu kernel%s, %.1f ms", p->all_steps.n,
-             p->all_steps.n == 1 ? "" : "s", p->kernels.n, p->kernels.n == 1 ? "" : "s", (double)time_ns * 1e-6);
+    flxi_log(p->ctx, FLX_LOG_COMPILED, name, "%zu steps, %zu kernels, %.1f ms", p->all_steps.n, p->kernels.n,
+             (double)time_ns * 1e-6);
 }

@@ -98,9 +98,9 @@ static void print_step(const printing *p, const flxi_routine *l, uint32_t i, int
     print_slots(m, l, s, false, out);
     flxi_add_text(out, ")");
     if (s->parts > 1)
-        flxi_addf(out, " in %u parts of the examples", s->parts);
+        flxi_add_counts(out, " in %u parts of the examples", s->parts);
     if (s->workers)
-        flxi_addf(out, ", %u steps at a time", s->workers);
+        flxi_add_counts(out, ", %u steps at a time", s->workers);
     if (s->ends_before)
         flxi_addf(out, " beside steps up to %u", s->ends_before - 1);
     if (s->scratch)
@@ -143,8 +143,8 @@ static void print_block(const printing *p, const flxi_routine *l, int depth)
         return;
     }
     p->is_printed[l->number] = true;
-    flxi_addf(p->out, "block %s: %u steps%s, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
-              function_of(l), l->arena_bytes, l->max_live);
+    flxi_add_counts(p->out, "block %s: %u steps%s, arena %zu bytes (%zu alive at most)\n", l->g->name, l->num_steps,
+                    function_of(l), l->arena_bytes, l->max_live);
     for (uint32_t i = 0; i < l->num_steps; i++)
         print_step(p, l, i, depth + 1);
     if (p->is_explained)
@@ -178,17 +178,17 @@ static void print_budget(const flxi_program *m, flxi_strbuf *out)
     uint32_t values;
     int64_t flops;
     flxi_routine_recomputed(m->main, &values, &flops);
-    flxi_addf(out,
-              "budget %lld bytes: %u values are computed again, %lld operations on floats more; %zu bytes without\n",
-              (long long)m->options.memory_budget, values, (long long)flops, m->usual_bytes);
+    flxi_add_counts(
+        out, "budget %lld bytes: %u values are computed again, %lld operations on floats more; %zu bytes without\n",
+        (long long)m->options.memory_budget, values, (long long)flops, m->usual_bytes);
 }
 
 void flxi_program_report(const flxi_program *m, flxi_strbuf *out)
 {
     uint32_t counts[COUNTS] = {0};
     count_steps(m, counts);
-    flxi_addf(out, "device %s, %d threads, %zu different kernels, arena %zu bytes\n", m->device->name, m->threads,
-              m->kernels.n, m->main->arena_bytes);
+    flxi_add_counts(out, "device %s, %d threads, %zu different kernels, arena %zu bytes\n", m->device->name, m->threads,
+                    m->kernels.n, m->main->arena_bytes);
     if (m->usual_bytes)
         print_budget(m, out);
     if (m->note[0])

@@ -4,7 +4,7 @@
 #include "format/json.h"
 
 #include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <string.h>
 

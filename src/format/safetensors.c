@@ -6,7 +6,7 @@
    a multiple of eight. */
 #include "format/safetensors.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "format/endian.h"
 #include "format/json.h"
 #include "format/key_list.h"

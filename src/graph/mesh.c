@@ -189,8 +189,8 @@ flx_code flxi_collective_check(const flxi_collective *c, int64_t n, flx_error *e
     int64_t last = c->process;
     if (c->size && c->size != n)
         return flxi_fail_hint(err, FLX_E_CHECK, "write size= as in the mesh that the graph runs on",
-                              "made for %lld process%s along '%s', but the mesh has %lld", (long long)c->size,
-                              c->size == 1 ? "" : "es", c->axis_name, (long long)n);
+                              "made for %lld processes along '%s', but the mesh has %lld", (long long)c->size,
+                              c->axis_name, (long long)n);
     for (size_t i = 0; i < c->num_pairs; i++) {
         last = c->sources[i] > last ? c->sources[i] : last;
         last = c->targets[i] > last ? c->targets[i] : last;

@@ -3,6 +3,7 @@
 #include "nn/layer.h"
 
 #include "base/options.h"
+#include "base/text/count_words.h"
 #include "graph/graph.h"
 
 #include <fluxion/catalogue.h>
@@ -109,7 +110,7 @@ void flxi_nn_read(flx_graph *g, void *dst, size_t size, size_t alignment, const 
 static void fail(flx_graph *g, flx_code code, const char *hint, const char *function, const char *fmt, va_list args)
 {
     char text[200];
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     flxi_graph_failf(g, code, hint, "%s: %s", function, text);
 }
 

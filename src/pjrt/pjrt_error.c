@@ -3,8 +3,9 @@
    That memory is exhausted is reported by an object that needs none. */
 #include "pjrt/pjrt.h"
 
+#include "base/text/count_words.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 
 const flxi_allocator flxi_pjrt_mem = {flxi_default_alloc, NULL};
 
@@ -67,10 +68,9 @@ pjrt_error *flxi_pjrt_fail(pjrt_code code, const char *fmt, ...)
     char text[600];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    size_t n = flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
-    size_t size = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    return flxi_pjrt_fail_text(code, text, size);
+    return flxi_pjrt_fail_text(code, text, n);
 }
 
 static pjrt_code code_of(int32_t code)

@@ -3,7 +3,7 @@
 #include "report/report_text.h"
 
 #include "base/number.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -161,8 +161,8 @@ static flx_code check_mesh(const cutting *c)
         FLXI_TRY(flx_mesh_axis(ctx, c->axes[i].name, NULL, &size, c->err));
         if (size != c->axes[i].size)
             return flxi_fail_hint(c->err, FLX_E_CHECK, "join it with these axes: flx_mesh_join()",
-                                  "training: the mesh is %.60s, but %lld process%s along '%s'", c->o->mesh,
-                                  (long long)size, size == 1 ? " is" : "es are", c->axes[i].name);
+                                  "training: the mesh is %.60s, but %lld processes are along '%s'", c->o->mesh,
+                                  (long long)size, c->axes[i].name);
     }
     return FLX_OK;
 }

@@ -138,7 +138,7 @@ TEST(vmap_errors_name_what_is_wrong)
                  "vmap of 'f'");
     expect_error(flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), &b, FLX_E_SHAPE,
                  "the output exp 'out0' (f64[3]) depends on the batch and needs a batch axis", "vmap of 'f'");
-    expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY, "2 output axes are given for 1 outputs",
+    expect_error(flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), &b, FLX_E_ARITY, "2 output axes are given for 1 output",
                  "vmap of 'f'");
     close_bench(&b);
 }

@@ -50,7 +50,7 @@ TEST(toy_device_runs_groups_and_leaves_the_rest)
     session_case c;
     toy_begin(&c, "graph f(x: f32[4]) { y = sort(mul(x, x)) return add(y, exp(y)), x }");
     report_holds(
-        &c, (const char *const[]){"device toy, 1 threads", "kernel steps", "1 evaluate steps", "1 copy steps", NULL});
+        &c, (const char *const[]){"device toy, 1 thread", "kernel steps", "1 evaluate steps", "1 copy steps", NULL});
     toy_counts before = toy_count();
     float y = run_for_first(&c, &(flx_feed){"x", session_f32(&c, 4, 1)}, 1);
     toy_counts after = toy_count();

@@ -269,9 +269,9 @@ TEST(parse_literals_that_do_not_fit_their_type_are_refused)
         flx_code code;
         const char *message;
     } rows[] = {
-        {"f32[2], [1]", FLX_E_SHAPE, "1 entries, expected 2"},
+        {"f32[2], [1]", FLX_E_SHAPE, "1 entry, expected 2"},
         {"f32[2], [1, 2, 3]", FLX_E_SHAPE, "more than 2"},
-        {"f32[2, 2], [[1, 2], [3]]", FLX_E_SHAPE, "1 entries, expected 2"},
+        {"f32[2, 2], [[1, 2], [3]]", FLX_E_SHAPE, "1 entry, expected 2"},
         {"f32[2], 1", FLX_E_SYNTAX, "'['"},
         {"f32[], [1]", FLX_E_SYNTAX, "a number"},
         {"f32[2], [[1, 2]]", FLX_E_SYNTAX, "a number"},

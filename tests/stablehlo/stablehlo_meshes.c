@@ -226,7 +226,7 @@ TEST(stablehlo_meshes_are_as_the_language_demands)
          FLX_E_DUP_NAME},
         {OTHER, "@mesh, [{\"x\"}, {}], unreduced={\"x\"}", ROWS, "t:4:62",
          "argument 0 of @main: axis \"x\" is used twice", FLX_E_DUP_NAME},
-        {OTHER, "@mesh, [{\"x\"}]", ROWS, "t:4:62", "argument 0 of @main: the sharding is for 1 axes, the value has 2",
+        {OTHER, "@mesh, [{\"x\"}]", ROWS, "t:4:62", "argument 0 of @main: the sharding is for 1 axis, the value has 2",
          FLX_E_SHAPE},
         {OTHER, ROWS, "@mesh, [{}, {}, {?}]", "t:5:44", "stablehlo.tanh: the sharding is for 3 axes, the value has 2",
          FLX_E_SHAPE},

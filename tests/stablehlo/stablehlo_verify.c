@@ -419,7 +419,7 @@ static const typed_use refused[] = {
     {"constant", "", "4xi8", "value = dense<1> : tensor<4xi4>", FLX_E_DTYPE, "the literal is tensor<4xi4>"},
     {"constant", "", "4xi8", "value = dense<1> : tensor<5xi8>", FLX_E_SHAPE, "the literal is tensor<5xi8>"},
     {"tuple", "4xf32", "tuple<tensor<4xi32>>", "", FLX_E_DTYPE, "operand 0 is tensor<4xf32>"},
-    {"tuple", "4xf32", "tuple<tensor<4xf32>, tensor<4xf32>>", "", FLX_E_ARITY, "it has 1 operands"},
+    {"tuple", "4xf32", "tuple<tensor<4xf32>, tensor<4xf32>>", "", FLX_E_ARITY, "it has 1 operand"},
     {"tuple", "4xf32", "4xf32", "", FLX_E_ARITY, "that are tuples"},
     {"get_tuple_element", "tuple<tensor<4xf32>, tensor<i4>>", "i8", "index = 1 : i32", FLX_E_DTYPE,
      "result 0 is tensor<i8>"},
@@ -734,10 +734,10 @@ static const region_use in_regions[] = {
      "operand 1 is tensor<4xf32>, but must be tensor<f32>"},
     {REDUCE("%f, %i", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<i32>) -> tensor<f32>"), FLX_E_DTYPE,
      "operand 1 is tensor<i32>"},
-    {REDUCE("%f", TWO_F SUM, DIM0, "(tensor<4xf32>) -> tensor<f32>"), FLX_E_ARITY, "it has 1 operands"},
+    {REDUCE("%f", TWO_F SUM, DIM0, "(tensor<4xf32>) -> tensor<f32>"), FLX_E_ARITY, "it has 1 operand"},
     {REDUCE("%f, %s", TWO_F LESS, DIM0, F_S), FLX_E_DTYPE, "value 0 is tensor<i1>, but must be tensor<f32>"},
     {REDUCE("%f, %s", "^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n", DIM0, F_S), FLX_E_ARITY,
-     "it has 1 arguments"},
+     "it has 1 argument"},
     {REDUCE("%f, %s", "^bb0(%x: tensor<4xf32>, %y: tensor<f32>):\nstablehlo.return %y : tensor<f32>\n", DIM0, F_S),
      FLX_E_SHAPE, "argument 0 is tensor<4xf32>, but must be tensor<f32>"},
     {REDUCE("%f, %s", TWO_F SUM, DIM0, "(tensor<4xf32>, tensor<f32>) -> tensor<1xf32>"), FLX_E_SHAPE, "the text says"},
@@ -746,7 +746,7 @@ static const region_use in_regions[] = {
     {SORT(TWO_F LESS, "dimension = 1 : i64"), FLX_E_ATTRIBUTE, "dimension has 1"},
     {SORT(TWO_F LESS, "dimension = -2 : i64"), FLX_E_ATTRIBUTE, "dimension has -2"},
     {SORT(TWO_F SUM, "dimension = 0 : i64"), FLX_E_DTYPE, "value 0 is tensor<f32>, but must be tensor<i1>"},
-    {SORT("^bb0(%x: tensor<f32>):\n" TRUE, "dimension = 0 : i64"), FLX_E_ARITY, "it has 1 arguments"},
+    {SORT("^bb0(%x: tensor<f32>):\n" TRUE, "dimension = 0 : i64"), FLX_E_ARITY, "it has 1 argument"},
     {"%r = \"stablehlo.map\"(%f) ({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n}) {dimensions = "
      "array<i64: 0>} "
      ": (tensor<4xf32>) -> tensor<4xf32>",
@@ -793,7 +793,7 @@ static const region_use in_scatters[] = {
     {SCATTER("i32", "f64", TWO_F SUM), FLX_E_DTYPE, "operand 2 is tensor<2xf64>, but must be tensor<2xf32>"},
     {SCATTER("i32", "f32", TWO_F LESS), FLX_E_DTYPE, "value 0 is tensor<i1>, but must be tensor<f32>"},
     {SCATTER("i32", "f32", "^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n"), FLX_E_ARITY,
-     "it has 1 arguments"},
+     "it has 1 argument"},
 };
 
 static void expect_regions(const region_use *uses, size_t n, const char *line)

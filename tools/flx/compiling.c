@@ -94,10 +94,10 @@ void compiling_tell_memory(const flx_exec *e)
     flx_memory_plan p = {.struct_size = sizeof p};
     if (flx_exec_memory_plan(e, &p, NULL) || !p.bytes) /* the extents are not known yet */
         return;
-    note("a run works in %llu bytes (%s)%s%s; %u values are computed again, %s", (unsigned long long)p.bytes,
+    note("a run works in %llu bytes (%s)%s%s; %u %s computed again, %s", (unsigned long long)p.bytes,
          scaled_text(text[0], (double)p.bytes, "B"), p.usual_bytes > p.bytes ? " instead of " : "",
          p.usual_bytes > p.bytes ? scaled_text(text[1], (double)p.usual_bytes, "B") : "", (unsigned)p.recomputed,
-         scaled_text(text[2], (double)p.flops, "FLOP"));
+         plural(p.recomputed, "value is", "values are"), scaled_text(text[2], (double)p.flops, "FLOP"));
 }
 
 size_t compiling_steps(const flx_exec *e)

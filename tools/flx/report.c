@@ -155,6 +155,11 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
+const char *plural(int64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
 /* ---- Lists ---- */
 
 /* A list of what is missing shows enough to see what kind of names; a hint is searched for a name. */

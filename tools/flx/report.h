@@ -48,6 +48,9 @@ int report_transform(const flx_error *err);
    its hint. `where` follows the file's name. */
 void report_finding(const char *file, const char *where, const flx_kernel_finding *f);
 
+/* The word after a number: plural(n, "row", "rows"). */
+const char *plural(int64_t n, const char *one, const char *many);
+
 /* Memory is exhausted. */
 int fail_memory(void);
 

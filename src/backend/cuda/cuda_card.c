@@ -6,6 +6,7 @@
 #include "backend/cuda/cuda_product.h"
 #include "backend/cuda/cuda_way.h"
 #include "backend/cuda/node/cuda_conv.h"
+#include "base/text/count_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,8 +153,7 @@ static void write_driver(char *text, size_t size)
     const flxi_cuda *cu = flxi_cuda_driver(&err);
     int version = 0, count = 0;
     if (cu && cu->DriverGetVersion(&version) == FLXI_CU_SUCCESS && cu->DeviceGetCount(&count) == FLXI_CU_SUCCESS)
-        snprintf(text, size, "for CUDA %d.%d, %d card%s", version / 1000, version % 1000 / 10, count,
-                 count == 1 ? "" : "s");
+        flxi_format(text, size, "for CUDA %d.%d, %d cards", version / 1000, version % 1000 / 10, count);
     else
         snprintf(text, size, "none: %s", err.message);
 }

@@ -2,7 +2,7 @@
 /* best_path.c: divides a text into the tokens whose scores, logarithms of probabilities, have the greatest sum (Kudo,
    "Subword regularization", 2018), by dynamic programming over the ends of tokens. A character that no token covers
    costs more than any token, and becomes the unknown token or its bytes. */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "gguf/tokens/vocabulary.h"
 
 #include <math.h>

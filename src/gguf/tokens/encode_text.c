@@ -2,7 +2,7 @@
 /* encode_text.c: texts to tokens and back. Names of special tokens are found first; what is between them is divided by
    the model's own rule. SentencePiece writes a blank as U+2581; vocabularies of byte pairs write every byte as a
    visible character (vocabulary.c). */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "gguf/tokens/vocabulary.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* vocabulary.c: reads the tokens of a model from its file. See vocabulary.h. */
 #include "gguf/tokens/vocabulary.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
    space. Models differ in how: whether a piece may begin with a blank or with any sign, how many digits it has, and
    whether line ends belong to the signs before them. Each rule below looks at the beginning of the text and returns how
    many bytes it takes; the first that takes any decides. */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "gguf/tokens/vocabulary.h"
 
 #include "gguf/tokens/unicode_classes.inc"

@@ -3,6 +3,7 @@
 #include "graph/op/eval.h"
 
 #include "base/host/stop.h"
+#include "base/text/count_words.h"
 
 #include "base/complex_arith.h"
 #include "base/half.h"
@@ -17,7 +18,7 @@ flx_code flxi_eval_fail(flxi_eval *e, flx_code code, const char *hint, const cha
     char text[240];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     flxi_node_name name;
     return flxi_fail_hint(e->err, code, hint, "%s: %s", flxi_name_node(&name, e->op, e->label, e->origin), text);

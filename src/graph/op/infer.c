@@ -2,6 +2,7 @@
 /* infer.c: shared by the inference rules of all ops. */
 #include "graph/op/infer.h"
 
+#include "base/text/count_words.h"
 #include "graph/graph.h"
 #include "graph/op/foreign_names.h"
 #include "graph/op/origin.h"
@@ -13,7 +14,7 @@ flx_code flxi_infer_fail(flxi_infer *f, flx_code code, const char *hint, const c
     char text[240];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     flxi_node_name name;
     return flxi_fail_hint(f->err, code, hint, "%s: %s", flxi_name_node(&name, f->op, f->label, flxi_current_origin()),
@@ -222,8 +223,8 @@ flx_code flxi_match_body(flxi_infer *f, const char *attr, const flx_graph *body,
     flxi_type_text wanted;
     flxi_type_text found;
     if (body->leaves.n != n)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%s=@%s takes %zu input%s, not %zu", attr, body->name,
-                               body->leaves.n, body->leaves.n == 1 ? "" : "s", n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "%s=@%s takes %zu inputs, not %zu", attr, body->name,
+                               body->leaves.n, n);
     for (size_t i = 0; i < n; i++) {
         const flxi_value *v = flxi_value_at(body, body->leaves.at[i]);
         if (!flxi_type_equal(v->type, types[i]))
@@ -292,7 +293,7 @@ static flx_code check_arity(flxi_infer *f, const flxi_operands *o)
     if (o->variadic)
         snprintf(wanted, sizeof wanted, "%d or more operands", o->required);
     else if (o->required == o->count)
-        snprintf(wanted, sizeof wanted, "%d operand%s", o->count, o->count == 1 ? "" : "s");
+        flxi_format(wanted, sizeof wanted, "%d operands", o->count);
     else
         snprintf(wanted, sizeof wanted, "%d to %d operands", o->required, o->count);
     flxi_infer_fail(f, FLX_E_ARITY, NULL, "expected %s, got %u", wanted, f->nin);

@@ -2,7 +2,7 @@
 /* site.c: see site.h. */
 #include "graph/op/site.h"
 
-#include <stdio.h>
+#include "base/text/count_words.h"
 
 /* ---- Appending ---- */
 
@@ -56,7 +56,7 @@ void flxi_site_fail(flxi_site *s, flx_code code, const char *hint, const char *f
     char text[240];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     const char *label = NULL;
     for (uint32_t k = 0; s->y && !label && k < s->nout; k++)

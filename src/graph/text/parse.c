@@ -294,8 +294,8 @@ static flx_code wrong_count(flxi_reader *r, const token_list *names, uint32_t co
     const flxi_node *n = alias || !r->g->node_count ? NULL : flxi_node_at(r->g, r->g->node_count - 1);
     const char *meaning = n ? flxi_foreign_meaning(flxi_ops[n->op].name) : NULL;
     const char *usual = names->n < count ? "give each result a name; _ discards one" : NULL;
-    return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, meaning ? meaning : usual, "%zu name%s for %u result%s",
-                        names->n, names->n == 1 ? "" : "s", count, count == 1 ? "" : "s");
+    return flxi_fail_at(r, names->at[0].s, FLX_E_ARITY, meaning ? meaning : usual, "%zu names for %u results", names->n,
+                        count);
 }
 
 static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t first, uint32_t count, bool alias,

@@ -2,7 +2,8 @@
 /* kernel_checker.c: see kernel_checker.h. */
 #include "kernel/check/kernel_checker.h"
 
-#include "base/utf8.h"
+#include "base/text/count_words.h"
+#include "base/text/utf8.h"
 
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ static void add_finding(flxi_kchecker *c, const char *code, bool is_warning, con
     flx_kernel_finding f = {.is_warning = is_warning, .position = c->position};
     snprintf(f.code, sizeof f.code, "%s", code);
     snprintf(f.hint, sizeof f.hint, "%s", hint);
-    vsnprintf(f.message, sizeof f.message, fmt, args);
+    flxi_format_va(f.message, sizeof f.message, fmt, args);
     flxi_kpath_write(&c->path, f.path, sizeof f.path);
     if (c->found < c->room)
         c->findings[c->found] = f;

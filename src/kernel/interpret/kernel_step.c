@@ -3,10 +3,9 @@
 #include "kernel/interpret/kernel_machine.h"
 
 #include "base/host/stop.h"
+#include "base/text/count_words.h"
 #include "kernel/program/kernel_extension.h"
 #include "kernel/program/kernel_scalar.h"
-
-#include <stdio.h>
 
 /* ---- Failing ---- */
 
@@ -17,7 +16,7 @@ flx_code flxi_kmachine_fail(flxi_kmachine *m, const flxi_klane *l, const char *w
     uint32_t id[3];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     const flx_kernel *k = m->d->kernel;
     uint32_t statement = m->code.instrs.at[l->pc].statement;

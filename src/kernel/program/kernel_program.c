@@ -4,8 +4,7 @@
 
 #include "base/context.h"
 #include "base/options.h"
-
-#include <stdio.h>
+#include "base/text/count_words.h"
 
 flx_kernel *flx_kernel_retain(flx_kernel *k)
 {
@@ -102,7 +101,7 @@ flx_code flxi_kernel_fail(flx_error *err, const char *code, const char *hint, co
     char text[240];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     return flxi_fail_hint(err, FLX_E_KERNEL, hint, "%s %.230s", code, text);
 }

@@ -321,8 +321,8 @@ static flx_code fail_arguments(flxi_kparser *p, const flxi_kwaiting *w)
     size_t most = strlen(w->args);
     size_t least = most - (most && w->args[most - 1] == 'o');
     flxi_printable(name, sizeof name, w->at, w->n);
-    return flxi_kfail_rule(p, w->at, "K61", argument_hint(w), "%s takes %zu argument%s%s", name, least,
-                           least == 1 ? "" : "s", least < most ? " and an ordering, if any" : "");
+    return flxi_kfail_rule(p, w->at, "K61", argument_hint(w), "%s takes %zu arguments%s", name, least,
+                           least < most ? " and an ordering, if any" : "");
 }
 
 /* Reads the beginning of an argument, or all of an argument that is not an expression. */

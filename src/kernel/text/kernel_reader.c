@@ -2,6 +2,8 @@
 /* kernel_reader.c: see kernel_reader.h. */
 #include "kernel/text/kernel_reader.h"
 
+#include "base/text/count_words.h"
+
 #include <stdio.h>
 
 /* ---- Errors ---- */
@@ -32,7 +34,7 @@ flx_code flxi_kfail_rule(flxi_kparser *p, const char *at, const char *rule, cons
     char text[200];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     flxi_kernel_fail(p->err, rule, hint, "%s", text);
     flxi_kset_where(p->err, p->x.text, p->file, at);

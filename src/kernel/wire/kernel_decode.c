@@ -5,7 +5,7 @@
 #include "kernel/wire/kernel_wire.h"
 
 #include "base/context.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "kernel/check/kernel_check_buffer.h"
 #include "kernel/program/kernel_extension.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/context.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "kernel/check/kernel_check_buffer.h"
 
 typedef struct {

@@ -4,9 +4,8 @@
 #include "onnx/import/onnx_scope.h"
 
 #include "base/context.h"
+#include "base/text/count_words.h"
 #include "graph/type/dim.h"
-
-#include <stdio.h>
 
 enum { MAX_CALLS = 64, MAX_FOLDED = 4096 };
 
@@ -20,7 +19,7 @@ bool flxi_onnx_failed(const onnx_site *s)
 static void fail_va(onnx_site *s, flx_code code, const char *hint, const char *prefix, const char *fmt, va_list args)
 {
     char text[180], op[40], name[60];
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     flxi_printable(op, sizeof op, s->node->op, strlen(s->node->op));
     flxi_printable(name, sizeof name, s->node->name, strlen(s->node->name));
     if (name[0])

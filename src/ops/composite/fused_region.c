@@ -76,8 +76,7 @@ static flx_code bind_inputs(flxi_infer *f, walk *w)
                                f->nin);
     FLXI_TRY(flxi_need_operands(f));
     if (b->leaves.n != f->nin)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body=@%s takes %zu input%s, not %u", b->name, b->leaves.n,
-                               b->leaves.n == 1 ? "" : "s", f->nin);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "body=@%s takes %zu inputs, not %u", b->name, b->leaves.n, f->nin);
     for (uint32_t i = 0; i < f->nin; i++) {
         const flxi_value *v = flxi_value_at(b, b->leaves.at[i]);
         flxi_type_text wanted, found;

@@ -402,8 +402,7 @@ static flx_code check_vjp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     }
     if (k != flxi_body_outputs(a->vjp_body))
         return flxi_infer_fail(f, FLX_E_ARITY, "operands listed in zero_grads and integer operands get no cotangent",
-                               "vjp_body returns %zu cotangent%s, expected %zu", flxi_body_outputs(a->vjp_body),
-                               flxi_body_outputs(a->vjp_body) == 1 ? "" : "s", k);
+                               "vjp_body returns %zu cotangents, expected %zu", flxi_body_outputs(a->vjp_body), k);
     return FLX_OK;
 }
 
@@ -417,8 +416,8 @@ static flx_code check_jvp(flxi_infer *f, const custom_attrs *a, size_t m, type_l
     FLXI_TRY(match_rule(f, "jvp_body", a->jvp_body, l,
                         "jvp_body takes the operands, a tangent of each operand, and the results"));
     if (flxi_body_outputs(a->jvp_body) != m)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body returns %zu tangent%s, expected %zu",
-                               flxi_body_outputs(a->jvp_body), flxi_body_outputs(a->jvp_body) == 1 ? "" : "s", m);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "jvp_body returns %zu tangents, expected %zu",
+                               flxi_body_outputs(a->jvp_body), m);
     flxi_type_text found;
     flxi_type_text wanted;
     for (size_t i = 0; i < m; i++) {
@@ -438,8 +437,8 @@ static flx_code infer_custom(flxi_infer *f)
     FLXI_TRY(flxi_match_body(f, "fwd_body", a->fwd_body, f->in, f->nin));
     size_t outputs = flxi_body_outputs(a->fwd_body);
     if (a->num_residuals < 0 || (uint64_t)a->num_residuals > outputs)
-        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_residuals=%lld, but fwd_body returns %zu output%s",
-                               (long long)a->num_residuals, outputs, outputs == 1 ? "" : "s");
+        return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_residuals=%lld, but fwd_body returns %zu outputs",
+                               (long long)a->num_residuals, outputs);
     if (a->zero_grads.v)
         for (size_t i = 0; i < a->zero_grads.n; i++)
             if (a->zero_grads.v[i] < 0 || a->zero_grads.v[i] >= f->nin)

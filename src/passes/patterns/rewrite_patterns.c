@@ -6,6 +6,7 @@
    a round that replaces nothing is the last. */
 #include "autodiff/autodiff.h"
 #include "base/options.h"
+#include "base/text/count_words.h"
 #include "ops/rule/decomposed.h"
 #include "passes/body_map.h"
 #include "passes/patterns/pattern.h"
@@ -124,7 +125,7 @@ static bool refuse(flxi_rewriting *f, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vsnprintf(f->miss.reason, sizeof f->miss.reason, fmt, args);
+    flxi_format_va(f->miss.reason, sizeof f->miss.reason, fmt, args);
     va_end(args);
     return false;
 }
@@ -471,9 +472,8 @@ static flx_code check_clean(const flx_rewrite_report *r, uint32_t flags, flx_err
 {
     if (!(flags & FLX_REWRITE_CLEAN) || r->miss_count == 0)
         return FLX_OK;
-    return flxi_fail(err, FLX_E_CHECK, "%u near miss%s, the first at %s: %s: %s", r->miss_count,
-                     r->miss_count == 1 ? "" : "es", r->misses[0].where, flx_pattern_name(r->misses[0].pattern),
-                     r->misses[0].reason);
+    return flxi_fail(err, FLX_E_CHECK, "%u near misses, the first at %s: %s: %s", r->miss_count, r->misses[0].where,
+                     flx_pattern_name(r->misses[0].pattern), r->misses[0].reason);
 }
 
 static flx_code rewrite_into(const flx_graph *g, uint32_t flags, flx_rewrite_report *report, flx_graph **out,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vhlo_container.c: the container of MLIR bytecode: numbers, sections, strings, names of operations, and where each
    attribute and type is. The sections may come in any order and refer to each other, so they are all found first. */
+#include "base/text/count_words.h"
 #include "stablehlo/bytecode/bytecode.h"
 #include "stablehlo/bytecode/vhlo_reader.h"
-
-#include <stdio.h>
 
 enum { BYTECODE_VERSION = 6 };
 enum {
@@ -77,7 +76,7 @@ flx_code flxi_vhlo_fail(vhlo_reader *r, const unsigned char *at, flx_code code, 
     char text[200];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     return flxi_hlop_fail_at(&r->p, flxi_vhlo_position(r, at), code, hint, "%s", text);
 }

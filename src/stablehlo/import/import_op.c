@@ -3,6 +3,7 @@
    the results. */
 #include "stablehlo/import/import_site.h"
 
+#include "base/text/count_words.h"
 #include "stablehlo/import/import_narrow.h"
 #include "stablehlo/import/import_scope.h"
 
@@ -19,7 +20,7 @@ bool flxi_hlo_failed(const hlo_site *s)
 static void fail_va(hlo_site *s, flx_code code, const char *hint, const char *prefix, const char *fmt, va_list args)
 {
     char text[200];
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     flxi_graph_failf(s->g, code, hint, "%s%s: %s", prefix, s->op->name, text);
 }
 

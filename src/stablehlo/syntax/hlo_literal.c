@@ -118,7 +118,7 @@ static layout layout_of(const literal *l, const unsigned char *s, size_t num_byt
 
 static flx_code wrong_size(hlo_parser *p, hlo_location at, const literal *l, size_t num_bytes)
 {
-    return flxi_hlop_fail_at(p, at, FLX_E_SHAPE, NULL, "%zu bytes of data do not fill %zu elements of type %s",
+    return flxi_hlop_fail_at(p, at, FLX_E_SHAPE, NULL, "there are %zu bytes of data for %zu elements of type %s",
                              num_bytes, l->count, flxi_hlo_element(l->element)->text);
 }
 

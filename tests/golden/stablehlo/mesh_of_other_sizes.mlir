@@ -21,6 +21,6 @@ module @rows {
 //> work       8 FLOP of a rank, 40 B read and written
 //> memory     104 B: 40 B of values, 64 B to work in
 //> exchanges  1, in which a rank sends 8 B in 2 messages
-//>   all_reduce         data,model        1 times        8 B
+//>   all_reduce         data,model        1 time         8 B
 //! note: the program is written for the mesh data=2,model=2: here its values are cut for data=4,model=1
 //! note: the program is written for the mesh data=2,model=2: here its values are cut for data=2,model=1

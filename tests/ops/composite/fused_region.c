@@ -85,7 +85,7 @@ TEST(batch_elementwise_region_checks_its_slices)
         {"starts=[0, 1], lens=[2, 1]", "slice 1 starts at 1, but the one before it ends at 2"},
         {"starts=[2, 0], lens=[1, 1]", "slice 1 starts at 0, but the one before it ends at 3"},
         {"starts=[0, 3], lens=[3, 3]", "the last slice ends at 6, but axis 0 has extent 5"},
-        {"starts=[0], lens=[2, 3]", "starts has 1 entries, lens has 2"},
+        {"starts=[0], lens=[2, 3]", "starts has 1 entry, lens has 2"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[240], message[160];

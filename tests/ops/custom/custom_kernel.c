@@ -321,7 +321,7 @@ TEST(kernel_call_reports_what_does_not_fit)
         {FOUR, "kernel=\"kernel k() { buffer t: f64[4] workgroup; }\", inputs=\"t\"", FLX_E_NAME,
          "the kernel has no bound buffer 't'"},
         {FOUR ", " FOUR, "kernel=" SQUARE, FLX_E_ARITY, "the kernel has 1 input, got 2 operands"},
-        {FOUR, "kernel=" TWO_RESULTS, FLX_E_ARITY, "the kernel has 2 inputs, got 1 operands"},
+        {FOUR, "kernel=" TWO_RESULTS, FLX_E_ARITY, "the kernel has 2 inputs, got 1 operand"},
         {"const(f32[4], [1, 2, 3, 4])", "kernel=" SQUARE, FLX_E_DTYPE, "buffer 'x' holds f64, not f32"},
         {FOUR, "kernel=" SQUARE ", outputs=[f32[4]]", FLX_E_DTYPE, "buffer 'out' holds f64, not f32"},
         {"const(f64[3], [1, 2, 3])", "kernel=" SQUARE, FLX_E_SHAPE, "buffer 'x' has 4 elements, but f64[3] has 3"},

@@ -127,7 +127,7 @@ TEST(gather_nd_errors_name_the_attribute)
 {
     check_text_fails("graph g(x: f32[3, 4], i: i32[5, 2]) { y = gather_nd(x, i, slice_sizes=[1, 1],"
                      "  start_index_map=[0, 1], collapsed_axes=[0]) return y }",
-                     FLX_E_ATTRIBUTE, "gather_nd 'y': offset_axes has 0 entries, but the window has 1 axes");
+                     FLX_E_ATTRIBUTE, "gather_nd 'y': offset_axes has 0 entries, but the window has 1 axis");
     check_text_fails("graph g(x: f32[3, 4], i: i32[5]) { y = gather_nd(x, i, slice_sizes=[1, 5], " ROWS ") return y }",
                      FLX_E_ATTRIBUTE, "gather_nd 'y': slice_sizes is 5 along axis 1 of x, which is [3, 4]");
     check_text_fails("graph g(x: f32[3, 4], i: i32[5], u: f32[4, 4]) { y = scatter_nd(x, i, u, " ROWS ") return y }",

@@ -87,7 +87,7 @@ TEST(indexing_errors_name_shapes)
         "graph g(x: f32[3, 4], i: i32[1, 2]) { y = take_along(x, i) return y }", FLX_E_SHAPE,
         "take_along 'y': x and idx must have the same shape except along axis 1: x is [3, 4], idx is [1, 2]");
     check_text_fails("graph g(x: f32[3, 4]) { y = dynamic_slice(x, 0, sizes=[2, 2]) return y }", FLX_E_ARITY,
-                     "dynamic_slice 'y': got 1 indices for x of shape [3, 4]");
+                     "dynamic_slice 'y': got 1 index for x of shape [3, 4]");
     check_text_fails("graph g(x: f32[3, 4]) { y = dynamic_slice(x, 0, 0, sizes=[2, 5]) return y }", FLX_E_ATTRIBUTE,
                      "dynamic_slice 'y': sizes[1] is 5, which does not fit axis 1 of x of shape [3, 4]");
     check_text_fails("graph g(i: i32[3]) { y = one_hot(i, n=-2) return y }", FLX_E_ATTRIBUTE,

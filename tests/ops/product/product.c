@@ -58,7 +58,7 @@ TEST(einsum_errors_quote_eq)
         {"......", "einsum: eq=\"......\": a term has '...' twice"},
         {"...j->j", "einsum: eq=\"...j->j\": the result must have the '...' of the operands"},
         {"abcdefghijklmnopq", "einsum: eq=\"abcdefghijklmnopq\": a term has more letters than a tensor can have axes"},
-        {"ij,jk", "einsum: eq has 2 terms for 1 operands"},
+        {"ij,jk", "einsum: eq has 2 terms for 1 operand"},
         {"ijk", "einsum: the term of operand 0 has 3 letters, but its shape is [3, 4]"},
         {"ii", "einsum: the extents of 'i' differ between the operands: operand 0 is [3, 4]"},
     };

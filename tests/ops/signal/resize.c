@@ -10,7 +10,7 @@ TEST(resize_errors_name_what_is_wrong)
     check_text_fails("graph g() { y = resize(full(f32[0, 3], 1), shape=[4, 3])  return y }", FLX_E_SHAPE,
                      "resize 'y': axis 0 of x is empty and cannot become 4");
     check_text_fails("graph g() { y = resize(full(f32[2, 3], 1), shape=[4])  return y }", FLX_E_ATTRIBUTE,
-                     "resize 'y': shape has 1 entries, expected 2");
+                     "resize 'y': shape has 1 entry, expected 2");
 }
 
 TEST(resize_shapes_with_symbols)

@@ -284,8 +284,9 @@ static int run_chat(const args *a)
     if (!status)
         status = prompt ? run_prompt(&c, prompt) : talk(&c);
     if (!status && args_has(a, "--times"))
-        note("prompt: %lld tokens, %.1f tokens/s; answer: %lld tokens, %.1f tokens/s", (long long)c.prompt_tokens,
-             (double)c.prompt_tokens / (c.prompt_seconds + 1e-9), (long long)c.answer_tokens,
+        note("prompt: %lld %s, %.1f tokens/s; answer: %lld %s, %.1f tokens/s", (long long)c.prompt_tokens,
+             plural(c.prompt_tokens, "token", "tokens"), (double)c.prompt_tokens / (c.prompt_seconds + 1e-9),
+             (long long)c.answer_tokens, plural(c.answer_tokens, "token", "tokens"),
              (double)c.answer_tokens / (c.answer_seconds + 1e-9));
     close_model(&c);
     return status;

@@ -244,8 +244,8 @@ static int check_count(const buffer_value *b)
     uint64_t want = is_packed(b->declared.element) ? (b->declared.count + 1) / 2 : b->declared.count;
     if (b->declared.count == 0 || held == want)
         return STATUS_OK;
-    return fail(FLX_E_SHAPE, "buffer '%s' has %llu elements, its value %llu", b->name, (unsigned long long)want,
-                (unsigned long long)held);
+    return fail(FLX_E_SHAPE, "buffer '%s' has %llu %s, its value %llu", b->name, (unsigned long long)want,
+                plural((int64_t)want, "element", "elements"), (unsigned long long)held);
 }
 
 static int unknown_name(const buffer_values *v, const char *option_name, const char *name)

@@ -163,9 +163,9 @@ static void print_exchanges(const planned *p)
            sum_of(p->plan.bytes, "B").text, count_of(p->plan.messages).text);
     for (size_t i = 0; i < p->plan.count; i++) {
         const flx_plan_exchange *x = &p->list[i];
-        printf("  %-18s %-12s %6s times %10s%s%s\n", x->op, x->axis_name[0] ? x->axis_name : "all",
-               count_of(x->count).text, sum_of(x->bytes, "B").text, p->file ? "  " : "",
-               p->file ? time_text(time, x->seconds) : "");
+        printf("  %-18s %-12s %6s %-5s %10s%s%s\n", x->op, x->axis_name[0] ? x->axis_name : "all",
+               count_of(x->count).text, plural(x->count, "time", "times"), sum_of(x->bytes, "B").text,
+               p->file ? "  " : "", p->file ? time_text(time, x->seconds) : "");
     }
 }
 
@@ -174,8 +174,9 @@ static void print_links(const planned *p)
     char bytes[24], time[24];
     for (uint32_t i = 0; i < p->file->machine.num_links; i++) {
         const flx_link *l = &p->file->links[i];
-        printf("link       of %" PRId64 " ranks: at most %s on a connection, %s\n", l->ranks,
-               scaled_text(bytes, p->link_bytes[i], "B"), time_text(time, p->link_bytes[i] / l->bandwidth));
+        printf("link       of %" PRId64 " %s: at most %s on a connection, %s\n", l->ranks,
+               plural(l->ranks, "rank", "ranks"), scaled_text(bytes, p->link_bytes[i], "B"),
+               time_text(time, p->link_bytes[i] / l->bandwidth));
     }
 }
 
@@ -196,7 +197,7 @@ static void print_times(const planned *p)
 
 static void print_plan(const planned *p)
 {
-    printf("mesh       %s: %" PRId64 " rank%s\n", p->axes, p->plan.ranks, p->plan.ranks == 1 ? "" : "s");
+    printf("mesh       %s: %" PRId64 " %s\n", p->axes, p->plan.ranks, plural(p->plan.ranks, "rank", "ranks"));
     if (!p->zero)
         printf("nodes      %" PRId64 " on parts, %" PRId64 " on whole values, of which %" PRId64 " were gathered\n",
                p->counts.cut, p->counts.whole, p->counts.gathered);
@@ -209,8 +210,9 @@ static void print_plan(const planned *p)
         print_times(p);
     }
     if (p->plan.open_loops)
-        printf("note       %" PRId64 " loops, whose rounds depend on values, count as one round each\n",
-               p->plan.open_loops);
+        printf("note       %" PRId64 " %s as one round each\n", p->plan.open_loops,
+               plural(p->plan.open_loops, "loop, whose rounds depend on values, counts",
+                      "loops, whose rounds depend on values, count"));
     if (p->plan.choices)
         printf("note       %" PRId64
                " choices between branches, which depend on values, count as the most that a branch "

@@ -333,7 +333,8 @@ static void print_sizes(const request *q, const flx_build_sizes *s, const build_
     }
     if (strcmp(q->out, "-") == 0)
         return;
-    printf("%s: %lld bytes of text, %u functions\n", q->out, (long long)s->text_bytes, s->num_functions);
+    printf("%s: %lld bytes of text, %u %s\n", q->out, (long long)s->text_bytes, s->num_functions,
+           plural(s->num_functions, "function", "functions"));
     printf("constants %lld bytes, arena %lld bytes, memory %lld bytes, %lld flops\n", (long long)s->constant_bytes,
            (long long)s->arena_bytes, (long long)s->memory_bytes, (long long)s->flops);
     if (m->code_bytes >= 0)

@@ -146,8 +146,8 @@ int mesh_setting_apply(train_plan *p, const char *axes)
         return STATUS_OK;
     }
     if (!p->drop_last && rows % p->batch) {
-        int status =
-            fail(FLX_E_USAGE, "the last batch has %" PRId64 " examples, fewer than the others", rows % p->batch);
+        int status = fail(FLX_E_USAGE, "the last batch has %" PRId64 " %s, fewer than the others", rows % p->batch,
+                          plural(rows % p->batch, "example", "examples"));
         hint("a step that is cut for a mesh has batches of one size: write drop_last = true");
         return status;
     }

@@ -490,8 +490,8 @@ static int read_schedule(train_plan *p)
     int64_t updates = updates_of(p);
     int status = settings_integer(s, given, "warmup", 0, most_steps, &o.warmup);
     if (!status && o.warmup > updates)
-        return settings_fail(s, given, "warmup = %lld is longer than the training, which has %lld updates",
-                             (long long)o.warmup, (long long)updates);
+        return settings_fail(s, given, "warmup = %lld is longer than the training, which has %lld %s",
+                             (long long)o.warmup, (long long)updates, plural(updates, "update", "updates"));
     o.steps = updates > o.warmup ? updates - o.warmup : 1;
     if (!status)
         status = settings_integer(s, given, "steps", 1, most_steps, &o.steps);
@@ -533,8 +533,9 @@ static int read_length(train_plan *p)
         return status;
     int64_t batches = batches_of(p);
     if (batches < 1)
-        return settings_fail(s, &s->root, "the data has %lld rows, fewer than one batch of %lld",
-                             (long long)flx_dataset_rows(p->data.data), (long long)p->batch);
+        return settings_fail(s, &s->root, "the data has %lld %s, fewer than one batch of %lld",
+                             (long long)flx_dataset_rows(p->data.data),
+                             plural(flx_dataset_rows(p->data.data), "row", "rows"), (long long)p->batch);
     if (p->validation.data && flx_dataset_rows(p->validation.data) == 0)
         return settings_fail(s, &s->root, "the data of the validation has no rows");
     if (!p->epochs && !p->steps)
@@ -585,8 +586,8 @@ static int read_limits(train_plan *p)
         return settings_fail(s, settings_take(&s->root, "patience"), "patience needs validation, or split");
     if (!status && t->accumulate > p->steps)
         return settings_fail(s, settings_take(&s->root, "accumulate"),
-                             "accumulate = %lld, but the training has %lld steps: nothing would be updated",
-                             (long long)t->accumulate, (long long)p->steps);
+                             "accumulate = %lld, but the training has %lld %s: nothing would be updated",
+                             (long long)t->accumulate, (long long)p->steps, plural(p->steps, "step", "steps"));
     return status;
 }
 

@@ -334,17 +334,18 @@ static void say_beginning(const training *t)
     const flx_params *set = flx_trainer_params(t->trainer);
     long long numbers = count_parameters(t), rows = flx_dataset_rows(p->data.data);
     size_t tensors = flx_params_count(set);
-    printf("%s: %lld parameter%s in %zu tensor%s, %lld row%s", p->name, numbers, numbers == 1 ? "" : "s", tensors,
-           tensors == 1 ? "" : "s", rows, rows == 1 ? "" : "s");
+    printf("%s: %lld %s in %zu %s, %lld %s", p->name, numbers, plural(numbers, "parameter", "parameters"), tensors,
+           plural((int64_t)tensors, "tensor", "tensors"), rows, plural(rows, "row", "rows"));
     if (p->validation.data)
         printf(", %lld for validation", (long long)flx_dataset_rows(p->validation.data));
-    printf("\n%lld steps of %lld examples with %s\n", (long long)t->end, (long long)p->batch,
-           flx_optimiser_name(p->options.optimiser));
+    printf("\n%lld %s of %lld %s with %s\n", (long long)t->end, plural(t->end, "step", "steps"), (long long)p->batch,
+           plural(p->batch, "example", "examples"), flx_optimiser_name(p->options.optimiser));
     if (is_cut(t))
         printf("cut for the mesh %s\n", p->mesh);
     if (p->options.accumulate > 1 && p->steps % p->options.accumulate)
-        printf("an update every %lld steps: the last %lld change nothing\n", (long long)p->options.accumulate,
-               (long long)(p->steps % p->options.accumulate));
+        printf("an update every %lld steps: the last %lld %s nothing\n", (long long)p->options.accumulate,
+               (long long)(p->steps % p->options.accumulate),
+               plural(p->steps % p->options.accumulate, "changes", "change"));
     if (t->start.from)
         printf("weights from %s", t->start.from);
     if (t->start.from && t->start.num_new)
@@ -515,6 +516,15 @@ static int failed(training *t, flx_error *err)
     return status;
 }
 
+static int nothing_to_do(training *t)
+{
+    if (share_writes(t->p))
+        printf("nothing to do: %lld of %lld %s done%s\n", (long long)t->at.step, (long long)t->end,
+               plural(t->end, "step is", "steps are"),
+               t->at.step < t->end ? ", and the validation does not improve" : "");
+    return conclude(t, false);
+}
+
 static int fit(training *t)
 {
     const train_plan *p = t->p;
@@ -533,12 +543,8 @@ static int fit(training *t)
                                      .validation_user = t,
                                      .tokens = p->data.is_text ? p->data.length : 0};
     t->epoch_now = t->at.epoch - t->at.is_due; /* the epoch that is validated first */
-    if (!t->at.is_due && (t->at.step >= t->end || is_patience_over(t))) {
-        if (share_writes(p))
-            printf("nothing to do: %lld of %lld steps are done%s\n", (long long)t->at.step, (long long)t->end,
-                   t->at.step < t->end ? ", and the validation does not improve" : "");
-        return conclude(t, false);
-    }
+    if (!t->at.is_due && (t->at.step >= t->end || is_patience_over(t)))
+        return nothing_to_do(t);
     progress_begin(&t->progress, t->end, t->at.step);
     flx_stop *stop = is_cut(t) ? flx_stop_use(NULL) : NULL; /* a signal ends all ranks after the same step */
     flx_code code = flx_fit(t->trainer, &options, NULL, &err);
@@ -553,7 +559,7 @@ static int fit(training *t)
     if (t->talk.ends)
         return stopped(t);
     if (is_patience_over(t) && t->at.step < t->end && share_writes(p))
-        printf("stopped: no improvement for %lld epochs\n", (long long)p->patience);
+        printf("stopped: no improvement for %lld %s\n", (long long)p->patience, plural(p->patience, "epoch", "epochs"));
     if (t->at.best_epoch && share_writes(p))
         printf("the best epoch is %lld, with a validation loss of %.4f\n", (long long)t->at.best_epoch, t->at.best);
     return conclude(t, false);

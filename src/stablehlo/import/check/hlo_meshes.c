@@ -4,6 +4,7 @@
    leaves it out. Axes past the first MOST_AXES of a list are not compared. */
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text/count_words.h"
 #include "stablehlo/import/import_scope.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static flx_code fail(checker *c, flx_code code, const char *hint, const char *fm
     char text[200];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    flxi_format_va(text, sizeof text, fmt, args);
     va_end(args);
     flxi_fail_hint(c->err, code, hint, "%s: %s", c->who, text);
     flxi_hlo_locate(c->err, c->file, c->at);

@@ -85,15 +85,15 @@ static int check_labels(const train_plan *p, const source *d, const char *label,
     const setting *at = data_setting(p, d);
     size_t classes = flx_dataset_classes(d->data);
     if ((int64_t)classes > outputs)
-        return settings_fail(&p->settings, at, "the data has %zu classes, the model's last layer has %lld", classes,
-                             (long long)outputs);
+        return settings_fail(&p->settings, at, "the data has %zu %s, the model's last layer has %lld", classes,
+                             plural((int64_t)classes, "class", "classes"), (long long)outputs);
     int status = classes ? STATUS_OK : find_range(d->data, label, &least, &most);
     if (status || classes)
         return status;
     if (most >= outputs)
-        return settings_fail(&p->settings, at,
-                             "the labels '%.60s' go up to %lld, the model's last layer has %lld classes: 0 to %lld",
-                             label, (long long)most, (long long)outputs, (long long)outputs - 1);
+        return settings_fail(
+            &p->settings, at, "the labels '%.60s' go up to %lld, the model's last layer has %lld %s: 0 to %lld", label,
+            (long long)most, (long long)outputs, plural(outputs, "class", "classes"), (long long)outputs - 1);
     if (least < 0)
         return settings_fail(&p->settings, at, "the labels '%.60s' begin at %lld, but classes at 0", label,
                              (long long)least);

@@ -129,7 +129,8 @@ flx_code share_take(share_part *s, const train_plan *p, flx_batch *batch, flx_er
     if (!p->options.mesh && batch->examples % flx_mesh_size(p->model.ctx)) {
         *err = (flx_error){.code = FLX_E_USAGE, .hint = "write drop_last = true"};
         snprintf(err->message, sizeof err->message,
-                 "the last batch has %" PRId64 " examples, which the processes cannot share equally", batch->examples);
+                 "the last batch has %" PRId64 " %s, which the processes cannot share equally", batch->examples,
+                 plural(batch->examples, "example", "examples"));
         return FLX_E_USAGE;
     }
     s->feeds = calloc(batch->num_feeds, sizeof *s->feeds);

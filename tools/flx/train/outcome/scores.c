@@ -270,8 +270,8 @@ void scores_summary(const scores *s, FILE *to)
         return;
     }
     find_errors(s, &absolute, &square, &r2);
-    fprintf(to, "%lld rows: mean absolute error %.6g, root mean square error %.6g", (long long)s->rows, absolute,
-            square);
+    fprintf(to, "%lld %s: mean absolute error %.6g, root mean square error %.6g", (long long)s->rows,
+            plural(s->rows, "row", "rows"), absolute, square);
     if (!isnan(r2))
         fprintf(to, ", R2 %.4f", r2);
     fputc('\n', to);

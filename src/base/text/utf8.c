@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c: see utf8.h. */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 size_t flxi_utf8_length(const char *s, size_t n)
 {

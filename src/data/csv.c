@@ -338,6 +338,19 @@ static flx_code report_bad(const table *t, flx_error *err)
     return (flx_code)t->bad.code;
 }
 
+static flx_code wrong_fields(const table *t, size_t n, int64_t line, flx_error *err)
+{
+    char name[64] = "";
+    const char *missing = n < t->kinds.n ? t->kinds.at[n].name : "";
+    flxi_printable(name, sizeof name, missing, strlen(missing));
+    flxi_fail(err, FLX_E_SYNTAX, "the line has %zu fields, but the first has %zu", n, t->kinds.n);
+    if (n < t->kinds.n)
+        flxi_hint(err, "give a value for column '%s', or remove the line", name);
+    else
+        flxi_hint(err, "quote a field that has the separator in it");
+    return flxi_at(err, "%lld:1", (long long)line);
+}
+
 static flx_code check_line(table *t, reader *r, flx_error *err)
 {
     field f = {0};
@@ -351,8 +364,7 @@ static flx_code check_line(table *t, reader *r, flx_error *err)
     }
     if (n == t->kinds.n)
         return FLX_OK;
-    flxi_fail(err, FLX_E_SYNTAX, "the line has %zu fields, but the first has %zu", n, t->kinds.n);
-    return flxi_at(err, "%lld:1", (long long)line);
+    return wrong_fields(t, n, line, err);
 }
 
 /* Numbers with fractions are measured, not classes: numbering them would be nonsense. */

@@ -154,7 +154,7 @@ TEST(csv_errors_have_line_and_column)
         {"", {0}, FLX_E_SYNTAX, "the table is empty", "1:1"},
         {"\n\r\n", {0}, FLX_E_SYNTAX, "the table is empty", "1:1"},
         {"a,,c\n", {0}, FLX_E_SYNTAX, "a column has no name", "1:3"},
-        {"a,b\n1,2\n3\n", {0}, FLX_E_SYNTAX, "the line has 1 fields, but the first has 2", "3:1"},
+        {"a,b\n1,2\n3\n", {0}, FLX_E_SYNTAX, "the line has 1 field, but the first has 2", "3:1"},
         {"a,b\n1,2,3\n", {0}, FLX_E_SYNTAX, "the line has 3 fields, but the first has 2", "2:1"},
         {"a,b\n1,\n", {0}, FLX_E_SYNTAX, "column 'b' has no value", "2:3"},
         {"a,b\n1,\"\"\n", {0}, FLX_E_SYNTAX, "column 'b' has no value", "2:3"},
@@ -194,6 +194,10 @@ TEST(csv_errors_have_line_and_column)
     CHECK_EQ_STR(err.hint, "write a number; a column with classes is given as the label; 3 more: 3:1, 3:5, 5:1");
     CHECK(!decode(ctx, "a\nnan\nnan\nnan\nnan\nnan\nnan\nnan\n1,2\n", NULL, &err));
     CHECK_EQ_STR(err.hint, "remove the line, or write a number; 6 more: 3:1, 4:1, 5:1, 6:1 ...");
+    CHECK(!decode(ctx, "a,b,c\n1\n", NULL, &err));
+    CHECK_EQ_STR(err.hint, "give a value for column 'b', or remove the line");
+    CHECK(!decode(ctx, "a,b\n1,2,3\n", NULL, &err));
+    CHECK_EQ_STR(err.hint, "quote a field that has the separator in it");
     CHECK(!decode(ctx, "a\tb\n1\t2\n", &(flx_csv_options){.label = "b"}, &err));
     CHECK_MSG(strstr(err.hint, "is the separator another one?"), "%s", err.hint);
     CHECK(!flx_csv_decode(ctx, "a\n1\0\n", 5, NULL, &err) && strstr(err.message, "byte 3 is zero"));

@@ -77,13 +77,6 @@ static flx_code add_step(builder *b, flxi_step *s)
 
 /* ---- Kernels ---- */
 
-static int64_t count_of(const flx_graph *g, uint32_t value)
-{
-    int64_t n = 0;
-    flxi_static_count(flxi_type_at(g, value), &n);
-    return n;
-}
-
 static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
 {
     flxi_group_kernel *r = &b->made[number];
@@ -97,11 +90,11 @@ static flx_code add_kernel(builder *b, const flxi_group *group, uint32_t number)
     if (!s.nodes)
         return flxi_oom(b->err, "steps");
     for (uint32_t i = 0; i < r->num_values; i++) {
-        s.work += count_of(b->g, r->values[i]);
+        s.work += flxi_count_at(b->g, r->values[i]);
         FLXI_TRY(list_slot(b, r->values[i], r->kernel->buffers[i + 1].access != FLX_KERNEL_READ));
     }
     for (uint32_t i = 0; i < group->num_nodes; i++) { /* what is reduced in the kernel may be far larger */
-        int64_t inside = count_of(b->g, flxi_node_at(b->g, group->nodes[i])->first);
+        int64_t inside = flxi_count_at(b->g, flxi_node_at(b->g, group->nodes[i])->first);
         s.work = inside > s.work ? inside : s.work;
     }
     FLXI_TRY(flxi_program_keep(b->m, r, &s.kernel, b->err));
@@ -440,7 +433,7 @@ static flx_code add_called(builder *b, uint32_t i, uint32_t number)
         FLXI_TRY(list_slot(b, n->in[k], false));
     for (uint32_t k = 0; k < n->nout; k++) {
         FLXI_TRY(list_slot(b, n->first + k, true));
-        s.work += count_of(b->g, n->first + k);
+        s.work += flxi_count_at(b->g, n->first + k);
     }
     if (s.kind != STEP_EVALUATE)
         return add_control(b, n, &s);

@@ -70,13 +70,6 @@ typedef struct {
 
 /* ---- Kinds ---- */
 
-static int64_t count_of(const flx_graph *g, uint32_t value)
-{
-    int64_t n = 0;
-    flxi_static_count(flxi_type_at(g, value), &n);
-    return n;
-}
-
 /* Positions in kernels are u32, complex elements take two, and a last workgroup may reach beyond the end. The index
    along one axis is a signed number for some rules. Extents of empty tensors count too: products of some of them must
    not overflow. */
@@ -158,7 +151,8 @@ static flx_code find_alias(maker *m, uint32_t value, uint32_t *alias)
     flxi_accesses a;
     FLXI_TRY(find_accesses(m, i, value - n->first, &a));
     const flx_type *t = flxi_type_at(m->g, value);
-    bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME && count_of(m->g, a.at[0].value) == count_of(m->g, value) &&
+    bool is_same = a.n == 1 && a.at[0].kind == ACCESS_SAME &&
+                   flxi_count_at(m->g, a.at[0].value) == flxi_count_at(m->g, value) &&
                    flxi_type_at(m->g, a.at[0].value)->dtype == t->dtype && n->nout == 1 && a.is_plain;
     *alias = is_same ? a.at[0].value : 0;
     return FLX_OK;
@@ -328,7 +322,7 @@ static void start_group(maker *m, uint32_t i)
         c->has_rows = true;
         m->f->level[i] = LEVEL_ROW;
     } else if (m->f->kind[i] == NODE_POINTWISE) {
-        c->space = (flxi_space){count_of(m->g, n->first), 1, 1};
+        c->space = (flxi_space){flxi_count_at(m->g, n->first), 1, 1};
     }
 }
 
@@ -714,7 +708,7 @@ static flx_code append_group(maker *m, uint32_t c)
         f->group_of[i - 1] = f->num_groups;
         for (uint32_t r = 0; r < m->reads[i - 1].n; r++) {
             const flxi_access *a = &m->reads[i - 1].at[r];
-            out->needs_axes |= a->kind != ACCESS_SAME && count_of(m->g, a->value) != 1;
+            out->needs_axes |= a->kind != ACCESS_SAME && flxi_count_at(m->g, a->value) != 1;
         }
         const flxi_op *op = &flxi_ops[flxi_node_at(m->g, i - 1)->op];
         out->needs_axes |= op->rules->pull && !m->reads[i - 1].n;

@@ -13,13 +13,6 @@ typedef struct {
     uint32_t *column_users; /* by node: how many of them fold columns, or only pass the elements on to such folds */
 } survey;
 
-static int64_t count_of(const flx_graph *g, uint32_t value)
-{
-    int64_t n = 0;
-    flxi_static_count(flxi_type_at(g, value), &n);
-    return n;
-}
-
 /* A fold along an axis that is not the last: rows of its results are contiguous. */
 static bool folds_columns(const flx_graph *g, const flxi_node *n)
 {
@@ -35,7 +28,7 @@ static bool keeps_lines(const flx_graph *g, const flxi_node *n)
         return false;
     const flx_type *from = flxi_type_at(g, n->in[0]), *to = flxi_type_at(g, n->first);
     return from->rank > 0 && to->rank > 0 && from->dims[from->rank - 1] == to->dims[to->rank - 1] &&
-           count_of(g, n->in[0]) == count_of(g, n->first);
+           flxi_count_at(g, n->in[0]) == flxi_count_at(g, n->first);
 }
 
 /* From the last node to the first: users are counted before their operands. */
@@ -58,7 +51,7 @@ static uint32_t count_large_operands(const flx_graph *g, const flxi_node *n, int
 {
     uint32_t large = 0;
     for (uint32_t k = 0; k < n->nin; k++)
-        large += count_of(g, n->in[k]) > count / much_smaller;
+        large += flxi_count_at(g, n->in[k]) > count / much_smaller;
     return large;
 }
 
@@ -73,7 +66,7 @@ static bool is_light(const survey *s, uint32_t i, bool only_widened)
 {
     const flxi_node *n = flxi_node_at(s->g, i);
     const flxi_op *op = &flxi_ops[n->op];
-    int64_t count = n->nout == 1 ? count_of(s->g, n->first) : 0;
+    int64_t count = n->nout == 1 ? flxi_count_at(s->g, n->first) : 0;
     if (count < min_count || op->op_class != CLASS_POINTWISE || flxi_value_at(s->g, n->first)->pinned ||
         flxi_type_at(s->g, n->first)->dtype != FLX_F32)
         return false;

@@ -101,6 +101,11 @@ static inline const flx_type *flxi_type_at(const flx_graph *g, uint32_t id)
 {
     return flxi_value_at(g, id)->type;
 }
+/* Its elements; 0 where the type is not static. */
+static inline int64_t flxi_count_at(const flx_graph *g, uint32_t id)
+{
+    return flxi_known_count(flxi_type_at(g, id));
+}
 /* The node that has it as a result. */
 static inline const flxi_node *flxi_node_of(const flx_graph *g, uint32_t id)
 {

@@ -99,26 +99,8 @@ const flxi_card_text flxi_card_conv_text = {write_conv, FLXI_CARD_NUM_NUMBERS};
 
 /* ---- Nodes ---- */
 
-/* A factor by part: dims and steps. */
 typedef struct {
-    int64_t dims[FLX_MAX_RANK], steps[FLX_MAX_RANK];
-} factor;
-
-static factor factor_of(const flx_type *t, const flx_ints *axes)
-{
-    factor f;
-    int64_t strides[FLX_MAX_RANK];
-    flxi_strides(t, strides);
-    for (int k = 0; k < t->rank; k++) {
-        int64_t axis = axes ? axes->v[k] : k;
-        f.dims[k] = t->dims[axis];
-        f.steps[k] = strides[axis];
-    }
-    return f;
-}
-
-typedef struct {
-    factor x, w, z;
+    flxi_conv_factor x, w, z;
     const flxi_conv_common *common;
     const flxi_conv_attrs *general; /* or NULL */
     flxi_conv_target target;
@@ -136,9 +118,9 @@ static conv_node conv_node_of(const flxi_device_node *n)
     const flx_type *x = c.target == FLXI_CONV_TO_INPUT ? y : l;
     const flx_type *w = c.target == FLXI_CONV_TO_WEIGHT ? y : r;
     const flx_type *z = c.general ? y : c.target == FLXI_CONV_TO_INPUT ? l : r;
-    c.x = factor_of(x, c.general ? &c.general->input_axes : NULL);
-    c.w = factor_of(w, c.general ? &c.general->kernel_axes : NULL);
-    c.z = factor_of(z, c.general ? &c.general->output_axes : NULL);
+    c.x = flxi_conv_factor_of(x, c.general ? &c.general->input_axes : NULL);
+    c.w = flxi_conv_factor_of(w, c.general ? &c.general->kernel_axes : NULL);
+    c.z = flxi_conv_factor_of(z, c.general ? &c.general->output_axes : NULL);
     return c;
 }
 
@@ -184,7 +166,7 @@ static flxi_card_conv_axis axis_of(const conv_node *c, int k)
 }
 
 /* Parts of the result in the order of their steps, so that neighbouring threads have neighbouring elements. */
-static void order_parts(flxi_card_conv_form *f, const factor *y, int spatial)
+static void order_parts(flxi_card_conv_form *f, const flxi_conv_factor *y, int spatial)
 {
     enum { PARTS = FLXI_CARD_CONV_AXES + 2 };
     f->count = 1;

@@ -22,8 +22,7 @@ int64_t flxi_plus(int64_t a, int64_t b)
 
 int64_t flxi_work_count(const flx_type *t)
 {
-    int64_t count = 0;
-    return flxi_static_count(t, &count) ? count : 0;
+    return flxi_known_count(t);
 }
 
 int64_t flxi_work_extent(flx_dim d)

@@ -230,6 +230,12 @@ bool flxi_static_count(const flx_type *t, int64_t *count)
     return empty || !overflow;
 }
 
+int64_t flxi_known_count(const flx_type *t)
+{
+    int64_t count = 0;
+    return flxi_static_count(t, &count) ? count : 0;
+}
+
 bool flxi_static_bytes(const flx_type *t, size_t *nbytes)
 {
     int64_t count;

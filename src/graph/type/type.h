@@ -57,6 +57,8 @@ flx_dim flxi_type_count(flx_context *ctx, const flx_type *t);
 /* Elements and bytes of a static type; false when they overflow or exceed what one address space holds. */
 bool flxi_static_count(const flx_type *t, int64_t *count);
 bool flxi_static_bytes(const flx_type *t, size_t *nbytes);
+/* Its elements; 0 where flxi_static_count() fails. */
+int64_t flxi_known_count(const flx_type *t);
 
 /* The product of numbers dims [from, to), 1 when empty; 0 where one of them is 0, however large the others are. */
 int64_t flxi_static_extent(const flx_type *t, int from, int to);

@@ -92,12 +92,6 @@ static flx_code tensor_type(const onnx_tensor *t, const onnx_element **element, 
     return FLX_OK;
 }
 
-static int64_t count_of(const flx_type *t)
-{
-    int64_t n = 0;
-    return flxi_static_count(t, &n) ? n : 0;
-}
-
 /* The elements that a field has, checked against those of the shape. */
 static flx_code check_count(const onnx_tensor *t, size_t have, int64_t need, const char *what, flx_error *err)
 {
@@ -138,7 +132,7 @@ static bool is_narrow(const onnx_element *e)
 static flx_code load_raw(flx_context *ctx, const onnx_tensor *t, const onnx_element *e, const flx_type *type,
                          const flxi_source *from, flx_tensor **out, flx_error *err)
 {
-    int64_t n = count_of(type);
+    int64_t n = flxi_known_count(type);
     if (!is_narrow(e)) {
         flxi_array a = {.type = *type, .size = from->size};
         *out = flxi_array_load(ctx, &a, from, err);
@@ -182,7 +176,7 @@ static void store_number(const onnx_tensor *t, const onnx_element *e, void *out,
 static flx_code load_numbers(flx_context *ctx, const onnx_tensor *t, const onnx_element *e, const flx_type *type,
                              flx_tensor **out, flx_error *err)
 {
-    int64_t n = count_of(type);
+    int64_t n = flxi_known_count(type);
     bool is_complex = e->carrier == FLX_C64 || e->carrier == FLX_C128;
     int64_t need = is_complex ? 2 * n : e->bits < 8 ? (n + 8 / e->bits - 1) / (8 / e->bits) : n;
     FLXI_TRY(check_count(t, t->num_numbers, need, "elements", err));

@@ -291,37 +291,52 @@ static void scan_back(flxi_site *s, const layout *l, const flxi_backward_plan *p
     flx_graph_release(body);
 }
 
+/* What all ops that go backward through the loop have; `wanted` and `seeded` are copied. */
+enum { BACKWARD_ATTRS = 8 };
+
+static int64_t *copy_flags(flxi_site *s, const bool *flags, uint32_t n)
+{
+    int64_t *copy = flxi_rule_new(s, int64_t, n);
+    for (uint32_t i = 0; copy && i < n; i++)
+        copy[i] = flags[i];
+    return copy;
+}
+
+static bool set_backward_attrs(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
+                               flx_attr attrs[BACKWARD_ATTRS])
+{
+    uint32_t outputs = l->carries + l->ys;
+    int64_t *wanted = copy_flags(s, p->wanted, l->inputs);
+    int64_t *seeded = copy_flags(s, p->seeded, outputs);
+    *attrs++ = flx_attr_graph("body", l->a->body);
+    *attrs++ = flx_attr_graph("body_vjp", vjp);
+    *attrs++ = flx_attr_int("num_carry", l->carries);
+    *attrs++ = flx_attr_int("num_bcast", l->bcasts);
+    *attrs++ = flx_attr_int("length", l->length);
+    *attrs++ = flx_attr_int("reverse", l->a->reverse);
+    *attrs++ = flx_attr_ints("wanted", (flx_ints){wanted, l->inputs});
+    *attrs++ = flx_attr_ints("seeded", (flx_ints){seeded, outputs});
+    return wanted && seeded;
+}
+
 /* The op that recomputes: scan_replay.c. */
 static void replay_back(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
                         const flx_val *dy, flx_val *out)
 {
+    flx_attr attrs[BACKWARD_ATTRS + 1];
     value_list in = {.v = flxi_rule_new(s, flx_val, s->nin + l->carries + l->ys)};
-    int64_t *wanted = flxi_rule_new(s, int64_t, l->inputs);
-    int64_t *seeded = flxi_rule_new(s, int64_t, l->carries + l->ys);
-    if (!in.v || !wanted || !seeded)
+    if (!in.v || !set_backward_attrs(s, l, p, vjp, attrs))
         return;
     for (uint32_t i = 0; i < s->nin; i++)
         add(&in, s->x[i]);
     for (uint32_t i = 0; i < l->carries; i++)
         if (p->varies[i])
             add(&in, flxi_or_zeros(s, dy[i], s->x[i]));
-    for (uint32_t k = 0; k < l->carries + l->ys; k++) {
-        seeded[k] = p->seeded[k];
-        if (k >= l->carries && p->seeded[k])
+    for (uint32_t k = l->carries; k < l->carries + l->ys; k++)
+        if (p->seeded[k])
             add(&in, dy[k]);
-    }
-    for (uint32_t i = 0; i < l->inputs; i++)
-        wanted[i] = p->wanted[i];
-    flx_attr attrs[] = {flx_attr_graph("body", l->a->body),
-                        flx_attr_graph("body_vjp", vjp),
-                        flx_attr_int("num_carry", l->carries),
-                        flx_attr_int("num_bcast", l->bcasts),
-                        flx_attr_int("length", l->length),
-                        flx_attr_int("reverse", l->a->reverse),
-                        flx_attr_int("num_checkpoints", l->a->num_checkpoints),
-                        flx_attr_ints("wanted", (flx_ints){wanted, l->inputs}),
-                        flx_attr_ints("seeded", (flx_ints){seeded, l->carries + l->ys})};
-    flx_op(s->g, "scan_replay_backward", in.v, in.n, attrs, sizeof attrs / sizeof attrs[0], out, l->inputs);
+    attrs[BACKWARD_ATTRS] = flx_attr_int("num_checkpoints", l->a->num_checkpoints);
+    flx_op(s->g, "scan_replay_backward", in.v, in.n, attrs, BACKWARD_ATTRS + 1, out, l->inputs);
 }
 
 static void add_backward_operands(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_val *dy,
@@ -342,36 +357,21 @@ static void add_backward_operands(flxi_site *s, const layout *l, const flxi_back
 static void append_backward_ops(flxi_site *s, const layout *l, const flxi_backward_plan *p, const flx_graph *vjp,
                                 const flx_val *dy, flx_val *dx)
 {
-    uint32_t outputs = l->carries + l->ys;
+    enum { TRAJECTORY = BACKWARD_ATTRS, INDEX, COUNT };
     uint32_t shared = l->carries + l->bcasts;
-    value_list in = {.v = flxi_rule_new(s, flx_val, s->nin + l->carries + outputs)};
+    flx_attr attrs[COUNT];
+    value_list in = {.v = flxi_rule_new(s, flx_val, s->nin + 2 * l->carries + l->ys)};
     flx_val *out = flxi_rule_new(s, flx_val, s->nin);
-    int64_t *wanted = flxi_rule_new(s, int64_t, l->inputs);
-    int64_t *seeded = flxi_rule_new(s, int64_t, outputs);
-    if (!in.v || !out || !wanted || !seeded)
+    if (!in.v || !out || !set_backward_attrs(s, l, p, vjp, attrs))
         return;
     add_backward_operands(s, l, p, dy, &in);
-    for (uint32_t k = 0; k < outputs; k++)
-        seeded[k] = p->seeded[k];
-    for (uint32_t i = 0; i < l->inputs; i++)
-        wanted[i] = p->wanted[i];
-    flx_attr attrs[] = {flx_attr_graph("body", l->a->body),
-                        flx_attr_graph("body_vjp", vjp),
-                        flx_attr_int("num_carry", l->carries),
-                        flx_attr_int("num_bcast", l->bcasts),
-                        flx_attr_int("length", l->length),
-                        flx_attr_int("reverse", l->a->reverse),
-                        flx_attr_int("save_trajectory", l->a->save_trajectory),
-                        flx_attr_ints("wanted", (flx_ints){wanted, l->inputs}),
-                        flx_attr_ints("seeded", (flx_ints){seeded, outputs}),
-                        flx_attr_int("i", 0)};
-    enum { COUNT = sizeof attrs / sizeof attrs[0] };
-    flx_op(s->g, "scan_backward", in.v, in.n, attrs, COUNT - 1, out, s->nin);
+    attrs[TRAJECTORY] = flx_attr_int("save_trajectory", l->a->save_trajectory);
+    flx_op(s->g, "scan_backward", in.v, in.n, attrs, INDEX, out, s->nin);
     for (uint32_t i = 0, at = 0; i < shared; i++)
         if (p->wanted[i])
             dx[i] = out[at++];
     for (uint32_t i = shared; i < l->inputs; i++) {
-        attrs[COUNT - 1].as.i = i - shared;
+        attrs[INDEX] = flx_attr_int("i", i - shared);
         if (p->wanted[i])
             dx[i] = flx_op1(s->g, "scan_backward_xs", in.v, in.n, attrs, COUNT);
     }

@@ -143,6 +143,15 @@ flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi
     return code;
 }
 
+bool flxi_kernel_call_bind_site(flxi_site *s, const flxi_kernel_call *a, flxi_kernel_binding *m)
+{
+    flx_error err = {0};
+    if (flxi_kernel_call_bind(s->ctx, a, m, &err) == FLX_OK)
+        return true;
+    flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
+    return false;
+}
+
 uint32_t flxi_kernel_call_input(const flxi_kernel_binding *m, uint32_t buffer)
 {
     for (uint32_t i = 0; i < m->num_inputs; i++)
@@ -205,8 +214,8 @@ static flx_code infer_results(flxi_infer *f, const flxi_kernel_binding *m, const
 {
     FLXI_TRY(flxi_results(f, m->num_outputs));
     if (a->outputs.n && a->outputs.n != m->num_outputs)
-        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu output%s, but outputs lists %zu",
-                               m->num_outputs, m->num_outputs == 1 ? "" : "s", a->outputs.n);
+        return flxi_infer_fail(f, FLX_E_ARITY, NULL, "the kernel has %zu outputs, but outputs lists %zu",
+                               m->num_outputs, a->outputs.n);
     for (size_t i = 0; i < m->num_outputs; i++) {
         const flxi_kbuffer *b = &m->k->buffers[m->outputs[i]];
         f->out[i] = flxi_kernel_call_type(m, a, i);
@@ -222,10 +231,10 @@ static flx_code infer_bound(flxi_infer *f, const flxi_kernel_binding *m, flxi_ke
 {
     size_t extra = m->num_scratch > 0;
     if (f->nin != m->num_inputs + extra)
-        return flxi_infer_fail(
-            f, FLX_E_ARITY,
-            extra ? "the counts come after the kernel's inputs" : "operands are the kernel's inputs, in order",
-            "the kernel has %zu input%s, got %u operands", m->num_inputs, m->num_inputs == 1 ? "" : "s", f->nin);
+        return flxi_infer_fail(f, FLX_E_ARITY,
+                               extra ? "the counts come after the kernel's inputs"
+                                     : "operands are the kernel's inputs, in order",
+                               "the kernel has %zu inputs, got %u operands", m->num_inputs, f->nin);
     if (extra && f->in[m->num_inputs]->dtype != FLX_U32)
         return flxi_infer_fail(f, FLX_E_DTYPE, NULL, "counts must be u32, not %s",
                                flx_dtype_name(f->in[m->num_inputs]->dtype));

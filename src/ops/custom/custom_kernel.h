@@ -31,6 +31,8 @@ typedef struct {
 
 /* Reads the kernel and finds its buffers; the caller frees m->k. */
 flx_code flxi_kernel_call_bind(flx_context *ctx, const flxi_kernel_call *a, flxi_kernel_binding *m, flx_error *err);
+/* The same for a rule; a failure is reported at the site. */
+bool flxi_kernel_call_bind_site(flxi_site *s, const flxi_kernel_call *a, flxi_kernel_binding *m);
 
 /* Adds to a list of names, in quotes where the name contains characters of the list. */
 void flxi_kernel_call_add_name(flxi_strbuf *names, const char *name);

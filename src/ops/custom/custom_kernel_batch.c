@@ -144,14 +144,11 @@ static void append_call(batching *b, flx_val *by)
 
 void flxi_kernel_call_batch(flxi_site *s, flx_val *by)
 {
-    flx_error err = {0};
     batching b = {.s = s, .a = s->attrs};
     if (b.a->scratch[0]) /* its length depends on the example */
         return;
-    if (flxi_kernel_call_bind(s->ctx, b.a, &b.m, &err) != FLX_OK) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
+    if (!flxi_kernel_call_bind_site(s, b.a, &b.m))
         return;
-    }
     if (choose_axis(&b))
         append_call(&b, by);
     flx_kernel_release(b.m.k);

@@ -440,11 +440,8 @@ void flxi_kernel_call_vjp(flxi_site *s, const flx_val *dy, flx_val *dx)
 {
     const flxi_kernel_call *a = s->attrs;
     flxi_kernel_binding m;
-    flx_error err = {0};
-    if (flxi_kernel_call_bind(s->ctx, a, &m, &err) != FLX_OK) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
+    if (!flxi_kernel_call_bind_site(s, a, &m))
         return;
-    }
     if (a->backward[0])
         own_backward(s, a, &m, dy, dx);
     else
@@ -508,10 +505,8 @@ void flxi_kernel_call_jvp(flxi_site *s, const flx_val *tx, flx_val *ty)
     const flxi_kernel_call *a = s->attrs;
     flxi_kernel_binding m;
     flx_error err = {0};
-    if (flxi_kernel_call_bind(s->ctx, a, &m, &err) != FLX_OK) {
-        flxi_site_fail(s, (flx_code)err.code, err.hint, "%.160s", err.message);
+    if (!flxi_kernel_call_bind_site(s, a, &m))
         return;
-    }
     const char *outputs[FLXI_KERNEL_CALL_BUFFERS], *inputs[FLXI_KERNEL_CALL_BUFFERS];
     size_t num_outputs = list_names(&m, m.outputs, m.num_outputs, is_float_result, &m, outputs);
     size_t num_inputs = list_names(&m, m.inputs, m.num_inputs, has_cotangent, tx, inputs);

@@ -114,6 +114,21 @@ flxi_slide flxi_conv_slide(const flxi_conv_common *a, size_t k, flx_dim extent, 
     };
 }
 
+flxi_conv_factor flxi_conv_factor_of(const flx_type *t, const flx_ints *axes)
+{
+    flxi_conv_factor f = {0};
+    int64_t strides[FLX_MAX_RANK];
+    flxi_strides(t, strides);
+    for (int k = 0; k < t->rank; k++) {
+        int64_t axis = axes ? axes->v[k] : k;
+        f.dims[k] = t->dims[axis];
+        f.steps[k] = strides[axis];
+    }
+    if (t->rank == 2)
+        f.dims[2] = 1;
+    return f;
+}
+
 static flx_code norm_conv(flxi_infer *f, flxi_conv_attrs *a, size_t spatial)
 {
     int rank = f->in[0]->rank;

@@ -77,6 +77,14 @@ flxi_slide flxi_conv_slide(const flxi_conv_common *a, size_t k, flx_dim extent, 
 flx_dim flxi_conv_transposed_extent(flx_context *ctx, const flxi_conv_transpose_attrs *a, size_t k, flx_dim extent,
                                     flx_dim window);
 
+/* One factor of a convolution, its axes by part: batch or output feature, feature, then spatial ones, at least
+   one of them, of extent 1. `axes` are those of the parts; NULL: in order. The type is static. */
+typedef struct {
+    int64_t dims[FLX_MAX_RANK + 1], steps[FLX_MAX_RANK + 1];
+} flxi_conv_factor;
+
+flxi_conv_factor flxi_conv_factor_of(const flx_type *t, const flx_ints *axes);
+
 /* ---- Rules ---- */
 
 void flxi_vjp_conv(flxi_site *s, const flx_val *dy, flx_val *dx);

@@ -60,12 +60,6 @@ typedef struct {
     FLXI_VEC(flxi_block_loop *) loops;
 } finder;
 
-static int64_t count_of(const flx_graph *g, uint32_t value)
-{
-    int64_t n = 0;
-    return flxi_static_count(flxi_type_at(g, value), &n) ? n : 0;
-}
-
 static uint32_t producer(const flx_graph *g, uint32_t value)
 {
     return flxi_value_at(g, value)->node;
@@ -76,7 +70,7 @@ static uint32_t producer(const flx_graph *g, uint32_t value)
 static double bytes_of(const flx_graph *g, uint32_t value)
 {
     const flx_type *t = flxi_type_at(g, value);
-    return (double)count_of(g, value) * (double)flx_dtype_size((flx_dtype)t->dtype);
+    return (double)flxi_count_at(g, value) * (double)flx_dtype_size((flx_dtype)t->dtype);
 }
 
 static int64_t terms_of(const flx_graph *g, const flxi_node *n)
@@ -106,7 +100,7 @@ static int64_t next_size(const flx_graph *g, const flxi_block_limits *w, int64_t
     int64_t most = 0;
     for (uint32_t i = 0; i < g->node_count; i++) {
         const flxi_node *n = flxi_node_at(g, i);
-        int64_t count = is_seed(g, n, w) ? count_of(g, n->first) : 0;
+        int64_t count = is_seed(g, n, w) ? flxi_count_at(g, n->first) : 0;
         most = count < limit && count > most ? count : most;
     }
     return most;
@@ -122,12 +116,13 @@ static bool is_fold(const flxi_node *n)
 /* Masks that are made of positions, broadcasts, and what is computed from these alone. */
 static bool is_generated(const finder *f, const flxi_node *n)
 {
-    int64_t count = count_of(f->g, n->first);
+    int64_t count = flxi_count_at(f->g, n->first);
     if (flxi_is_contraction(n) || is_fold(n) || count < generated_growth)
         return false;
     for (uint32_t k = 0; k < n->nin; k++) {
         uint32_t p = producer(f->g, n->in[k]);
-        if (f->kind[p] != NODE_OUTSIDE || (!f->is_generated[p] && count_of(f->g, n->in[k]) > count / generated_growth))
+        if (f->kind[p] != NODE_OUTSIDE ||
+            (!f->is_generated[p] && flxi_count_at(f->g, n->in[k]) > count / generated_growth))
             return false;
     }
     return true;
@@ -141,7 +136,7 @@ static bool is_large(const finder *f, uint32_t i)
     bool is_ours = is_seed(f->g, n, f->limits);
     for (uint32_t k = 0; k < n->nin; k++)
         is_ours |= f->kind[producer(f->g, n->in[k])] == NODE_INNER;
-    return is_ours && count_of(f->g, n->first) >= f->size / 2;
+    return is_ours && flxi_count_at(f->g, n->first) >= f->size / 2;
 }
 
 static node_kind kind_of(const finder *f, const flxi_node *n)
@@ -179,7 +174,7 @@ static void sort_nodes(finder *f)
             f->is_generated[i] = is_generated(f, n);
             f->is_large[n->first] = is_large(f, i);
             f->kind[i] = (uint8_t)kind_of(f, n);
-            f->is_seed[i] = is_seed(g, n, f->limits) && count_of(g, n->first) == f->size;
+            f->is_seed[i] = is_seed(g, n, f->limits) && flxi_count_at(g, n->first) == f->size;
         }
         f->stage[i] = stage_of(f, i);
         for (uint32_t k = 0; k < n->nin; k++)

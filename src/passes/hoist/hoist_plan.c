@@ -29,13 +29,6 @@ static void set_part(flxi_hoist_plan *p, uint32_t value, flxi_hoist_part part)
     p->part[flxi_value_at(p->body, value)->node] = (uint8_t)part;
 }
 
-static int64_t count_of(const flxi_hoist_plan *p, uint32_t value)
-{
-    int64_t n = 0;
-    flxi_static_count(flxi_type_at(p->body, value), &n);
-    return n;
-}
-
 static size_t bytes_of(const flxi_hoist_plan *p, uint32_t value)
 {
     size_t n = 0;
@@ -132,12 +125,12 @@ static flxi_hoist_part part_of_constant(const flxi_hoist_plan *p, const flxi_nod
     for (uint32_t k = 0; k < n->nin; k++) {
         if (flxi_hoist_part_of(p, n->in[k]) == PART_LOOP)
             return PART_LOOP;
-        most = count_of(p, n->in[k]) > most ? count_of(p, n->in[k]) : most;
+        most = flxi_count_at(p->body, n->in[k]) > most ? flxi_count_at(p->body, n->in[k]) : most;
     }
     if (n->nin == 0 || (is_view(n) && !(n->op == OP_transpose && feeds_costly(p, n->first))))
         return PART_ANYWHERE;
     for (uint32_t k = 0; k < n->nout; k++)
-        if (count_of(p, n->first + k) > most)
+        if (flxi_count_at(p->body, n->first + k) > most)
             return is_costly(n) ? PART_ONCE : PART_ANYWHERE;
     return PART_ONCE;
 }

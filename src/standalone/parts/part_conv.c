@@ -8,34 +8,16 @@
 
 typedef enum { TO_FEATURES, TO_INPUT, TO_WEIGHT } direction;
 
-/* One factor, its axes by part: batch or output feature, feature, then spatial ones. */
-typedef struct {
-    int64_t dims[FLX_MAX_RANK], steps[FLX_MAX_RANK];
-} factor;
-
 typedef struct {
     flxi_sa_writer *w;
     direction to;
     int spatial;
     int64_t groups, batch_groups;
-    factor x, k, z;
+    flxi_conv_factor x, k, z;
     flxi_slide slide[FLX_MAX_RANK];
     bool reverse[FLX_MAX_RANK];
     bool is_wide; /* sums are in double, and rounded once: the terms of an operand with infinities or NaNs */
 } form;
-
-static factor factor_of(const flx_type *t, const flx_ints *axes)
-{
-    factor f = {0};
-    int64_t strides[FLX_MAX_RANK];
-    flxi_strides(t, strides);
-    for (int i = 0; i < t->rank; i++) {
-        int64_t axis = axes ? axes->v[i] : i;
-        f.dims[i] = t->dims[axis];
-        f.steps[i] = strides[axis];
-    }
-    return f;
-}
 
 static form form_of(flxi_sa_writer *w)
 {
@@ -45,14 +27,14 @@ static form form_of(flxi_sa_writer *w)
     form f = {.w = w, .spatial = n->in_types[0]->rank - 2, .groups = common->groups, .batch_groups = 1};
     f.to = n->op == OP_conv ? TO_FEATURES : n->op == OP_conv_backward_weight ? TO_WEIGHT : TO_INPUT;
     if (a) {
-        f.x = factor_of(n->in_types[0], &a->input_axes);
-        f.k = factor_of(n->in_types[1], &a->kernel_axes);
-        f.z = factor_of(n->out_types[0], &a->output_axes);
+        f.x = flxi_conv_factor_of(n->in_types[0], &a->input_axes);
+        f.k = flxi_conv_factor_of(n->in_types[1], &a->kernel_axes);
+        f.z = flxi_conv_factor_of(n->out_types[0], &a->output_axes);
         f.batch_groups = a->batch_groups;
     } else {
-        f.x = factor_of(f.to == TO_INPUT ? n->out_types[0] : n->in_types[0], NULL);
-        f.k = factor_of(f.to == TO_WEIGHT ? n->out_types[0] : n->in_types[1], NULL);
-        f.z = factor_of(f.to == TO_INPUT ? n->in_types[0] : n->in_types[1], NULL);
+        f.x = flxi_conv_factor_of(f.to == TO_INPUT ? n->out_types[0] : n->in_types[0], NULL);
+        f.k = flxi_conv_factor_of(f.to == TO_WEIGHT ? n->out_types[0] : n->in_types[1], NULL);
+        f.z = flxi_conv_factor_of(f.to == TO_INPUT ? n->in_types[0] : n->in_types[1], NULL);
     }
     for (int i = 0; i < f.spatial; i++) {
         f.slide[i] = flxi_conv_slide(common, (size_t)i, f.x.dims[i + 2], f.k.dims[i + 2]);
@@ -199,7 +181,7 @@ static const char *z_at(form *f)
 }
 
 /* The position of the result's element, from its own loops. */
-static const char *result_at(form *f, const factor *y, const char *letter)
+static const char *result_at(form *f, const flxi_conv_factor *y, const char *letter)
 {
     const char *at = flxi_sa_print(f->w, "p * %lld + q * %lld", (long long)y->steps[0], (long long)y->steps[1]);
     for (int k = 0; k < f->spatial; k++)
@@ -301,8 +283,8 @@ static void write_conv(flxi_sa_writer *w, bool is_wide)
     f.is_wide = is_wide;
     int32_t dtype = w->n->out_types[0]->dtype;
     static const char *const outer[] = {"o", "i", "t"}, *const inner[] = {"t", "t", "o"};
-    const factor *y = f.to == TO_FEATURES ? &f.z : f.to == TO_INPUT ? &f.x : &f.k;
-    const factor *walked = f.to == TO_WEIGHT ? &f.z : &f.k;
+    const flxi_conv_factor *y = f.to == TO_FEATURES ? &f.z : f.to == TO_INPUT ? &f.x : &f.k;
+    const flxi_conv_factor *walked = f.to == TO_WEIGHT ? &f.z : &f.k;
     if (flxi_sa_count(w->n->out_types[0]) == 0)
         return;
     if (has_rows(&f)) {

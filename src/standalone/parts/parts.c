@@ -103,9 +103,7 @@ const char *flxi_sa_print(flxi_sa_writer *w, const char *fmt, ...)
 
 int64_t flxi_sa_count(const flx_type *t)
 {
-    int64_t count = 0;
-    flxi_static_count(t, &count);
-    return count;
+    return flxi_known_count(t);
 }
 
 /* ---- Values ---- */

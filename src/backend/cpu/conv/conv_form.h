@@ -7,11 +7,6 @@
 #include "backend/cpu/routes/routes.h"
 #include "ops/signal/conv.h"
 
-/* One factor of the form, its axes by part: batch or output feature, feature, then spatial ones. */
-typedef struct {
-    int64_t dims[FLX_MAX_RANK + 1], steps[FLX_MAX_RANK + 1];
-} flxi_conv_factor;
-
 typedef struct {
     int spatial; /* at least 1: a point has one position and one tap */
     int64_t groups, batch_groups;

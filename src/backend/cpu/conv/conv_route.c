@@ -24,21 +24,6 @@ typedef struct {
     flxi_gemm product;
 } conv_plan;
 
-static flxi_conv_factor factor_of(const flx_type *t, const flx_ints *axes)
-{
-    flxi_conv_factor f = {0};
-    int64_t strides[FLX_MAX_RANK];
-    flxi_strides(t, strides);
-    for (int k = 0; k < t->rank; k++) {
-        int64_t axis = axes ? axes->v[k] : k;
-        f.dims[k] = t->dims[axis];
-        f.steps[k] = strides[axis];
-    }
-    if (t->rank == 2)
-        f.dims[2] = 1;
-    return f;
-}
-
 /* ---- The form of a node ---- */
 
 flxi_conv_form flxi_conv_form_of(const flxi_route_node *n)
@@ -52,13 +37,13 @@ flxi_conv_form flxi_conv_form_of(const flxi_route_node *n)
     flxi_conv_form f = {.spatial = l->rank > 2 ? l->rank - 2 : 1, .groups = a->groups, .batch_groups = 1};
     if (general) {
         f.batch_groups = general->batch_groups;
-        f.x = factor_of(l, &general->input_axes);
-        f.w = factor_of(r, &general->kernel_axes);
-        f.z = factor_of(y, &general->output_axes);
+        f.x = flxi_conv_factor_of(l, &general->input_axes);
+        f.w = flxi_conv_factor_of(r, &general->kernel_axes);
+        f.z = flxi_conv_factor_of(y, &general->output_axes);
     } else {
-        f.x = factor_of(to_weight ? l : y, NULL);
-        f.w = factor_of(to_weight ? y : r, NULL);
-        f.z = factor_of(to_weight ? r : l, NULL);
+        f.x = flxi_conv_factor_of(to_weight ? l : y, NULL);
+        f.w = flxi_conv_factor_of(to_weight ? y : r, NULL);
+        f.z = flxi_conv_factor_of(to_weight ? r : l, NULL);
     }
     f.slide[0] = (flxi_slide){.extent = 1, .window = 1, .stride = 1, .base_dilation = 1, .dilation = 1};
     for (int k = 0; k < l->rank - 2; k++) {

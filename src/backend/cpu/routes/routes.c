@@ -78,8 +78,7 @@ bool flxi_route_has_graph(const flxi_route_node *n, const char *name)
 
 int64_t flxi_route_count(const flx_type *t)
 {
-    int64_t count;
-    return flxi_static_count(t, &count) ? count : 0;
+    return flxi_known_count(t);
 }
 
 int64_t flxi_route_chunk(int64_t count, int64_t bytes_each)

@@ -349,15 +349,14 @@ flx_code flx_exec_record(flx_exec *e, const flx_run_options *options, const flx_
     return code;
 }
 
-flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flx_run_options *options,
-                             const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_run_options *out,
+flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flxi_run_call *c, flx_run_options *out,
                              flx_error *err)
 {
-    if (!e || (num_feeds && !feeds) || (e->g->outputs.n && !outputs))
+    if (!e || (c->num_feeds && !c->feeds) || (e->g->outputs.n && !c->outputs))
         return flxi_fail(err, FLX_E_USAGE, "%s: the executable, feeds and outputs must be given", function);
     for (size_t i = 0; i < e->g->outputs.n; i++)
-        outputs[i] = NULL;
-    FLXI_TRY(read_run_options(function, e, options, out, err));
+        c->outputs[i] = NULL;
+    FLXI_TRY(read_run_options(function, e, c->options, out, err));
     if (out->status)
         *out->status = 0;
     return FLX_OK;
@@ -368,7 +367,8 @@ flx_code flx_exec_run(flx_exec *e, const flx_run_options *options, const flx_fee
 {
     flx_error local = {0};
     flx_run_options o;
-    flx_code code = flxi_exec_check_run("flx_exec_run", e, options, feeds, num_feeds, outputs, &o, &local);
+    const flxi_run_call call = {options, feeds, num_feeds, outputs};
+    flx_code code = flxi_exec_check_run("flx_exec_run", e, &call, &o, &local);
     if (code == FLX_OK) {
         flxi_run_setup setup = flxi_exec_setup(e, &o);
         code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);

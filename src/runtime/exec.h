@@ -106,15 +106,21 @@ flx_code flxi_compile_options_read(const char *function, const flx_graph *g, con
 
 /* How runs of this executable are set up. */
 flxi_run_setup flxi_exec_setup(const flx_exec *e, const flx_run_options *options);
-/* Checks the arguments of a run and reads its options to `out`; sets all outputs to NULL and the status to 0. */
-flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flx_run_options *options,
-                             const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_run_options *out,
+/* What a caller gives to a run. */
+typedef struct {
+    const flx_run_options *options;
+    const flx_feed *feeds;
+    size_t num_feeds;
+    flx_tensor **outputs;
+} flxi_run_call;
+
+/* Checks what was given to `function` and reads its options to `out`; sets all outputs to NULL and the status to 0. */
+flx_code flxi_exec_check_run(const char *function, const flx_exec *e, const flxi_run_call *c, flx_run_options *out,
                              flx_error *err);
 flx_code flxi_exec_run_named(flx_exec *e, const flxi_run_setup *setup, const flx_feed *feeds, size_t num_feeds,
                              flx_tensor **outputs, flx_error *err);
 
 /* flx_run() on a device that compiles (exec_cache.c): the executable is kept for the next time. */
-flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flx_run_options *options,
-                           const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err);
+flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flxi_run_call *run, flx_error *err);
 
 #endif

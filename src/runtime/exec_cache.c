@@ -197,18 +197,17 @@ static flx_code take(exec_cache *c, const flx_graph *g, const flxi_device *devic
     return code;
 }
 
-flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flx_run_options *options,
-                           const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
+flx_code flxi_run_compiled(const flx_graph *g, const flxi_device *device, const flxi_run_call *run, flx_error *err)
 {
     exec_cache *c = flxi_context_attached(g->ctx, make_cache, discard_cache);
     entry *x;
     if (!c)
         return flxi_oom(err, "a cache of executables");
     flxi_stop_scope scope;
-    flxi_stop_enter(&scope, options->stop, options->time_limit);
+    flxi_stop_enter(&scope, run->options->stop, run->options->time_limit);
     flx_code code = take(c, g, device, &x, err);
     if (code == FLX_OK) {
-        code = flx_exec_run(x->exec, options, feeds, num_feeds, outputs, err);
+        code = flx_exec_run(x->exec, run->options, run->feeds, run->num_feeds, run->outputs, err);
         pthread_mutex_lock(&c->lock);
         leave(c, x);
         pthread_mutex_unlock(&c->lock);

@@ -70,7 +70,8 @@ static flx_code start(flx_job *j, const flx_run_options *options, const flx_feed
     j->outputs = flxi_new(&j->arena, flx_tensor *, e->g->outputs.n);
     if (!j->outputs)
         return flxi_oom(err, "a job");
-    FLXI_TRY(flxi_exec_check_run("flx_exec_start", e, options, feeds, n, j->outputs, &j->options, err));
+    FLXI_TRY(
+        flxi_exec_check_run("flx_exec_start", e, &(flxi_run_call){options, feeds, n, j->outputs}, &j->options, err));
     FLXI_TRY(keep_dims(j, err));
     FLXI_TRY(keep_feeds(j, feeds, n, err));
     j->is_started = flxi_thread_start(&j->thread, run_job, j);

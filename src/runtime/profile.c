@@ -101,12 +101,12 @@ static void count_from_start(flx_run_trace *p)
         p->events[i].start_ns -= first;
 }
 
-static flx_code run_observed(const char *function, flx_exec *e, const flx_run_options *options, const flx_feed *feeds,
-                             size_t num_feeds, flx_tensor **outputs, flx_run_trace *trace, flx_error *err)
+static flx_code run_observed(const char *function, flx_exec *e, const flxi_run_call *call, flx_run_trace *trace,
+                             flx_error *err)
 {
     flx_error local = {0};
     flx_run_options o;
-    flx_code code = flxi_exec_check_run(function, e, options, feeds, num_feeds, outputs, &o, &local);
+    flx_code code = flxi_exec_check_run(function, e, call, &o, &local);
     if (code == FLX_OK && ((trace->step_capacity && !trace->steps) || (trace->event_capacity && !trace->events)))
         code = flxi_fail(&local, FLX_E_USAGE, "%s: where to write the steps must be given", function);
     trace->num_steps = trace->num_events = 0;
@@ -116,7 +116,7 @@ static flx_code run_observed(const char *function, flx_exec *e, const flx_run_op
         flxi_run_setup setup = flxi_exec_setup(e, &o);
         setup.observe = observe;
         setup.observe_user = &watcher;
-        code = flxi_exec_run_named(e, &setup, feeds, num_feeds, outputs, &local);
+        code = flxi_exec_run_named(e, &setup, call->feeds, call->num_feeds, call->outputs, &local);
         pthread_mutex_destroy(&watcher.lock);
         count_from_start(trace);
     }
@@ -129,7 +129,8 @@ flx_code flx_exec_profile(flx_exec *e, const flx_run_options *options, const flx
                           flx_tensor **outputs, flx_step_time *steps, size_t capacity, size_t *count, flx_error *err)
 {
     flx_run_trace trace = {.steps = steps, .step_capacity = capacity};
-    flx_code code = run_observed("flx_exec_profile", e, options, feeds, num_feeds, outputs, &trace, err);
+    const flxi_run_call call = {options, feeds, num_feeds, outputs};
+    flx_code code = run_observed("flx_exec_profile", e, &call, &trace, err);
     if (count)
         *count = trace.num_steps;
     return code;
@@ -140,5 +141,5 @@ flx_code flx_exec_trace(flx_exec *e, const flx_run_options *options, const flx_f
 {
     if (!trace)
         return flxi_fail(err, FLX_E_USAGE, "flx_exec_trace: where to write the trace must be given");
-    return run_observed("flx_exec_trace", e, options, feeds, num_feeds, outputs, trace, err);
+    return run_observed("flx_exec_trace", e, &(flxi_run_call){options, feeds, num_feeds, outputs}, trace, err);
 }

@@ -21,18 +21,18 @@ static flx_code run_as_it_is(flxi_feeding *s, const flxi_device *device, const f
     return code;
 }
 
-static flx_code run_on(const flxi_device *device, const flx_graph *g, const flx_run_options *options,
-                       const flx_feed *feeds, size_t num_feeds, flx_tensor **outputs, flx_error *err)
+static flx_code run_on(const flxi_device *device, const flx_graph *g, const flxi_run_call *run, flx_error *err)
 {
+    const flx_run_options *options = run->options;
     flxi_feeding s;
     flxi_stop_scope scope;
     flxi_stop_enter(&scope, options->stop, options->time_limit);
-    flx_code code = flxi_feeding_begin(&s, g, options, feeds, num_feeds, err);
+    flx_code code = flxi_feeding_begin(&s, g, options, run->feeds, run->num_feeds, err);
     if (code == FLX_OK)
         code = flxi_feeding_check(&s);
     if (code == FLX_OK)
-        code = device->run_graph ? run_as_it_is(&s, device, options, outputs, err)
-                                 : flxi_run_compiled(g, device, options, feeds, num_feeds, outputs, err);
+        code = device->run_graph ? run_as_it_is(&s, device, options, run->outputs, err)
+                                 : flxi_run_compiled(g, device, run, err);
     flxi_feeding_end(&s);
     flxi_stop_leave(&scope);
     return code;
@@ -58,7 +58,7 @@ flx_code flx_run(const flx_graph *g, const flx_run_options *options, const flx_f
     if (code == FLX_OK)
         code = flxi_device_for_graphs(o.device, &device, &local);
     if (code == FLX_OK)
-        code = run_on(device, g, &o, feeds, num_feeds, outputs, &local);
+        code = run_on(device, g, &(flxi_run_call){&o, feeds, num_feeds, outputs}, &local);
     if (code != FLX_OK && device)
         flxi_at(&local, "%s", g->name);
     if (code != FLX_OK && err)

@@ -75,5 +75,6 @@ flx_code flxi_card_fail(const flxi_card_finding *t, flx_error *err)
     const flxi_device_node *n = t->node;
     if (n->op == OP_gather_nd || n->op == OP_scatter_nd)
         return fail_start(t, err);
-    return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, FLX_I64, &t->value, 0, t->extent, err);
+    return flxi_index_fail((flxi_index_reader){&flxi_ops[n->op], n->label, n->origin}, FLX_I64, &t->value, 0, t->extent,
+                           err);
 }

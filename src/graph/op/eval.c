@@ -418,20 +418,20 @@ flxi_split flxi_split_at(const flx_type *t, int64_t axis)
     return s;
 }
 
-flx_code flxi_index_fail(const flxi_op *op, const char *label, const flxi_origin *origin, int32_t dtype,
-                         const void *idx, int64_t i, int64_t extent, flx_error *err)
+flx_code flxi_index_fail(flxi_index_reader by, int32_t dtype, const void *idx, int64_t i, int64_t extent,
+                         flx_error *err)
 {
     char operand[32];
     char of[40] = "";
     char number[24];
     flxi_node_name name;
-    bool is_part = origin && &flxi_ops[origin->op] != op;
+    bool is_part = by.origin && &flxi_ops[by.origin->op] != by.op;
     /* Where an op of the user's is made of others, the operand's name says which number is meant. */
-    if (is_part && flxi_index_operand(&flxi_ops[origin->op], operand, sizeof operand)[0]) {
+    if (is_part && flxi_index_operand(&flxi_ops[by.origin->op], operand, sizeof operand)[0]) {
         snprintf(of, sizeof of, " of %s", operand);
-        op = &flxi_ops[origin->op];
+        by.op = &flxi_ops[by.origin->op];
     }
-    flxi_name_node(&name, op, label, origin);
+    flxi_name_node(&name, by.op, by.label, by.origin);
     int64_t k = flxi_load_int(dtype, idx, i);
     if (flxi_is_float(dtype)) {
         double x = load_float(dtype, idx, i);
@@ -469,7 +469,7 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
         *at = above ? extent - 1 : k < 0 ? 0 : k;
         return FLX_OK;
     }
-    return flxi_index_fail(e->op, e->label, e->origin, dtype, idx->data, i, extent, e->err);
+    return flxi_index_fail((flxi_index_reader){e->op, e->label, e->origin}, dtype, idx->data, i, extent, e->err);
 }
 
 /* ---- Ready-made rules ---- */

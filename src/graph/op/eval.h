@@ -115,8 +115,13 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
                             int64_t *at);
 
 /* The error of flxi_resolve_index for element i of the index operand, also for those who resolve indices themselves. */
-flx_code flxi_index_fail(const flxi_op *op, const char *label, const struct flxi_origin *origin, int32_t dtype,
-                         const void *idx, int64_t i, int64_t extent, flx_error *err);
+typedef struct {
+    const flxi_op *op;
+    const char *label;
+    const struct flxi_origin *origin;
+} flxi_index_reader; /* the node that reads it */
+flx_code flxi_index_fail(flxi_index_reader by, int32_t dtype, const void *idx, int64_t i, int64_t extent,
+                         flx_error *err);
 
 /* Ready-made rules. */
 flx_code flxi_eval_pointwise(flxi_eval *e); /* loops scalar, scalar_c or scalar_i over broadcast operands */

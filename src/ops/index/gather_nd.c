@@ -278,7 +278,7 @@ flx_code flxi_nd_start_fail(const flxi_op *op, const char *label, const struct f
 {
     flxi_node_name name;
     if (origin && &flxi_ops[origin->op] != op) /* the user knows an index, not where a window starts */
-        return flxi_index_fail(op, label, origin, s->dtype, s->indices, s->at, s->extent, err);
+        return flxi_index_fail((flxi_index_reader){op, label, origin}, s->dtype, s->indices, s->at, s->extent, err);
     return flxi_fail_hint(err, FLX_E_INDEX, "oob=zero drops such elements, oob=clamp moves the window into range",
                           "%s: the start %.15g is out of range: axis %lld has extent %lld, the window %lld",
                           flxi_name_node(&name, op, label, origin), flxi_load_double(s->dtype, s->indices, s->at),

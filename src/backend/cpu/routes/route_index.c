@@ -16,7 +16,7 @@ flx_code flxi_route_check_indices(const flxi_route_index *x)
     const flxi_route_node *n = x->n;
     for (int64_t i = 0; i < x->count; i++)
         if (flxi_route_position(x, i) == -2)
-            return flxi_index_fail(&flxi_ops[n->op], n->label, n->origin, n->in_types[x->operand]->dtype,
-                                   n->in[x->operand], i, x->extent, n->err);
+            return flxi_index_fail((flxi_index_reader){&flxi_ops[n->op], n->label, n->origin},
+                                   n->in_types[x->operand]->dtype, n->in[x->operand], i, x->extent, n->err);
     return FLX_OK;
 }

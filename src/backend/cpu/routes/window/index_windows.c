@@ -361,7 +361,8 @@ static flx_code start_fails(const flxi_index_windows *w, const flxi_start_part *
     const flxi_op *op = &flxi_ops[n->op];
     const flxi_nd_start start = {w->indices->dtype, n->in[1], at, p->axis, p->extent, p->window};
     if (!w->is_nd)
-        return flxi_index_fail(op, n->label, n->origin, w->indices->dtype, n->in[1], at, p->extent, n->err);
+        return flxi_index_fail((flxi_index_reader){op, n->label, n->origin}, w->indices->dtype, n->in[1], at, p->extent,
+                               n->err);
     return flxi_nd_start_fail(op, n->label, n->origin, &start, n->err);
 }
 

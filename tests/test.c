@@ -509,56 +509,79 @@ static int run_selected(const test_case **tests, int count, int jobs, bool verbo
     return failed > 0 || (passed == 0 && is_filtered);
 }
 
+/* What the command line says; filters begin at argv[first]. */
+typedef struct {
+    bool is_list, is_verbose, wants_amounts;
+    const char *probe; /* test_survives() starts its own program so */
+    int jobs, first;
+} arguments;
+
+static bool read_arguments(arguments *a, int argc, char **argv)
+{
+    *a = (arguments){.jobs = 1, .first = 1};
+    for (; a->first < argc && argv[a->first][0] == '-'; a->first++) {
+        const char *s = argv[a->first];
+        if (strcmp(s, "--list") == 0)
+            a->is_list = true;
+        else if (strcmp(s, "--verbose") == 0)
+            a->is_verbose = true;
+        else if (strcmp(s, "--amounts") == 0)
+            a->wants_amounts = true;
+        else if (strncmp(s, "--probe=", 8) == 0)
+            a->probe = s + 8;
+        else if (strncmp(s, "--jobs=", 7) == 0 && atoi(s + 7) > 0)
+            a->jobs = atoi(s + 7) < MAX_JOBS ? atoi(s + 7) : MAX_JOBS;
+        else if (strncmp(s, "--except=", 9) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The tests that the command line selects, ended by NULL. */
+static const test_case **select_tests(const arguments *a, int argc, char **argv, int *count)
+{
+    int n = 0;
+    for (const test_case *t = run.tests; t; t = t->next)
+        n++;
+    const test_case **selected = calloc((size_t)n + 1, sizeof *selected);
+    *count = 0;
+    for (const test_case *t = run.tests; selected && t; t = t->next)
+        if (is_selected(t->name, argv + a->first, argc - a->first) && !is_excepted(t->name, argv + 1, a->first - 1))
+            selected[(*count)++] = t;
+    return selected;
+}
+
 int main(int argc, char **argv)
 {
-    bool list = false;
-    bool verbose = false;
-    const char *probe = NULL; /* test_survives() starts its own program so */
-    int jobs = 1;
-    int first = 1;
-    for (; first < argc && argv[first][0] == '-'; first++) {
-        if (strcmp(argv[first], "--list") == 0) {
-            list = true;
-        } else if (strcmp(argv[first], "--verbose") == 0) {
-            verbose = true;
-        } else if (strcmp(argv[first], "--amounts") == 0) {
-            effort_print();
-            return effort_is_valid(stderr) ? 0 : 2;
-        } else if (strncmp(argv[first], "--probe=", 8) == 0) {
-            probe = argv[first] + 8;
-        } else if (strncmp(argv[first], "--jobs=", 7) == 0 && atoi(argv[first] + 7) > 0) {
-            jobs = atoi(argv[first] + 7) < MAX_JOBS ? atoi(argv[first] + 7) : MAX_JOBS;
-        } else if (strncmp(argv[first], "--except=", 9) != 0) {
-            fprintf(stderr, "usage: %s [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]\n",
-                    argv[0]);
-            return 2;
-        }
+    arguments a;
+    if (!read_arguments(&a, argc, argv)) {
+        fprintf(stderr, "usage: %s [--list] [--verbose] [--amounts] [--jobs=N] [--except=TEXT]... [FILTER...]\n",
+                argv[0]);
+        return 2;
+    }
+    if (a.wants_amounts) {
+        effort_print();
+        return effort_is_valid(stderr) ? 0 : 2;
     }
     /* Compiled code is compiled now, not by an earlier version, unless a test or the caller wants the cache. */
     setenv("FLX_CACHE", "off", 0);
     setenv("FLX_DEVICE", "ref", 0); /* runs without a device go by the definition; others name theirs */
     run.program = argv[0];
     run.thread = pthread_self();
-    if (probe)
-        run_probe(probe);
+    if (a.probe)
+        run_probe(a.probe);
     run.tests = sort_tests(run.tests);
     if (!names_are_unique() || !effort_is_valid(stderr))
         return 2;
 
     catch_signals();
-    int count = 0;
-    for (const test_case *t = run.tests; t; t = t->next)
-        count++;
-    const test_case **selected = calloc((size_t)count + 1, sizeof *selected);
+    int count;
+    const test_case **selected = select_tests(&a, argc, argv, &count);
     if (!selected)
         return 2;
-    count = 0;
-    for (const test_case *t = run.tests; t; t = t->next)
-        if (is_selected(t->name, argv + first, argc - first) && !is_excepted(t->name, argv + 1, first - 1))
-            selected[count++] = t;
-    for (int i = 0; list && i < count; i++)
+    for (int i = 0; a.is_list && i < count; i++)
         puts(selected[i]->name);
-    int status = list ? 0 : run_selected(selected, count, jobs, verbose, argc > first);
+    int status = a.is_list ? 0 : run_selected(selected, count, a.jobs, a.is_verbose, argc > a.first);
     free(selected);
     return status;
 }

@@ -259,6 +259,42 @@ static void put_pipe(victim *v)
     CHECK(mkfifo(v->path, 0600) == 0);
 }
 
+/* The entry is refused and replaced. */
+static void check_corruption(flxi_compile_service *s, const char *path)
+{
+    flx_error err = {0};
+    int answer;
+    struct stat st;
+    flxi_compile_stats before = stats_of(s);
+    CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
+    flxi_compile_stats after = stats_of(s);
+    CHECK_EQ_I64(answer, 42);
+    CHECK(!was_evil_loaded());
+    CHECK_EQ_U64(after.cache.rejected, before.cache.rejected + 1);
+    CHECK_EQ_U64(after.misses, before.misses + 1);
+    CHECK_MSG(strstr(after.cache.note, "rejected"), "%s", after.cache.note);
+    CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
+    CHECK_EQ_U64(stats_of(s).hits, before.hits + 1);
+    CHECK(lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600);
+}
+
+/* The evil object does leave its trace, if it is loaded. */
+static void check_evil(const victim *v)
+{
+    unsigned char digest[FLXI_SHA256_BYTES];
+    flx_error err = {0};
+    flxi_object *o;
+    const flxi_allocator mem = {flxi_default_alloc, NULL};
+    flxi_sha256_of(v->evil, v->num_evil, digest);
+    CHECK_OK(flxi_object_load(&mem, v->evil, v->num_evil, digest, NULL, &o, &err), &err);
+    CHECK(was_evil_loaded());
+    unsetenv("FLX_EVIL_WAS_LOADED");
+    flxi_object_free(o);
+    digest[3] ^= 1; /* the bytes that would be mapped are not those that were promised */
+    CHECK_CODE(flxi_object_load(&mem, v->evil, v->num_evil, digest, NULL, &o, &err), FLX_E_DEVICE, &err);
+    CHECK(!was_evil_loaded());
+}
+
 TEST(object_cache_never_loads_a_corrupted_entry)
 {
     static void (*const corruptions[])(victim *) = {
@@ -281,33 +317,11 @@ TEST(object_cache_never_loads_a_corrupted_entry)
     find_entry(&f, v.path);
     v.good = read_bytes(v.path, &v.n);
     for (int i = 0; i < 1000; i++) {
-        flxi_compile_stats before = stats_of(s);
         corruptions[i % 12](&v);
         test_fail_context("corruption %d of kind %d", i, i % 12);
-        CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err);
-        flxi_compile_stats after = stats_of(s);
-        CHECK_EQ_I64(answer, 42);
-        CHECK(!was_evil_loaded());
-        CHECK_EQ_U64(after.cache.rejected, before.cache.rejected + 1);
-        CHECK_EQ_U64(after.misses, before.misses + 1);
-        CHECK_MSG(strstr(after.cache.note, "rejected"), "%s", after.cache.note);
-        CHECK_OK(compile_answer(s, answer_text, &answer, &err), &err); /* it was replaced */
-        CHECK_EQ_U64(stats_of(s).hits, before.hits + 1);
-        struct stat st;
-        CHECK(lstat(v.path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600);
+        check_corruption(s, v.path);
     }
-    /* The evil object does leave its trace, if it is loaded. */
-    unsigned char digest[FLXI_SHA256_BYTES];
-    flxi_object *o;
-    const flxi_allocator mem = {flxi_default_alloc, NULL};
-    flxi_sha256_of(v.evil, v.num_evil, digest);
-    CHECK_OK(flxi_object_load(&mem, v.evil, v.num_evil, digest, NULL, &o, &err), &err);
-    CHECK(was_evil_loaded());
-    unsetenv("FLX_EVIL_WAS_LOADED");
-    flxi_object_free(o);
-    digest[3] ^= 1; /* the bytes that would be mapped are not those that were promised */
-    CHECK_CODE(flxi_object_load(&mem, v.evil, v.num_evil, digest, NULL, &o, &err), FLX_E_DEVICE, &err);
-    CHECK(!was_evil_loaded());
+    check_evil(&v);
     free(v.good);
     free(v.evil);
     free(v.other);

@@ -422,68 +422,104 @@ static const char *temp_path(const char *name)
     return path;
 }
 
-TEST(npz_write_and_read_give_the_same_tensors)
+/* Three tensors, which a context that counts its allocations owns, and the archive that they are written to. */
+typedef struct {
+    fault f;
+    flx_context *ctx;
+    const flx_tensor *tensors[3];
+    const char *path;
+} three;
+
+static const double three_values[4] = {1, 2, 3, 4};
+static const char *const three_keys[3] = {"w", "layer/0.\xc3\xa9", "empty"};
+
+static void three_begin(three *c)
 {
-    fault f = {0};
-    flx_context *ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &f});
-    flx_error err;
+    static const uint16_t half = 0x3fc0; /* 1.5 */
+    flx_error err = {0};
     flx_type types[3] = {flx_type_make(FLX_F64, 2, (const int64_t[]){2, 2}), flx_type_make(FLX_BF16, 0, NULL),
                          flx_type_make(FLX_I16, 1, (const int64_t[]){0})};
-    static const double values[4] = {1, 2, 3, 4};
-    static const uint16_t half = 0x3fc0; /* 1.5 */
-    const void *data[3] = {values, &half, NULL};
-    static const char *const keys[3] = {"w", "layer/0.\xc3\xa9", "empty"};
-    const flx_tensor *tensors[3];
+    const void *data[3] = {three_values, &half, NULL};
+    *c = (three){.path = temp_path("three.npz")};
+    c->ctx = flx_context_new(&(flx_context_options){.alloc = fault_alloc, .alloc_user = &c->f});
     for (int i = 0; i < 3; i++) {
-        tensors[i] = flx_tensor_new(ctx, &types[i], data[i], &err);
-        CHECK(tensors[i]);
+        c->tensors[i] = flx_tensor_new(c->ctx, &types[i], data[i], &err);
+        CHECK_MADE(c->tensors[i], &err);
     }
-    const char *path = temp_path("three.npz");
-    CHECK_OK((int32_t)flx_npz_write(path, keys, tensors, 3, &err), &err);
-    flx_tensor *t = flx_npz_read(ctx, path, "w", &err);
-    CHECK_MSG(t, "%s", err.message);
-    CHECK(flx_tensor_type(t)->dims[1] == 2 && memcmp(flx_tensor_const_data(t), values, sizeof values) == 0);
+    CHECK_OK((int32_t)flx_npz_write(c->path, three_keys, c->tensors, 3, &err), &err);
+}
+
+static void three_end(three *c)
+{
+    for (int i = 0; i < 3; i++)
+        flx_tensor_release((flx_tensor *)c->tensors[i]);
+    flx_context_free(c->ctx);
+    CHECK(fault_is_clean(&c->f));
+}
+
+static flx_tensor *three_read(const three *c, int i)
+{
+    flx_error err = {0};
+    flx_tensor *t = flx_npz_read(c->ctx, c->path, three_keys[i], &err);
+    CHECK_MADE(t, &err);
+    return t;
+}
+
+TEST(npz_write_and_read_give_the_same_tensors)
+{
+    three c;
+    flx_error err = {0};
+    three_begin(&c);
+    flx_tensor *t = three_read(&c, 0);
+    CHECK(flx_tensor_type(t)->dims[1] == 2 && memcmp(flx_tensor_const_data(t), three_values, sizeof three_values) == 0);
     flx_tensor_release(t);
-    t = flx_npz_read(ctx, path, keys[1], &err);
-    CHECK(t && flx_tensor_type(t)->dtype == FLX_F32 && flx_tensor_get(t, 0) == 1.5);
+    t = three_read(&c, 1);
+    CHECK(flx_tensor_type(t)->dtype == FLX_F32 && flx_tensor_get(t, 0) == 1.5);
     flx_tensor_release(t);
-    t = flx_npz_read(ctx, path, "empty", &err);
-    CHECK(t && flx_tensor_count(t) == 0 && flx_tensor_type(t)->dtype == FLX_I16);
+    t = three_read(&c, 2);
+    CHECK(flx_tensor_count(t) == 0 && flx_tensor_type(t)->dtype == FLX_I16);
     flx_tensor_release(t);
-    CHECK(!flx_npz_read(ctx, path, "v", &err));
+    CHECK(!flx_npz_read(c.ctx, c.path, "v", &err));
     CHECK_EQ_I64(err.code, FLX_E_NAME);
-    CHECK_EQ_STR(err.where, path);
+    CHECK_EQ_STR(err.where, c.path);
+    CHECK_OK((int32_t)flx_npz_write(c.path, NULL, NULL, 0, &err), &err);
+    CHECK(!flx_npz_read(c.ctx, c.path, "w", &err) && err.code == FLX_E_NAME);
+    three_end(&c);
+}
 
-    CHECK_EQ_I64(flx_npz_write(path, (const char *const[]){"a", "b", "a"}, tensors, 3, &err), FLX_E_DUP_NAME);
-    CHECK_EQ_I64(flx_npz_write(path, (const char *const[]){"a", ""}, tensors, 2, &err), FLX_E_NAME);
-    CHECK_EQ_I64(flx_npz_write(path, (const char *const[]){"a", NULL}, tensors, 2, &err), FLX_E_USAGE);
-    CHECK_EQ_I64(flx_npz_write(NULL, keys, tensors, 3, &err), FLX_E_USAGE);
-    CHECK_EQ_I64(flx_npz_write("/no/such/folder/x.npz", keys, tensors, 3, &err), FLX_E_IO);
-    t = flx_npz_read(ctx, path, "w", &err); /* failures left the old file */
-    CHECK(t);
-    flx_tensor_release(t);
-    CHECK_OK((int32_t)flx_npz_write(path, NULL, NULL, 0, &err), &err);
-    CHECK(!flx_npz_read(ctx, path, "w", &err) && err.code == FLX_E_NAME);
+TEST(npz_write_refuses_wrong_keys_and_leaves_the_old_file)
+{
+    three c;
+    flx_error err = {0};
+    three_begin(&c);
+    CHECK_EQ_I64(flx_npz_write(c.path, (const char *const[]){"a", "b", "a"}, c.tensors, 3, &err), FLX_E_DUP_NAME);
+    CHECK_EQ_I64(flx_npz_write(c.path, (const char *const[]){"a", ""}, c.tensors, 2, &err), FLX_E_NAME);
+    CHECK_EQ_I64(flx_npz_write(c.path, (const char *const[]){"a", NULL}, c.tensors, 2, &err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_npz_write(NULL, three_keys, c.tensors, 3, &err), FLX_E_USAGE);
+    CHECK_EQ_I64(flx_npz_write(test_missing_path("x.npz"), three_keys, c.tensors, 3, &err), FLX_E_IO);
+    flx_tensor_release(three_read(&c, 0));
+    three_end(&c);
+}
 
-    size_t before = f.calls;
-    CHECK_OK((int32_t)flx_npz_write(path, keys, tensors, 3, &err), &err);
-    size_t calls = f.calls - before;
+TEST(npz_write_survives_failed_allocations)
+{
+    three c;
+    flx_error err = {0};
+    three_begin(&c);
+    size_t before = c.f.calls;
+    CHECK_OK((int32_t)flx_npz_write(c.path, three_keys, c.tensors, 3, &err), &err);
+    size_t calls = c.f.calls - before;
     CHECK(calls > 3);
     for (size_t n = 1; n <= calls; n++) {
-        size_t live = f.live_blocks;
-        f.fail_at = f.calls + n;
+        size_t live = c.f.live_blocks;
+        c.f.fail_at = c.f.calls + n;
         test_fail_context("allocation %zu of %zu fails", n, calls);
-        CHECK_CODE((int32_t)flx_npz_write(path, keys, tensors, 3, &err), FLX_E_OOM, &err);
-        CHECK_EQ_U64(f.live_blocks, live);
+        CHECK_CODE((int32_t)flx_npz_write(c.path, three_keys, c.tensors, 3, &err), FLX_E_OOM, &err);
+        CHECK_EQ_U64(c.f.live_blocks, live);
     }
-    f.fail_at = 0;
-    t = flx_npz_read(ctx, path, "w", &err);
-    CHECK(t);
-    flx_tensor_release(t);
-    for (int i = 0; i < 3; i++)
-        flx_tensor_release((flx_tensor *)tensors[i]);
-    flx_context_free(ctx);
-    CHECK(fault_is_clean(&f));
+    c.f.fail_at = 0;
+    flx_tensor_release(three_read(&c, 0));
+    three_end(&c);
 }
 
 /* Names of the entries of an archive on disk; every content must be `text`. */

@@ -95,38 +95,38 @@ static void stop_team(const c_file *f, bare_model *m)
 
 static bool by_team; /* files have threads */
 
-/* The graph with extents n (and a second one), by the file and by the reference; c: whose values it takes, or NULL. */
-static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
+enum { MOST_OUTPUTS = 8 };
+
+/* Values of the inputs of a graph without symbols, and room for its outputs. */
+typedef struct {
+    flx_graph *g;
+    flx_tensor *values[SAMPLE_MAX_OPERANDS], *out[MOST_OUTPUTS];
+    const void *in[SAMPLE_MAX_OPERANDS];
+    void *at[MOST_OUTPUTS];
+} bound_graph;
+
+static void give_values(bound_graph *b, uint64_t state, const sample_case *c)
 {
     flx_error err = {0};
-    flx_dim_binding dims[2];
-    size_t symbols = 0, nout = flx_graph_output_count(g);
-    for (const char *s; (s = flx_graph_symbol(g, symbols)) != NULL; symbols++)
-        dims[symbols] = (flx_dim_binding){s, symbols ? second(n) : n};
+    flx_context *ctx = flx_graph_context(b->g);
+    CHECK(flx_graph_output_count(b->g) <= MOST_OUTPUTS);
+    for (size_t i = 0; i < flx_graph_input_count(b->g); i++) {
+        const flx_type *type = flx_val_type(b->g, flx_graph_input(b->g, i));
+        b->values[i] = c ? sample_value(ctx, c, i, type, FILL_RANDOM, &state, &err) : random_value(ctx, type, &state);
+        CHECK_MADE(b->values[i], &err);
+        b->in[i] = flx_tensor_const_data(b->values[i]);
+    }
+    for (size_t k = 0; k < flx_graph_output_count(b->g); k++) {
+        b->out[k] = flx_tensor_new(ctx, flx_val_type(b->g, flx_graph_output(b->g, k)), NULL, &err);
+        CHECK_MADE(b->out[k], &err);
+        b->at[k] = flx_tensor_data(b->out[k]);
+    }
+}
+
+/* By the file, in memory that holds no zeros; it also refuses the extent 0. */
+static void run_file(const c_file *f, bound_graph *b, size_t symbols, int64_t n, bool may_refuse)
+{
     int64_t bytes = memory_bytes(f, symbols, n);
-    flx_graph *bound = flx_specialise(g, dims, symbols, &err);
-    if (c && (!bound || bytes < 0)) {
-        flx_graph_release(bound);
-        return; /* the sample does not take this extent, or the file says so */
-    }
-    CHECK_MSG(bound, "%s", err.message);
-    flx_context *ctx = flx_graph_context(g);
-    flx_tensor *values[SAMPLE_MAX_OPERANDS], *out[8];
-    const void *in[SAMPLE_MAX_OPERANDS];
-    void *at[8];
-    uint64_t state = (uint64_t)n;
-    CHECK(nout <= 8);
-    for (size_t i = 0; i < flx_graph_input_count(bound); i++) {
-        const flx_type *type = flx_val_type(bound, flx_graph_input(bound, i));
-        values[i] = c ? sample_value(ctx, c, i, type, FILL_RANDOM, &state, &err) : random_value(ctx, type, &state);
-        CHECK_MSG(values[i], "%s", err.message);
-        in[i] = flx_tensor_const_data(values[i]);
-    }
-    for (size_t k = 0; k < nout; k++) {
-        out[k] = flx_tensor_new(ctx, flx_val_type(bound, flx_graph_output(bound, k)), NULL, &err);
-        CHECK_MSG(out[k], "%s", err.message);
-        at[k] = flx_tensor_data(out[k]);
-    }
     CHECK(bytes > 0);
     void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
     bare_model m, team;
@@ -136,21 +136,39 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
     memset(memory, 0xa5, (size_t)bytes);
     if (by_team)
         start_team(f, &m, &team);
-    int code = call(f, &m, symbols, n, in, at);
-    CHECK_MSG(code == 0 || c, "%d", code);
-    CHECK(call(f, &m, symbols, 0, in, at) == 10);
+    int code = call(f, &m, symbols, n, b->in, b->at);
+    CHECK_MSG(code == 0 || may_refuse, "%d", code);
+    CHECK(call(f, &m, symbols, 0, b->in, b->at) == 10);
     if (by_team)
         stop_team(f, &m);
+    free(memory);
+}
+
+/* The graph with extents n (and a second one), by the file and by the reference; c: whose values it takes, or NULL. */
+static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const sample_case *c, const char *about)
+{
+    flx_error err = {0};
+    flx_dim_binding dims[2];
+    size_t symbols = 0;
+    for (const char *s; (s = flx_graph_symbol(g, symbols)) != NULL; symbols++)
+        dims[symbols] = (flx_dim_binding){s, symbols ? second(n) : n};
+    bound_graph b = {.g = flx_specialise(g, dims, symbols, &err)};
+    if (c && (!b.g || memory_bytes(f, symbols, n) < 0)) {
+        flx_graph_release(b.g);
+        return; /* the sample does not take this extent, or the file says so */
+    }
+    CHECK_MADE(b.g, &err);
+    give_values(&b, (uint64_t)n, c);
+    run_file(f, &b, symbols, n, c != NULL);
     char way[200];
     snprintf(way, sizeof way, "C file, N = %lld: %.150s", (long long)n, about);
-    bundle *b = bundle_new(ctx);
-    if (bundle_add(b, bound, values, way))
-        bundle_compare(b, out, way);
-    bundle_free(b);
-    for (size_t k = 0; k < nout; k++)
-        flx_tensor_release(out[k]);
-    free(memory);
-    flx_graph_release(bound);
+    bundle *all = bundle_new(flx_graph_context(g));
+    if (bundle_add(all, b.g, b.values, way))
+        bundle_compare(all, b.out, way);
+    bundle_free(all);
+    for (size_t k = 0; k < flx_graph_output_count(b.g); k++)
+        flx_tensor_release(b.out[k]);
+    flx_graph_release(b.g);
 }
 
 /* How files are written and compiled. */

@@ -195,67 +195,108 @@ TEST(params_are_saved_and_loaded)
     "graph %s(z: f32[8, 2], x: f32[8, 2], param gen.w: f32[2, 2], param gen.b: f32[2], param dis.w: f32[2, 1]) {\n" \
     "  fake = add(matmul(z, gen.w), gen.b)\n  real = matmul(x, dis.w)\n  made = matmul(fake, dis.w)\n"
 
-/* Two trainers on one set: each updates its own part, and sees what the other did. */
-TEST(params_are_shared_by_two_trainers_and_an_executable)
+/* Two trainers on one set, and an executable of the second one's graph. */
+typedef struct {
+    flx_context *ctx;
+    flx_graph *critic, *maker;
+    flx_params *set;
+    flx_trainer *d, *m;
+    flx_exec *e;
+    flx_tensor *z, *x;
+    flx_feed feeds[2];
+} shared_set;
+
+static flx_trainer *shared_trainer(const shared_set *c, const flx_graph *g, const char *part)
 {
-    flx_context *ctx = flx_context_new(NULL);
     flx_error err = {0};
+    flx_train_options o = {.struct_size = sizeof o, .optimiser = FLX_ADAM, .rate = 0.05, .set = c->set};
+    o.params = &part;
+    o.num_params = 1;
+    flx_trainer *t = flx_compile_training(g, &o, NULL, &err);
+    CHECK_MADE(t, &err);
+    CHECK(flx_trainer_params(t) == c->set);
+    return t;
+}
+
+static void shared_begin(shared_set *c)
+{
     char text[2000];
+    uint64_t seed = 5;
+    flx_error err = {0};
+    const flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){8, 2});
+    *c = (shared_set){.ctx = flx_context_new(NULL)};
     snprintf(text, sizeof text, GAN "  return add(reduce_mean(square(sub(real, 1.0))), reduce_mean(square(made)))\n}\n",
              "critic");
-    flx_graph *critic = trainee_graph(ctx, text, FLX_F32);
+    c->critic = trainee_graph(c->ctx, text, FLX_F32);
     snprintf(text, sizeof text, GAN "  return reduce_mean(square(sub(made, 1.0))), fake\n}\n", "maker");
-    flx_graph *maker = trainee_graph(ctx, text, FLX_F32);
-    flx_params *set = flx_params_of(critic, 3, &err);
-    const char *const theirs[] = {"dis.*"}, *const ours[] = {"gen.*"};
-    flx_train_options o = {.struct_size = sizeof o, .optimiser = FLX_ADAM, .rate = 0.05, .set = set};
-    o.params = theirs;
-    o.num_params = 1;
-    flx_trainer *d = flx_compile_training(critic, &o, NULL, &err);
-    CHECK_MADE(d, &err);
-    o.params = ours;
-    flx_trainer *m = flx_compile_training(maker, &o, NULL, &err);
-    CHECK_MADE(m, &err);
-    CHECK(flx_trainer_params(d) == set && flx_trainer_params(m) == set);
-    CHECK(flx_params_find(flx_trainer_state(d), "state_dis.w_m") &&
-          !flx_params_find(flx_trainer_state(d), "state_gen.w_m"));
-    flx_exec *e = flx_compile(maker, NULL, &err);
-    CHECK_OK(flx_params_bind(set, e, &err), &err);
-    uint64_t seed = 5;
-    const flx_type type = flx_type_make(FLX_F32, 2, (flx_dim[]){8, 2});
-    flx_tensor *z = trainee_random(ctx, &type, &seed), *x = trainee_random(ctx, &type, &seed);
-    const flx_feed feeds[] = {{"z", z}, {"x", x}};
-    for (int k = 0; k < 5; k++) {
-        flx_tensor *gen = flx_trainer_param(m, "gen.w", &err), *dis = flx_trainer_param(d, "dis.w", &err), *out[2];
-        CHECK_OK(flx_trainer_step(d, feeds, 2, NULL, &err), &err);
-        CHECK(same(gen, flx_params_find(set, "gen.w")) && !same(dis, flx_params_find(set, "dis.w")));
-        flx_tensor_release(dis);
-        dis = flx_trainer_param(m, "dis.w", &err); /* the other sees it */
-        CHECK(same(dis, flx_params_find(set, "dis.w")));
-        double loss;
-        CHECK_OK(flx_exec_run(e, NULL, feeds, 2, out, &err), &err);
-        CHECK_OK(flx_trainer_step(m, feeds, 2, &loss, &err), &err);
-        CHECK(!same(gen, flx_params_find(set, "gen.w")) && same(dis, flx_params_find(set, "dis.w")));
-        CHECK_NEAR(flx_tensor_get(out[0], 0), loss, 1e-6); /* of the parameters as they were before this step */
-        for (int i = 0; i < 2; i++)
-            flx_tensor_release(out[i]);
-        flx_tensor_release(gen);
-        flx_tensor_release(dis);
-    }
-    flx_trainer_free(d);
-    flx_params_release(set); /* the trainer holds it */
-    CHECK_OK(flx_trainer_step(m, feeds, 2, NULL, &err), &err);
-    flx_trainer_free(m);
+    c->maker = trainee_graph(c->ctx, text, FLX_F32);
+    c->set = flx_params_of(c->critic, 3, &err);
+    c->d = shared_trainer(c, c->critic, "dis.*");
+    c->m = shared_trainer(c, c->maker, "gen.*");
+    c->e = flx_compile(c->maker, NULL, &err);
+    CHECK_OK(flx_params_bind(c->set, c->e, &err), &err);
+    c->z = trainee_random(c->ctx, &type, &seed);
+    c->x = trainee_random(c->ctx, &type, &seed);
+    c->feeds[0] = (flx_feed){"z", c->z};
+    c->feeds[1] = (flx_feed){"x", c->x};
+}
+
+static void shared_end(shared_set *c)
+{
+    flx_exec_free(c->e);
+    flx_tensor_release(c->z);
+    flx_tensor_release(c->x);
+    flx_graph_release(c->critic);
+    flx_graph_release(c->maker);
+    flx_context_free(c->ctx);
+}
+
+/* The loss of the executable; its other output is not needed. */
+static double shared_loss(const shared_set *c)
+{
+    flx_error err = {0};
     flx_tensor *out[2];
-    CHECK_OK(flx_exec_run(e, NULL, feeds, 2, out, &err), &err); /* the executable holds the tensors */
+    CHECK_OK(flx_exec_run(c->e, NULL, c->feeds, 2, out, &err), &err);
+    double loss = flx_tensor_get(out[0], 0);
     flx_tensor_release(out[0]);
     flx_tensor_release(out[1]);
-    flx_exec_free(e);
-    flx_tensor_release(z);
-    flx_tensor_release(x);
-    flx_graph_release(critic);
-    flx_graph_release(maker);
-    flx_context_free(ctx);
+    return loss;
+}
+
+/* Each updates its own part, and sees what the other did. */
+static void shared_steps(const shared_set *c)
+{
+    flx_error err = {0};
+    double loss;
+    flx_tensor *gen = flx_trainer_param(c->m, "gen.w", &err), *dis = flx_trainer_param(c->d, "dis.w", &err);
+    CHECK_OK(flx_trainer_step(c->d, c->feeds, 2, NULL, &err), &err);
+    CHECK(same(gen, flx_params_find(c->set, "gen.w")) && !same(dis, flx_params_find(c->set, "dis.w")));
+    flx_tensor_release(dis);
+    dis = flx_trainer_param(c->m, "dis.w", &err); /* the other sees it */
+    CHECK(same(dis, flx_params_find(c->set, "dis.w")));
+    double before = shared_loss(c);
+    CHECK_OK(flx_trainer_step(c->m, c->feeds, 2, &loss, &err), &err);
+    CHECK(!same(gen, flx_params_find(c->set, "gen.w")) && same(dis, flx_params_find(c->set, "dis.w")));
+    CHECK_NEAR(before, loss, 1e-6); /* of the parameters as they were before this step */
+    flx_tensor_release(gen);
+    flx_tensor_release(dis);
+}
+
+TEST(params_are_shared_by_two_trainers_and_an_executable)
+{
+    shared_set c;
+    flx_error err = {0};
+    shared_begin(&c);
+    CHECK(flx_params_find(flx_trainer_state(c.d), "state_dis.w_m") &&
+          !flx_params_find(flx_trainer_state(c.d), "state_gen.w_m"));
+    for (int k = 0; k < 5; k++)
+        shared_steps(&c);
+    flx_trainer_free(c.d);
+    flx_params_release(c.set); /* the trainer holds it */
+    CHECK_OK(flx_trainer_step(c.m, c.feeds, 2, NULL, &err), &err);
+    flx_trainer_free(c.m);
+    shared_loss(&c); /* the executable holds the tensors */
+    shared_end(&c);
 }
 
 TEST(params_of_an_executable_are_checked)

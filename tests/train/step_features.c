@@ -327,8 +327,48 @@ TEST(training_takes_any_graph_as_a_schedule)
 
 /* ---- Loss scaling ---- */
 
-/* The gradient is big: with a scale of 2^16 it overflows f16, so that the first steps are left out until the scale
-   fits, and those that follow train. */
+/* One step, which changes p[1] and s[1] to these, or leaves them. */
+static void scaled_step(flx_trainer *t, const flx_feed *big, bool is_skipped, double p, double s)
+{
+    flx_error err = {0};
+    CHECK_OK(flx_trainer_step(t, big, 1, NULL, &err), &err);
+    CHECK(flx_trainer_skipped(t) == is_skipped && (!is_skipped || isnan(flx_trainer_norm(t))));
+    CHECK_NEAR(trainee_element(t, "p", 1), p, 1e-6);
+    CHECK_NEAR(trainee_element(t, "s", 1), s, 0);
+}
+
+/* Steps are left out until the scale fits, and those that follow train. */
+static void check_scale_is_found(flx_trainer *t, const flx_feed *big)
+{
+    int skipped = 0;
+    double scale = 0x1p20;
+    for (; scale * 4 * 4 > 65504 || scale * 4 > 65504; skipped++) { /* 2 big p scale, and the cotangent of h h */
+        scaled_step(t, big, true, 2, 0);
+        CHECK_NEAR(trainee_element(t, "state_micro_step", 0), 0, 0);
+        scale /= 2;
+        CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), scale, 0);
+    }
+    CHECK(skipped > 4);
+    scaled_step(t, big, false, 2, 1); /* accumulated */
+    scaled_step(t, big, false, 2 - 1e-5 * 16, 2);
+    CHECK_NEAR(flx_trainer_norm(t), 8 * sqrt(5), 1e-3);
+    scaled_step(t, big, false, 2 - 1e-5 * 16, 3);
+    CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 2 * scale, 0); /* three good steps */
+    scaled_step(t, big, true, 2 - 1e-5 * 16, 3);
+}
+
+/* A loss that no scale makes finite fails the step, once the scale is 1. */
+static void check_scale_ends(flx_trainer *t, const flx_feed *big)
+{
+    flx_error err = {0};
+    flx_code code = FLX_OK;
+    for (int steps = 0; code == FLX_OK && steps < 100; steps++)
+        code = flx_trainer_step(t, big, 1, NULL, &err);
+    CHECK_CODE(code, FLX_E_NUMERIC, &err);
+    CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 1, 0);
+}
+
+/* The gradient is big: with a scale of 2^16 it overflows f16. */
 TEST(training_finds_a_scale_of_the_loss)
 {
     flx_context *ctx = flx_context_new(NULL);
@@ -343,50 +383,20 @@ TEST(training_finds_a_scale_of_the_loss)
     flx_train_options o = {
         SIZED, .rate = 1e-5, .flags = FLX_TRAIN_LOSS_SCALE, .scale_interval = 3, .loss_scale = 0x1p20, .accumulate = 2};
     flx_tensor *big = trainee_numbers(ctx, FLX_F32, 0, (double[]){4});
-    const flx_feed feed = {"big", big};
+    flx_tensor *nan = trainee_numbers(ctx, FLX_F32, 0, (double[]){NAN});
     for (int way = 0; way < 2; way++) {
         flx_trainer *t = trainee_trainer(g, &o, way ? &interpreted : &compiled);
         trainee_set(t, ctx, "p", 1, 2);
         trainee_set(t, ctx, "s", 0, 0);
-        int skipped = 0;
-        double scale = 0x1p20;
-        while (scale * 4 * 4 > 65504 || scale * 4 > 65504) { /* 2 big p scale, and the cotangent of h h */
-            CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-            CHECK(flx_trainer_skipped(t) && isnan(flx_trainer_norm(t)));
-            CHECK_NEAR(trainee_element(t, "p", 1), 2, 0);
-            CHECK_NEAR(trainee_element(t, "s", 1), 0, 0);
-            CHECK_NEAR(trainee_element(t, "state_micro_step", 0), 0, 0);
-            scale /= 2;
-            CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), scale, 0);
-            skipped++;
-        }
-        CHECK(skipped > 4);
-        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK(!flx_trainer_skipped(t));
-        CHECK_NEAR(trainee_element(t, "p", 1), 2, 0); /* accumulated */
-        CHECK_NEAR(trainee_element(t, "s", 1), 1, 0);
-        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK_NEAR(trainee_element(t, "p", 1), 2 - 1e-5 * 16, 1e-6);
-        CHECK_NEAR(flx_trainer_norm(t), 8 * sqrt(5), 1e-3);
-        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 2 * scale, 0); /* three good steps */
-        CHECK_OK(flx_trainer_step(t, &feed, 1, NULL, &err), &err);
-        CHECK(flx_trainer_skipped(t));
-        /* A loss that no scale makes finite fails the step, once the scale is 1. */
-        *(float *)flx_tensor_data(big) = NAN;
-        flx_code code = FLX_OK;
-        int steps = 0;
-        while (code == FLX_OK && steps++ < 100)
-            code = flx_trainer_step(t, &feed, 1, NULL, &err);
-        CHECK_CODE(code, FLX_E_NUMERIC, &err);
-        CHECK_NEAR(trainee_element(t, "state_loss_scale", 0), 1, 0);
-        *(float *)flx_tensor_data(big) = 4;
+        check_scale_is_found(t, &(flx_feed){"big", big});
+        check_scale_ends(t, &(flx_feed){"big", nan});
         flx_trainer_free(t);
     }
     flx_train_options wrong = {SIZED, .loss_scale = 3};
     CHECK(!flx_training_graph(g, &wrong, &err) && strstr(err.message, "power of two"));
     wrong = (flx_train_options){SIZED, .flags = FLX_TRAIN_LOSS_SCALE | FLX_TRAIN_UNGUARDED};
     CHECK(!flx_training_graph(g, &wrong, &err) && err.code == FLX_E_USAGE);
+    flx_tensor_release(nan);
     flx_tensor_release(big);
     flx_graph_release(g);
     flx_context_free(ctx);

@@ -350,58 +350,87 @@ TEST(trainer_refuses_dimensions_without_extents)
     flx_context_free(ctx);
 }
 
-/* Each wrong use of one trainer returns its error and leaves the trainer unchanged. */
-TEST(trainer_refuses_wrong_values)
-{
-    flx_context *ctx = flx_context_new(NULL);
-    flx_graph *g = trainee_graph(ctx, PLAIN, FLX_F32);
-    flx_error err = {0};
+/* A trainer of PLAIN, and tensors that it takes and does not take. */
+typedef struct {
+    flx_context *ctx;
+    flx_graph *g;
     flx_trainer *t;
+    flx_tensor *two, *three, *ints;
+} misused;
+
+static misused misuse_begin(void)
+{
+    flx_error err = {0};
+    misused r = {.ctx = flx_context_new(NULL)};
     flx_type pair = flx_type_make(FLX_F32, 1, (flx_dim[]){2}), triple = flx_type_make(FLX_F32, 1, (flx_dim[]){3});
     flx_type ints = flx_type_make(FLX_I32, 1, (flx_dim[]){2});
-    flx_tensor *two = flx_tensor_new(ctx, &pair, (float[]){1, 2}, &err),
-               *three = flx_tensor_new(ctx, &triple, NULL, &err);
-    flx_tensor *k = flx_tensor_new(ctx, &ints, NULL, &err);
-    flx_feed good[] = {{"x", two}, {"x", two}}, wide = {"x", three}, other = {"x", k};
-    t = flx_compile_training(g, &(flx_train_options){.rate = 1}, NULL, &err);
-    CHECK_MADE(t, &err);
-    CHECK_CODE(flx_trainer_step(t, good, 1, NULL, &err), FLX_E_MISSING_INPUT, &err);
-    CHECK(strstr(err.message, "'k'") && !flx_trainer_param(t, "k", &err) && err.code == FLX_E_MISSING_INPUT);
-    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"xx", two}, 1, NULL, &err), FLX_E_NAME, &err);
+    r.g = trainee_graph(r.ctx, PLAIN, FLX_F32);
+    r.two = flx_tensor_new(r.ctx, &pair, (float[]){1, 2}, &err);
+    r.three = flx_tensor_new(r.ctx, &triple, NULL, &err);
+    r.ints = flx_tensor_new(r.ctx, &ints, NULL, &err);
+    r.t = flx_compile_training(r.g, &(flx_train_options){.rate = 1}, NULL, &err);
+    CHECK_MADE(r.t, &err);
+    return r;
+}
+
+static void misuse_end(misused *r)
+{
+    flx_tensor_release(r->two);
+    flx_tensor_release(r->three);
+    flx_tensor_release(r->ints);
+    flx_trainer_free(r->t);
+    flx_graph_release(r->g);
+    flx_context_free(r->ctx);
+}
+
+/* Each wrong use of one trainer returns its error and leaves the trainer unchanged. */
+TEST(trainer_refuses_wrong_parameters)
+{
+    flx_error err = {0};
+    misused r = misuse_begin();
+    CHECK_CODE(flx_trainer_set_param(r.t, "q", r.two, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_set_param(r.t, "x", r.two, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_set_param(r.t, "p", r.three, &err), FLX_E_SHAPE, &err);
+    CHECK_CODE(flx_trainer_set_param(r.t, "p", r.ints, &err), FLX_E_DTYPE, &err);
+    CHECK_CODE(flx_trainer_set_param(r.t, "p", NULL, &err), FLX_E_USAGE, &err);
+    CHECK(!flx_trainer_param(r.t, "k", &err) && err.code == FLX_E_MISSING_INPUT);
+    CHECK_OK(flx_trainer_set_param(r.t, "p", r.two, &err), &err);
+    CHECK_CODE(flx_trainer_set_param(r.t, "p", r.three, &err), FLX_E_SHAPE, &err);
+    flx_tensor *p = flx_trainer_param(r.t, "p", &err);
+    CHECK(p && memcmp(flx_tensor_const_data(p), flx_tensor_const_data(r.two), 8) == 0);
+    CHECK(!flx_trainer_param(r.t, "q", &err) && err.code == FLX_E_NAME);
+    CHECK(!flx_trainer_output(r.t, "new_p") && !flx_trainer_output(r.t, "q") && !flx_trainer_output(NULL, "q"));
+    flx_tensor_release(p);
+    misuse_end(&r);
+}
+
+TEST(trainer_refuses_wrong_values)
+{
+    flx_error err = {0};
+    misused r = misuse_begin();
+    flx_feed good[] = {{"x", r.two}, {"x", r.two}}, wide = {"x", r.three}, other = {"x", r.ints};
+    CHECK_CODE(flx_trainer_step(r.t, good, 1, NULL, &err), FLX_E_MISSING_INPUT, &err);
+    CHECK(strstr(err.message, "'k'"));
+    CHECK_CODE(flx_trainer_step(r.t, &(flx_feed){"xx", r.two}, 1, NULL, &err), FLX_E_NAME, &err);
     CHECK_MSG(strstr(err.hint, "its inputs: ") && !strstr(err.hint, "p,") && !strstr(err.hint, "state"), "%s",
               err.hint);
-    CHECK_CODE(flx_trainer_set_param(t, "q", two, &err), FLX_E_NAME, &err);
-    CHECK_CODE(flx_trainer_set_param(t, "x", two, &err), FLX_E_NAME, &err);
-    CHECK_CODE(flx_trainer_set_param(t, "p", three, &err), FLX_E_SHAPE, &err);
-    CHECK_CODE(flx_trainer_set_param(t, "p", k, &err), FLX_E_DTYPE, &err);
-    CHECK_CODE(flx_trainer_set_param(t, "p", NULL, &err), FLX_E_USAGE, &err);
-    CHECK_OK(flx_trainer_set_param(t, "p", two, &err), &err);
-    CHECK_OK(flx_trainer_set_param(t, "k", k, &err), &err);
-    CHECK_CODE(flx_trainer_step(t, NULL, 0, NULL, &err), FLX_E_MISSING_INPUT, &err);
+    CHECK_OK(flx_trainer_set_param(r.t, "p", r.two, &err), &err);
+    CHECK_OK(flx_trainer_set_param(r.t, "k", r.ints, &err), &err);
+    CHECK_CODE(flx_trainer_step(r.t, NULL, 0, NULL, &err), FLX_E_MISSING_INPUT, &err);
     CHECK(strstr(err.message, "'x'"));
-    CHECK_CODE(flx_trainer_step(t, good, 2, NULL, &err), FLX_E_DUP_NAME, &err);
-    CHECK_CODE(flx_trainer_step(t, &wide, 1, NULL, &err), FLX_E_SHAPE, &err);
-    CHECK_CODE(flx_trainer_step(t, &other, 1, NULL, &err), FLX_E_DTYPE, &err);
-    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"p", two}, 1, NULL, &err), FLX_E_NAME, &err);
-    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"q", two}, 1, NULL, &err), FLX_E_NAME, &err);
-    CHECK_CODE(flx_trainer_step(t, &(flx_feed){"x", NULL}, 1, NULL, &err), FLX_E_USAGE, &err);
+    CHECK_CODE(flx_trainer_step(r.t, good, 2, NULL, &err), FLX_E_DUP_NAME, &err);
+    CHECK_CODE(flx_trainer_step(r.t, &wide, 1, NULL, &err), FLX_E_SHAPE, &err);
+    CHECK_CODE(flx_trainer_step(r.t, &other, 1, NULL, &err), FLX_E_DTYPE, &err);
+    CHECK_CODE(flx_trainer_step(r.t, &(flx_feed){"p", r.two}, 1, NULL, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_step(r.t, &(flx_feed){"q", r.two}, 1, NULL, &err), FLX_E_NAME, &err);
+    CHECK_CODE(flx_trainer_step(r.t, &(flx_feed){"x", NULL}, 1, NULL, &err), FLX_E_USAGE, &err);
     CHECK_CODE(flx_trainer_step(NULL, NULL, 0, NULL, &err), FLX_E_USAGE, &err);
-    flx_tensor *p = flx_trainer_param(t, "p", &err);
-    CHECK(p && memcmp(flx_tensor_const_data(p), flx_tensor_const_data(two), 8) == 0);
-    CHECK(!flx_trainer_param(t, "q", &err) && err.code == FLX_E_NAME);
-    CHECK(!flx_trainer_output(t, "new_p") && !flx_trainer_output(t, "q") && !flx_trainer_output(NULL, "q"));
-    CHECK_OK(flx_trainer_step(t, good, 1, NULL, &err), &err);
-    flx_tensor *next = flx_trainer_param(t, "p", &err);
+    CHECK_OK(flx_trainer_step(r.t, good, 1, NULL, &err), &err);
+    flx_tensor *next = flx_trainer_param(r.t, "p", &err);
     CHECK_NEAR(flx_tensor_get(next, 0), 0, 0);
     CHECK_NEAR(flx_tensor_get(next, 1), 0, 0);
-    flx_tensor_release(p);
     flx_tensor_release(next);
-    flx_tensor_release(two);
-    flx_tensor_release(three);
-    flx_tensor_release(k);
-    flx_trainer_free(t);
-    flx_graph_release(g);
-    flx_context_free(ctx);
+    misuse_end(&r);
 }
 
 /* ---- Memory that runs out ---- */

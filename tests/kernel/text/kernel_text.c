@@ -482,57 +482,66 @@ static void check_bits(const char *from, uint32_t type, uint64_t bits)
     test_count_case();
 }
 
+static const struct {
+    const char *text;
+    uint32_t type;
+    uint64_t bits;
+} literals[] = {
+    {"true", FLX_BOOL, 1},
+    {"false", FLX_BOOL, 0},
+    {"255u8", FLX_U8, 255},
+    {"0xffu8", FLX_U8, 255},
+    {"65535u16", FLX_U16, 65535},
+    {"4294967295", FLX_U32, 4294967295},
+    {"0xFFFFffff", FLX_U32, 4294967295},
+    {"18446744073709551615u64", FLX_U64, UINT64_MAX},
+    {"-128i8", FLX_I8, 0x80},
+    {"127i8", FLX_I8, 0x7f},
+    {"-32768i16", FLX_I16, 0x8000},
+    {"-2147483648i32", FLX_I32, 0x80000000},
+    {"-9223372036854775808i64", FLX_I64, UINT64_C(0x8000000000000000)},
+    {"9223372036854775807i64", FLX_I64, INT64_MAX},
+    {"-1i64", FLX_I64, UINT64_MAX},
+    {"-0", FLX_U32, 0},
+    {"007", FLX_U32, 7},
+    {"1.0", FLX_F32, 0x3f800000},
+    {"1.", FLX_F32, 0x3f800000},
+    {".5", FLX_F32, 0x3f000000},
+    {"1e0", FLX_F32, 0x3f800000},
+    {"1E+0f64", FLX_F64, UINT64_C(0x3ff0000000000000)},
+    {"-0.0", FLX_F32, 0x80000000},
+    {"-0f64", FLX_F64, UINT64_C(0x8000000000000000)},
+    {"0x1.8p3", FLX_F32, 0x41400000},
+    {"0x1p-149", FLX_F32, 1},
+    {"-0x1.8p+1f64", FLX_F64, UINT64_C(0xc008000000000000)},
+    {"0x1p3bf16", FLX_BF16, 0x4100},
+    {"65504f16", FLX_F16, 0x7bff},
+    {"1.5bf16", FLX_BF16, 0x3fc0},
+    {"0.1f64", FLX_F64, UINT64_C(0x3fb999999999999a)},
+    {"16777217f32", FLX_F32, 0x4b800000},
+    {"100000000000000000000f32", FLX_F32, 0x60ad78ec},
+    {"1e-60", FLX_F32, 0},
+    {"inf", FLX_F32, 0x7f800000},
+    {"-inf", FLX_F32, 0xff800000},
+    {"inff64", FLX_F64, UINT64_C(0x7ff0000000000000)},
+    {"-inff16", FLX_F16, 0xfc00},
+    {"infbf16", FLX_BF16, 0x7f80},
+    {"nan", FLX_F32, 0x7fc00000},
+    {"-nan", FLX_F32, 0xffc00000},
+    {"nanf64", FLX_F64, UINT64_C(0x7ff8000000000000)},
+    {"nanf16", FLX_F16, 0x7e00},
+    {"-nanbf16", FLX_BF16, 0xffc0},
+    {"nan(0x7fc00001)f32", FLX_F32, 0x7fc00001},
+    {"nan(0x7f800001)f32", FLX_F32, 0x7f800001},
+    {"-nan(0x7f800001)f32", FLX_F32, 0xff800001},
+    {"nan(0xfff0000000000001)f64", FLX_F64, UINT64_C(0xfff0000000000001)},
+    {"nan(0x7c01)f16", FLX_F16, 0x7c01},
+};
+
 TEST(kernel_text_literals_of_all_types)
 {
-    check_bits("true", FLX_BOOL, 1);
-    check_bits("false", FLX_BOOL, 0);
-    check_bits("255u8", FLX_U8, 255);
-    check_bits("0xffu8", FLX_U8, 255);
-    check_bits("65535u16", FLX_U16, 65535);
-    check_bits("4294967295", FLX_U32, 4294967295);
-    check_bits("0xFFFFffff", FLX_U32, 4294967295);
-    check_bits("18446744073709551615u64", FLX_U64, UINT64_MAX);
-    check_bits("-128i8", FLX_I8, 0x80);
-    check_bits("127i8", FLX_I8, 0x7f);
-    check_bits("-32768i16", FLX_I16, 0x8000);
-    check_bits("-2147483648i32", FLX_I32, 0x80000000);
-    check_bits("-9223372036854775808i64", FLX_I64, UINT64_C(0x8000000000000000));
-    check_bits("9223372036854775807i64", FLX_I64, INT64_MAX);
-    check_bits("-1i64", FLX_I64, UINT64_MAX);
-    check_bits("-0", FLX_U32, 0);
-    check_bits("007", FLX_U32, 7);
-    check_bits("1.0", FLX_F32, 0x3f800000);
-    check_bits("1.", FLX_F32, 0x3f800000);
-    check_bits(".5", FLX_F32, 0x3f000000);
-    check_bits("1e0", FLX_F32, 0x3f800000);
-    check_bits("1E+0f64", FLX_F64, UINT64_C(0x3ff0000000000000));
-    check_bits("-0.0", FLX_F32, 0x80000000);
-    check_bits("-0f64", FLX_F64, UINT64_C(0x8000000000000000));
-    check_bits("0x1.8p3", FLX_F32, 0x41400000);
-    check_bits("0x1p-149", FLX_F32, 1);
-    check_bits("-0x1.8p+1f64", FLX_F64, UINT64_C(0xc008000000000000));
-    check_bits("0x1p3bf16", FLX_BF16, 0x4100);
-    check_bits("65504f16", FLX_F16, 0x7bff);
-    check_bits("1.5bf16", FLX_BF16, 0x3fc0);
-    check_bits("0.1f64", FLX_F64, UINT64_C(0x3fb999999999999a));
-    check_bits("16777217f32", FLX_F32, 0x4b800000);
-    check_bits("100000000000000000000f32", FLX_F32, 0x60ad78ec);
-    check_bits("1e-60", FLX_F32, 0);
-    check_bits("inf", FLX_F32, 0x7f800000);
-    check_bits("-inf", FLX_F32, 0xff800000);
-    check_bits("inff64", FLX_F64, UINT64_C(0x7ff0000000000000));
-    check_bits("-inff16", FLX_F16, 0xfc00);
-    check_bits("infbf16", FLX_BF16, 0x7f80);
-    check_bits("nan", FLX_F32, 0x7fc00000);
-    check_bits("-nan", FLX_F32, 0xffc00000);
-    check_bits("nanf64", FLX_F64, UINT64_C(0x7ff8000000000000));
-    check_bits("nanf16", FLX_F16, 0x7e00);
-    check_bits("-nanbf16", FLX_BF16, 0xffc0);
-    check_bits("nan(0x7fc00001)f32", FLX_F32, 0x7fc00001);
-    check_bits("nan(0x7f800001)f32", FLX_F32, 0x7f800001);
-    check_bits("-nan(0x7f800001)f32", FLX_F32, 0xff800001);
-    check_bits("nan(0xfff0000000000001)f64", FLX_F64, UINT64_C(0xfff0000000000001));
-    check_bits("nan(0x7c01)f16", FLX_F16, 0x7c01);
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
+        check_bits(literals[i].text, literals[i].type, literals[i].bits);
 }
 
 /* Every bit pattern, or many of them, survives printing, whether its context gives a type or not. */

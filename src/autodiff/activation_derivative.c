@@ -23,8 +23,8 @@ static flx_val vjp_of_ones(flxi_site *s)
 {
     flx_val one = flxi_full(s, flxi_typeof(s, s->y[0]), 1.0);
     flx_val d = FLX_NONE;
-    bool wanted = true;
-    s->wanted = &wanted;
+    bool is_wanted = true;
+    s->wanted = &is_wanted;
     s->op->rules->vjp(s, &one, &d);
     return flxi_or_zeros(s, d, s->x[0]);
 }

@@ -110,10 +110,10 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
     flx_val *ty = flxi_new(&g->arena, flx_val, n->nout);
     if (!tx || !ty)
         return flxi_oom(p->err, "tangents");
-    bool quantised = false;
+    bool is_quantised = false;
     for (uint32_t k = 0; k < n->nin; k++) {
         tx[k] = arriving(p->f, n, k);
-        quantised |= !flxi_is_none(tx[k]) && flxi_is_int(flxi_type_at(p->f->src, n->in[k])->dtype);
+        is_quantised |= !flxi_is_none(tx[k]) && flxi_is_int(flxi_type_at(p->f->src, n->in[k])->dtype);
     }
     s.new_y = flxi_new(&g->arena, flx_val, n->nout);
     if (!s.new_y)
@@ -130,7 +130,7 @@ static flx_code call_rule(pushing *p, const flxi_node *n, uint32_t i)
         const flx_type *type = flxi_type_at(p->f->src, n->first + k);
         flx_type want = flxi_tangent_type(type);
         const flx_type *made = flx_val_type(g, ty[k]);
-        if (!flxi_gives_derivative(s.op, type->dtype, quantised))
+        if (!flxi_gives_derivative(s.op, type->dtype, is_quantised))
             continue;
         if (!flxi_is_none(ty[k]) && (!made || !flxi_type_equal(made, &want)))
             return flxi_fail(p->err, FLX_E_INTERNAL, "%s: the type of a tangent differs from that of its value",
@@ -146,14 +146,14 @@ static bool is_reached(const flxi_forward *f, const flxi_node *n)
 {
     const flxi_op *op = &flxi_ops[n->op];
     bool reached = false;
-    bool quantised = false;
+    bool is_quantised = false;
     for (uint32_t k = 0; k < n->nin; k++)
         if (!flxi_is_none(arriving(f, n, k))) {
             reached = true;
-            quantised |= flxi_is_int(flxi_type_at(f->src, n->in[k])->dtype);
+            is_quantised |= flxi_is_int(flxi_type_at(f->src, n->in[k])->dtype);
         }
     for (uint32_t k = 0; reached && k < n->nout; k++)
-        if (flxi_gives_derivative(op, flxi_type_at(f->src, n->first + k)->dtype, quantised))
+        if (flxi_gives_derivative(op, flxi_type_at(f->src, n->first + k)->dtype, is_quantised))
             return flxi_rule_kind(op, MODE_JVP) != FLX_RULE_ZERO;
     return false;
 }

@@ -116,10 +116,10 @@ static void mark_ancestors(grad_work *w)
     w->ancestor[g->outputs.at[0].val] = true;
     for (uint32_t i = g->node_count; i-- > 0;) {
         const flxi_node *n = flxi_node_at(g, i);
-        bool needed = false;
+        bool is_needed = false;
         for (uint32_t k = 0; k < n->nout; k++)
-            needed |= w->ancestor[n->first + k];
-        for (uint32_t k = 0; needed && k < n->nin; k++)
+            is_needed |= w->ancestor[n->first + k];
+        for (uint32_t k = 0; is_needed && k < n->nin; k++)
             w->ancestor[n->in[k]] = true;
     }
 }

@@ -52,7 +52,7 @@ static const char *last_part(const char *name, size_t n)
 static void put_history(char *text, size_t size, const char *suffix, const char *name)
 {
     enum { READABLE = 45 };
-    bool cut = false;
+    bool is_cut = false;
     size_t n = strlen(name);
     const transform_row *row = find_transform(suffix, strlen(suffix));
     size_t at = (size_t)snprintf(text, size, "%s of ", row ? row->word : suffix);
@@ -62,8 +62,8 @@ static void put_history(char *text, size_t size, const char *suffix, const char 
             break;
         if (at < READABLE)
             at += (size_t)snprintf(text + at, size - at, "%s of ", row->word);
-        else if (!cut) {
-            cut = true;
+        else if (!is_cut) {
+            is_cut = true;
             at += (size_t)snprintf(text + at, size - at, "%s", "... of ");
         }
     }

@@ -174,10 +174,10 @@ static flx_code walk_body(const walk *outer, const flx_graph *body, const kind *
 
 static bool is_same_question(const followed *f, const flx_graph *body, const kind *in)
 {
-    bool same = f->serial == body->serial;
-    for (size_t i = 0; same && i < body->leaves.n; i++)
-        same = f->in[i] == in[i];
-    return same;
+    bool is_same = f->serial == body->serial;
+    for (size_t i = 0; is_same && i < body->leaves.n; i++)
+        is_same = f->in[i] == in[i];
+    return is_same;
 }
 
 /* The kinds of a body's outputs from those of its inputs. */

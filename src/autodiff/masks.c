@@ -245,7 +245,7 @@ static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, const flx_type *va
     flx_dim dims[FLX_MAX_RANK];
     int64_t perm[FLX_MAX_RANK];
     int n = 0;
-    bool moved = false;
+    bool is_moved = false;
     for (int p = 0; p < rank; p++) {
         dims[p] = 1;
         for (int q = 0; q < t->rank; q++)
@@ -258,8 +258,8 @@ static flx_val aligned_cond(flxi_site *s, const flxi_fact *f, const flx_type *va
         if (f->axis[q] < 0)
             perm[n++] = q;
     for (int q = 0; q < n; q++)
-        moved |= perm[q] != q;
-    flx_val c = moved ? flx_transpose(s->g, f->cond, (flx_ints){perm, (size_t)n}) : f->cond;
+        is_moved |= perm[q] != q;
+    flx_val c = is_moved ? flx_transpose(s->g, f->cond, (flx_ints){perm, (size_t)n}) : f->cond;
     return repeat_blocks(s, flxi_reshape_to(s, c, rank, dims), dims, value);
 }
 

@@ -39,16 +39,16 @@ static void find_active(flxi_reverse *r)
         const flxi_node *n = flxi_node_at(g, i);
         const flxi_op *op = &flxi_ops[n->op];
         bool any = false;
-        bool quantised = false;
+        bool is_quantised = false;
         for (uint32_t k = 0; flxi_rule_kind(op, MODE_VJP) != FLX_RULE_ZERO && k < n->nin; k++)
             if (wants(r, n, k)) {
                 any = true;
-                quantised |= flxi_is_int(flxi_type_at(g, n->in[k])->dtype);
+                is_quantised |= flxi_is_int(flxi_type_at(g, n->in[k])->dtype);
             }
         for (uint32_t k = 0; k < n->nout; k++)
             r->active[n->first + k] =
                 r->wrt[n->first + k] ||
-                (any && flxi_gives_derivative(op, flxi_type_at(g, n->first + k)->dtype, quantised));
+                (any && flxi_gives_derivative(op, flxi_type_at(g, n->first + k)->dtype, is_quantised));
     }
 }
 

@@ -158,18 +158,18 @@ static void mark_active(taylor *w, uint32_t from)
         const flxi_node *n = flxi_node_at(w->t, i);
         const flxi_op *op = &flxi_ops[n->op];
         bool any = false;
-        bool quantised = false;
+        bool is_quantised = false;
         if (op->traits & TRAIT_DECLARED)
             continue;
         for (uint32_t k = 0; k < n->nin; k++)
             if (moves(w, n, k)) {
                 any = true;
-                quantised |= flxi_is_int(flxi_type_at(w->t, n->in[k])->dtype);
+                is_quantised |= flxi_is_int(flxi_type_at(w->t, n->in[k])->dtype);
             }
         any &= !(op->traits & TRAIT_ZERO_GRAD);
         for (uint32_t k = 0; k < n->nout; k++)
             w->curves.at[n->first + k].active =
-                any && flxi_gives_derivative(op, flxi_type_at(w->t, n->first + k)->dtype, quantised);
+                any && flxi_gives_derivative(op, flxi_type_at(w->t, n->first + k)->dtype, is_quantised);
     }
 }
 
@@ -261,10 +261,10 @@ static flx_code write_rates(taylor *w)
     for (uint32_t i = 0; i < w->t->node_count; i++) {
         const flxi_node *n = flxi_node_at(w->t, i);
         const flxi_op *op = &flxi_ops[n->op];
-        bool active = false;
+        bool is_active = false;
         for (uint32_t k = 0; k < n->nout; k++)
-            active |= w->curves.at[n->first + k].active;
-        if (!active || own(w, n->first) != n->first || (op->traits & TRAIT_DECLARED) || has_own_rule(n, op) ||
+            is_active |= w->curves.at[n->first + k].active;
+        if (!is_active || own(w, n->first) != n->first || (op->traits & TRAIT_DECLARED) || has_own_rule(n, op) ||
             w->curves.at[n->first].depth >= w->orders)
             continue;
         if (flxi_rule_kind(op, MODE_JVP) == FLX_RULE_DECOMPOSE)

@@ -57,8 +57,8 @@ static flx_code declare_leaves(vmap_work *w)
         uint32_t old = src->leaves.at[i];
         const flxi_value *v = flxi_value_at(src, old);
         flx_type type = *v->type;
-        bool batched = w->axis[i] != FLX_NO_AXIS;
-        if (batched) {
+        bool is_batched = w->axis[i] != FLX_NO_AXIS;
+        if (is_batched) {
             int axis = (int)w->axis[i];
             memmove(type.dims + axis + 1, type.dims + axis, (size_t)(type.rank - axis) * sizeof(flx_dim));
             type.dims[axis] = w->size;
@@ -68,7 +68,7 @@ static flx_code declare_leaves(vmap_work *w)
         if (!id)
             return flxi_built(w->out, w->err);
         w->map[old] = id;
-        w->batched[old] = batched;
+        w->batched[old] = is_batched;
     }
     for (size_t i = 0; i < src->leaves.n; i++) /* after all leaves, so that they stay together */
         if (w->axis[i] != FLX_NO_AXIS) {

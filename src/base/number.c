@@ -53,17 +53,17 @@ static bool read_exponent(const char *s, size_t n, int64_t *out)
 }
 
 /* Appends the digits of s[0..n) without the point, then the exponent that compensates for it. */
-static bool rewrite(numeral *t, const char *s, size_t n, bool hex)
+static bool rewrite(numeral *t, const char *s, size_t n, bool is_hex)
 {
-    char mark = hex ? 'p' : 'e';
-    int64_t step = hex ? 4 : 1; /* weight of one digit in the exponent */
+    char mark = is_hex ? 'p' : 'e';
+    int64_t step = is_hex ? 4 : 1; /* weight of one digit in the exponent */
     int64_t exponent = 0;
     size_t digits = 0;
     bool point = false;
     int64_t after_point = 0;
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
-        if (hex ? is_hex_digit(c) : is_digit(c)) {
+        if (is_hex ? is_hex_digit(c) : is_digit(c)) {
             t->text[t->n++] = c;
             digits++;
             after_point += point;
@@ -87,27 +87,27 @@ bool flxi_read_double(const char *s, size_t n, double *out)
     numeral t;
     if (n == 0 || n > NUMERAL_MAX)
         return false;
-    bool negative = s[0] == '-';
-    if (negative || s[0] == '+') {
+    bool is_negative = s[0] == '-';
+    if (is_negative || s[0] == '+') {
         s++;
         n--;
     }
     if (n == 3 && memcmp(s, "inf", 3) == 0) {
-        *out = negative ? -INFINITY : INFINITY;
+        *out = is_negative ? -INFINITY : INFINITY;
         return true;
     }
     if (n == 3 && memcmp(s, "nan", 3) == 0) {
-        *out = negative ? -NAN : NAN;
+        *out = is_negative ? -NAN : NAN;
         return true;
     }
-    bool hex = n > 2 && s[0] == '0' && (s[1] | 32) == 'x';
-    size_t skip = hex ? 2 : 0;
+    bool is_hex = n > 2 && s[0] == '0' && (s[1] | 32) == 'x';
+    size_t skip = is_hex ? 2 : 0;
     memcpy(t.text, "0x", 2);
     t.n = skip;
-    if (!rewrite(&t, s + skip, n - skip, hex))
+    if (!rewrite(&t, s + skip, n - skip, is_hex))
         return false;
     double x = strtod(t.text, NULL);
-    *out = negative ? -x : x;
+    *out = is_negative ? -x : x;
     return true;
 }
 
@@ -130,19 +130,19 @@ static bool read_magnitude(const char *s, size_t n, bool *negative, uint64_t *ou
 
 bool flxi_read_i64(const char *s, size_t n, int64_t *out)
 {
-    bool negative;
+    bool is_negative;
     uint64_t v;
-    if (!read_magnitude(s, n, &negative, &v) || v > (uint64_t)INT64_MAX + negative)
+    if (!read_magnitude(s, n, &is_negative, &v) || v > (uint64_t)INT64_MAX + is_negative)
         return false;
-    *out = negative ? (int64_t)(0 - v) : (int64_t)v;
+    *out = is_negative ? (int64_t)(0 - v) : (int64_t)v;
     return true;
 }
 
 bool flxi_read_u64(const char *s, size_t n, uint64_t *out)
 {
-    bool negative;
+    bool is_negative;
     uint64_t v;
-    if (!read_magnitude(s, n, &negative, &v) || (negative && v))
+    if (!read_magnitude(s, n, &is_negative, &v) || (is_negative && v))
         return false;
     *out = v;
     return true;
@@ -242,8 +242,8 @@ static size_t layout(char *out, const decimal *d)
 {
     size_t k = 0;
     int e = d->exponent;
-    bool plain = e >= -4 && e < plain_digits;
-    int before = plain ? e + 1 : 1; /* digits before the point */
+    bool is_plain = e >= -4 && e < plain_digits;
+    int before = is_plain ? e + 1 : 1; /* digits before the point */
     if (before <= 0) {
         out[k++] = '0';
         out[k++] = '.';
@@ -256,7 +256,7 @@ static size_t layout(char *out, const decimal *d)
         out[k++] = i < d->n ? d->digit[i] : '0';
     }
     out[k] = 0;
-    if (!plain)
+    if (!is_plain)
         k += (size_t)snprintf(out + k, FLXI_NUMBER_MAX - DIGITS_MAX - 4, "e%+03d", e);
     return k;
 }

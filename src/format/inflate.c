@@ -320,10 +320,10 @@ static bool inflate_stored(stream *s)
 
 static bool inflate_blocks(stream *s)
 {
-    bool last = false;
-    while (!last) {
+    bool is_last = false;
+    while (!is_last) {
         refill(s);
-        last = take(s, 1);
+        is_last = take(s, 1);
         unsigned kind = take(s, 2);
         bool ok = is_within_input(s) && (kind == 0   ? inflate_stored(s)
                                          : kind == 1 ? inflate_fixed(s)

@@ -194,9 +194,9 @@ static flxi_json_token read_number(flxi_json *j)
     j->start = j->text + j->at;
     if (peek(j) == '-')
         j->at++;
-    bool zero = peek(j) == '0';
+    bool is_zero = peek(j) == '0';
     size_t first = j->at;
-    if (!skip_digits(j) || (zero && j->at - first > 1))
+    if (!skip_digits(j) || (is_zero && j->at - first > 1))
         return fail(j, "invalid number");
     if (peek(j) == '.') {
         j->at++;

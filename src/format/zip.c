@@ -98,9 +98,9 @@ static flx_code find_end(const flxi_allocator *mem, const flxi_source *s, direct
             .count = flxi_get16(end + 10),
             .end_at = s->size - n + i,
         };
-        bool wide = d->at == ALL_ONES || d->size == ALL_ONES || d->count == 0xffff;
+        bool is_wide = d->at == ALL_ONES || d->size == ALL_ONES || d->count == 0xffff;
         bool parts = flxi_get16(end + 4) != flxi_get16(end + 6) || flxi_get16(end + 8) != d->count;
-        if (wide)
+        if (is_wide)
             code = read_end64(s, d, err);
         else if (parts)
             code = flxi_fail(err, FLX_E_UNSUPPORTED, "multi-part archives are not supported");
@@ -154,10 +154,10 @@ void flxi_zip_close(flxi_zip *z)
 /* Takes the values that did not fit 32 bits from the extra field, where they are in this order. */
 static bool read_wide_values(const unsigned char *extra, size_t n, uint64_t *const values[3])
 {
-    bool needed = false;
+    bool is_needed = false;
     for (int k = 0; k < 3; k++)
-        needed |= *values[k] == ALL_ONES;
-    while (needed && n >= 4) {
+        is_needed |= *values[k] == ALL_ONES;
+    while (is_needed && n >= 4) {
         size_t size = flxi_get16(extra + 2);
         if (size > n - 4)
             return false;
@@ -324,24 +324,24 @@ static uint32_t or_all_ones(uint64_t v)
 }
 
 /* The fields that the local and the central header share, starting with "version needed". */
-static void put_common(unsigned char *p, const flxi_zip_entry *e, bool wide)
+static void put_common(unsigned char *p, const flxi_zip_entry *e, bool is_wide)
 {
-    flxi_put16(p, wide ? version_zip64 : version_plain);
+    flxi_put16(p, is_wide ? version_zip64 : version_plain);
     flxi_put16(p + 2, e->flags);
     flxi_put16(p + 4, method_stored);
     flxi_put16(p + 6, 0);
     flxi_put16(p + 8, date_1980);
     flxi_put32(p + 10, e->crc);
-    flxi_put32(p + 14, wide ? ALL_ONES : (uint32_t)e->size);
-    flxi_put32(p + 18, wide ? ALL_ONES : (uint32_t)e->size);
+    flxi_put32(p + 14, is_wide ? ALL_ONES : (uint32_t)e->size);
+    flxi_put32(p + 18, is_wide ? ALL_ONES : (uint32_t)e->size);
     flxi_put16(p + 22, (uint32_t)e->name_size);
 }
 
 /* Both sizes or neither are wide; the offset is independent of them and only in the directory. */
-static size_t put_extra(unsigned char *p, const flxi_zip_entry *e, bool wide, bool wide_offset)
+static size_t put_extra(unsigned char *p, const flxi_zip_entry *e, bool is_wide, bool wide_offset)
 {
     size_t n = 0;
-    if (wide) {
+    if (is_wide) {
         flxi_put64(p + 4, e->size);
         flxi_put64(p + 12, e->size);
         n = 16;
@@ -361,10 +361,10 @@ static flx_code write_local(flxi_zip_writer *w, const flxi_zip_entry *e, flx_err
 {
     unsigned char header[local_size] = {0};
     unsigned char extra[32];
-    bool wide = e->size >= ALL_ONES;
-    size_t extra_size = put_extra(extra, e, wide, false);
+    bool is_wide = e->size >= ALL_ONES;
+    size_t extra_size = put_extra(extra, e, is_wide, false);
     flxi_put32(header, LOCAL_MARK);
-    put_common(header + 4, e, wide);
+    put_common(header + 4, e, is_wide);
     flxi_put16(header + 28, (uint32_t)extra_size);
     FLXI_TRY(flxi_save_bytes(&w->save, header, sizeof header, err));
     FLXI_TRY(flxi_save_bytes(&w->save, e->name, e->name_size, err));
@@ -375,12 +375,12 @@ static flx_code add_central(flxi_zip_writer *w, const flxi_zip_entry *e, flx_err
 {
     unsigned char record[central_size] = {0};
     unsigned char extra[32];
-    bool wide = e->size >= ALL_ONES;
+    bool is_wide = e->size >= ALL_ONES;
     bool wide_offset = e->header_at >= ALL_ONES;
-    size_t extra_size = put_extra(extra, e, wide, wide_offset);
+    size_t extra_size = put_extra(extra, e, is_wide, wide_offset);
     flxi_put32(record, CENTRAL_MARK);
-    flxi_put16(record + 4, wide || wide_offset ? version_zip64 : version_plain);
-    put_common(record + 6, e, wide);
+    flxi_put16(record + 4, is_wide || wide_offset ? version_zip64 : version_plain);
+    put_common(record + 6, e, is_wide);
     flxi_put16(record + 30, (uint32_t)extra_size);
     flxi_put32(record + 42, or_all_ones(e->header_at));
     flxi_add_bytes(&w->directory, record, sizeof record);

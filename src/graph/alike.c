@@ -29,15 +29,15 @@ static bool is_alike(const flx_graph *a, const flx_graph *b, void *budget)
 {
     if (a == b || !a || !b)
         return a == b;
-    bool same = flx_graph_hash(a) == flx_graph_hash(b) && a->node_count == b->node_count &&
-                a->leaves.n == b->leaves.n && a->outputs.n == b->outputs.n;
-    for (size_t i = 0; same && i < a->leaves.n; i++)
-        same = a->leaves.at[i] == b->leaves.at[i];
-    for (size_t k = 0; same && k < a->outputs.n; k++)
-        same = a->outputs.at[k].val == b->outputs.at[k].val;
-    for (uint32_t i = 0; same && i < a->node_count; i++)
-        same = nodes_alike(a, b, i, budget);
-    return same;
+    bool is_same = flx_graph_hash(a) == flx_graph_hash(b) && a->node_count == b->node_count &&
+                   a->leaves.n == b->leaves.n && a->outputs.n == b->outputs.n;
+    for (size_t i = 0; is_same && i < a->leaves.n; i++)
+        is_same = a->leaves.at[i] == b->leaves.at[i];
+    for (size_t k = 0; is_same && k < a->outputs.n; k++)
+        is_same = a->outputs.at[k].val == b->outputs.at[k].val;
+    for (uint32_t i = 0; is_same && i < a->node_count; i++)
+        is_same = nodes_alike(a, b, i, budget);
+    return is_same;
 }
 
 bool flxi_graphs_alike(const flx_graph *a, const flx_graph *b)

@@ -5,10 +5,10 @@
 
 bool flxi_is_root(const flx_graph *g, const flxi_node *n)
 {
-    bool pinned = false;
+    bool is_pinned = false;
     for (uint32_t k = 0; k < n->nout; k++)
-        pinned |= flxi_value_at(g, n->first + k)->pinned != 0;
-    return pinned || (flxi_ops[n->op].traits & TRAIT_DECLARED) || flxi_has_effect(n);
+        is_pinned |= flxi_value_at(g, n->first + k)->pinned != 0;
+    return is_pinned || (flxi_ops[n->op].traits & TRAIT_DECLARED) || flxi_has_effect(n);
 }
 
 static void mark_live(const flx_graph *g, bool *live)

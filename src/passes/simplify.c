@@ -402,9 +402,9 @@ static bool has_body(const flxi_node *n)
 
 static bool may_fold(const rewriting *w)
 {
-    bool plain = !(w->op->traits & (TRAIT_DECLARED | TRAIT_EFFECT | TRAIT_OPAQUE)) && w->op->op_class != CLASS_RANDOM &&
-                 w->op->op_class != CLASS_LEAF && !has_body(w->n);
-    return plain && w->n->nin > 0 && w->n->nout == 1 && w->n->op != OP_stop_gradient;
+    bool is_plain = !(w->op->traits & (TRAIT_DECLARED | TRAIT_EFFECT | TRAIT_OPAQUE)) &&
+                    w->op->op_class != CLASS_RANDOM && w->op->op_class != CLASS_LEAF && !has_body(w->n);
+    return is_plain && w->n->nin > 0 && w->n->nout == 1 && w->n->op != OP_stop_gradient;
 }
 
 static flx_val append_constant(rewriting *w, const flx_type *type, flx_tensor *value)
@@ -503,14 +503,14 @@ static flx_val try_folding(rewriting *w)
 static flx_val unstretched(rewriting *w, uint32_t k)
 {
     const flxi_node *n = maker(w->to, w->x[k]);
-    bool full = n->op == OP_full && w->type->rank > 0;
-    if (n->op != OP_expand && !full)
+    bool is_full = n->op == OP_full && w->type->rank > 0;
+    if (n->op != OP_expand && !is_full)
         return w->x[k];
     for (uint32_t i = 0; i < w->n->nin; i++) {
         const flx_type *t = flxi_type_at(w->to, w->x[i].id);
         if (i != k && t->rank == w->type->rank &&
             memcmp(t->dims, w->type->dims, (size_t)t->rank * sizeof(flx_dim)) == 0) {
-            if (!full)
+            if (!is_full)
                 return operand(w->to, n, 0);
             const flx_tensor *value = flxi_node_tensor(n, "value");
             return flx_const(w->to, &value->type, value);

@@ -91,16 +91,16 @@ static void *place_output(flxi_mirrors *m, size_t k, const void *const *inputs, 
 
 static bool place_outputs(flxi_mirrors *m, const void *const *inputs, void *const *outputs)
 {
-    bool moved = false;
+    bool is_moved = false;
     for (size_t k = 0; k < m->num_out; k++) {
         void *at = place_output(m, k, inputs, outputs[k]);
-        moved |= at != m->out[k];
+        is_moved |= at != m->out[k];
         m->out[k] = at;
         m->last_out[k] = outputs[k];
     }
     if (m->num_in)
         memcpy(m->last_in, inputs, m->num_in * sizeof *inputs);
-    return moved;
+    return is_moved;
 }
 
 bool flxi_mirrors_has_moves(const flxi_mirrors *m)

@@ -1035,9 +1035,9 @@ static flx_code run_block(running *r, block *b, const void *const *in, void *con
 static flx_code run_mirrored(running *r, flxi_state *s, const void *const *inputs, void *const *outputs)
 {
     const flx_run_options *o = r->setup->options;
-    bool moved;
-    FLXI_TRY(flxi_mirrors_send(&s->mirrors, &r->run, o ? o->kept_inputs : NULL, inputs, outputs, &moved));
-    if (moved)
+    bool is_moved;
+    FLXI_TRY(flxi_mirrors_send(&s->mirrors, &r->run, o ? o->kept_inputs : NULL, inputs, outputs, &is_moved));
+    if (is_moved)
         free_sequences(s);
     r->has_committed = !(s->m->options.flags & FLX_COMPILE_ATOMIC);
     FLXI_TRY(run_block(r, s->main, s->mirrors.in, s->mirrors.out));

@@ -90,8 +90,8 @@ flx_code flx_show_stage(const flx_graph *g, flx_stage stage, const flx_compile_o
     flxi_strbuf_init(&text, flxi_context_mem(g->ctx));
     flx_code code = FLX_OK;
     if (stage == FLX_STAGE_MIR) {
-        bool left_out;
-        code = flxi_optimise(bound, device, true, &optimised, &left_out, err);
+        bool is_left_out;
+        code = flxi_optimise(bound, device, true, &optimised, &is_left_out, err);
         if (code == FLX_OK)
             code = flx_graph_print(optimised, out, err);
     } else {

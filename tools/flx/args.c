@@ -125,8 +125,8 @@ int args_parse(args *a, const command *c, int argc, char **argv)
         if (status)
             return status;
     }
-    bool needed = c->operand[0] && c->operand[0] != '[';
-    if (needed && !a->operand) {
+    bool is_needed = c->operand[0] && c->operand[0] != '[';
+    if (is_needed && !a->operand) {
         int status = fail(FLX_E_USAGE, "flx %s needs a %.*s", c->name, (int)strcspn(c->operand, " "), c->operand);
         hint("flx help %s", c->name);
         return status;
@@ -207,11 +207,11 @@ bool read_integer(const char *text, bool *negative, uint64_t *magnitude)
 
 bool read_i64(const char *text, int64_t *out)
 {
-    bool negative;
+    bool is_negative;
     uint64_t magnitude;
-    if (!read_integer(text, &negative, &magnitude) || magnitude > (uint64_t)INT64_MAX + negative)
+    if (!read_integer(text, &is_negative, &magnitude) || magnitude > (uint64_t)INT64_MAX + is_negative)
         return false;
-    *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    *out = is_negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     return true;
 }
 

@@ -211,7 +211,7 @@ static flx_val with_batch_axis(flxi_site *s, flx_val v, const flx_type *example)
     return flxi_expand_to(s, v, example->rank + 1, dims);
 }
 
-static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, bool fixed, flxi_body_memo *memo)
+static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, bool is_fixed, flxi_body_memo *memo)
 {
     const flx_graph *src = w->prepared;
     flxi_batching b = {.src = src, .g = w->g, .map = w->map, .batched = w->flags, .size = size, .memo = memo};
@@ -238,7 +238,7 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
     for (size_t k = 0; k < src->outputs.n; k++) {
         uint32_t id = src->outputs.at[k].val;
         flx_val v = {w->map[id], w->g->serial};
-        if (!fixed)
+        if (!is_fixed)
             out[k] = w->flags[id];
         else if (out[k] && !w->flags[id])
             v = with_batch_axis(&s, v, flxi_type_at(src, id));
@@ -249,18 +249,18 @@ static flx_code run_vmap(work *w, const bool *batched, flx_dim size, bool *out, 
     return flxi_built(w->g, &w->err);
 }
 
-static flx_graph *vmap_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed)
+static flx_graph *vmap_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool is_fixed)
 {
     const flxi_question q = {
-        .asked = ASKED_VMAP, .body = body, .size = s->size, .inputs = batched, .outputs = fixed ? out : NULL};
+        .asked = ASKED_VMAP, .body = body, .size = s->size, .inputs = batched, .outputs = is_fixed ? out : NULL};
     flx_graph *known = recall(s, &q, out);
     if (known)
         return known;
     work w = {0};
     flx_code code = work_begin(&w, body, MODE_BATCH);
     if (code == FLX_OK)
-        code = run_vmap(&w, batched, s->size, out, fixed, s->memo);
-    return remember(s, &q, work_end(&w, code, s), fixed ? NULL : out);
+        code = run_vmap(&w, batched, s->size, out, is_fixed, s->memo);
+    return remember(s, &q, work_end(&w, code, s), is_fixed ? NULL : out);
 }
 
 static flx_graph *simplify_body(flxi_site *s, flx_graph *body)

@@ -22,8 +22,8 @@ void flxi_count_colours(flx_context *ctx, flxi_directions *d)
     d->colours = 1;
     for (int k = 0; k < d->type->rank; k++)
         d->colours = flx_dim_mul(ctx, d->colours, colours_of_axis(d, k));
-    bool known = flxi_dim_is_number(elements) && flxi_dim_is_number(d->colours);
-    if (!known || (elements >= few_directions && d->colours <= elements / 2))
+    bool is_known = flxi_dim_is_number(elements) && flxi_dim_is_number(d->colours);
+    if (!is_known || (elements >= few_directions && d->colours <= elements / 2))
         return;
     d->colours = elements;
     memset(d->width, 0, sizeof d->width);

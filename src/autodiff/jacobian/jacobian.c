@@ -101,14 +101,14 @@ static flxi_directions along_input(const jacobian_work *w, size_t i)
 {
     flxi_directions d = {.type = wrt_type(w, i)};
     for (int q = 0; q < d.type->rank; q++) {
-        bool tied = true;
+        bool is_tied = true;
         for (size_t k = 0; k < w->g->outputs.n; k++) {
             const flxi_pattern *p = pattern_of(w, i, k);
-            tied &= !p->reached || p->link[q].axis >= 0;
+            is_tied &= !p->reached || p->link[q].axis >= 0;
             if (p->reached)
                 widen(&d.width[q], &p->link[q]);
         }
-        if (!tied || (flxi_dim_is_number(d.type->dims[q]) && d.width[q] >= d.type->dims[q]))
+        if (!is_tied || (flxi_dim_is_number(d.type->dims[q]) && d.width[q] >= d.type->dims[q]))
             d.width[q] = 0;
     }
     flxi_count_colours(w->g->ctx, &d);
@@ -129,16 +129,16 @@ static flxi_directions along_output(const jacobian_work *w, size_t k)
 {
     flxi_directions d = {.type = output_type(w, k)};
     for (int p = 0; p < d.type->rank; p++) {
-        bool tied = true;
+        bool is_tied = true;
         for (size_t i = 0; i < w->count; i++) {
             if (!pattern_of(w, i, k)->reached)
                 continue;
             int q = tied_axis(w, i, k, p);
-            tied &= q >= 0;
+            is_tied &= q >= 0;
             if (q >= 0)
                 widen(&d.width[p], &pattern_of(w, i, k)->link[q]);
         }
-        if (!tied || (flxi_dim_is_number(d.type->dims[p]) && d.width[p] >= d.type->dims[p]))
+        if (!is_tied || (flxi_dim_is_number(d.type->dims[p]) && d.width[p] >= d.type->dims[p]))
             d.width[p] = 0;
     }
     flxi_count_colours(w->g->ctx, &d);
@@ -397,7 +397,7 @@ static flx_code choose_mode(const jacobian_work *w, bool *forward)
 static flx_code build_jacobian(jacobian_work *w)
 {
     size_t ids = (size_t)w->g->value_count + 1;
-    bool forward;
+    bool is_forward;
     uint32_t *map = flxi_alloc(&w->g->ctx->mem, ids, sizeof *map);
     w->out = flxi_derived_graph(w->named, w->suffix);
     flx_code code = w->out && map ? flxi_copy_leaves(w->g, w->out, map, w->err) : flxi_oom(w->err, "a Jacobian");
@@ -409,10 +409,10 @@ static flx_code build_jacobian(jacobian_work *w)
     FLXI_TRY(check_types(w));
     FLXI_TRY(find_patterns(w));
     skip_empty(w);
-    FLXI_TRY(choose_mode(w, &forward));
-    for (size_t i = 0; forward && i < w->count; i++)
+    FLXI_TRY(choose_mode(w, &is_forward));
+    for (size_t i = 0; is_forward && i < w->count; i++)
         FLXI_TRY(forward_column(w, i));
-    for (size_t k = 0; !forward && k < w->g->outputs.n; k++)
+    for (size_t k = 0; !is_forward && k < w->g->outputs.n; k++)
         FLXI_TRY(reverse_row(w, k));
     FLXI_TRY(name_blocks(w));
     return flxi_finish(&w->out, w->err);

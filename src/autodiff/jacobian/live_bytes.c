@@ -81,16 +81,16 @@ static void count_if_last(meter *m, uint32_t id, uint32_t i)
 static void run_node(meter *m, uint32_t i)
 {
     const flxi_node *n = flxi_node_at(m->g, i);
-    bool copied = false;
+    bool is_copied = false;
     for (uint32_t k = 0; k < n->nin; k++)
-        copied |= m->copied[n->in[k]];
+        is_copied |= m->copied[n->in[k]];
     for (uint32_t k = 0; k < n->nout; k++) {
-        m->copied[n->first + k] |= copied;
+        m->copied[n->first + k] |= is_copied;
         count(m, n->first + k, 1.0);
     }
     double inside = bytes_of_bodies(n);
-    double each = m->each + (copied ? inside : 0.0);
-    double left = m->budget - m->shared - (copied ? 0.0 : inside);
+    double each = m->each + (is_copied ? inside : 0.0);
+    double left = m->budget - m->shared - (is_copied ? 0.0 : inside);
     if (each > 0.0 && left / each < m->most)
         m->most = left / each;
     for (uint32_t k = 0; k < n->nin; k++)

@@ -84,11 +84,11 @@ static void visit(const walk *w, const flxi_node *n)
 {
     if (flxi_rule_kind(&flxi_ops[n->op], MODE_JVP) == FLX_RULE_ZERO)
         return;
-    bool quantised = false;
+    bool is_quantised = false;
     for (uint32_t i = 0; i < n->nin; i++)
-        quantised |= uses(w, n, i) && flxi_is_int(flxi_type_at(w->g, n->in[i])->dtype);
+        is_quantised |= uses(w, n, i) && flxi_is_int(flxi_type_at(w->g, n->in[i])->dtype);
     for (uint32_t k = 0; k < n->nout; k++) {
-        if (!flxi_gives_derivative(&flxi_ops[n->op], flxi_type_at(w->g, n->first + k)->dtype, quantised))
+        if (!flxi_gives_derivative(&flxi_ops[n->op], flxi_type_at(w->g, n->first + k)->dtype, is_quantised))
             continue;
         for (uint32_t i = 0; i < n->nin; i++)
             if (uses(w, n, i))

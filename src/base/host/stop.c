@@ -35,10 +35,10 @@ bool flxi_stop_poll(flx_stop *s)
 
 bool flxi_stop_poll_again(void)
 {
-    bool stopped = flxi_stopped();
-    if (stopped)
+    bool is_stopped = flxi_stopped();
+    if (is_stopped)
         flxi_stop_count = 1023;
-    return stopped;
+    return is_stopped;
 }
 
 enum { STOP_PIECE = 4 << 20 }; /* bytes between two looks */

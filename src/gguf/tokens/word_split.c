@@ -136,10 +136,10 @@ static size_t signs(const char *s, size_t n, bool with_line_ends)
 
 static size_t older_piece(const flx_vocabulary *v, const char *s, size_t n)
 {
-    bool blank = s[0] == ' ';
+    bool is_blank = s[0] == ' ';
     size_t size = contraction(s, n, false);
-    size = size ? size : word(s, n, CLASS_LETTER, 0, blank);
-    size = size ? size : word(s, n, CLASS_NUMBER, v->digits, blank && v->digits == 0);
+    size = size ? size : word(s, n, CLASS_LETTER, 0, is_blank);
+    size = size ? size : word(s, n, CLASS_NUMBER, v->digits, is_blank && v->digits == 0);
     size = size ? size : signs(s, n, false);
     return size ? size : spaces(s, n);
 }

@@ -270,12 +270,12 @@ static bool equal_types(const void *x, const void *y, flxi_same_body same, void 
 {
     const flx_types *a = x;
     const flx_types *b = y;
-    bool alike = a->n == b->n;
+    bool is_alike = a->n == b->n;
     (void)same;
     (void)user;
-    for (size_t i = 0; alike && i < a->n; i++)
-        alike = flxi_type_equal(&a->v[i], &b->v[i]);
-    return alike;
+    for (size_t i = 0; is_alike && i < a->n; i++)
+        is_alike = flxi_type_equal(&a->v[i], &b->v[i]);
+    return is_alike;
 }
 
 static bool equal_graph(const void *x, const void *y, flxi_same_body same, void *user)
@@ -287,10 +287,10 @@ static bool equal_graphs(const void *x, const void *y, flxi_same_body same, void
 {
     const flx_graphs *a = x;
     const flx_graphs *b = y;
-    bool alike = a->n == b->n;
-    for (size_t i = 0; alike && i < a->n; i++)
-        alike = same(a->v[i], b->v[i], user);
-    return alike;
+    bool is_alike = a->n == b->n;
+    for (size_t i = 0; is_alike && i < a->n; i++)
+        is_alike = same(a->v[i], b->v[i], user);
+    return is_alike;
 }
 
 static bool equal_combine(const void *x, const void *y, flxi_same_body same, void *user)

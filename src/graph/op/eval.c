@@ -204,17 +204,17 @@ bool flxi_load_truth(int32_t dtype, const void *base, int64_t i)
    they are. */
 static double int_to_double_odd(int32_t dtype, int64_t x)
 {
-    bool negative = dtype != FLX_U64 && x < 0;
-    uint64_t m = negative ? 0 - (uint64_t)x : (uint64_t)x;
+    bool is_negative = dtype != FLX_U64 && x < 0;
+    uint64_t m = is_negative ? 0 - (uint64_t)x : (uint64_t)x;
     if (m >> 53)
         m = (m & ~UINT64_C(0x7ff)) | (m & 0x7ff ? 0x800 : 0);
-    return negative ? -(double)m : (double)m;
+    return is_negative ? -(double)m : (double)m;
 }
 
 static void store_int_as_float(int32_t from, int64_t x, int32_t to, void *dst, int64_t j)
 {
-    bool wide = flxi_part_dtype(to) == FLX_F64;
-    flxi_store_double(to, dst, j, wide ? int_to_double(from, x) : int_to_double_odd(from, x));
+    bool is_wide = flxi_part_dtype(to) == FLX_F64;
+    flxi_store_double(to, dst, j, is_wide ? int_to_double(from, x) : int_to_double_odd(from, x));
 }
 
 void flxi_cast_element(int32_t from, const void *src, int64_t i, int32_t to, void *dst, int64_t j)
@@ -375,14 +375,14 @@ const flxi_arith *flxi_arith_of(int32_t dtype)
 int64_t flxi_strides(const flx_type *t, int64_t strides[FLX_MAX_RANK])
 {
     int64_t n = 1;
-    bool empty = false;
+    bool is_empty = false;
     for (int k = t->rank - 1; k >= 0; k--) {
         strides[k] = n;
-        empty |= t->dims[k] == 0;
+        is_empty |= t->dims[k] == 0;
         if (__builtin_mul_overflow(n, t->dims[k], &n))
             n = 0; /* only possible when some extent is 0, as the count below shows */
     }
-    return empty ? 0 : n;
+    return is_empty ? 0 : n;
 }
 
 void flxi_broadcast_strides(const flx_type *t, const flx_type *to, int64_t strides[FLX_MAX_RANK])
@@ -450,13 +450,13 @@ flx_code flxi_resolve_index(flxi_eval *e, const flx_tensor *idx, int64_t i, int6
 {
     int32_t dtype = idx->type.dtype;
     int64_t k = flxi_load_int(dtype, idx->data, i);
-    bool whole = true;
+    bool is_whole = true;
     if (flxi_is_float(dtype)) {
         double x = load_float(dtype, idx->data, i);
-        whole = x == trunc(x) && isfinite(x);
+        is_whole = x == trunc(x) && isfinite(x);
     }
-    bool inside = whole && k >= 0 && k < extent && !(dtype == FLX_U64 && k < 0);
-    if (inside) {
+    bool is_inside = is_whole && k >= 0 && k < extent && !(dtype == FLX_U64 && k < 0);
+    if (is_inside) {
         *at = k;
         return FLX_OK;
     }

@@ -190,11 +190,11 @@ flx_code flxi_broadcast(flxi_infer *f, const flx_type *const *in, uint32_t n, fl
             } else if (x != 1 && x != *d) {
                 flxi_type_text so_far;
                 flxi_type_text mine;
-                bool symbolic = !flxi_dim_is_number(x) || !flxi_dim_is_number(*d);
-                return flxi_infer_fail(f, FLX_E_SHAPE,
-                                       symbolic ? "a symbolic dimension broadcasts with 1 and with itself only" : NULL,
-                                       "shapes do not broadcast: %s and %s", flxi_shape_str(f->ctx, in[0], &so_far),
-                                       flxi_shape_str(f->ctx, in[i], &mine));
+                bool is_symbolic = !flxi_dim_is_number(x) || !flxi_dim_is_number(*d);
+                return flxi_infer_fail(
+                    f, FLX_E_SHAPE, is_symbolic ? "a symbolic dimension broadcasts with 1 and with itself only" : NULL,
+                    "shapes do not broadcast: %s and %s", flxi_shape_str(f->ctx, in[0], &so_far),
+                    flxi_shape_str(f->ctx, in[i], &mine));
             }
         }
     }

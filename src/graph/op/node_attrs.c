@@ -119,7 +119,7 @@ static bool completes_to(const flx_graph *g, const flxi_node *n, const flxi_attr
     const flx_type **in = t ? flxi_new(&t->arena, const flx_type *, n->nin) : NULL;
     void *attrs = NULL;
     uint32_t nout;
-    bool same = false;
+    bool is_same = false;
     if (results && in && flxi_attrs_clone(t, op, n->attrs, NULL, &attrs, NULL) == FLX_OK) {
         char *field = (char *)attrs + a->offset;
         for (uint32_t k = 0; k < n->nin; k++)
@@ -127,11 +127,11 @@ static bool completes_to(const flx_graph *g, const flxi_node *n, const flxi_attr
         memset(field, 0, completed_size(a));
         if (flxi_attr_kinds[a->kind].set_default)
             flxi_attr_kinds[a->kind].set_default(a, field);
-        same = flxi_infer_node(t, (flxi_opcode)n->op, in, n->nin, attrs, &results, &nout, NULL) == FLX_OK &&
-               flxi_attr_kinds[a->kind].equal(field, value, NULL, NULL);
+        is_same = flxi_infer_node(t, (flxi_opcode)n->op, in, n->nin, attrs, &results, &nout, NULL) == FLX_OK &&
+                  flxi_attr_kinds[a->kind].equal(field, value, NULL, NULL);
     }
     flx_graph_release(t);
-    return same;
+    return is_same;
 }
 
 /* Attribute k, or the one called `key` where that is given; false when there is none. Without a graph, is_default is

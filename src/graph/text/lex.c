@@ -54,11 +54,11 @@ static void skip_blanks(flxi_lexer *x)
 /* A sign belongs to the number only after an exponent letter: 1e-3, 0x1p+4. */
 static const char *number_end(const char *s, const char *end)
 {
-    bool hex = end - s > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+    bool is_hex = end - s > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
     const char *p = s;
     while (p < end) {
         char c = *p;
-        bool exponent = p > s && (hex ? (p[-1] == 'p' || p[-1] == 'P') : (p[-1] == 'e' || p[-1] == 'E'));
+        bool exponent = p > s && (is_hex ? (p[-1] == 'p' || p[-1] == 'P') : (p[-1] == 'e' || p[-1] == 'E'));
         if (!is_letter(c) && !is_digit(c) && c != '.' && !((c == '+' || c == '-') && exponent))
             break;
         p++;

@@ -299,13 +299,13 @@ static flx_code wrong_count(flxi_reader *r, const token_list *names, uint32_t co
 }
 
 static flx_code bind_names(flxi_reader *r, const token_list *names, uint32_t first, uint32_t count, bool alias,
-                           bool pinned)
+                           bool is_pinned)
 {
     if (names->n != count)
         return wrong_count(r, names, count, alias);
     for (uint32_t i = 0; i < count; i++) {
         flxi_token t = names->at[i];
-        if (pinned)
+        if (is_pinned)
             flxi_value_at(r->g, first + i)->pinned = 1;
         if (flxi_is_word(&t, "_"))
             continue;
@@ -332,8 +332,8 @@ static flx_code parse_statement(flxi_reader *r, token_list *names)
     uint32_t first;
     uint32_t count;
     bool alias;
-    bool pinned = at_pin(r);
-    if (pinned)
+    bool is_pinned = at_pin(r);
+    if (is_pinned)
         flxi_lex_next(&r->x);
     names->n = 0;
     FLXI_TRY(parse_names(r, names));
@@ -347,7 +347,7 @@ static flx_code parse_statement(flxi_reader *r, token_list *names)
     if (!label)
         return flxi_fail_at(r, names->at[0].s, FLX_E_OOM, NULL, "out of memory: names");
     FLXI_TRY(flxi_parse_expr(r, label, &first, &count, &alias));
-    return bind_names(r, names, first, count, alias, pinned);
+    return bind_names(r, names, first, count, alias, is_pinned);
 }
 
 static flx_code parse_output(flxi_reader *r)

@@ -285,19 +285,19 @@ static flx_code read_atom(calls *c, operand *out, bool *opened)
 }
 
 /* Reads attributes and separators of the innermost call until an operand is due (*due) or the call ends. */
-static flx_code read_arguments(calls *c, bool first, bool *due)
+static flx_code read_arguments(calls *c, bool is_first, bool *due)
 {
     flxi_reader *r = c->r;
     *due = false;
     while (!flxi_is_mark(&r->x.token, ')')) {
-        if (!first) {
+        if (!is_first) {
             if (!flxi_is_mark(&r->x.token, ','))
                 return flxi_expected(r, "',' or ')'");
             flxi_lex_next(&r->x);
             if (flxi_is_mark(&r->x.token, ')'))
                 return FLX_OK;
         }
-        first = false;
+        is_first = false;
         frame *f = &c->frames.at[c->frames.n - 1];
         flxi_token t = r->x.token;
         if (t.kind == TOKEN_NAME && mark_follows(r, '=')) {
@@ -332,7 +332,7 @@ static flx_code read_calls(calls *c, uint32_t *first, uint32_t *count)
         bool opened;
         FLXI_TRY(read_atom(c, &value, &opened));
         bool fresh = opened; /* the call was just opened: no separator yet */
-        bool due = false;
+        bool is_due = false;
         *count = 1;
         if (!opened && c->frames.n == 0) { /* the whole expression is a name or a number */
             if (value.id) {
@@ -345,8 +345,8 @@ static flx_code read_calls(calls *c, uint32_t *first, uint32_t *count)
         if (!opened && !flxi_push(c->mem, &c->operands, value))
             return no_memory(c);
         for (;;) { /* close every call that ends here */
-            FLXI_TRY(read_arguments(c, fresh, &due));
-            if (due)
+            FLXI_TRY(read_arguments(c, fresh, &is_due));
+            if (is_due)
                 break;
             flxi_lex_next(&c->r->x); /* ) */
             const char *at = c->frames.at[c->frames.n - 1].at;

@@ -573,8 +573,8 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
     printer p = {.g = g, .out = out, .list = list, .graph_names = graph_names};
     flxi_arena_init(&p.scratch, &g->ctx->mem);
     flxi_names_init(&p.taken, &p.scratch);
-    bool ready = prepare(&p);
-    if (ready) {
+    bool is_ready = prepare(&p);
+    if (is_ready) {
         write_header(&p, graph_names[i]);
         for (uint32_t k = 0; k < g->node_count && !out->failed; k++)
             write_statement(&p, flxi_node_at(g, k));
@@ -582,7 +582,7 @@ static flx_code print_graph(const flxi_graph_list *list, const char *const *grap
     }
     flxi_names_free(&p.taken);
     flxi_arena_free(&p.scratch);
-    return ready ? FLX_OK : FLX_E_OOM;
+    return is_ready ? FLX_OK : FLX_E_OOM;
 }
 
 /* ---- Files ---- */

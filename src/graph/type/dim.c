@@ -504,14 +504,14 @@ static bool known(const flxi_dim_table *t, flx_dim d)
 
 static flx_dim dim_op_run(flx_context *ctx, dim_op op, flx_dim a, flx_dim b)
 {
-    bool plain = flxi_dim_is_number(a) && flxi_dim_is_number(b);
-    flx_dim d = plain ? plain_op(op, a, b) : FLX_DIM_INVALID;
+    bool is_plain = flxi_dim_is_number(a) && flxi_dim_is_number(b);
+    flx_dim d = is_plain ? plain_op(op, a, b) : FLX_DIM_INVALID;
     if (d != FLX_DIM_INVALID || !ctx)
         return d;
     pthread_mutex_lock(&ctx->lock);
     if (known(ctx->dims, a) && known(ctx->dims, b)) { /* otherwise the reason for a or b is kept */
         ctx->dims->causes.starved = false;
-        d = plain ? d : table_op(ctx->dims, op, a, b);
+        d = is_plain ? d : table_op(ctx->dims, op, a, b);
     }
     pthread_mutex_unlock(&ctx->lock);
     return d;
@@ -535,9 +535,9 @@ unsigned flxi_dim_starvations(flx_context *ctx)
 bool flxi_dim_starved(flx_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
-    bool starved = ctx->dims->causes.starved;
+    bool is_starved = ctx->dims->causes.starved;
     pthread_mutex_unlock(&ctx->lock);
-    return starved;
+    return is_starved;
 }
 
 flx_dim flx_dim_add(flx_context *ctx, flx_dim a, flx_dim b)
@@ -806,14 +806,14 @@ static void write_locked(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out);
 /* In a quotient, a number or a single symbol is written without parentheses, anything else with them. */
 static void write_side(const flxi_dim_table *t, flx_dim d, flxi_strbuf *out)
 {
-    bool plain = flxi_dim_is_number(d) && d >= 0;
+    bool is_plain = flxi_dim_is_number(d) && d >= 0;
     if (!flxi_dim_is_number(d)) {
         const entry *e = entry_of(t, d);
-        plain = e->n == 1 && e->t[0].coef == 1 && e->t[0].n == 1 && t->atoms.at[e->t[0].atoms[0]].name;
+        is_plain = e->n == 1 && e->t[0].coef == 1 && e->t[0].n == 1 && t->atoms.at[e->t[0].atoms[0]].name;
     }
-    flxi_add_text(out, plain ? "" : "(");
+    flxi_add_text(out, is_plain ? "" : "(");
     write_locked(t, d, out);
-    flxi_add_text(out, plain ? "" : ")");
+    flxi_add_text(out, is_plain ? "" : ")");
 }
 
 static void write_atom(const flxi_dim_table *t, uint32_t i, bool in_product, flxi_strbuf *out)

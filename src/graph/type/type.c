@@ -219,15 +219,15 @@ bool flxi_static_count(const flx_type *t, int64_t *count)
 {
     int64_t n = 1;
     bool overflow = false;
-    bool empty = false;
+    bool is_empty = false;
     for (int i = 0; i < t->rank; i++) {
         if (!flxi_dim_is_number(t->dims[i]) || t->dims[i] < 0)
             return false;
-        empty |= t->dims[i] == 0;
+        is_empty |= t->dims[i] == 0;
         overflow |= __builtin_mul_overflow(n, t->dims[i], &n);
     }
-    *count = empty ? 0 : n;
-    return empty || !overflow;
+    *count = is_empty ? 0 : n;
+    return is_empty || !overflow;
 }
 
 int64_t flxi_known_count(const flx_type *t)

@@ -342,9 +342,9 @@ static void sort_terms(affine *f)
     for (size_t i = 1; i < f->n; i++)
         for (size_t j = i; j > 0; j--) {
             term *a = &f->terms[j - 1], *b = &f->terms[j];
-            bool in_order =
+            bool is_in_order =
                 (a->symbol == 0) != (b->symbol == 0) ? a->symbol == 0 : magnitude(a->factor) <= magnitude(b->factor);
-            if (in_order)
+            if (is_in_order)
                 break;
             term t = *a;
             *a = *b;

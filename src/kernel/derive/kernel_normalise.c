@@ -128,10 +128,10 @@ static bool is_branched(const normaliser *z, uint32_t expr)
 
 static bool same_operands(const flx_kernel *k, const flxi_kx *a, const flxi_kx *b)
 {
-    bool same = a->ref == b->ref && a->num_args == b->num_args;
-    for (size_t i = 0; same && i < a->num_args; i++)
-        same = k->exprs[a->args[i]].type == k->exprs[b->args[i]].type;
-    return same;
+    bool is_same = a->ref == b->ref && a->num_args == b->num_args;
+    for (size_t i = 0; is_same && i < a->num_args; i++)
+        is_same = k->exprs[a->args[i]].type == k->exprs[b->args[i]].type;
+    return is_same;
 }
 
 /* The function that represents an extension, or 0. */
@@ -212,17 +212,17 @@ static bool returns_at_end(flxi_klist list)
 /* `if (c) { A; return; } rest` is `if (c) { A } else { rest }`; true if s has this form and everything was emitted. */
 static bool return_as_else(normaliser *z, const flxi_ks *s, flxi_klist rest)
 {
-    bool first = s->kind == KS_IF && returns_at_end(s->body) && !may_return(s->other);
-    bool second = s->kind == KS_IF && returns_at_end(s->other) && !may_return(s->body);
-    if (!first && !second)
+    bool is_first = s->kind == KS_IF && returns_at_end(s->body) && !may_return(s->other);
+    bool is_second = s->kind == KS_IF && returns_at_end(s->other) && !may_return(s->body);
+    if (!is_first && !is_second)
         return false;
     flxi_kb_if(z->b, leaf_of(z, s->a));
     list_of(z, s->body);
-    if (!first)
+    if (!is_first)
         list_of(z, rest);
     flxi_kb_else(z->b);
     list_of(z, s->other);
-    if (first)
+    if (is_first)
         list_of(z, rest);
     flxi_kb_end(z->b);
     return true;
@@ -235,11 +235,11 @@ static void loop_of(normaliser *z, const flxi_ks *s)
     uint32_t from = leaf_of(z, s->a), to = leaf_of(z, s->b);
     const char *name = flxi_kb_fresh_name(z->b, z->k->vars[s->var].name);
     z->vars[s->var] = flxi_kb_loop(z->b, name, from, to);
-    bool guarded = may_return(s->body);
-    if (guarded)
+    bool is_guarded = may_return(s->body);
+    if (is_guarded)
         flxi_kb_if(z->b, flxi_kb_var(z->b, z->live));
     list_of(z, s->body);
-    if (guarded)
+    if (is_guarded)
         flxi_kb_end(z->b);
     flxi_kb_end(z->b);
 }
@@ -407,9 +407,9 @@ static bool returns_are_simple(flxi_klist list)
             return returns_are_simple(s->body) && rest.n == 0;
         if (s->kind != KS_IF)
             return false;
-        bool first = returns_at_end(s->body) && !may_return(s->other);
-        bool second = returns_at_end(s->other) && !may_return(s->body);
-        return (first || second) && returns_are_simple(rest);
+        bool is_first = returns_at_end(s->body) && !may_return(s->other);
+        bool is_second = returns_at_end(s->other) && !may_return(s->body);
+        return (is_first || is_second) && returns_are_simple(rest);
     }
     return true;
 }

@@ -211,7 +211,7 @@ static void translate_opaque(coder *c, uint32_t opaque, uint32_t expr, uint32_t 
 /* Ops of one to three operands. */
 static void translate_op(coder *c, const flxi_kx *e, uint32_t to)
 {
-    bool checked = c->flags & KCODE_CHECKED;
+    bool is_checked = c->flags & KCODE_CHECKED;
     flxi_kinstr i = {.op = e->op, .to = to, .type = type_of(c, e->x[0])};
     i.a = operand(c, e->x[0]);
     int n = flxi_kx_operands(e);
@@ -220,8 +220,8 @@ static void translate_op(coder *c, const flxi_kx *e, uint32_t to)
     if (n > 2)
         i.c = operand(c, e->x[2]);
     switch ((flxi_kx_kind)e->kind) {
-    case KX_UNARY: i.code = checked ? KI_CHECKED_UNARY : KI_UNARY; break;
-    case KX_BINARY: i.code = checked ? KI_CHECKED_BINARY : KI_BINARY; break;
+    case KX_UNARY: i.code = is_checked ? KI_CHECKED_UNARY : KI_UNARY; break;
+    case KX_BINARY: i.code = is_checked ? KI_CHECKED_BINARY : KI_BINARY; break;
     case KX_SELECT: i.code = KI_SELECT; break;
     case KX_FMA: i.code = KI_FMA; break;
     case KX_CAST:

@@ -326,17 +326,17 @@ static flx_code pass_barrier(run *r, flxi_klane *lanes, size_t n, flxi_klane_sta
 static flx_code settle_group(run *r, flxi_kgroup *g, flxi_klane *lanes, bool *changed)
 {
     uint32_t width = r->m.d->options.subgroup_size;
-    bool ready = false, passed;
+    bool is_ready = false, passed;
     for (uint32_t l = 0; r->m.code.has_subgroup && l < r->size; l += width)
-        ready |= settle_subgroup(&r->m, lanes + l, r->size - l < width ? r->size - l : width);
-    for (uint32_t l = 0; l < r->size && !ready; l++)
-        ready = lanes[l].state == KLANE_READY;
-    if (!ready) {
+        is_ready |= settle_subgroup(&r->m, lanes + l, r->size - l < width ? r->size - l : width);
+    for (uint32_t l = 0; l < r->size && !is_ready; l++)
+        is_ready = lanes[l].state == KLANE_READY;
+    if (!is_ready) {
         FLXI_TRY(pass_barrier(r, lanes, r->size, KLANE_AT_BARRIER, &passed));
         g->interval += passed;
-        ready = passed;
+        is_ready = passed;
     }
-    *changed |= ready;
+    *changed |= is_ready;
     return FLX_OK;
 }
 

@@ -63,8 +63,8 @@ static flx_code fail_unknown(const flx_kernel *k, const char *name, flx_error *e
 static flx_code count_open(const flxi_kbuffer *b, size_t size, uint64_t *count, flx_error *err)
 {
     size_t each = flxi_ktype_bytes(b->element, 1);
-    bool packed = flxi_ktype_of(b->element)->bits == 4;
-    *count = packed ? (uint64_t)size * 2 : size / each;
+    bool is_packed = flxi_ktype_of(b->element)->bits == 4;
+    *count = is_packed ? (uint64_t)size * 2 : size / each;
     if (size % each != 0)
         return flxi_fail_hint(err, FLX_E_SIZE, "bind a whole number of elements",
                               "buffer '%.60s': %zu bytes are not a whole number of %s elements of %zu bytes", b->name,

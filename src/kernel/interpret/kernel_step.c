@@ -66,8 +66,8 @@ static flx_code watch_bytes(flxi_kmachine *m, const flxi_klane *l, uint32_t buff
                             flxi_ktouch_kind kind)
 {
     const flxi_kbuffer *b = &m->d->kernel->buffers[buffer];
-    bool watched = (m->d->options.flags & FLX_KERNEL_DETECT_RACES) && flxi_kcode_is_watched(b);
-    if (!watched || !size)
+    bool is_watched = (m->d->options.flags & FLX_KERNEL_DETECT_RACES) && flxi_kcode_is_watched(b);
+    if (!is_watched || !size)
         return FLX_OK;
     unsigned bits = b->element == FLX_BOOL ? 32 : flxi_ktype_of(b->element)->bits;
     uint64_t first = (uint64_t)begin * 8 / bits, last = ((uint64_t)(begin + size) * 8 - 1) / bits;

@@ -323,15 +323,15 @@ int flxi_kranges_decide(const flxi_kranges *g, uint32_t number)
     if (e->kind != KX_BINARY || !is_unsigned(g->f->k->exprs[e->x[0]].type) || !flxi_kfacts_is_pure(g->f, number))
         return -1;
     flxi_krange a = flxi_kranges_of(g, e->x[0]), b = flxi_kranges_of(g, e->x[1]);
-    bool below = a.high<b.low, not_above = a.high <= b.low, above = a.low> b.high, not_below = a.low >= b.high;
-    bool apart = below || above, equal = a.low == a.high && b.low == b.high && a.low == b.low;
+    bool is_below = a.high<b.low, not_above = a.high <= b.low, above = a.low> b.high, not_below = a.low >= b.high;
+    bool is_apart = is_below || above, is_equal = a.low == a.high && b.low == b.high && a.low == b.low;
     switch ((flxi_kbinary)e->op) {
-    case KBIN_lt: return below ? 1 : not_below ? 0 : -1;
+    case KBIN_lt: return is_below ? 1 : not_below ? 0 : -1;
     case KBIN_le: return not_above ? 1 : above ? 0 : -1;
     case KBIN_gt: return above ? 1 : not_above ? 0 : -1;
-    case KBIN_ge: return not_below ? 1 : below ? 0 : -1;
-    case KBIN_eq: return equal ? 1 : apart ? 0 : -1;
-    case KBIN_ne: return equal ? 0 : apart ? 1 : -1;
+    case KBIN_ge: return not_below ? 1 : is_below ? 0 : -1;
+    case KBIN_eq: return is_equal ? 1 : is_apart ? 0 : -1;
+    case KBIN_ne: return is_equal ? 0 : is_apart ? 1 : -1;
     default: return -1;
     }
 }

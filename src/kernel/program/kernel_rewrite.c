@@ -286,14 +286,14 @@ static void close_list(flxi_krewrite *r, flxi_klist list)
 void flxi_krewrite_list(flxi_krewrite *r, flxi_klist list)
 {
     flxi_knames naming = r->naming;
-    bool ended = r->ended;
+    bool is_ended = r->ended;
     r->naming = naming >= KNAMES_ALL_APART ? naming : KNAMES_KEPT;
     r->ended = false;
     open_list(r, list);
     copy_list(r, list);
     close_list(r, list);
     r->naming = naming;
-    r->ended = ended;
+    r->ended = is_ended;
 }
 
 void flxi_krewrite_splice(flxi_krewrite *r, flxi_klist list, flxi_knames naming)

@@ -217,7 +217,7 @@ static uint64_t reverse_bits(uint64_t x, unsigned w)
 static uint64_t int_unary(flxi_kunary op, unsigned w, bool is_signed, uint64_t x)
 {
     uint64_t m = mask_of(w);
-    bool negative = is_signed && x >> (w - 1);
+    bool is_negative = is_signed && x >> (w - 1);
     switch (op) {
     case KUN_neg: return (0 - x) & m;
     case KUN_bit_not: return ~x & m;
@@ -226,8 +226,8 @@ static uint64_t int_unary(flxi_kunary op, unsigned w, bool is_signed, uint64_t x
     case KUN_ctz: return x ? (uint64_t)__builtin_ctzll(x) : w;
     case KUN_reverse_bits: return reverse_bits(x, w);
     case KUN_logical_not: return x == 0;
-    case KUN_abs: return negative ? (0 - x) & m : x;
-    case KUN_sign: return negative ? m : x != 0;
+    case KUN_abs: return is_negative ? (0 - x) & m : x;
+    case KUN_sign: return is_negative ? m : x != 0;
     case KUN_unpack_4_low: return x & 15;
     case KUN_unpack_4_high: return x >> 4 & 15;
     case KUN_unpack_8_low: return x & 255;
@@ -299,11 +299,11 @@ static bool signed_fits(flxi_kbinary op, unsigned w, int64_t a, int64_t b, int64
 static uint64_t saturate_signed(flxi_kbinary op, unsigned w, int64_t a, int64_t b)
 {
     int64_t r;
-    bool below;
+    bool is_below;
     uint64_t least = UINT64_C(1) << (w - 1);
-    if (signed_fits(op, w, a, b, &r, &below))
+    if (signed_fits(op, w, a, b, &r, &is_below))
         return (uint64_t)r & mask_of(w);
-    return below ? least : least - 1;
+    return is_below ? least : least - 1;
 }
 
 static uint64_t rotate_left(uint64_t x, uint64_t n, unsigned w)
@@ -432,10 +432,11 @@ const char *flxi_kscalar_binary_fault(flxi_kbinary op, uint32_t type, uint64_t x
     if (op == KBIN_div)
         return x == UINT64_C(1) << (t->bits - 1) && y == mask_of(t->bits) ? "signed overflow" : NULL;
     int64_t r;
-    bool below;
-    bool checked = op == KBIN_add || op == KBIN_sub || op == KBIN_mul;
-    return checked && !signed_fits(op, t->bits, extend(x, t->bits), extend(y, t->bits), &r, &below) ? "signed overflow"
-                                                                                                    : NULL;
+    bool is_below;
+    bool is_checked = op == KBIN_add || op == KBIN_sub || op == KBIN_mul;
+    return is_checked && !signed_fits(op, t->bits, extend(x, t->bits), extend(y, t->bits), &r, &is_below)
+               ? "signed overflow"
+               : NULL;
 }
 
 uint64_t flxi_kscalar_atomic(flx_kernel_atomic op, uint32_t type, uint64_t old, uint64_t value, uint64_t expected)
@@ -480,7 +481,7 @@ static double odd_double(uint64_t magnitude)
     return ldexp((double)(magnitude >> 11 | (lost != 0)), 11);
 }
 
-static uint64_t int_to_real(uint32_t to, bool negative, uint64_t magnitude)
+static uint64_t int_to_real(uint32_t to, bool is_negative, uint64_t magnitude)
 {
     double d;
     if (to == FLX_F64)
@@ -489,7 +490,7 @@ static uint64_t int_to_real(uint32_t to, bool negative, uint64_t magnitude)
         d = (double)(float)magnitude;
     else
         d = odd_double(magnitude);
-    return round_to(to, negative ? -d : d);
+    return round_to(to, is_negative ? -d : d);
 }
 
 uint64_t flxi_kscalar_cast(uint32_t to, uint32_t from, uint64_t x)
@@ -507,10 +508,10 @@ uint64_t flxi_kscalar_cast(uint32_t to, uint32_t from, uint64_t x)
     }
     if (to == FLX_BOOL)
         return x != 0;
-    bool negative = f->kind == TAKES_SIGNED && x >> (f->bits - 1);
-    uint64_t wide = negative ? (uint64_t)extend(x, f->bits) : x;
+    bool is_negative = f->kind == TAKES_SIGNED && x >> (f->bits - 1);
+    uint64_t wide = is_negative ? (uint64_t)extend(x, f->bits) : x;
     if (t->kind == TAKES_FLOAT)
-        return int_to_real(to, negative, negative ? 0 - wide : wide);
+        return int_to_real(to, is_negative, is_negative ? 0 - wide : wide);
     return wide & mask_of(t->bits);
 }
 

@@ -28,9 +28,9 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static bool is_digit_of(char c, bool hex)
+static bool is_digit_of(char c, bool is_hex)
 {
-    return hex ? hex_digit(c) >= 0 : is_digit(c);
+    return is_hex ? hex_digit(c) >= 0 : is_digit(c);
 }
 
 /* ---- Tokens ---- */
@@ -61,16 +61,16 @@ static const char *skip_blanks(const char *p, const char *end)
 /* The end of the numeral at s, without its suffix. */
 static const char *numeral_end(const char *s, const char *end)
 {
-    bool hex = end - s > 1 && s[0] == '0' && (s[1] | 32) == 'x';
-    const char *p = hex ? s + 2 : s;
-    while (p < end && is_digit_of(*p, hex))
+    bool is_hex = end - s > 1 && s[0] == '0' && (s[1] | 32) == 'x';
+    const char *p = is_hex ? s + 2 : s;
+    while (p < end && is_digit_of(*p, is_hex))
         p++;
     if (p < end && *p == '.' && !(p + 1 < end && p[1] == '.')) {
         p++;
-        while (p < end && is_digit_of(*p, hex))
+        while (p < end && is_digit_of(*p, is_hex))
             p++;
     }
-    if (p < end && (*p | 32) == (hex ? 'p' : 'e')) {
+    if (p < end && (*p | 32) == (is_hex ? 'p' : 'e')) {
         const char *q = p + 1;
         if (q < end && (*q == '+' || *q == '-'))
             q++;

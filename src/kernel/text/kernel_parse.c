@@ -69,14 +69,14 @@ static flx_code parse_assign(flxi_kparser *p, const char *at)
 static flx_code parse_store(flxi_kparser *p, const char *at)
 {
     uint32_t buffer, index, value;
-    bool plain = flxi_kat_name(p);
+    bool is_plain = flxi_kat_name(p);
     if (p->x.token.kind == KT_MARK && !memchr("(-!~", *at, 4))
         return flxi_kexpected(p, "a statement");
     FLXI_TRY(flxi_kparse_nodes(p));
     if (!flxi_kis_mark(p, '=')) {
         FLXI_TRY(flxi_kbuild_nodes(p, 0, &value));
         flxi_kb_effect(p->b, value);
-    } else if (plain && flxi_knodes_are_load(p)) {
+    } else if (is_plain && flxi_knodes_are_load(p)) {
         FLXI_TRY(flxi_kbuild_target(p, &buffer, &index));
         flxi_knext(p);
         FLXI_TRY(flxi_kparse_expr(p, flxi_ktype_of(p->b->buffers.at[buffer].element)->value, &value));

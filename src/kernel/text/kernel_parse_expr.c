@@ -179,7 +179,7 @@ static flx_code apply_operators(flxi_kparser *p, uint8_t strength)
 
 /* ---- Leaves ---- */
 
-static flx_code read_literal(flxi_kparser *p, const char *at, bool negative)
+static flx_code read_literal(flxi_kparser *p, const char *at, bool is_negative)
 {
     flxi_ktoken t = p->x.token;
     flxi_knode node = {.kind = KX_LITERAL, .at = at, .n = (size_t)(t.s + t.n - at)};
@@ -204,7 +204,7 @@ static flx_code read_literal(flxi_kparser *p, const char *at, bool negative)
         if (!flxi_ktype_is_float(type))
             return flxi_kfail_at(p, at, NULL, "only floats have a NaN");
     }
-    node.number.negative = negative;
+    node.number.negative = is_negative;
     return add_node(p, node, p->values.n);
 }
 

@@ -479,16 +479,16 @@ static flx_code encode(const flx_kernel *k, flxi_strbuf *file, flx_error *err)
     flxi_strbuf_init(file, w.mem);
     w.strings.arena = &w.scratch;
     write_all(&w, file);
-    bool starved = w.out.failed || file->failed;
+    bool is_starved = w.out.failed || file->failed;
     flxi_strbuf_free(&w.out);
     flxi_strings_free(&w.strings);
     flxi_vec_free(w.mem, &w.known);
     flxi_index_free(w.mem, &w.known_index);
     flxi_arena_free(&w.scratch);
-    if (!starved && w.err.code == FLX_OK)
+    if (!is_starved && w.err.code == FLX_OK)
         return FLX_OK;
     flxi_strbuf_free(file);
-    if (starved)
+    if (is_starved)
         return flxi_oom(err, "encoding a kernel");
     if (err)
         *err = w.err;

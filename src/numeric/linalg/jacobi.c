@@ -145,7 +145,7 @@ static bool is_negligible(const cplx *a, int64_t n, int64_t p, int64_t q)
 
 static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
 {
-    bool moved = false;
+    bool is_moved = false;
     for (int64_t p = 0; p < n && !flxi_stopped(); p++)
         for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             cplx apq = a[q * n + p];
@@ -165,9 +165,9 @@ static bool sweep_hermitian(int64_t n, cplx *a, cplx *v, bool settle)
             a[p * n + p] = app - r.t * g;
             a[q * n + q] = aqq + r.t * g;
             a[q * n + p] = a[p * n + q] = 0.0;
-            moved = true;
+            is_moved = true;
         }
-    return moved && !flxi_stopped();
+    return is_moved && !flxi_stopped();
 }
 
 /* Insertion keeps the order of equal numbers. */
@@ -222,7 +222,7 @@ void flxi_jacobi_eigh(int64_t n, cplx *a, double *w, cplx *v)
 
 static bool sweep_columns(int64_t m, int64_t n, cplx *a, cplx *v)
 {
-    bool moved = false;
+    bool is_moved = false;
     for (int64_t p = 0; p < n && !flxi_stopped(); p++)
         for (int64_t q = p + 1; q < n && !flxi_stopped(); q++) {
             double alpha = creal(dot(m, a + p * m, a + p * m));
@@ -233,9 +233,9 @@ static bool sweep_columns(int64_t m, int64_t n, cplx *a, cplx *v)
             rotation r = rotation_of(alpha, beta, gamma);
             rotate(m, a + p * m, a + q * m, 1, r, false);
             rotate(n, v + p * n, v + q * n, 1, r, false);
-            moved = true;
+            is_moved = true;
         }
-    return moved && !flxi_stopped();
+    return is_moved && !flxi_stopped();
 }
 
 static double norm(int64_t n, const cplx *column)

@@ -51,11 +51,11 @@ static int apply(flxi_krylov *k, double *x, double *y)
 }
 
 /* r = b - A x; before the first product x is zero. */
-static int residual(flxi_krylov *k, const double *b, double *x, double *r, bool first)
+static int residual(flxi_krylov *k, const double *b, double *x, double *r, bool is_first)
 {
-    int code = first ? 0 : apply(k, x, r);
+    int code = is_first ? 0 : apply(k, x, r);
     for (int64_t i = 0; i < k->n && code == 0; i++)
-        r[i] = first ? b[i] : b[i] - r[i];
+        r[i] = is_first ? b[i] : b[i] - r[i];
     return code;
 }
 

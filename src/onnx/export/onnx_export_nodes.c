@@ -411,10 +411,10 @@ static bool is_ascending(const onnx_source *n, const char *key)
 static bool all_are(const onnx_source *n, const char *key, int64_t value)
 {
     flx_ints v;
-    bool same = true;
+    bool is_same = true;
     for (size_t i = 0; flxi_onnx_list(n, key, &v) && i < v.n; i++)
-        same &= v.v[i] == value;
-    return same;
+        is_same &= v.v[i] == value;
+    return is_same;
 }
 
 static bool is_padded_outwards(const onnx_source *n)

@@ -68,7 +68,7 @@ static void decompose_activation_backward(flxi_site *s, flx_val *y)
     size_t n;
     const char *word = flxi_word_at(KINDS, a->kind, &n);
     flxi_opcode code = flxi_op_lookup(word, n);
-    const bool wanted = true;
+    const bool is_wanted = true;
     flx_val fx = flx_op1(g, flxi_ops[code].name, s->x, 1, NULL, 0);
     if (flxi_is_none(fx))
         return;
@@ -81,7 +81,7 @@ static void decompose_activation_backward(flxi_site *s, flx_val *y)
                        .nout = 1,
                        .x = s->x,
                        .y = &fx,
-                       .wanted = &wanted};
+                       .wanted = &is_wanted};
     flx_val d = FLX_NONE;
     if (!(inner.op->traits & TRAIT_ZERO_GRAD)) {
         if (inner.op->rules->vjp)

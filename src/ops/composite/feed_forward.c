@@ -257,9 +257,9 @@ static void decompose_mlp(flxi_site *s, flx_val *y)
     uint32_t step = a->bias ? 2 : 1;
     y[0] = s->x[0];
     for (uint32_t i = 1; i < s->nin; i += step) {
-        bool last = i + step >= s->nin;
+        bool is_last = i + step >= s->nin;
         y[0] = flx_linear(s->g, y[0], s->x[i], a->bias ? s->x[i + 1] : FLX_NONE,
-                          flxi_activation_name(last ? a->out_act : a->act));
+                          flxi_activation_name(is_last ? a->out_act : a->act));
     }
 }
 

@@ -164,14 +164,14 @@ static flx_val append_block(flxi_site *s, const parts *p, const fused_attrs *a)
     attention.op = &flxi_ops[OP_attention];
     attention.attrs = &attrs;
     int64_t width = a->num_heads * a->head_dim;
-    bool masked = flxi_mask_is_operand(a->mask_kind);
+    bool is_masked = flxi_mask_is_operand(a->mask_kind);
     flx_val qkv = flxi_linear(g, s->x[0], value_of(s, p, PART_wqkv), value_of(s, p, PART_bqkv), FLXI_ACT_none);
-    flx_val x[4] = {[3] = masked ? value_of(s, p, PART_mask) : FLX_NONE};
+    flx_val x[4] = {[3] = is_masked ? value_of(s, p, PART_mask) : FLX_NONE};
     for (int i = 0; i < 3; i++)
         x[i] = flx_narrow(g, qkv, 2, i * width, width);
     x[0] = rotate(s, x[0], p, a);
     x[1] = rotate(s, x[1], p, a);
-    flx_val mixed = flxi_emit1(&attention, NULL, x, masked ? 4 : 3);
+    flx_val mixed = flxi_emit1(&attention, NULL, x, is_masked ? 4 : 3);
     flx_val y = flxi_linear(g, mixed, value_of(s, p, PART_wo), value_of(s, p, PART_bo), FLXI_ACT_none);
     return flxi_reshape_to(s, y, hidden.rank,
                            hidden.dims); /* the columns of wo may be a number where those of hidden are a symbol */

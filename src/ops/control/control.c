@@ -140,8 +140,8 @@ uint32_t flxi_case_branch(int32_t dtype, const void *index, uint32_t branches)
 {
     int64_t i = flxi_load_int(dtype, index, 0);
     double x = flxi_load_double(dtype, index, 0);
-    bool inside = i >= 0 && i < branches && !(flxi_is_float(dtype) && x != trunc(x));
-    return inside ? (uint32_t)i : branches - 1;
+    bool is_inside = i >= 0 && i < branches && !(flxi_is_float(dtype) && x != trunc(x));
+    return is_inside ? (uint32_t)i : branches - 1;
 }
 
 static flx_code eval_case(flxi_eval *e)

@@ -429,9 +429,9 @@ static bool settle(flxi_site *s, const flx_graph *body, bool *batched)
     return out != NULL;
 }
 
-static flx_val with_batch_axis(flxi_site *s, uint32_t i, bool batched)
+static flx_val with_batch_axis(flxi_site *s, uint32_t i, bool is_batched)
 {
-    return batched ? flxi_lift(s, i) : s->x[i];
+    return is_batched ? flxi_lift(s, i) : s->x[i];
 }
 
 /* [B] or [B, 1 …] stretched against a tensor of this rank. */

@@ -120,10 +120,10 @@ static flx_code eval_question(flxi_eval *e, bool (*answer)(double re, double im)
     const flx_tensor *x = e->in[0];
     uint8_t *y = e->out[0]->data;
     int32_t part = flxi_part_dtype(x->type.dtype);
-    bool paired = flxi_is_complex(x->type.dtype);
+    bool is_paired = flxi_is_complex(x->type.dtype);
     for (int64_t i = 0; i < x->count && !flxi_stopped_by_now(); i++) {
-        double re = flxi_load_double(part, x->data, paired ? 2 * i : i);
-        double im = paired ? flxi_load_double(part, x->data, 2 * i + 1) : 0;
+        double re = flxi_load_double(part, x->data, is_paired ? 2 * i : i);
+        double im = is_paired ? flxi_load_double(part, x->data, 2 * i + 1) : 0;
         y[i] = answer(re, im);
     }
     return FLX_OK;

@@ -85,10 +85,10 @@ static flx_code eval_part(flxi_eval *e, double (*value)(double re, double im))
 {
     const flx_tensor *z = e->in[0];
     int32_t part = e->out[0]->type.dtype;
-    bool paired = flxi_is_complex(z->type.dtype);
+    bool is_paired = flxi_is_complex(z->type.dtype);
     for (int64_t i = 0; i < z->count && !flxi_stopped_by_now(); i++) {
-        double re = flxi_load_double(part, z->data, paired ? 2 * i : i);
-        double im = paired ? flxi_load_double(part, z->data, 2 * i + 1) : 0;
+        double re = flxi_load_double(part, z->data, is_paired ? 2 * i : i);
+        double im = is_paired ? flxi_load_double(part, z->data, 2 * i + 1) : 0;
         flxi_store_double(part, e->out[0]->data, i, value(re, im));
     }
     return FLX_OK;

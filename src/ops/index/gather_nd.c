@@ -309,7 +309,7 @@ static flx_code locate(flxi_eval *e, const nd_map *m, const int64_t *o, int64_t 
 {
     int64_t p[FLX_MAX_RANK] = {0};
     int64_t first = 0;
-    bool inside = true;
+    bool is_inside = true;
     for (int k = 0; k < m->layout.rank; k++) {
         if (m->layout.in_window[k])
             p[m->layout.axis[k]] = o[k];
@@ -320,12 +320,12 @@ static flx_code locate(flxi_eval *e, const nd_map *m, const int64_t *o, int64_t 
         p[m->a->operand_batching_axes.v[k]] = o[m->batch_axis[k]];
     for (size_t j = 0; j < m->a->start_index_map.n; j++) {
         int64_t s = 0;
-        FLXI_TRY(component(e, m, first, j, &s, &inside));
+        FLXI_TRY(component(e, m, first, j, &s, &is_inside));
         p[m->a->start_index_map.v[j]] += s;
     }
     for (int k = 0; k < m->x->rank; k++)
-        inside = inside && p[k] >= 0 && p[k] < m->x->dims[k];
-    *at = inside ? flxi_offset(p, m->x_strides, m->x->rank) : -1;
+        is_inside = is_inside && p[k] >= 0 && p[k] < m->x->dims[k];
+    *at = is_inside ? flxi_offset(p, m->x_strides, m->x->rank) : -1;
     return FLX_OK;
 }
 
@@ -347,8 +347,8 @@ static flx_code check_starts(flxi_eval *e, const nd_map *m)
         int64_t first = flxi_offset(b, strides, starts.rank);
         for (size_t j = 0; j < m->a->start_index_map.n; j++) {
             int64_t s = 0;
-            bool inside = true;
-            FLXI_TRY(component(e, m, first, j, &s, &inside));
+            bool is_inside = true;
+            FLXI_TRY(component(e, m, first, j, &s, &is_inside));
         }
     } while (flxi_next(b, starts.dims, starts.rank));
     return FLX_OK;
@@ -384,8 +384,8 @@ static flx_code check_combine(flxi_infer *f, const nd_attrs *a)
     int32_t dtype = f->in[0]->dtype;
     const flx_graph *body = a->combine.graph;
     if (!body) {
-        bool ordered = a->combine.word == FLXI_SCATTER_MIN || a->combine.word == FLXI_SCATTER_MAX;
-        if (ordered && flxi_is_complex(dtype))
+        bool is_ordered = a->combine.word == FLXI_SCATTER_MIN || a->combine.word == FLXI_SCATTER_MAX;
+        if (is_ordered && flxi_is_complex(dtype))
             return flxi_infer_fail(f, FLX_E_DTYPE, "combine=add, mul and set take complex numbers",
                                    "combine=min and combine=max need an order, which %s does not have",
                                    flx_dtype_name(dtype));

@@ -138,7 +138,7 @@ bool flxi_link_scatter_nd(const flxi_use *u, flxi_link *l)
    window, or one more index axis. x_batched and indices_batched are not both false. */
 static void batch_geometry(flxi_site *s, flxi_nd_attrs *a, bool x_batched, bool indices_batched)
 {
-    bool paired = x_batched && indices_batched;
+    bool is_paired = x_batched && indices_batched;
     if (x_batched) {
         flxi_shift_axes(s, &a->start_index_map);
         flxi_shift_axes(s, &a->collapsed_axes);
@@ -148,7 +148,7 @@ static void batch_geometry(flxi_site *s, flxi_nd_attrs *a, bool x_batched, bool 
         flxi_shift_axes(s, &a->indices_batching_axes);
         a->index_vector_axis++;
     }
-    if (paired) {
+    if (is_paired) {
         a->operand_batching_axes = flxi_list_behind(s, 0, a->operand_batching_axes, 0);
         a->indices_batching_axes = flxi_list_behind(s, 0, a->indices_batching_axes, 0);
     }

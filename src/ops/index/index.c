@@ -148,14 +148,14 @@ static void batch_gather(flxi_site *s, flx_val *by)
     const axis_attrs *a = s->attrs;
     const flx_type *t = flxi_typeof(s, s->x[0]);
     flx_val table = s->x[0];
-    bool paired = s->batched[0] && s->batched[1];
-    if (paired && t->dims[a->axis + 1] == 0) { /* nothing to read is the same for every example */
+    bool is_paired = s->batched[0] && s->batched[1];
+    if (is_paired && t->dims[a->axis + 1] == 0) { /* nothing to read is the same for every example */
         table = flxi_reshape_to(s, table, t->rank - 1, t->dims + 1);
-        paired = false;
+        is_paired = false;
     }
     if (!s->batched[1])
         by[0] = flx_gather(s->g, table, s->x[1], a->axis + 1, flxi_oob_word(a->oob));
-    else if (paired)
+    else if (is_paired)
         by[0] = gather_paired(s);
     else
         by[0] = flxi_move_axis(s, flx_gather(s->g, table, s->x[1], a->axis, flxi_oob_word(a->oob)), (int)a->axis, 0);

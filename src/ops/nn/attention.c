@@ -117,10 +117,10 @@ static flx_code infer_forward(flxi_infer *f, uint32_t mask, flx_type *y)
     flxi_attention_attrs *a = f->attrs;
     flxi_heads q, k, v;
     int64_t width = FLXI_ABSENT;
-    bool masked = f->nin > mask;
-    if (masked != flxi_mask_is_operand(a->mask_kind))
-        return flxi_infer_fail(f, FLX_E_ARITY, masked ? "set mask_kind=custom or mask_kind=bias" : NULL,
-                               masked ? "this mask_kind takes no mask" : "this mask_kind needs a mask");
+    bool is_masked = f->nin > mask;
+    if (is_masked != flxi_mask_is_operand(a->mask_kind))
+        return flxi_infer_fail(f, FLX_E_ARITY, is_masked ? "set mask_kind=custom or mask_kind=bias" : NULL,
+                               is_masked ? "this mask_kind takes no mask" : "this mask_kind needs a mask");
     FLXI_TRY(flxi_infer_heads(f, 0, a->layout, &a->num_heads, &a->head_dim, &q));
     if (a->num_kv_heads == FLXI_ABSENT)
         a->num_kv_heads = a->num_heads;
@@ -131,7 +131,7 @@ static flx_code infer_forward(flxi_infer *f, uint32_t mask, flx_type *y)
     FLXI_TRY(flxi_check_scores(f, a->mask_kind, a->window, a->score_scale, a->softcap));
     flx_dim scores[SCORES_RANK] = {flxi_agreed_dim(q.n, flxi_agreed_dim(k.n, v.n)), a->num_heads, q.tokens,
                                    flxi_agreed_dim(k.tokens, v.tokens)};
-    if (masked)
+    if (is_masked)
         FLXI_TRY(flxi_check_mask(f, mask, a->mask_kind, f->in[0]->dtype, scores));
     *y = flxi_heads_type(f->ctx, f->in[0]->dtype, a->layout, &(flxi_heads){q.n, a->num_heads, q.tokens, v.width});
     return FLX_OK;
@@ -148,10 +148,10 @@ static flx_code infer_with_dy(flxi_infer *f)
     flx_type y;
     flxi_type_text td, ty;
     FLXI_TRY(infer_forward(f, 4, &y));
-    bool same = f->in[3]->rank == y.rank;
-    for (int k = 0; same && k < y.rank; k++)
-        same = flxi_dims_may_equal(f, f->in[3]->dims[k], y.dims[k]);
-    if (!same)
+    bool is_same = f->in[3]->rank == y.rank;
+    for (int k = 0; is_same && k < y.rank; k++)
+        is_same = flxi_dims_may_equal(f, f->in[3]->dims[k], y.dims[k]);
+    if (!is_same)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "dy must have the shape of the result, %s, but it is %s",
                                flxi_shape_str(f->ctx, &y, &ty), flxi_shape_str(f->ctx, f->in[3], &td));
     return FLX_OK;
@@ -511,7 +511,7 @@ static void decompose_backward_all(flxi_site *s, flx_val *d)
 /* ---- Batching: folded into N ---- */
 
 /* The mask [B*n, ..], with four axes. `whole`: also where one mask for all examples would do. */
-static flx_val fold_mask(flxi_site *s, uint32_t i, flx_dim n, bool whole)
+static flx_val fold_mask(flxi_site *s, uint32_t i, flx_dim n, bool is_whole)
 {
     const flxi_attention_attrs *a = s->attrs;
     flx_type m = flxi_example_type(s, i);
@@ -524,7 +524,7 @@ static flx_val fold_mask(flxi_site *s, uint32_t i, flx_dim n, bool whole)
         dims[3] = 1;
     }
     flx_val v = flxi_reshape_to(s, s->x[i], SCORES_RANK + 1 - first, dims + first);
-    if (!s->batched[i] && dims[1] == 1 && !whole)
+    if (!s->batched[i] && dims[1] == 1 && !is_whole)
         return v;
     if (dims[1] == 1) {
         dims[1] = n;

@@ -47,13 +47,13 @@ static flx_code check_data(flxi_infer *f, uint32_t i)
     const flx_type *d = f->in[i];
     char name[32];
     flxi_type_text td, tx;
-    bool same = d->rank == x->rank;
-    for (int k = 0; same && k < x->rank; k++)
-        same = flxi_dims_may_equal(f, d->dims[k], x->dims[k]);
-    return same ? FLX_OK
-                : flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have the shape of x: it is %s, x is %s",
-                                  flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, d, &td),
-                                  flxi_shape_str(f->ctx, x, &tx));
+    bool is_same = d->rank == x->rank;
+    for (int k = 0; is_same && k < x->rank; k++)
+        is_same = flxi_dims_may_equal(f, d->dims[k], x->dims[k]);
+    return is_same ? FLX_OK
+                   : flxi_infer_fail(f, FLX_E_SHAPE, NULL, "%s must have the shape of x: it is %s, x is %s",
+                                     flxi_operand_name(f, i, name, sizeof name), flxi_shape_str(f->ctx, d, &td),
+                                     flxi_shape_str(f->ctx, x, &tx));
 }
 
 flx_code flxi_check_eps(flxi_infer *f, const char *name, double eps)

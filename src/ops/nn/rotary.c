@@ -34,10 +34,10 @@ flx_code flxi_check_rope_tables(flxi_infer *f, uint32_t cos_operand, uint32_t si
     const flx_type *c = f->in[cos_operand], *n = f->in[sin_operand];
     flxi_type_text tc, ts;
     flxi_dim_text tokens;
-    bool alike = c->rank == n->rank;
-    for (int k = 0; alike && k < c->rank; k++)
-        alike = flxi_dims_may_equal(f, c->dims[k], n->dims[k]);
-    if (!alike)
+    bool is_alike = c->rank == n->rank;
+    for (int k = 0; is_alike && k < c->rank; k++)
+        is_alike = flxi_dims_may_equal(f, c->dims[k], n->dims[k]);
+    if (!is_alike)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "cos and sin must have the same shape: %s and %s",
                                flxi_shape_str(f->ctx, c, &tc), flxi_shape_str(f->ctx, n, &ts));
     bool fits = (c->rank == 2 || c->rank == 3) && flxi_dims_may_equal(f, c->dims[c->rank - 2], heads->tokens) &&
@@ -93,11 +93,11 @@ static flx_code eval_rope(flxi_eval *e)
         int64_t item = tables->type.rank == 3 ? at / (x->count / h.n) : 0;
         double v = flxi_load_double(dtype, x->data, at);
         if (d < a->n_rot) {
-            bool first = d < half;
-            int64_t angle = (item * h.tokens + token) * row + (first ? d : d - half);
+            bool is_first = d < half;
+            int64_t angle = (item * h.tokens + token) * row + (is_first ? d : d - half);
             double sine = flxi_load_double(dtype, e->in[2]->data, angle);
-            v = turned(dtype, v, flxi_load_double(dtype, x->data, first ? at + half : at - half),
-                       flxi_load_double(dtype, tables->data, angle), first ? -sine : sine);
+            v = turned(dtype, v, flxi_load_double(dtype, x->data, is_first ? at + half : at - half),
+                       flxi_load_double(dtype, tables->data, angle), is_first ? -sine : sine);
         }
         flxi_store_double(dtype, e->out[0]->data, at, v);
     }
@@ -141,10 +141,10 @@ static flxi_kval pull_rope(flxi_express *e, uint32_t result, const flxi_kindex *
 /* ---- Derivatives ---- */
 
 /* [N, H, S, n_rot/2]: the first or the second elements of the pairs. */
-static flx_val pair_parts(flxi_site *s, flx_val heads, bool second)
+static flx_val pair_parts(flxi_site *s, flx_val heads, bool is_second)
 {
     int64_t half = ((const rope_attrs *)s->attrs)->n_rot / 2;
-    return flx_narrow(s->g, heads, 3, second ? half : 0, half);
+    return flx_narrow(s->g, heads, 3, is_second ? half : 0, half);
 }
 
 /* The cotangent of each pair's angle, summed over all that share a row of the table; zeros after the angles that are

@@ -36,15 +36,15 @@ static flx_code infer_grouped(flxi_infer *f)
 }
 
 /* Multiplies each row by its matrix, or by its transpose. */
-static flx_code multiply_rows(flxi_eval *e, bool transposed)
+static flx_code multiply_rows(flxi_eval *e, bool is_transposed)
 {
     const grouped_attrs *a = e->attrs;
     const flxi_arith *ar = flxi_arith_of(e->out[0]->type.dtype);
     const flx_dim *w = e->in[1]->type.dims;
-    int64_t depth = transposed ? w[2] : w[1];
-    int64_t columns = transposed ? w[1] : w[2];
-    int64_t along_depth = transposed ? 1 : w[2];
-    int64_t along_columns = transposed ? w[2] : 1;
+    int64_t depth = is_transposed ? w[2] : w[1];
+    int64_t columns = is_transposed ? w[1] : w[2];
+    int64_t along_depth = is_transposed ? 1 : w[2];
+    int64_t along_columns = is_transposed ? w[2] : 1;
     for (int64_t i = 0; i < e->in[2]->count && !flxi_stopped(); i++) {
         int64_t at;
         FLXI_TRY(flxi_resolve_index(e, e->in[2], i, w[0], (flxi_oob)a->oob, &at));
@@ -173,10 +173,10 @@ static void batch_rows(flxi_site *s, const char *op, flx_val *by)
 {
     const grouped_attrs *a = s->attrs;
     flx_dim rows = flxi_agreed_dim(example_rows(s, 0), example_rows(s, 2));
-    bool shared = !s->batched[1];
-    flx_val e = shared ? stacked(s, 2) : offset_indices(s, example_rows(s, 1), a->oob);
-    flx_val w = shared ? s->x[1] : stacked(s, 1);
-    by[0] = unstacked(s, append_rows(s, op, stacked(s, 0), w, e, shared ? a->oob : OOB_ZERO), rows);
+    bool is_shared = !s->batched[1];
+    flx_val e = is_shared ? stacked(s, 2) : offset_indices(s, example_rows(s, 1), a->oob);
+    flx_val w = is_shared ? s->x[1] : stacked(s, 1);
+    by[0] = unstacked(s, append_rows(s, op, stacked(s, 0), w, e, is_shared ? a->oob : OOB_ZERO), rows);
 }
 
 static void batch_grouped(flxi_site *s, flx_val *by)

@@ -126,9 +126,9 @@ flx_val flxi_unfold_channels(flxi_site *s, flx_val v, int64_t axis, const flx_ty
 flx_val flxi_fold_scales(flxi_site *s, uint32_t k, flx_dim count)
 {
     const flx_type *t = flxi_typeof(s, s->x[k]);
-    bool batched = s->batched[k];
-    flx_dim own = flxi_dims_product(s->ctx, t, batched, t->rank);
-    flx_dim one[2] = {batched ? s->size : 1, own};
+    bool is_batched = s->batched[k];
+    flx_dim own = flxi_dims_product(s->ctx, t, is_batched, t->rank);
+    flx_dim one[2] = {is_batched ? s->size : 1, own};
     flx_dim all[2] = {s->size, count};
     flx_dim folded = flx_dim_mul(s->ctx, s->size, count);
     flx_val v = flxi_expand_to(s, flxi_reshape_to(s, s->x[k], 2, one), 2, all);

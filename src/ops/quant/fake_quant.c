@@ -37,17 +37,17 @@ static flx_code check_fake(flxi_infer *f, uint32_t k, const char *name)
 {
     fake_attrs *a = f->attrs;
     flx_dim count;
-    bool needed = a->scale_mode != MODE_PER_BATCH;
+    bool is_needed = a->scale_mode != MODE_PER_BATCH;
     if (a->bits < 2 || a->bits > 8)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "bits must be within 2 ... 8: it is %lld", (long long)a->bits);
     if (!(a->decay >= 0.0 && a->decay <= 1.0))
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "decay must be within 0 ... 1: it is %g", a->decay);
     FLXI_TRY(flxi_norm_channels(f, &a->axis, f->in[0], &count));
-    if (needed != (f->nin > k))
+    if (is_needed != (f->nin > k))
         return flxi_infer_fail(
             f, FLX_E_ARITY, "scale_mode=ema and fixed take a state, per_batch computes its own scale",
-            needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s", name);
-    return needed ? flxi_need_per_channel(f, k, a->axis, count, false) : FLX_OK;
+            is_needed ? "this scale_mode needs the operand %s" : "scale_mode=per_batch takes no %s", name);
+    return is_needed ? flxi_need_per_channel(f, k, a->axis, count, false) : FLX_OK;
 }
 
 static flx_code infer_fake(flxi_infer *f)

@@ -356,19 +356,20 @@ static void batch_q_conv(flxi_site *s, flx_val *by)
         return;
     flxi_conv_attrs *c = &a->conv;
     bool in_batch = c->batch_groups != 1;
-    bool shared = !s->batched[1] && !s->batched[2] && !in_batch;
+    bool is_shared = !s->batched[1] && !s->batched[2] && !in_batch;
     if (s->size == 0) {
         by[0] = no_examples(s, &y);
         return;
     }
-    flx_val x[3] = {fold_into(s, flxi_lift(s, 0), (int)c->input_axes.v[shared || in_batch ? 0 : 1]), s->x[1], s->x[2]};
-    if (!shared) {
+    flx_val x[3] = {fold_into(s, flxi_lift(s, 0), (int)c->input_axes.v[is_shared || in_batch ? 0 : 1]), s->x[1],
+                    s->x[2]};
+    if (!is_shared) {
         flx_dim *groups = in_batch ? &c->batch_groups : &c->common.groups;
         *groups = flx_dim_mul(s->ctx, *groups, s->size);
         x[1] = fold_into(s, flxi_lift(s, 1), (int)c->kernel_axes.v[0]);
         x[2] = fold_into(s, flxi_lift(s, 2), 0);
     }
-    by[0] = unfold_from(s, flxi_emit1(s, a, x, 3), (int)c->output_axes.v[shared ? 0 : 1], &y);
+    by[0] = unfold_from(s, flxi_emit1(s, a, x, 3), (int)c->output_axes.v[is_shared ? 0 : 1], &y);
 }
 
 /* ---- Rules ---- */

@@ -267,8 +267,8 @@ static flx_code eval_permutation(flxi_eval *e)
     flxi_rng g = flxi_key_rng(e->in[0]);
     uint64_t *draws = flxi_alloc(e->mem, n, sizeof *draws);
     int64_t *order = flxi_alloc(e->mem, n, 2 * sizeof *order);
-    bool held = draws && order;
-    if (held) {
+    bool is_held = draws && order;
+    if (is_held) {
         for (size_t i = 0; i < n && !flxi_stopped_by_now(); i++) {
             draws[i] = flxi_rng_wide(&g, i);
             order[i] = (int64_t)i;
@@ -281,7 +281,7 @@ static flx_code eval_permutation(flxi_eval *e)
         flxi_free(e->mem, draws, n, sizeof *draws);
     if (order)
         flxi_free(e->mem, order, n, 2 * sizeof *order);
-    return held ? FLX_OK : flxi_oom(e->err, "the draws of a permutation");
+    return is_held ? FLX_OK : flxi_oom(e->err, "the draws of a permutation");
 }
 
 /* The draws themselves are sorted: both steps have fast ways. */

@@ -36,8 +36,8 @@ flxi_rng flxi_key_rng(const flx_tensor *key)
 
 void flxi_store_draw(int32_t dtype, void *data, int64_t i, double x)
 {
-    bool narrow = dtype == FLX_F16 || dtype == FLX_BF16;
-    flxi_store_double(dtype, data, i, narrow ? flxi_round_to(x, 8, 23) : x);
+    bool is_narrow = dtype == FLX_F16 || dtype == FLX_BF16;
+    flxi_store_double(dtype, data, i, is_narrow ? flxi_round_to(x, 8, 23) : x);
 }
 
 /* ---- rng_uniform, rng_normal ---- */
@@ -228,8 +228,8 @@ static uint64_t word_index(const flx_type *t, int axis, const int64_t *at)
 /* Fills y from block 0 on and returns the number of blocks used. */
 static uint64_t fill_bits(const flxi_rng *g, flx_tensor *y)
 {
-    bool paired = g->algorithm == FLXI_THREEFRY && !is_wide(&y->type);
-    int axis = paired ? flxi_pair_axis(&y->type) : -1;
+    bool is_paired = g->algorithm == FLXI_THREEFRY && !is_wide(&y->type);
+    int axis = is_paired ? flxi_pair_axis(&y->type) : -1;
     int64_t at[FLX_MAX_RANK] = {0};
     uint64_t last = 0;
     for (int64_t i = 0; i < y->count && !flxi_stopped_by_now(); i++, flxi_next(at, y->type.dims, y->type.rank)) {

@@ -196,7 +196,7 @@ static void decompose_reduce(flxi_site *s, flx_val *y)
 static void batch_reduce(flxi_site *s, flx_val *by)
 {
     uint32_t n = s->nin / 2;
-    bool shared = true;
+    bool is_shared = true;
     flx_val *x = new_values(s, s->nin);
     fold_attrs *a = flxi_site_attrs(s);
     if (!x || !a)
@@ -204,9 +204,9 @@ static void batch_reduce(flxi_site *s, flx_val *by)
     flxi_shift_axes(s, &a->axes);
     for (uint32_t i = 0; i < s->nin; i++) {
         x[i] = i < n ? flxi_lift(s, i) : s->x[i];
-        shared = shared && (i < n || !s->batched[i]);
+        is_shared = is_shared && (i < n || !s->batched[i]);
     }
-    if (shared)
+    if (is_shared)
         flxi_append(s, a, x, s->nin, by);
     else
         fold_by_scan(s, x, x + n, a->axes, by);

@@ -304,10 +304,10 @@ static void jvp_sort(flxi_site *s, const flx_val *tx, flx_val *ty)
 static bool shares_keys(const flxi_site *s)
 {
     const sort_attrs *a = s->attrs;
-    bool shared = !a->compare;
+    bool is_shared = !a->compare;
     for (uint32_t i = 0; i < (uint32_t)a->num_keys; i++)
-        shared = shared && !s->batched[i];
-    return shared;
+        is_shared = is_shared && !s->batched[i];
+    return is_shared;
 }
 
 /* All examples have the same order: shared operands are sorted once, and the others are gathered by those positions. */

@@ -96,12 +96,12 @@ static bool reserve_map(flxi_known *k, const flx_graph *g)
 flx_code flxi_known_value(flxi_known *k, const flx_graph *g, uint32_t id, flx_tensor **out, flx_error *err)
 {
     node_list nodes = {0};
-    bool known = false;
+    bool is_known = false;
     *out = NULL;
     if (id == 0)
         return FLX_OK;
-    flx_code code = reserve_map(k, g) ? list_slice(k, g, id, &nodes, &known) : FLX_E_OOM;
-    if (code == FLX_OK && known) {
+    flx_code code = reserve_map(k, g) ? list_slice(k, g, id, &nodes, &is_known) : FLX_E_OOM;
+    if (code == FLX_OK && is_known) {
         qsort(nodes.at, nodes.n, sizeof *nodes.at, by_position);
         code = run_slice(k, g, &nodes, id, out);
     }

@@ -241,7 +241,7 @@ static void vjp_slice(flxi_site *s, const flx_val *dy, flx_val *dx)
     flx_dim high[FLX_MAX_RANK];
     int64_t interior[FLX_MAX_RANK];
     flx_val v = dy[0];
-    bool whole = true;
+    bool is_whole = true;
     for (int k = 0; k < x->rank; k++) {
         flx_dim n = flxi_typeof(s, dy[0])->dims[k];
         int64_t stride = a->stride.v[k];
@@ -257,12 +257,12 @@ static void vjp_slice(flxi_site *s, const flx_val *dy, flx_val *dx)
         interior[k] = spread_first ? 0 : stride - 1;
         flx_dim used = flx_dim_add(s->ctx, a->start.v[k], spread(s->ctx, n, interior[k]));
         high[k] = flx_dim_sub(s->ctx, x->dims[k], used);
-        whole = whole && a->start.v[k] == 0 && high[k] == 0 && (interior[k] == 0 || n == 1);
+        is_whole = is_whole && a->start.v[k] == 0 && high[k] == 0 && (interior[k] == 0 || n == 1);
     }
     size_t rank = (size_t)x->rank;
-    dx[0] =
-        whole ? v
-              : flx_pad(s->g, v, flxi_number(s, v, 0.0), a->start, (flx_ints){high, rank}, (flx_ints){interior, rank});
+    dx[0] = is_whole ? v
+                     : flx_pad(s->g, v, flxi_number(s, v, 0.0), a->start, (flx_ints){high, rank},
+                               (flx_ints){interior, rank});
 }
 
 static void batch_slice(flxi_site *s, flx_val *by)
@@ -355,8 +355,8 @@ static int64_t at_pad(const flxi_eval *e, int axis, int64_t i)
     const pad_attrs *a = e->attrs;
     int64_t at = i - a->low.v[axis];
     int64_t step = a->interior.v[axis] + 1;
-    bool inside = at >= 0 && at % step == 0 && at / step < e->in[0]->type.dims[axis];
-    return inside ? at / step : -1;
+    bool is_inside = at >= 0 && at % step == 0 && at / step < e->in[0]->type.dims[axis];
+    return is_inside ? at / step : -1;
 }
 
 static flx_code eval_pad(flxi_eval *e)
@@ -407,17 +407,18 @@ static flx_val unpad(flxi_site *s, flx_val dy)
     flx_dim limit[FLX_MAX_RANK];
     flx_dim start[FLX_MAX_RANK] = {0};
     int64_t stride[FLX_MAX_RANK];
-    bool strided = false;
+    bool is_strided = false;
     size_t rank = (size_t)x->rank;
     for (size_t k = 0; k < rank; k++) {
         low[k] = flx_dim_sub(s->ctx, 0, a->low.v[k]);
         high[k] = flx_dim_sub(s->ctx, 0, a->high.v[k]);
         limit[k] = spread(s->ctx, x->dims[k], a->interior.v[k]);
         stride[k] = a->interior.v[k] + 1;
-        strided |= stride[k] > 1 && x->dims[k] != 0 && x->dims[k] != 1;
+        is_strided |= stride[k] > 1 && x->dims[k] != 0 && x->dims[k] != 1;
     }
     flx_val v = flxi_pad_zeros(s, dy, low, high);
-    return strided ? flx_slice(s->g, v, (flx_ints){start, rank}, (flx_ints){limit, rank}, (flx_ints){stride, rank}) : v;
+    return is_strided ? flx_slice(s->g, v, (flx_ints){start, rank}, (flx_ints){limit, rank}, (flx_ints){stride, rank})
+                      : v;
 }
 
 /* Positions without an element of x belong to the value. */

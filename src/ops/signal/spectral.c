@@ -234,9 +234,9 @@ flx_code flxi_norm_length(flxi_infer *f, flx_dim *n, flx_dim fallback)
 
 /* ---- fft_axis, fftn, ifftn ---- */
 
-static flx_val fft_along(flxi_site *s, flx_val x, int64_t axis, bool inverse, int64_t norm)
+static flx_val fft_along(flxi_site *s, flx_val x, int64_t axis, bool is_inverse, int64_t norm)
 {
-    return flx_fft_axis(s->g, x, axis, inverse, norms[norm]);
+    return flx_fft_axis(s->g, x, axis, is_inverse, norms[norm]);
 }
 
 typedef struct {
@@ -346,12 +346,12 @@ static flx_code infer_fftn(flxi_infer *f)
     return flxi_infer_same(f);
 }
 
-static void decompose_along_all(flxi_site *s, flx_val *y, bool inverse)
+static void decompose_along_all(flxi_site *s, flx_val *y, bool is_inverse)
 {
     const fftn_attrs *a = s->attrs;
     y[0] = s->x[0];
     for (size_t i = 0; i < a->axes.n; i++)
-        y[0] = fft_along(s, y[0], a->axes.v[i], inverse, a->norm);
+        y[0] = fft_along(s, y[0], a->axes.v[i], is_inverse, a->norm);
 }
 
 static void decompose_fftn(flxi_site *s, flx_val *y)

@@ -430,10 +430,10 @@ static flx_code infer_log_mel_backward(flxi_infer *f)
     flx_type y;
     flxi_type_text ty, td;
     FLXI_TRY(infer_mel(f, &y));
-    bool same = f->in[2]->rank == y.rank;
-    for (int k = 0; same && k < y.rank; k++)
-        same = flxi_dims_may_equal(f, f->in[2]->dims[k], y.dims[k]);
-    if (!same)
+    bool is_same = f->in[2]->rank == y.rank;
+    for (int k = 0; is_same && k < y.rank; k++)
+        is_same = flxi_dims_may_equal(f, f->in[2]->dims[k], y.dims[k]);
+    if (!is_same)
         return flxi_infer_fail(f, FLX_E_SHAPE, NULL, "dy must have the shape of the features, %s: it is %s",
                                flxi_shape_str(f->ctx, &y, &ty), flxi_shape_str(f->ctx, f->in[2], &td));
     f->out[0] = *f->in[0];

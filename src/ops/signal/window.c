@@ -314,9 +314,10 @@ static flx_code stays_selected(scattering *s, flxi_num kept, flxi_num candidate,
         *stays = flxi_load_truth(FLX_BOOL, flxi_scalar_body_result(&s->select_body, 0), 0);
         return FLX_OK;
     }
-    bool strict = s->a->select.word == FLXI_SELECT_GT || s->a->select.word == FLXI_SELECT_LT;
-    bool larger = s->a->select.word == FLXI_SELECT_GE || s->a->select.word == FLXI_SELECT_GT;
-    *stays = (larger ? t->less(candidate, kept) : t->less(kept, candidate)) || (!strict && t->equal(kept, candidate));
+    bool is_strict = s->a->select.word == FLXI_SELECT_GT || s->a->select.word == FLXI_SELECT_LT;
+    bool is_larger = s->a->select.word == FLXI_SELECT_GE || s->a->select.word == FLXI_SELECT_GT;
+    *stays =
+        (is_larger ? t->less(candidate, kept) : t->less(kept, candidate)) || (!is_strict && t->equal(kept, candidate));
     return FLX_OK;
 }
 

@@ -580,11 +580,12 @@ static const flxi_node *other_half(const flx_graph *g, const flxi_node *n)
     if (flxi_ops[p->op].rules != &flxi_rules_gaussian_splat_prepare || p->in[SPLAT_META] != n->in[1])
         return NULL;
     const flxi_splat_attrs *a = n->attrs, *b = p->attrs;
-    bool same = a->width == b->width && a->height == b->height && a->tile_size == b->tile_size &&
-                a->radius_scale == b->radius_scale && a->alpha_cutoff == b->alpha_cutoff &&
-                a->max_splat_steps == b->max_splat_steps && a->transmittance_threshold == b->transmittance_threshold &&
-                a->max_list_entries == b->max_list_entries;
-    return same ? p : NULL;
+    bool is_same = a->width == b->width && a->height == b->height && a->tile_size == b->tile_size &&
+                   a->radius_scale == b->radius_scale && a->alpha_cutoff == b->alpha_cutoff &&
+                   a->max_splat_steps == b->max_splat_steps &&
+                   a->transmittance_threshold == b->transmittance_threshold &&
+                   a->max_list_entries == b->max_list_entries;
+    return is_same ? p : NULL;
 }
 
 static void expand_pair(flxi_site *s, flx_val *y)

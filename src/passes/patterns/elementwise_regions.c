@@ -206,11 +206,11 @@ flx_code flxi_rewrite_regions(const flx_graph *in, flx_graph **out, uint32_t *co
     r.above = flxi_new(&arena, uint32_t, nodes);
     r.lowest = flxi_new(&arena, uint32_t, nodes);
     r.inputs = flxi_new(&arena, uint32_t, 2 * MOST_INPUTS);
-    bool whole = r.uses && r.inner && r.map && r.region && r.above && r.lowest && r.inputs;
-    flx_code code = whole ? FLX_OK : flxi_oom(err, "regions");
-    for (uint32_t i = in->node_count; whole && i-- > 0;)
+    bool is_whole = r.uses && r.inner && r.map && r.region && r.above && r.lowest && r.inputs;
+    flx_code code = is_whole ? FLX_OK : flxi_oom(err, "regions");
+    for (uint32_t i = in->node_count; is_whole && i-- > 0;)
         grow_region(&r, i);
-    if (whole)
+    if (is_whole)
         code = write_regions(&r, out, count);
     if (r.uses)
         flxi_free(&in->ctx->mem, r.uses, ids, sizeof *r.uses);

@@ -183,11 +183,11 @@ static bool same_positions(matching *m, uint32_t p, uint32_t v)
 
 /* ---- The same op ---- */
 
-static bool operands_agree(matching *m, const flxi_node *p, const flxi_node *v, bool swapped)
+static bool operands_agree(matching *m, const flxi_node *p, const flxi_node *v, bool is_swapped)
 {
     bool pointwise = flxi_ops[p->op].op_class == CLASS_POINTWISE;
     for (uint32_t k = 0; k < p->nin; k++) {
-        uint32_t at = swapped ? 1 - k : k;
+        uint32_t at = is_swapped ? 1 - k : k;
         if (!(pointwise ? agree(m, p->in[k], v->in[at]) : agree_wholly(m, p->in[k], v->in[at])))
             return false;
     }

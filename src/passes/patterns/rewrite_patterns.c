@@ -278,9 +278,9 @@ static bool is_proven(flxi_rewriting *f, const flxi_proposal *p, flxi_agreement 
     cover_nodes(f, a, true);
     bool proven = is_exact_enough(f, p, a) && is_private(f, p, a);
     for (size_t i = 0; i < a->n; i++) {
-        bool inside = !f->closed[a->nodes[i]];
-        f->claimed[a->nodes[i]] |= proven && inside;
-        f->nearly[a->nodes[i]] |= !proven && inside && flxi_node_at(f->g, a->nodes[i])->first != f->root;
+        bool is_inside = !f->closed[a->nodes[i]];
+        f->claimed[a->nodes[i]] |= proven && is_inside;
+        f->nearly[a->nodes[i]] |= !proven && is_inside && flxi_node_at(f->g, a->nodes[i])->first != f->root;
     }
     cover_nodes(f, a, false);
     return proven;
@@ -376,10 +376,10 @@ static flx_code replace_fused(flxi_rewriting *f, flx_graph **out)
 }
 
 /* *now is replaced when something is found. */
-static flx_code rewrite_round(flx_graph **now, int stage, bool exact, flx_rewrite_report *report, uint32_t *count,
+static flx_code rewrite_round(flx_graph **now, int stage, bool is_exact, flx_rewrite_report *report, uint32_t *count,
                               flx_error *err)
 {
-    flxi_rewriting f = {.g = *now, .exact = exact, .report = report, .err = err};
+    flxi_rewriting f = {.g = *now, .exact = is_exact, .report = report, .err = err};
     flx_graph *made = NULL, *simple = NULL;
     flx_code code = open_round(&f);
     for (uint32_t i = (*now)->node_count; code == FLX_OK && i-- > 0;) {

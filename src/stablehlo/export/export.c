@@ -56,11 +56,11 @@ static flx_graph *pushed_body(flxi_site *s, const flx_graph *body, const bool *a
 }
 
 /* Every output gets the batch axis, whatever it depends on. */
-static flx_graph *batched_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool fixed)
+static flx_graph *batched_body(flxi_site *s, const flx_graph *body, const bool *batched, bool *out, bool is_fixed)
 {
     flx_error err = {0};
     flx_vmap_axis *axes = flxi_rule_new(s, flx_vmap_axis, body->leaves.n);
-    (void)fixed;
+    (void)is_fixed;
     if (!axes)
         return NULL;
     for (size_t i = 0; i < body->leaves.n; i++)

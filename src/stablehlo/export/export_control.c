@@ -68,13 +68,13 @@ void flxi_export_as_recv(flxi_site *s, flx_val *y)
 void flxi_export_as_while(flxi_site *s, flx_val *y)
 {
     int64_t most = site_int(s, "max_iterations");
-    bool bounded = most != FLXI_ABSENT;
+    bool is_bounded = most != FLXI_ABSENT;
     flx_val *made = flxi_rule_new(s, flx_val, s->nin + 1);
-    uint32_t first = bounded ? 1 : 0;
+    uint32_t first = is_bounded ? 1 : 0;
     flx_val truth = FLX_NONE;
     export_loop l;
     if (flxi_loop_begin(&l, s, s->nin) && made) {
-        if (bounded)
+        if (is_bounded)
             flxi_loop_counter(&l);
         for (uint32_t i = 0; i < s->nin; i++)
             flxi_loop_carry(&l, s->x[i]);
@@ -83,7 +83,7 @@ void flxi_export_as_while(flxi_site *s, flx_val *y)
         inner.g = l.cond;
         truth = as_scalar(&inner, flxi_export_truth(&inner, truth));
         flxi_inline(l.body, site_graph(s, "body"), l.in_body + first, l.out + first);
-        if (bounded) {
+        if (is_bounded) {
             truth = flx_and(l.cond, truth, flxi_loop_below(&l, most));
             flxi_loop_count(&l);
         }

@@ -59,15 +59,15 @@ static flx_val identity(flxi_site *s, flx_dim batch, flx_dim n, flx_dtype dtype)
 static flx_val partners(flxi_site *s, flx_val k, flx_dim n)
 {
     flx_graph *g = s->g;
-    bool odd = n % 2;
-    flx_dim rounds = odd ? n : n - 1;
+    bool is_odd = n % 2;
+    flx_dim rounds = is_odd ? n : n - 1;
     flx_type line = flx_type_make(FLX_I64, 1, &n);
     flx_val i = flx_iota(g, &line, 0);
     flx_val m = flx_scalar(g, FLX_I64, (double)rounds);
     flx_val t = flx_rem(g, k, m);
     flx_val j = flx_mod(g, flx_sub(g, flx_add(g, t, t), i), m);
-    flx_val met = flx_where(g, flx_eq(g, i, j), odd ? i : m, j);
-    return odd ? met : flx_where(g, flx_eq(g, i, m), t, met);
+    flx_val met = flx_where(g, flx_eq(g, i, j), is_odd ? i : m, j);
+    return is_odd ? met : flx_where(g, flx_eq(g, i, m), t, met);
 }
 
 typedef struct {

@@ -147,11 +147,11 @@ static hlo_extent remainder_of(const evaluation *e, const hlo_extent *x)
     return divides(x) ? floor_remainder(e, x) : unknown;
 }
 
-static hlo_extent chosen(const evaluation *e, const hlo_extent *x, bool larger)
+static hlo_extent chosen(const evaluation *e, const hlo_extent *x, bool is_larger)
 {
     if (least_difference(e, &x[0], &x[1]) >= 0)
-        return x[larger ? 0 : 1];
-    return least_difference(e, &x[1], &x[0]) >= 0 ? x[larger ? 1 : 0] : unknown;
+        return x[is_larger ? 0 : 1];
+    return least_difference(e, &x[1], &x[0]) >= 0 ? x[is_larger ? 1 : 0] : unknown;
 }
 
 static hlo_extent max(const evaluation *e, const hlo_extent *x)

@@ -109,8 +109,8 @@ static bool collect_uses(const flxi_allocator *mem, const hlo_region *region, co
     for (const hlo_op *op = region->first; op; op = op->next) {
         for (size_t i = 0; i < op->num_operands; i++) {
             uint32_t number = op->operands[i]->number;
-            bool inside = range->any && number >= range->first && number <= range->last;
-            if (!inside && !flxi_push(mem, list, op->operands[i]))
+            bool is_inside = range->any && number >= range->first && number <= range->last;
+            if (!is_inside && !flxi_push(mem, list, op->operands[i]))
                 return false;
         }
         for (size_t i = 0; i < op->num_regions; i++)

@@ -113,10 +113,10 @@ static const flx_graph *find_graph(const hlo_import *im, const hlo_function *f, 
 {
     for (size_t i = 0; i < im->called.n; i++) {
         const hlo_called *c = &im->called.at[i];
-        bool same = c->function == f && c->is_manual == im->mesh.is_manual;
-        for (size_t k = 0; same && k < n; k++)
-            same = flxi_type_equal(c->types[k], types[k]);
-        if (same)
+        bool is_same = c->function == f && c->is_manual == im->mesh.is_manual;
+        for (size_t k = 0; is_same && k < n; k++)
+            is_same = flxi_type_equal(c->types[k], types[k]);
+        if (is_same)
             return c->graph;
     }
     return NULL;

@@ -204,19 +204,19 @@ static flx_dim extent_for(flx_graph *g, int64_t dim, const char *name, int axis)
 bool flxi_hlo_our_type(flx_graph *g, const hlo_type *t, const char *name, flx_type *out)
 {
     *out = (flx_type){.dtype = (int32_t)flxi_hlo_carrier(t), .rank = t->rank};
-    bool known = (t->kind == HLO_TENSOR || t->kind == HLO_SCALAR) && !t->is_unranked;
-    for (int i = 0; i < t->rank && known; i++) {
+    bool is_known = (t->kind == HLO_TENSOR || t->kind == HLO_SCALAR) && !t->is_unranked;
+    for (int i = 0; i < t->rank && is_known; i++) {
         out->dims[i] = extent_for(g, t->dims[i], name, i);
-        known = out->dims[i] != FLX_DIM_INVALID;
+        is_known = out->dims[i] != FLX_DIM_INVALID;
     }
-    if (!known && name && flxi_dim_starved(g->ctx)) {
+    if (!is_known && name && flxi_dim_starved(g->ctx)) {
         flxi_graph_failf(g, FLX_E_OOM, NULL, "no memory for the extents of %s", name);
-    } else if (!known) {
+    } else if (!is_known) {
         char text[160];
         flxi_hlo_type_print(t, text, sizeof text);
         flxi_graph_failf(g, FLX_E_UNSUPPORTED, NULL, "unsupported: a shape of %s that is not known at import", text);
     }
-    return known;
+    return is_known;
 }
 
 bool flxi_hlo_static_result(hlo_site *s, size_t i, flx_type *out)

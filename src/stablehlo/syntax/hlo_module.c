@@ -251,10 +251,10 @@ flx_code flxi_hlop_describe_function(hlo_parser *p, size_t base, hlo_function *f
                 return FLX_E_OOM;
         f->body = (hlo_region){.args = args, .num_args = n};
     }
-    bool same = f->body.num_args == n;
-    for (size_t i = 0; same && i < n; i++)
-        same = flxi_hlop_same_type(f->body.args[i]->type, type->type->parts[i]);
-    if (!same)
+    bool is_same = f->body.num_args == n;
+    for (size_t i = 0; is_same && i < n; i++)
+        is_same = flxi_hlop_same_type(f->body.args[i]->type, type->type->parts[i]);
+    if (!is_same)
         return flxi_hlop_fail_at(p, f->at, FLX_E_DTYPE, NULL,
                                  "the arguments of @%.80s are not those of its function_type", f->name);
     FLXI_TRY(spread_attrs(p, find_entry(p, base, "arg_attrs"), n, &f->arg_attrs));

@@ -114,7 +114,7 @@ size_t flxi_sa_singular_scratch(const flxi_device_node *n)
 static matrices open_singular(flxi_sa_writer *w)
 {
     matrices x = matrices_of(w->n);
-    bool wide = x.m < x.n;
+    bool is_wide = x.m < x.n;
     long long m = (long long)x.m, n = (long long)x.n, k = (long long)x.k;
     const char *find = flxi_sa_borrow(w->f, "jacobi.c", "flxi_jacobi_svd");
     flxi_sa_line(w, "double _Complex *const u = (double _Complex *)scratch, *const v = u + %lld;", k * m);
@@ -122,13 +122,13 @@ static matrices open_singular(flxi_sa_writer *w)
     flxi_sa_open(w, "for (int64_t b = 0; b < %lld; b++)", (long long)x.matrices);
     open_pair(w, x.m, x.n);
     const char *element = loaded(w, flxi_sa_print(w, "(b * %lld + i) * %lld + j", m, n));
-    if (wide)
+    if (is_wide)
         flxi_sa_line(w, "v[i * %lld + j] = conj(%s);", n, element);
     else
         flxi_sa_line(w, "u[j * %lld + i] = %s;", m, element);
     close_pair(w);
-    flxi_sa_line(w, wide ? "%s(%lld, %lld, v, s, u, 1);" : "%s(%lld, %lld, u, s, v, 0);", find, wide ? n : m,
-                 wide ? m : n);
+    flxi_sa_line(w, is_wide ? "%s(%lld, %lld, v, s, u, 1);" : "%s(%lld, %lld, u, s, v, 0);", find, is_wide ? n : m,
+                 is_wide ? m : n);
     return x;
 }
 

@@ -235,13 +235,13 @@ static uint32_t or_zero(rule *r, uint32_t part, uint32_t expr)
 
 static uint32_t part_of_binary(rule *r, const flxi_kx *e, const uint32_t x[3])
 {
-    bool first = x[0] != NOTHING, second = x[1] != NOTHING;
+    bool is_first = x[0] != NOTHING, is_second = x[1] != NOTHING;
     if (e->op == KBIN_mul || e->op == KBIN_div)
-        return first && second ? flxi_kb_binary(r->b, (flxi_kbinary)e->op, x[0], x[1]) : NOTHING;
+        return is_first && is_second ? flxi_kb_binary(r->b, (flxi_kbinary)e->op, x[0], x[1]) : NOTHING;
     if (e->op == KBIN_add || e->op == KBIN_sub) {
-        if (first && second)
+        if (is_first && is_second)
             return flxi_kb_binary(r->b, (flxi_kbinary)e->op, x[0], x[1]);
-        if (first || !second)
+        if (is_first || !is_second)
             return x[0];
         return e->op == KBIN_add ? x[1] : flxi_kb_unary(r->b, KUN_neg, x[1]);
     }

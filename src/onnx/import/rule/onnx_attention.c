@@ -202,14 +202,14 @@ void flxi_onnx_import_rotary_embedding(onnx_site *s)
     flx_val x = s->x[0];
     const flx_type *t = flxi_onnx_typeof(s, x);
     int64_t heads = flxi_onnx_int(s, "num_heads", 0);
-    bool packed = t->rank == 3;
-    if (packed && (heads < 1 || !flx_dim_is_static(t->dims[2]) || t->dims[2] % heads)) {
+    bool is_packed = t->rank == 3;
+    if (is_packed && (heads < 1 || !flx_dim_is_static(t->dims[2]) || t->dims[2] % heads)) {
         flxi_onnx_fail(s, FLX_E_SHAPE, NULL, "num_heads does not fit the last axis");
         return;
     }
     flx_ints shape = flxi_onnx_dims(t);
-    x = packed ? flx_reshape(s->g, x, .shape = FLX_INTS(t->dims[0], t->dims[1], heads, t->dims[2] / heads))
-               : flx_transpose(s->g, x, .perm = FLX_INTS(0, 2, 1, 3));
+    x = is_packed ? flx_reshape(s->g, x, .shape = FLX_INTS(t->dims[0], t->dims[1], heads, t->dims[2] / heads))
+                  : flx_transpose(s->g, x, .perm = FLX_INTS(0, 2, 1, 3));
     flx_dim width = flxi_onnx_dim(s, x, 3);
     int64_t part = flxi_onnx_int(s, "rotary_embedding_dim", 0);
     part = part ? part : width;
@@ -222,7 +222,7 @@ void flxi_onnx_import_rotary_embedding(onnx_site *s)
     flx_val y = rotated(s, turn, c, sn, flxi_onnx_int(s, "interleaved", 0) != 0);
     flx_val both[2] = {y, part == width ? y : flxi_onnx_slice_axis(s, x, 3, part, width)};
     y = part == width ? y : flx_concat(s->g, both, 2, .axis = 3);
-    s->y[0] = packed ? flx_reshape(s->g, y, .shape = shape) : flx_transpose(s->g, y, .perm = FLX_INTS(0, 2, 1, 3));
+    s->y[0] = is_packed ? flx_reshape(s->g, y, .shape = shape) : flx_transpose(s->g, y, .perm = FLX_INTS(0, 2, 1, 3));
 }
 
 /* ---- Others ---- */

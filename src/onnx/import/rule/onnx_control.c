@@ -18,11 +18,11 @@ static flx_val numbered_input(flx_graph *g, const char *prefix, size_t i, const 
 static bool known_int(onnx_site *s, flx_val v, int64_t *out)
 {
     flx_tensor *t = flxi_onnx_given(v) ? flxi_onnx_known(s, v) : NULL;
-    bool known = t && flx_tensor_count(t) == 1;
-    if (known)
+    bool is_known = t && flx_tensor_count(t) == 1;
+    if (is_known)
         *out = (int64_t)flx_tensor_get(t, 0);
     flx_tensor_release(t);
-    return known;
+    return is_known;
 }
 
 static void give(onnx_site *s, size_t i, const onnx_value *v)

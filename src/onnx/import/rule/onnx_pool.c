@@ -4,7 +4,7 @@
 #include "onnx/import/rule/onnx_window.h"
 
 /* A fold over windows of [N, C, spatial…]; padding is `start`. */
-static flx_val fold(onnx_site *s, flx_val x, const onnx_window *w, const char *combine, flx_val start, bool padded)
+static flx_val fold(onnx_site *s, flx_val x, const onnx_window *w, const char *combine, flx_val start, bool is_padded)
 {
     int64_t window[FLX_MAX_RANK] = {1, 1}, stride[FLX_MAX_RANK] = {1, 1}, dilation[FLX_MAX_RANK] = {1, 1};
     int64_t low[FLX_MAX_RANK] = {0}, high[FLX_MAX_RANK] = {0};
@@ -13,8 +13,8 @@ static flx_val fold(onnx_site *s, flx_val x, const onnx_window *w, const char *c
         window[i + 2] = w->kernel[i];
         stride[i + 2] = w->stride[i];
         dilation[i + 2] = w->dilation[i];
-        low[i + 2] = padded ? w->low[i] : 0;
-        high[i + 2] = padded ? w->high[i] + w->extra[i] : w->extra[i];
+        low[i + 2] = is_padded ? w->low[i] : 0;
+        high[i + 2] = is_padded ? w->high[i] + w->extra[i] : w->extra[i];
     }
     flx_val in[2] = {x, start}, y = FLX_NONE;
     flx_reduce_window(s->g, in, 2, &y, 1, .window = {window, n}, .combine = {.word = combine}, .strides = {stride, n},

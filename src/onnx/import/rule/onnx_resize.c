@@ -85,8 +85,8 @@ static void fill_row(const interpolation *p, const axis_plan *a, double x, doubl
         return; /* filled with the extrapolation value */
     for (int64_t k = first; k <= last; k++) {
         double w = weight_at(p, (x - (double)k) / stretch);
-        bool outside = k < 0 || k >= a->n;
-        if (outside && p->exclude_outside)
+        bool is_outside = k < 0 || k >= a->n;
+        if (is_outside && p->exclude_outside)
             continue;
         row[k < 0 ? 0 : k >= a->n ? a->n - 1 : k] += w;
         sum += w;
@@ -270,11 +270,11 @@ static void resize(onnx_site *s, const interpolation *p, const resize_plan *plan
 
 void flxi_onnx_import_resize(onnx_site *s)
 {
-    bool old = s->version < 11; /* X, scales; the coordinates were asymmetric */
+    bool is_old = s->version < 11; /* X, scales; the coordinates were asymmetric */
     interpolation p = {
         .mode = flxi_onnx_word(s, "mode", "nearest"),
-        .coordinates = flxi_onnx_word(s, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-        .nearest = flxi_onnx_word(s, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+        .coordinates = flxi_onnx_word(s, "coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel"),
+        .nearest = flxi_onnx_word(s, "nearest_mode", is_old ? "floor" : "round_prefer_floor"),
         .antialias = flxi_onnx_int(s, "antialias", 0) != 0,
         .exclude_outside = flxi_onnx_int(s, "exclude_outside", 0) != 0,
         .cubic_a = flxi_onnx_real(s, "cubic_coeff_a", -0.75),
@@ -282,6 +282,6 @@ void flxi_onnx_import_resize(onnx_site *s)
     };
     resize_plan plan = {.is_resized = {false}};
     bool crops = strcmp(p.coordinates, "tf_crop_and_resize") == 0;
-    if (read_plan(s, &plan, old ? 0 : 1, old ? 1 : 2, old ? 0 : 3, crops))
+    if (read_plan(s, &plan, is_old ? 0 : 1, is_old ? 1 : 2, is_old ? 0 : 3, crops))
         resize(s, &p, &plan);
 }

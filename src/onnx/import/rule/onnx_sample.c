@@ -23,10 +23,10 @@ static flx_val num(onnx_site *s, flx_val like, double x)
 }
 
 /* A position from -1 to 1 as a coordinate of elements. */
-static flx_val unnormalised(onnx_site *s, flx_val x, int64_t n, bool aligned)
+static flx_val unnormalised(onnx_site *s, flx_val x, int64_t n, bool is_aligned)
 {
     flx_val y = flx_add(s->g, x, num(s, x, 1));
-    if (aligned)
+    if (is_aligned)
         return flx_mul(s->g, y, num(s, x, (double)(n - 1) / 2));
     return flx_sub(s->g, flx_mul(s->g, y, num(s, x, (double)n / 2)), num(s, x, 0.5));
 }
@@ -157,12 +157,12 @@ void flxi_onnx_import_grid_sample(onnx_site *s)
 /* ---- Affine grids ---- */
 
 /* n positions from -1 to 1. */
-static flx_val base_positions(onnx_site *s, flx_val like, int64_t n, bool aligned, int axis, flx_ints shape)
+static flx_val base_positions(onnx_site *s, flx_val like, int64_t n, bool is_aligned, int axis, flx_ints shape)
 {
     flx_type type = {.dtype = (int32_t)flxi_onnx_dtype(s, like), .rank = (int32_t)shape.n};
     memcpy(type.dims, shape.v, shape.n * sizeof *shape.v);
     flx_val i = flx_iota(s->g, .type = &type, .axis = axis);
-    if (aligned)
+    if (is_aligned)
         return flx_sub(s->g, flx_mul(s->g, i, num(s, i, n > 1 ? 2 / (double)(n - 1) : 0)), num(s, i, 1));
     flx_val centre = flx_add(s->g, flx_mul(s->g, i, num(s, i, 2)), num(s, i, 1 - (double)n));
     return flx_div(s->g, centre, num(s, i, (double)n));
@@ -239,17 +239,17 @@ static bool read_columns(onnx_site *s, const flx_type *t, columns *c)
 static int64_t cell_of(const columns *c, int64_t k)
 {
     int64_t in_block = k / c->positions, at_block = k % c->positions, cell = 0, scale = 1;
-    bool outside = false;
+    bool is_outside = false;
     for (size_t i = c->axes; i-- > 0;) {
         int64_t at = at_block % c->blocks[i] * c->stride.v[i] + in_block % c->block.v[i] * c->dilation.v[i];
         int64_t pos = at - c->pads.v[i];
         at_block /= c->blocks[i];
         in_block /= c->block.v[i];
-        outside |= pos < 0 || pos >= c->image.v[i];
+        is_outside |= pos < 0 || pos >= c->image.v[i];
         cell += pos * scale;
         scale *= c->image.v[i];
     }
-    return outside ? c->cells : cell;
+    return is_outside ? c->cells : cell;
 }
 
 /* Each element of a block goes to its cell; cells that several blocks cover are summed. */

@@ -43,14 +43,14 @@ void flxi_singular_end(flxi_eval *e, flxi_singular *d)
 void flxi_singular_find(flxi_eval *e, flxi_singular *d, int64_t b)
 {
     const flx_tensor *a = e->in[0];
-    bool wide = d->m < d->n;
-    double _Complex *columns = wide ? d->v : d->u;
+    bool is_wide = d->m < d->n;
+    double _Complex *columns = is_wide ? d->v : d->u;
     for (int64_t i = 0; i < d->m && !flxi_stopped(); i++)
         for (int64_t j = 0; j < d->n; j++) {
             double _Complex x = flxi_load_complex(a->type.dtype, a->data, (b * d->m + i) * d->n + j);
-            columns[wide ? i * d->n + j : j * d->m + i] = wide ? conj(x) : x;
+            columns[is_wide ? i * d->n + j : j * d->m + i] = is_wide ? conj(x) : x;
         }
-    if (wide)
+    if (is_wide)
         flxi_jacobi_svd(d->n, d->m, d->v, d->s, d->u, true);
     else
         flxi_jacobi_svd(d->m, d->n, d->u, d->s, d->v, false);

@@ -247,10 +247,10 @@ void flxi_batch_system(flxi_site *s, bool left, flx_val *by)
     uint32_t rhs = s->nin - 1;
     bool vector = flxi_example_rank(s, rhs) == flxi_example_rank(s, 0) - 1;
     int lead = flxi_example_rank(s, rhs) - (vector ? 1 : 2); /* never fewer than the matrix has */
-    bool shared = true;
+    bool is_shared = true;
     for (uint32_t i = 0; i < rhs; i++)
-        shared = shared && !s->batched[i];
-    if (shared) {
+        is_shared = is_shared && !s->batched[i];
+    if (is_shared) {
         flxi_batch_sides(s, left, vector, by);
         return;
     }

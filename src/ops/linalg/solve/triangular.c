@@ -25,11 +25,11 @@ static flx_code infer_triangular(flxi_infer *f)
 
 flxi_triangle flxi_system_triangle(bool lower, flxi_trans trans, bool unit, bool left, int64_t n)
 {
-    bool turned = (trans != FLXI_TRANS_NONE) == left;
+    bool is_turned = (trans != FLXI_TRANS_NONE) == left;
     return (flxi_triangle){.n = n,
-                           .row = turned ? 1 : n,
-                           .col = turned ? n : 1,
-                           .lower = lower != turned,
+                           .row = is_turned ? 1 : n,
+                           .col = is_turned ? n : 1,
+                           .lower = lower != is_turned,
                            .unit = unit,
                            .conjugated = trans == FLXI_TRANS_ADJOINT};
 }

@@ -21,23 +21,23 @@ bool flxi_hlo_compatible(const hlo_type *a, const hlo_type *b)
         return false;
     if (a->is_unranked || b->is_unranked)
         return true;
-    bool same = a->rank == b->rank;
-    for (int i = 0; i < a->rank && same; i++)
-        same = a->dims[i] == b->dims[i] || a->dims[i] == HLO_DYNAMIC || b->dims[i] == HLO_DYNAMIC;
-    return same;
+    bool is_same = a->rank == b->rank;
+    for (int i = 0; i < a->rank && is_same; i++)
+        is_same = a->dims[i] == b->dims[i] || a->dims[i] == HLO_DYNAMIC || b->dims[i] == HLO_DYNAMIC;
+    return is_same;
 }
 
 /* Fails with "… is A, but must be B" unless `t` is `wanted`, or with `scalar` a scalar with its elements. */
-static bool agrees(hlo_site *s, const char *who, const hlo_type *t, const hlo_type *wanted, bool scalar)
+static bool agrees(hlo_site *s, const char *who, const hlo_type *t, const hlo_type *wanted, bool is_scalar)
 {
-    bool fits = scalar ? t->kind == HLO_TENSOR && t->rank == 0 && flxi_hlo_same_element(t, wanted)
-                       : flxi_hlo_compatible(t, wanted);
+    bool fits = is_scalar ? t->kind == HLO_TENSOR && t->rank == 0 && flxi_hlo_same_element(t, wanted)
+                          : flxi_hlo_compatible(t, wanted);
     if (fits)
         return true;
     char have[90];
     char want[90];
     hlo_type one = *wanted;
-    if (scalar)
+    if (is_scalar)
         one.rank = 0;
     flxi_hlo_type_print(t, have, sizeof have);
     flxi_hlo_type_print(&one, want, sizeof want);
@@ -47,11 +47,11 @@ static bool agrees(hlo_site *s, const char *who, const hlo_type *t, const hlo_ty
 }
 
 static bool agrees_number(hlo_site *s, const char *what, size_t i, const hlo_type *t, const hlo_type *wanted,
-                          bool scalar)
+                          bool is_scalar)
 {
     char who[60];
     snprintf(who, sizeof who, "%s %zu", what, i);
-    return agrees(s, who, t, wanted, scalar);
+    return agrees(s, who, t, wanted, is_scalar);
 }
 
 static bool same_count(hlo_site *s, const char *what, size_t got, size_t wanted)
@@ -205,10 +205,10 @@ static bool check_scalar_or_like(hlo_site *s, size_t i)
 {
     const flx_type *t = flxi_hlo_typeof(s, s->x[i]);
     const flx_type *like = flxi_hlo_typeof(s, s->x[1]);
-    bool same = t->rank == like->rank;
-    for (int k = 0; k < t->rank && same; k++)
-        same = flxi_hlo_equal_extents(s, like->dims[k], t->dims[k]);
-    if (t->rank == 0 || same || flxi_hlo_failed(s))
+    bool is_same = t->rank == like->rank;
+    for (int k = 0; k < t->rank && is_same; k++)
+        is_same = flxi_hlo_equal_extents(s, like->dims[k], t->dims[k]);
+    if (t->rank == 0 || is_same || flxi_hlo_failed(s))
         return !flxi_hlo_failed(s);
     flxi_hlo_fail(s, FLX_E_SHAPE, NULL, "operand %zu must be a scalar or have the shape of operand 1", i);
     return false;

@@ -317,8 +317,8 @@ bool flxi_hlo_check_signature(hlo_site *s)
 {
     const char *p = s->row->signature;
     matching m = {.s = s};
-    bool whole = s->nx == s->op->num_operands; /* otherwise some are tuples, which the patterns refuse */
-    side operands = {"operand", s->op->operands, whole ? s->x : NULL, s->op->num_operands};
+    bool is_whole = s->nx == s->op->num_operands; /* otherwise some are tuples, which the patterns refuse */
+    side operands = {"operand", s->op->operands, is_whole ? s->x : NULL, s->op->num_operands};
     side results = {"result", s->op->results, NULL, s->op->num_results};
     p = match_side(&m, p, &operands);
     if (!p)

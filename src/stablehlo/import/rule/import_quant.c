@@ -21,11 +21,11 @@ bool flxi_hlo_same_quant(const hlo_quant *a, const hlo_quant *b)
 {
     if (!a || !b)
         return a == b;
-    bool same = a->storage == b->storage && a->expressed == b->expressed && a->min == b->min && a->max == b->max &&
-                (a->axis < 0) == (b->axis < 0) && a->num_scales == b->num_scales;
-    for (size_t i = 0; same && i < a->num_scales; i++)
-        same = a->scales[i] == b->scales[i] && a->zero_points[i] == b->zero_points[i];
-    return same;
+    bool is_same = a->storage == b->storage && a->expressed == b->expressed && a->min == b->min && a->max == b->max &&
+                   (a->axis < 0) == (b->axis < 0) && a->num_scales == b->num_scales;
+    for (size_t i = 0; is_same && i < a->num_scales; i++)
+        is_same = a->scales[i] == b->scales[i] && a->zero_points[i] == b->zero_points[i];
+    return is_same;
 }
 
 /* The first quantised type of the operation, NULL: none; *agree: all others are the same. */

@@ -80,16 +80,16 @@ static const flx_graph *position_body(hlo_site *s, const flx_graph *like, const 
 /* The same nodes in the same order; attributes of leaves are their types, which the caller knows to be equal. */
 static bool same_nodes(const flx_graph *a, const flx_graph *b)
 {
-    bool same = a->node_count == b->node_count && a->outputs.n == b->outputs.n;
-    for (uint32_t i = 0; same && i < a->node_count; i++) {
+    bool is_same = a->node_count == b->node_count && a->outputs.n == b->outputs.n;
+    for (uint32_t i = 0; is_same && i < a->node_count; i++) {
         const flxi_node *p = flxi_node_at(a, i);
         const flxi_node *q = flxi_node_at(b, i);
-        same = p->op == q->op && p->nin == q->nin && p->first == q->first &&
-               (p->nin == 0 || memcmp(p->in, q->in, p->nin * sizeof *p->in) == 0);
+        is_same = p->op == q->op && p->nin == q->nin && p->first == q->first &&
+                  (p->nin == 0 || memcmp(p->in, q->in, p->nin * sizeof *p->in) == 0);
     }
-    for (size_t i = 0; same && i < a->outputs.n; i++)
-        same = a->outputs.at[i].val == b->outputs.at[i].val;
-    return same;
+    for (size_t i = 0; is_same && i < a->outputs.n; i++)
+        is_same = a->outputs.at[i].val == b->outputs.at[i].val;
+    return is_same;
 }
 
 /* v counts 0, 1, 2 … along the axis. */

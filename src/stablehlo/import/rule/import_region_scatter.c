@@ -34,10 +34,10 @@ static bool depends_on_own(const flx_graph *body, size_t n, size_t k, bool *reac
     reached[body->outputs.at[k].val] = true;
     for (uint32_t i = body->node_count; i-- > 0;) {
         const flxi_node *node = flxi_node_at(body, i);
-        bool needed = false;
+        bool is_needed = false;
         for (uint32_t r = 0; r < node->nout; r++)
-            needed = needed || reached[node->first + r];
-        for (uint32_t j = 0; needed && j < node->nin; j++)
+            is_needed = is_needed || reached[node->first + r];
+        for (uint32_t j = 0; is_needed && j < node->nin; j++)
             reached[node->in[j]] = true;
     }
     for (size_t i = 0; i < body->leaves.n; i++)
@@ -65,10 +65,10 @@ static const flx_graph *own_body(hlo_site *s, const hlo_element_body *b, size_t 
     }
     for (uint32_t i = 0; code == FLX_OK && i < body->node_count; i++) {
         const flxi_node *node = flxi_node_at(body, i);
-        bool needed = false;
+        bool is_needed = false;
         for (uint32_t r = 0; r < node->nout; r++)
-            needed = needed || reached[node->first + r];
-        if (needed && !(flxi_ops[node->op].traits & TRAIT_DECLARED))
+            is_needed = is_needed || reached[node->first + r];
+        if (is_needed && !(flxi_ops[node->op].traits & TRAIT_DECLARED))
             code = flxi_graft(g, body, i, map, &err);
     }
     if (code != FLX_OK) {

@@ -90,10 +90,10 @@ static bool match_pair(key_search *k, const flxi_node *n, uint32_t *key, bool *s
 static bool match_strict(key_search *k, const flxi_node *n)
 {
     uint32_t key;
-    bool swapped;
-    if ((n->op != OP_lt && n->op != OP_gt) || k->num_keys == FLX_MAX_RANK || !match_pair(k, n, &key, &swapped))
+    bool is_swapped;
+    if ((n->op != OP_lt && n->op != OP_gt) || k->num_keys == FLX_MAX_RANK || !match_pair(k, n, &key, &is_swapped))
         return false;
-    bool is_descending = (n->op == OP_gt) != swapped;
+    bool is_descending = (n->op == OP_gt) != is_swapped;
     if (k->num_keys && is_descending != k->is_descending)
         return false;
     k->is_descending = is_descending;
@@ -110,8 +110,8 @@ static bool match_tie(key_search *k, const flxi_node *n)
     for (uint32_t i = 0; n->op == OP_and && i < 2; i++) {
         const flxi_node *tie = flxi_node_of(g, n->in[i]);
         uint32_t key;
-        bool swapped;
-        if (tie->op == OP_eq && match_pair(k, tie, &key, &swapped) && is_same(k, key, k->keys[k->num_keys - 1], 0))
+        bool is_swapped;
+        if (tie->op == OP_eq && match_pair(k, tie, &key, &is_swapped) && is_same(k, key, k->keys[k->num_keys - 1], 0))
             return match_order(k, n->in[1 - i]);
     }
     return false;

@@ -21,7 +21,7 @@ typedef struct {
     selection select;
     int64_t planes, inner; /* inner: channels */
     window_axis axis[2];
-    bool is_squares; /* windows of 2 x 2 without gaps that cover a plane without channels */
+    bool is_squares; /* windows of 2 x 2 without gaps that cover a plane */
     int64_t lanes;   /* channels of a task */
 } window_plan;
 
@@ -148,7 +148,7 @@ static window_plan plan_of(const flxi_route_node *n)
         else
             w.axis[k - end + 2] = axis_of(n, k);
     }
-    w.is_squares = w.inner == 1;
+    w.is_squares = true;
     for (int k = 0; k < 2; k++) {
         const window_axis *a = &w.axis[k];
         w.is_squares &= a->window == 2 && a->stride == 2 && a->low == 0 && a->in == 2 * a->out;

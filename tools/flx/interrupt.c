@@ -8,10 +8,13 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static flx_context *ctx;
 static flx_stop *volatile stop; /* read by the handler */
 static volatile sig_atomic_t caught;
+static const char *volatile said;
 
 /* Those that are sent to end a process, the limit of its processor time among them. */
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
@@ -19,9 +22,12 @@ static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU}
 static void handle(int number)
 {
     flx_stop *now = stop;
+    const char *text = said;
     caught = number;
     if (now)
         flx_stop_request(now);
+    if (text && write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* no one reads it */
 }
 
 /* Not for signals that are ignored, as in a background job of a shell without job control. A second signal has its
@@ -45,6 +51,11 @@ void interrupt_begin(void)
     flx_stop_use(stop);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         catch_signal(ending[i]);
+}
+
+void interrupt_say(const char *text)
+{
+    said = text;
 }
 
 bool interrupt_is_caught(void)

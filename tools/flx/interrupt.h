@@ -15,6 +15,9 @@ int interrupt_limit(double seconds);
 bool interrupt_is_caught(void);
 /* Whether a pipe has been closed by its reader, as by `flx ops | head`: what cannot be written then is not reported. */
 bool interrupt_has_no_reader(void);
+/* What a signal that wants the program to end writes to standard error when it comes; NULL: nothing. The text must stay
+   until the call after the next one. */
+void interrupt_say(const char *text);
 /* Ends the process by the signal that arrived, if one did; otherwise returns. */
 void interrupt_end(void);
 

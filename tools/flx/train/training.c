@@ -54,6 +54,8 @@ typedef struct {
     double saved;        /* when the checkpoint was written, in seconds … */
     int64_t saved_step;  /* … and the step that it has */
     talk talk;           /* of a step that is cut */
+    bool names_step;     /* a signal says in which step it came … */
+    char named[2][100];  /* … in one of these, in turn */
     int status;          /* of what failed in a callback */
     int lock;            /* of the folder; -1: none */
 } training;
@@ -125,6 +127,19 @@ static void points(training *t, const char *kind, const flx_metric *metrics, siz
 static bool is_cut(const training *t)
 {
     return t->p->options.mesh != NULL;
+}
+
+/* Ranks of a step that is cut end together. If one has died they cannot, and are ended while they wait for it: so a
+   signal says at once in which step it comes, in the first process or, if that is the one, in the second. */
+static void name_step(training *t)
+{
+    char *text = t->named[t->at.step % 2];
+    int64_t rank = flx_mesh_rank(t->p->model.ctx);
+    if (!t->names_step || rank > 1)
+        return;
+    snprintf(text, sizeof t->named[0], "note: rank %lld got a signal to end in step %lld\n", (long long)rank,
+             (long long)t->at.step + 1);
+    interrupt_say(text);
 }
 
 static void save(training *t)
@@ -238,6 +253,7 @@ static int on_progress(void *user, const flx_progress *state)
         after_step(t, state);
     else
         after_epoch(t, state);
+    name_step(t);
     return t->status != STATUS_OK || t->talk.ends ||
            (state->is_epoch_end && (is_patience_over(t) || t->at.step >= t->end));
 }
@@ -490,7 +506,7 @@ static int lost(training *t, flx_error *err, bool is_cancelled)
     return status;
 }
 
-/* A first process that has died cannot say in which step: what ends the others is told by the second one. */
+/* A first process that has died cannot say in which step: the second one does. */
 static void tell_step(const training *t)
 {
     if (flx_mesh_rank(t->p->model.ctx) == 1)
@@ -525,6 +541,18 @@ static int nothing_to_do(training *t)
     return conclude(t, false);
 }
 
+static flx_code fit_all(training *t, const flx_fit_options *options, flx_error *err)
+{
+    flx_stop *stop = is_cut(t) ? flx_stop_use(NULL) : NULL; /* a signal ends all ranks after the same step */
+    t->names_step = stop && !share_is_alone(t->p);
+    name_step(t);
+    flx_code code = flx_fit(t->trainer, options, NULL, err);
+    interrupt_say(NULL);
+    if (stop)
+        flx_stop_use(stop);
+    return code;
+}
+
 static int fit(training *t)
 {
     const train_plan *p = t->p;
@@ -546,10 +574,7 @@ static int fit(training *t)
     if (!t->at.is_due && (t->at.step >= t->end || is_patience_over(t)))
         return nothing_to_do(t);
     progress_begin(&t->progress, t->end, t->at.step);
-    flx_stop *stop = is_cut(t) ? flx_stop_use(NULL) : NULL; /* a signal ends all ranks after the same step */
-    flx_code code = flx_fit(t->trainer, &options, NULL, &err);
-    if (stop)
-        flx_stop_use(stop);
+    flx_code code = fit_all(t, &options, &err);
     if (share_writes(p))
         progress_end(&t->progress);
     if (t->status)

@@ -405,6 +405,25 @@ static const hlo_row calls[] = {
      "2xf64",
      "[-1.0, 1.0]",
      "almost_eq"},
+    {"gees",
+     {{"3x3xf64", "[[7.0, 0.0, 0.0], [0.0, 1.0, 2.0], [0.0, -3.0, 5.0]]"}},
+     "  %t, %z, %w, %v, %n, %i = " LAPACK(
+         "dgees", "mode = 86 : ui8, sort = 78 : ui8") "(tensor<3x3xf64>) -> (tensor<3x3xf64>, tensor<3x3xf64>, "
+                                                      "tensor<3xf64>, tensor<3xf64>, tensor<i32>, tensor<i32>)\n"
+                                                      "  %r = stablehlo.concatenate %w, %v, dim = 0 : (tensor<3xf64>, "
+                                                      "tensor<3xf64>) -> tensor<6xf64>",
+     "6xf64",
+     "[7.0, 3.0, 3.0, 0.0, 1.4142135623730951, -1.4142135623730951]",
+     "almost_eq"},
+    {"gees of a complex matrix",
+     {{"2x2xcomplex<f32>", "[[(0.0, 1.0), (2.0, 0.0)], [(0.0, 0.0), (3.0, 0.0)]]"}},
+     "  %t, %z, %r, %n, %i = " LAPACK(
+         "cgees", "mode = 78 : ui8, sort = 78 : ui8") "(tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, "
+                                                      "tensor<2x2xcomplex<f32>>, tensor<2xcomplex<f32>>, tensor<i32>, "
+                                                      "tensor<i32>)",
+     "2xcomplex<f32>",
+     "[(0.0, 1.0), (3.0, 0.0)]",
+     "almost_eq"},
     {"Qr",
      {MATRIX_2},
      "  %r, %t = stablehlo.custom_call @Qr(%a) : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>)",

@@ -287,21 +287,38 @@ static void scale_all(int64_t n, cplx *a, int exponent)
         a[i] = flxi_cmake(ldexp(creal(a[i]), exponent), ldexp(cimag(a[i]), exponent));
 }
 
+/* Scaled a = z t z^H; false: it is not finite, or the iteration does not converge. */
+static bool find_form(int64_t n, cplx *a, cplx *z, cplx *room, double *norm, int *exponent)
+{
+    *norm = 0.0;
+    if (!flxi_matrix_scale(n * n, a, exponent))
+        return false;
+    scale_all(n * n, a, -*exponent);
+    for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++) {
+        *norm = hypot(*norm, cabs(a[i]));
+        z[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
+    }
+    reduce_to_hessenberg(n, a, z, room);
+    return reduce_to_triangular(n, a, z, *norm);
+}
+
+void flxi_schur_form(int64_t n, cplx *a, cplx *z, cplx *room)
+{
+    int exponent;
+    double norm;
+    if (find_form(n, a, z, room, &norm, &exponent)) {
+        scale_all(n * n, a, exponent);
+        return;
+    }
+    for (int64_t i = 0; i < n * n; i++)
+        a[i] = z[i] = flxi_cmake(NAN, NAN);
+}
+
 void flxi_schur_eig(int64_t n, cplx *a, cplx *w, cplx *v, cplx *room, bool is_real)
 {
     int exponent;
-    bool fine = flxi_matrix_scale(n * n, a, &exponent);
-    double norm = 0.0;
-    if (fine) {
-        scale_all(n * n, a, -exponent);
-        for (int64_t i = 0; i < n * n && !flxi_stopped_by_now(); i++) {
-            norm = hypot(norm, cabs(a[i]));
-            room[i] = i % (n + 1) == 0 ? 1.0 : 0.0;
-        }
-        reduce_to_hessenberg(n, a, room, w);
-        fine = reduce_to_triangular(n, a, room, norm);
-    }
-    if (!fine) {
+    double norm;
+    if (!find_form(n, a, room, w, &norm, &exponent)) {
         for (int64_t i = 0; i < n * n; i++)
             v[i] = w[i / n] = flxi_cmake(NAN, NAN);
         return;

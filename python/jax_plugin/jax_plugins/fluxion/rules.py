@@ -2,8 +2,7 @@
 """Lowering rules for what JAX lowers only for platforms that it knows.
 
 Linear algebra takes the rules of the CPU: their calls of LAPACK are functions that Fluxion has. JAX has no public way to
-ask for another platform's rule, so its table is read. Three factorisations are JAX functions (reflections.py), one is
-SciPy's (schur.py).
+ask for another platform's rule, so its table is read. Three factorisations are JAX functions (reflections.py).
 Everything else has a rule for all platforms.
 """
 
@@ -14,7 +13,7 @@ from . import PLATFORM
 
 # Primitives whose rule for the CPU is used, by name.
 FROM_CPU = frozenset("""
-    cholesky lu geqrf householder_product triangular_solve tridiagonal_solve svd eigh eig
+    cholesky lu geqrf householder_product triangular_solve tridiagonal_solve svd eigh eig schur
     debug_callback debug_print
 """.split())
 
@@ -41,10 +40,10 @@ def _add_rules():
     """JAX functions as rules, for factorisations that Fluxion has no function for."""
     from jax._src.lax import linalg
 
-    from . import reflections, schur
+    from . import reflections
 
     rules = {"hessenberg_p": reflections.hessenberg, "tridiagonal_p": reflections.tridiagonal,
-             "geqp3_p": reflections.pivoted_qr, "schur_p": schur.schur}
+             "geqp3_p": reflections.pivoted_qr}
     for name, function in rules.items():
         if hasattr(linalg, name):
             rule = mlir.lower_fun(function, multiple_results=True)

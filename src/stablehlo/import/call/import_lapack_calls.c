@@ -332,6 +332,47 @@ static void geev(hlo_site *s)
     s->y[at + 2] = nan_info(s, pair[1]);
 }
 
+/* Of the eigenvalues of a real Schur form: sqrt(-b c) in the first row of a block [a, b; c, a], its negative in the
+   second, 0 elsewhere. */
+static flx_val imaginary_parts(hlo_site *s, flx_val t)
+{
+    flx_graph *g = s->g;
+    const flx_type *type = flxi_hlo_typeof(s, t);
+    flx_dim n = type->dims[type->rank - 1];
+    flx_val zero = flxi_hlo_number(s, t, 0);
+    if (n < 2)
+        return nothing(s, 3);
+    flx_val above = flx_diag(g, t, 1), below = flx_diag(g, t, -1);
+    flx_val size = flx_sqrt(g, flx_max(g, flx_neg(g, flx_mul(g, above, below)), zero));
+    flx_val edge = flx_narrow(g, flx_mul(g, flx_diag(g, t, 0), zero), -1, 0, 1);
+    flx_val first[2] = {size, edge}, second[2] = {edge, size};
+    return flx_sub(g, flx_concat(g, first, 2, -1), flx_concat(g, second, 2, -1));
+}
+
+/* gees: the Schur form, its vectors, eigenvalues, how many of them were selected (none), info. */
+static void gees(hlo_site *s)
+{
+    flx_graph *g = s->g;
+    flx_val pair[2];
+    bool is_complex = s->nx && flxi_is_complex((int32_t)flxi_hlo_dtype(s, s->x[0]));
+    size_t at = is_complex ? 3 : 4;
+    if (!takes(s, 1, at + 2))
+        return;
+    if (letter(s, "sort", 'N') != 'N') {
+        flxi_hlo_unsupported(s, "gees with eigenvalues in an order of the caller's");
+        return;
+    }
+    const flx_attr name = {.key = "name", .kind = FLX_ATTR_STRING, .as.s = "fluxion.schur"};
+    flx_op(g, "custom", s->x, 1, &name, 1, pair, 2);
+    s->y[0] = pair[0];
+    s->y[1] = letter(s, "mode", 'V') == 'V' ? pair[1] : nothing(s, 1);
+    s->y[2] = flx_diag(g, pair[0], 0);
+    if (!is_complex)
+        s->y[3] = imaginary_parts(s, pair[0]);
+    s->y[at] = nothing(s, at);
+    s->y[at + 1] = nan_info(s, pair[0]);
+}
+
 #define REAL(name, rule)             \
     {"lapack_s" name "_ffi", rule},  \
     {                                \
@@ -345,23 +386,9 @@ static void geev(hlo_site *s)
 #define BOTH(name, rule) REAL(name, rule), COMPLEX(name, rule)
 
 const hlo_call_target flxi_hlo_lapack_targets[] = {
-    BOTH("potrf", potrf),
-    BOTH("getrf", getrf),
-    BOTH("geqrf", geqrf),
-    REAL("orgqr", orgqr),
-    COMPLEX("ungqr", orgqr),
-    REAL("ormqr", ormqr),
-    COMPLEX("unmqr", ormqr),
-    BOTH("geqp3", geqp3),
-    BOTH("gehrd", gehrd),
-    REAL("sytrd", sytrd),
-    COMPLEX("hetrd", sytrd),
-    BOTH("trsm", trsm),
-    BOTH("gtsv", gtsv),
-    REAL("syevd", syevd),
-    COMPLEX("heevd", syevd),
-    BOTH("gesdd", gesdd),
-    BOTH("gesvd", gesdd),
-    BOTH("geev", geev),
-    {0},
+    BOTH("potrf", potrf),    BOTH("getrf", getrf), BOTH("geqrf", geqrf),    REAL("orgqr", orgqr),
+    COMPLEX("ungqr", orgqr), REAL("ormqr", ormqr), COMPLEX("unmqr", ormqr), BOTH("geqp3", geqp3),
+    BOTH("gehrd", gehrd),    REAL("sytrd", sytrd), COMPLEX("hetrd", sytrd), BOTH("trsm", trsm),
+    BOTH("gtsv", gtsv),      REAL("syevd", syevd), COMPLEX("heevd", syevd), BOTH("gesdd", gesdd),
+    BOTH("gesvd", gesdd),    BOTH("geev", geev),   BOTH("gees", gees),      {0},
 };

@@ -5,6 +5,7 @@
 #include "ops/run_text.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define CHECK_ROW(text, ...) check_gradient((text), (const gradient_row[]){{"x", __VA_ARGS__}}, 1)
 
@@ -352,4 +353,64 @@ TEST(spectrum_errors_name_the_shapes)
                      "lstsq 'y': b must have as many rows as a: a is [3, 2], b is [2]");
     check_text_fails("graph g(a: f32[3, 2]) { y = pinv(a, rcond=-0.5)  return y }", FLX_E_ATTRIBUTE,
                      "pinv 'y': rcond=-0.5 is negative");
+}
+
+/* ---- The Schur form ---- */
+
+/* a = z t z^H, z^H z = 1, and what is below the diagonal of t: single elements, each with equal ones beside it. */
+static void check_schur(const char *matrix, const char *type, int64_t n, bool is_real)
+{
+    char text[1200];
+    snprintf(text, sizeof text,
+             "graph main() {\n  a = const(%s, %s)\n  t, z = custom(a, name=\"fluxion.schur\")\n  zh = "
+             "conjugate(transpose(z, perm=[1, 0]))\n"
+             "  e = sub(matmul(matmul(z, t), zh), a)\n  return real(t), max(abs(real(e)), abs(imag(e))), "
+             "real(matmul(zh, z))\n}",
+             type, matrix);
+    text_run r = text_begin(text);
+    test_fail_context("%s", text);
+    CHECK_OK(r.code, &r.err);
+    for (int64_t k = 0; k < n * n && r.code == FLX_OK; k++) {
+        int64_t i = k / n, j = k % n;
+        double x = element(&r, 0, k);
+        CHECK_NEAR(element(&r, 1, k), 0, 1e-13);
+        CHECK_NEAR(element(&r, 2, k), i == j, 1e-14);
+        if (i <= j || x == 0)
+            continue;
+        CHECK(is_real && i == j + 1);
+        CHECK_NEAR(element(&r, 0, i * n + i), element(&r, 0, j * n + j), 0);
+        CHECK(x * element(&r, 0, j * n + i) < 0 && (j == 0 || element(&r, 0, j * n + j - 1) == 0));
+    }
+    text_end(&r);
+}
+
+TEST(schur_of_matrices_with_pairs_and_without_vectors)
+{
+    static const char pairs[] =
+        "[[4, 1, -2, 2, 7], [1, 2, 0, 1, -3], [-2, 5, 3, -2, 1], [2, 1, -2, -1, 0], [3, -8, 1, 2, 2]]";
+    static const char jordan[] = "[[2, 1, 0, 0], [0, 2, 1, 0], [0, 0, 2, 1], [0, 0, 0, 2]]";
+    static const char turned[] = "[[0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]";
+    static const char zero[] = "[[0, 1], [0, 0]]", one[] = "[[-3]]", block[] = "[[1, 2], [-3, 5]]";
+    static const char equal[] = "[[1, 0, 0], [0, 1, 0], [0, 0, 1]]";
+    check_schur(pairs, "f64[5, 5]", 5, true);
+    check_schur(jordan, "f64[4, 4]", 4, true);
+    check_schur(turned, "f64[4, 4]", 4, true);
+    check_schur(zero, "f64[2, 2]", 2, true);
+    check_schur(block, "f64[2, 2]", 2, true);
+    check_schur(one, "f64[1, 1]", 1, true);
+    check_schur(equal, "f64[3, 3]", 3, true);
+    check_schur("[[[1, 2], [3, 0]], [[0, -1], [2, 5]]]", "c128[2, 2]", 2, false);
+    check_schur("[[[0, 0], [1, 0], [0, 1]], [[0, 0], [0, 0], [2, 0]], [[1, 1], [0, 0], [0, -3]]]", "c128[3, 3]", 3,
+                false);
+}
+
+TEST(schur_of_matrices_that_are_not_finite)
+{
+    text_run r = text_begin(
+        "graph main() {\n  t, z = custom(const(f64[2, 2], [[1, nan], [2, 3]]), name=\"fluxion.schur\")\n"
+        "  p, q = custom(const(f32[2, 2], [[1, inf], [2, 3]]), name=\"fluxion.schur\")\n  return t, z, p, q\n}");
+    CHECK_OK(r.code, &r.err);
+    for (int i = 0; i < 4 && r.code == FLX_OK; i++)
+        CHECK(isnan(element(&r, i, 0)) && isnan(element(&r, i, 3)));
+    text_end(&r);
 }

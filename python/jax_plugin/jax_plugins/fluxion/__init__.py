@@ -31,6 +31,7 @@ def initialize():
     xla_bridge.register_plugin(PLATFORM, priority=500, library_path=str(path), options=None)
     _install("lowering rules", lambda: __import__(__name__ + ".rules", fromlist=["rules"]).install())
     _install("callbacks", lambda: __import__(__name__ + ".callbacks", fromlist=["callbacks"]).install(path))
+    _install("foreign functions", lambda: __import__(__name__ + ".foreign", fromlist=["foreign"]).install())
     _install("texts of programs", lambda: __import__(__name__ + ".texts", fromlist=["texts"]).install(path))
     _install("rules of exported programs", lambda: __import__(__name__ + ".exports", fromlist=["exports"]).install())
 

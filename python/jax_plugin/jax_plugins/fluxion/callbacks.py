@@ -47,19 +47,15 @@ def _array(view):
     return np.frombuffer(memory, dtype=dtype, count=count).reshape(shape)
 
 
-def _write(view, value):
-    target = _array(view)
+def _write(target, value):
     if target.size:
         target[...] = np.asarray(value).astype(target.dtype, copy=False).reshape(target.shape)
 
 
 def _call(number, num_inputs, inputs, num_results, results, error, size):
     try:
-        function, dtypes = _functions[number]
-        args = [np.array(_array(inputs[i]), dtype=dtypes[i], copy=True) for i in range(num_inputs)]
-        for i, value in enumerate(function(*args)):
-            if i < num_results:
-                _write(results[i], value)
+        function = _functions[number]
+        function.run([_array(inputs[i]) for i in range(num_inputs)], [_array(results[i]) for i in range(num_results)])
         return 0
     except BaseException as e:  # pylint: disable=broad-except
         text = "CpuCallback error calling callback: " + "".join(traceback.format_exception(e))
@@ -76,12 +72,25 @@ _callback = native.Callback(_call)
 # ---- Lowering ----
 
 
-class _Entry:
-    """Keeps a function in the table while an executable needs it."""
+class _PythonFunction:
+    """A function of arrays, which are copies: it may keep them."""
 
     def __init__(self, function, dtypes):
+        self.function, self.dtypes = function, dtypes
+
+    def run(self, inputs, results):
+        args = [np.array(x, dtype=dtype, copy=True) for x, dtype in zip(inputs, self.dtypes)]
+        for target, value in zip(results, self.function(*args)):
+            _write(target, value)
+
+
+class _Entry:
+    """Keeps a function in the table while an executable needs it. Its run() takes arrays over the memory of operands and
+    of results."""
+
+    def __init__(self, function):
         self.number = next(_numbers)
-        _functions[self.number] = (function, dtypes)
+        _functions[self.number] = function
 
     def __del__(self):
         _functions.pop(self.number, None)
@@ -109,13 +118,20 @@ def _checked(function, result_avals):
     return wrapped
 
 
+def emit_function(ctx, function, operands, *, has_side_effect):
+    """A call of function.run() with the operands; its results."""
+    entry = _Entry(function)
+    ctx.module_context.add_keepalive(entry)
+    rule = ffi.build_ffi_lowering_function("fluxion_callback", has_side_effect=has_side_effect)
+    return list(rule(ctx, *operands, id=np.int64(entry.number)).results)
+
+
 def _emit(ctx, function, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
           partitioned=False, sharding=None):
     del returns_token, partitioned, sharding
     import dataclasses
 
-    entry = _Entry(_checked(function, result_avals), [a.dtype for a in operand_avals])
-    ctx.module_context.add_keepalive(entry)
+    called = _PythonFunction(_checked(function, result_avals), [a.dtype for a in operand_avals])
     operands = list(operands)
     if token:
         operands.insert(0, token)
@@ -123,8 +139,7 @@ def _emit(ctx, function, token, operands, operand_avals, result_avals, *, has_si
                                   avals_out=[core.abstract_token, *result_avals])
     else:
         ctx = dataclasses.replace(ctx, avals_in=list(operand_avals), avals_out=list(result_avals))
-    rule = ffi.build_ffi_lowering_function("fluxion_callback", has_side_effect=has_side_effect)
-    results = list(rule(ctx, *operands, id=np.int64(entry.number)).results)
+    results = emit_function(ctx, called, operands, has_side_effect=has_side_effect)
     if token:
         token, *results = results
     return results, token, function

@@ -8,6 +8,7 @@ runs are not concerned: JAX has differentiated them.
 """
 
 import threading
+import warnings
 
 import jax
 import numpy as np
@@ -103,6 +104,8 @@ def _with_rule(primitive, target, derivative, original):
             derived = None  # the rule itself refuses: a function imported without its derivative, for one
         function = derived and _lowered(ctx, "function_with_rule", core.jaxpr_as_fun(call_jaxpr), avals_in)
         if not function:
+            warnings.warn(f"the rule of a function ({primitive.name}) cannot be exported for fluxion: gradients of the "
+                          "exported program are those of its values", stacklevel=2)
             return original(ctx, *args, call_jaxpr=call_jaxpr, **params)
         return _call(target, ctx, args, [function, derived])
 

@@ -106,6 +106,7 @@ struct pjrt_client { /* also the topology */
     flx_context *ctx;
     pthread_mutex_t lock; /* guards the storages of buffers and user data of memories */
     char platform[32];
+    char computes_on[16]; /* the device of the library that programs are compiled for: cpu, cuda, opencl */
     pjrt_mode mode;
     pjrt_lateness lateness;
     pjrt_queue queue;

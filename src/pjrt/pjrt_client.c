@@ -8,6 +8,7 @@
                                         compile: before the first run
      asynchronous   FLX_PJRT_ASYNC      1: what takes long is computed after the call has returned; 0: nothing is;
                                         2: everything that does not call back
+     device         FLX_PJRT_DEVICE     what computes: cpu, cuda or opencl; values stay in the processor's memory
      platform_name                      what JAX calls the platform (fluxion) */
 #include "pjrt/pjrt.h"
 
@@ -50,6 +51,16 @@ static pjrt_error *set_mode(pjrt_client *c, const char *text, size_t size)
                           size < 60 ? (int)size : 60, text);
 }
 
+static pjrt_error *set_device(pjrt_client *c, const char *text, size_t size)
+{
+    flx_error err = {0};
+    if (size == 0 || size >= sizeof c->computes_on)
+        return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "option device must be cpu, cuda or opencl");
+    memcpy(c->computes_on, text, size);
+    c->computes_on[size] = 0;
+    return flx_device_check(c->computes_on, &err) == FLX_OK ? NULL : flxi_pjrt_from(&err);
+}
+
 static pjrt_error *set_platform(pjrt_client *c, const char *text, size_t size)
 {
     if (size == 0 || size >= sizeof c->platform)
@@ -75,12 +86,14 @@ static pjrt_error *read_option(pjrt_client *c, numbers *n, const pjrt_named_valu
         return set_number("asynchronous", v->integer, PJRT_NEVER_LATER, PJRT_ALL_LATER, &n->lateness);
     if (is_called(v, "mode", PJRT_VALUE_STRING))
         return set_mode(c, v->string, v->size);
+    if (is_called(v, "device", PJRT_VALUE_STRING))
+        return set_device(c, v->string, v->size);
     if (is_called(v, "platform_name", PJRT_VALUE_STRING))
         return set_platform(c, v->string, v->size);
     return flxi_pjrt_fail(
         PJRT_INVALID_ARGUMENT,
         "unknown option '%.*s', or not of its type; there are devices, threads, asynchronous (numbers), "
-        "mode and platform_name (texts)",
+        "mode, device and platform_name (texts)",
         v->name_size < 60 ? (int)v->name_size : 60, v->name);
 }
 
@@ -90,6 +103,7 @@ static pjrt_error *read_environment(pjrt_client *c, numbers *n)
     const char *threads = getenv("FLX_PJRT_THREADS");
     const char *lateness = getenv("FLX_PJRT_ASYNC");
     const char *mode = getenv("FLX_PJRT_MODE");
+    const char *device = getenv("FLX_PJRT_DEVICE");
     pjrt_error *e = NULL;
     if (devices && *devices)
         e = set_number("FLX_PJRT_DEVICES", strtoll(devices, NULL, 10), 1, PJRT_MAX_DEVICES, &n->devices);
@@ -99,6 +113,8 @@ static pjrt_error *read_environment(pjrt_client *c, numbers *n)
         e = set_number("FLX_PJRT_ASYNC", strtoll(lateness, NULL, 10), PJRT_NEVER_LATER, PJRT_ALL_LATER, &n->lateness);
     if (!e && mode && *mode)
         e = set_mode(c, mode, strlen(mode));
+    if (!e && device && *device)
+        e = set_device(c, device, strlen(device));
     return e;
 }
 
@@ -132,6 +148,7 @@ static pjrt_error *open_client(pjrt_client *c, const pjrt_client_create_args *a)
 {
     flx_error err = {0};
     memcpy(c->platform, "fluxion", sizeof "fluxion");
+    memcpy(c->computes_on, "cpu", sizeof "cpu");
     pjrt_error *e = read_options(c, a);
     if (e)
         return e;

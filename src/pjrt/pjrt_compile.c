@@ -193,9 +193,17 @@ static void fill_costs(pjrt_executable *x)
    run, which takes less. Loops are counted once. */
 static const float MOST_INTERPRETED = 3e8F;
 
+/* The processor interprets, and is what several devices are. */
+static const char *device_of(const pjrt_executable *x)
+{
+    return x->options.mode == PJRT_MODE_INTERPRET || x->num_devices > 1 ? "cpu" : x->client->computes_on;
+}
+
 /* Processes must all run the same steps: none may change to machine code by itself. */
 static uint32_t flags_of(const pjrt_executable *x)
 {
+    if (strcmp(device_of(x), "cpu") != 0)
+        return 0;
     switch (x->options.mode) {
     case PJRT_MODE_INTERPRET: return FLX_COMPILE_INTERPRET;
     case PJRT_MODE_COMPILE: return 0;
@@ -210,12 +218,13 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
     size_t n = 0;
     if (!shares)
         return flxi_pjrt_oom();
-    for (size_t i = 0; i < x->num_args && x->num_devices == 1; i++)
+    bool is_cpu = strcmp(device_of(x), "cpu") == 0;
+    for (size_t i = 0; i < x->num_args && x->num_devices == 1 && is_cpu; i++)
         if (x->args[i].shared && x->args[i].type != PJRT_TOKEN && x->results[x->args[i].shared - 1].type != PJRT_TOKEN)
             shares[n++] = (flx_share){x->args[i].position, x->results[x->args[i].shared - 1].position};
     flx_compile_options o = {.struct_size = sizeof o,
                              .flags = flags_of(x),
-                             .device = "cpu",
+                             .device = device_of(x),
                              .threads = x->options.threads,
                              .shares = shares,
                              .num_shares = n};
@@ -223,7 +232,7 @@ static pjrt_error *compile_graph(pjrt_executable *x, const flx_graph *g)
     if (!x->exec)
         return flxi_pjrt_from(&err);
     fill_costs(x);
-    if (x->options.mode != PJRT_MODE_AUTO || x->costs[1].real < MOST_INTERPRETED)
+    if (x->options.mode != PJRT_MODE_AUTO || x->costs[1].real < MOST_INTERPRETED || !is_cpu)
         return NULL;
     flx_exec_free(x->exec);
     x->options.mode = PJRT_MODE_COMPILE;

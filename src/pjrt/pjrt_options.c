@@ -103,8 +103,66 @@ static bool is_called(const named_option *n, const char *name)
     return n->name_size == strlen(name) && memcmp(n->name, name, n->name_size) == 0;
 }
 
-/* Flags of another compiler have no effect; anything else that is unknown is an error, in the words that JAX's users
-   know. */
+/* Flags of XLA that programs set, and that are booleans or numbers there. */
+static const char *const booleans[] = {"xla_allow_excess_precision",
+                                       "xla_cpu_enable_fast_math",
+                                       "xla_cpu_enable_fast_min_max",
+                                       "xla_cpu_fast_math_honor_division",
+                                       "xla_cpu_fast_math_honor_functions",
+                                       "xla_cpu_fast_math_honor_infs",
+                                       "xla_cpu_fast_math_honor_nans",
+                                       "xla_cpu_multi_thread_eigen",
+                                       "xla_cpu_use_thunk_runtime",
+                                       "xla_detailed_logging",
+                                       "xla_dump_hlo_as_dot",
+                                       "xla_dump_hlo_as_html",
+                                       "xla_dump_hlo_as_proto",
+                                       "xla_dump_hlo_as_text",
+                                       "xla_dump_hlo_as_url",
+                                       "xla_dump_hlo_snapshots",
+                                       "xla_embed_ir_in_executable",
+                                       "xla_gpu_deterministic_ops",
+                                       "xla_gpu_enable_fast_min_max",
+                                       "xla_gpu_enable_latency_hiding_scheduler",
+                                       "xla_gpu_enable_triton_gemm",
+                                       "xla_gpu_exclude_nondeterministic_ops",
+                                       "xla_llvm_disable_expensive_passes",
+                                       "xla_unsupported_crash_on_hlo_pass_fix_max_iterations",
+                                       NULL};
+static const char *const numbers[] = {"xla_backend_optimization_level", "xla_cpu_parallel_codegen_split_count",
+                                      "xla_force_host_platform_device_count", "xla_gpu_autotune_level", NULL};
+
+static bool is_one_of(const named_option *n, const char *const *names)
+{
+    for (; *names; names++)
+        if (is_called(n, *names))
+            return true;
+    return false;
+}
+
+static bool is_word(const named_option *n, const char *word)
+{
+    return n->text_size == strlen(word) && memcmp(n->text, word, n->text_size) == 0;
+}
+
+/* Flags of another compiler have no effect, but a value of the wrong type is the mistake that it is there. */
+static pjrt_error *check_flag(const named_option *n)
+{
+    bool is_boolean = is_one_of(n, booleans), is_number = is_one_of(n, numbers), is_digits = n->text_size > 0;
+    for (size_t i = 0; n->text && i < n->text_size; i++)
+        is_digits &= (n->text[i] >= '0' && n->text[i] <= '9') || (i == 0 && n->text[i] == '-' && n->text_size > 1);
+    if (!n->text || (!is_boolean && !is_number))
+        return NULL;
+    if (is_boolean && (is_word(n, "True") || is_word(n, "False") || is_word(n, "true") || is_word(n, "false")))
+        return NULL;
+    if (is_number && is_digits)
+        return NULL;
+    return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "While setting option %.*s, '%.*s' is not a valid %s value.",
+                          (int)n->name_size, n->name, n->text_size < 60 ? (int)n->text_size : 60, n->text,
+                          is_boolean ? "bool" : "int64");
+}
+
+/* Anything else that is unknown is an error, in the words that JAX's users know. */
 static pjrt_error *set_named(const named_option *n, pjrt_options *out)
 {
     int shown = n->name_size < 100 ? (int)n->name_size : 100;
@@ -120,7 +178,7 @@ static pjrt_error *set_named(const named_option *n, pjrt_options *out)
         return NULL;
     }
     if (n->name_size > 4 && memcmp(n->name, "xla_", 4) == 0)
-        return NULL;
+        return check_flag(n);
     return flxi_pjrt_fail(PJRT_INVALID_ARGUMENT, "No such compile option: '%.*s'", shown, n->name ? n->name : "");
 }
 

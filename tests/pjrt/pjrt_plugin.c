@@ -382,6 +382,11 @@ TEST(pjrt_compile_options_are_read_and_checked)
     static const char replicas[] = "\x1a\x02\x20\x02";
     static const char threads[] = "\x3a\x15\x0a\x0f"
                                   "fluxion_threads\x12\x02\x18\x02";
+    static const char wrong_flag[] = "\x3a\x27\x0a\x1a"
+                                     "xla_embed_ir_in_executable\x12\x09\x0a\x07"
+                                     "invalid";
+    static const char right_flag[] = "\x3a\x20\x0a\x1a"
+                                     "xla_embed_ir_in_executable\x12\x02\x10\x01";
     static const char cut_off[] = "\x1a\x7f";
     pjrt_client *c = interpreting();
     pjrt_program p = {.struct_size = sizeof p, .code = (char *)(uintptr_t)add_one, .code_size = strlen(add_one)};
@@ -395,6 +400,14 @@ TEST(pjrt_compile_options_are_read_and_checked)
     a.options = cut_off;
     a.options_size = sizeof cut_off - 1;
     HOST_REFUSED(Client_Compile, a, PJRT_INVALID_ARGUMENT);
+    a.options = wrong_flag;
+    a.options_size = sizeof wrong_flag - 1;
+    CHECK_EQ_STR(HOST_REFUSED(Client_Compile, a, PJRT_INVALID_ARGUMENT),
+                 "While setting option xla_embed_ir_in_executable, 'invalid' is not a valid bool value.");
+    a.options = right_flag;
+    a.options_size = sizeof right_flag - 1;
+    HOST_CALL(Client_Compile, a);
+    host_free(a.executable);
     a.options = threads;
     a.options_size = sizeof threads - 1;
     HOST_CALL(Client_Compile, a);

@@ -12,7 +12,10 @@ FLX_BEGIN_DECLS
     message where the bytes name it. `file` names it in errors (NULL: "text"). The module's main graph is @main, or the
     only public function; functions that it calls become part of it. Arguments are inputs arg0, arg1 …, results are
     out0, out1 …;
-    calls of check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). What is
+    calls of check.expect_eq, expect_close and expect_almost_eq become checks that a run makes (FLX_E_CHECK). Calls back
+    into Python (jax.debug.print, io_callback, pure_callback) are calls of the operations fluxion.callback, which has an
+    effect, and fluxion.pure_callback, with an attribute `id`, if the context has them (fluxion/custom.h); else those
+    without results are left out, and the others end a run that reaches them with FLX_E_CHECK. What is
     valid but not known here is FLX_E_UNSUPPORTED and names the operation. On failure NULL, with FILE:LINE:COL in
     err->where. */
 FLX_API flx_module *flx_import_stablehlo(flx_context *ctx, const char *text, size_t length, const char *file,

@@ -18,6 +18,10 @@ static flx_graph *make_gradient(const model *m, const void *user, flx_error *err
     flx_val loss;
     if (loss_find(m->graph, q->output, &loss, err) != FLX_OK)
         return NULL;
+    if (m->lost_rules)
+        note("the gradient is that of the values of %s: stop_gradient and rules of functions are in programs that JAX "
+             "exports for the platform fluxion",
+             m->name);
     flx_graph *part = q->output ? flx_extract(m->graph, &loss, 1, err) : NULL;
     if (q->output && !part)
         return NULL;

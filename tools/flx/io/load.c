@@ -356,10 +356,29 @@ flx_tensor *model_param(const model *m, const char *name)
 
 /* ---- Models ---- */
 
+static bool contains(const file_bytes *bytes, const char *word)
+{
+    return memmem(bytes->data, bytes->size, word, strlen(word)) != NULL;
+}
+
+/* What a program of JAX does not say, or what does not happen here. */
+static void tell_losses(model *m, const file_bytes *bytes)
+{
+    if (contains(bytes, "python_cpu_callback") || contains(bytes, "python_gpu_callback") ||
+        contains(bytes, "fluxion_callback"))
+        note("%s calls back into Python: prints and other calls without results are left out, the others end a run "
+             "that reaches them",
+             m->name);
+    m->lost_rules = contains(bytes, "mhlo.num_partitions") && !contains(bytes, "fluxion_stop_gradient") &&
+                    !contains(bytes, "fluxion_custom_");
+}
+
 /* Few programs are for a mesh: only those that may name one are read once more. */
 static flx_module *import_program(model *m, const file_bytes *bytes, uint32_t flags, flx_error *err)
 {
     flx_module *module = flx_import_stablehlo_with(m->ctx, bytes->data, bytes->size, "file", flags, err);
+    if (module)
+        tell_losses(m, bytes);
     if (module && memmem(bytes->data, bytes->size, "shard", 5) &&
         flx_stablehlo_mesh(m->ctx, bytes->data, bytes->size, "file", &m->mesh, err) != FLX_OK) {
         flx_module_free(module);

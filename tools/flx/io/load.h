@@ -53,6 +53,7 @@ typedef struct {
     flx_gguf *gguf;      /* of a language model … */
     flx_tensor **values; /* … its tensors, by inputs of the graph */
     flx_buffer mesh;     /* of a StableHLO program: "data=2,model=2"; empty where it names none */
+    bool lost_rules;     /* a program of JAX that says nothing of stopped gradients and rules of its functions */
 } model;
 
 /* Reads text, the binary form, StableHLO, ONNX or GGUF, whichever the file holds. Close with model_close(), also after

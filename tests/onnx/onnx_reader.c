@@ -287,6 +287,30 @@ TEST(onnx_bodies_that_multiply_are_not_written)
     flx_context_free(ctx);
 }
 
+/* An attribute that has lists of two kinds: each has its own length. */
+TEST(onnx_attributes_with_two_lists_have_the_one_of_their_kind)
+{
+    static const int64_t perm[] = {1, 0}, shape[] = {2, 3};
+    for (int kind = 7; kind <= 8; kind++) {
+        onnx_bytes g = {.n = 0}, node = onnx_node_bytes("Transpose", "x", NULL, "y"), a = {.n = 0};
+        onnx_bytes x = onnx_info_bytes("x", 1, shape, 2), y = onnx_info_bytes("y", 1, (int64_t[]){3, 2}, 2);
+        put_text(&a, 1, "perm");
+        for (int i = 0; i < 2; i++)
+            put_int(&a, 8, (uint64_t)perm[i]);
+        for (int i = 0; i < 100; i++)
+            put_text(&a, 9, "more");
+        put_int(&a, 20, (uint64_t)kind);
+        put_part(&node, 5, &a);
+        put_part(&g, 1, &node);
+        put_part(&g, 11, &x);
+        put_part(&g, 12, &y);
+        onnx_bytes m = onnx_model_bytes(&g, 17);
+        flx_context *ctx = flx_context_new(NULL);
+        CHECK_EQ_I64(decode(ctx, m.at, m.n), kind == 7 ? FLX_OK : FLX_E_ATTRIBUTE);
+        flx_context_free(ctx);
+    }
+}
+
 /* ---- Meaning ---- */
 
 TEST(onnx_unknown_operations_are_unsupported_and_named)

@@ -71,19 +71,19 @@ const char *flxi_onnx_word(onnx_site *s, const char *name, const char *absent)
 flx_ints flxi_onnx_ints(onnx_site *s, const char *name)
 {
     const onnx_attr *a = attr_of(s, name, ONNX_A_INTS, "a list of integers");
-    return a ? (flx_ints){a->ints, a->n} : (flx_ints){NULL, 0};
+    return a ? (flx_ints){a->ints, a->num_ints} : (flx_ints){NULL, 0};
 }
 
 flx_reals flxi_onnx_reals(onnx_site *s, const char *name)
 {
     const onnx_attr *a = attr_of(s, name, ONNX_A_FLOATS, "a list of numbers");
-    return a ? (flx_reals){a->floats, a->n} : (flx_reals){NULL, 0};
+    return a ? (flx_reals){a->floats, a->num_floats} : (flx_reals){NULL, 0};
 }
 
 const char *const *flxi_onnx_words(onnx_site *s, const char *name, size_t *n)
 {
     const onnx_attr *a = attr_of(s, name, ONNX_A_STRINGS, "a list of texts");
-    *n = a ? a->n : 0;
+    *n = a ? a->num_strings : 0;
     return a ? a->strings : NULL;
 }
 

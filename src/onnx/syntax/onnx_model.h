@@ -98,7 +98,7 @@ typedef struct {
     const double *floats;
     const int64_t *ints;
     const char *const *strings;
-    size_t n; /* of floats, ints or strings */
+    size_t num_floats, num_ints, num_strings; /* a file may have several lists, whatever the kind says */
 } onnx_attr;
 
 typedef struct {

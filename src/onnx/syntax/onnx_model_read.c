@@ -68,22 +68,17 @@ static bool read_attr_floats(onnx_reader *r, onnx_span s, onnx_attr *a)
     for (size_t i = 0; i < n; i++)
         v[i] = bits_to_float(bits[i]);
     a->floats = v;
-    a->n = n;
+    a->num_floats = n;
     return true;
 }
 
 static bool read_attr_lists(onnx_reader *r, onnx_span s, onnx_attr *a)
 {
     const uint64_t *ints;
-    size_t n;
-    if (!read_attr_floats(r, s, a) || !flxi_onnx_read_numbers(r, s, 8, 0, &ints, &n))
+    if (!read_attr_floats(r, s, a) || !flxi_onnx_read_numbers(r, s, 8, 0, &ints, &a->num_ints))
         return false;
     a->ints = (const int64_t *)ints;
-    a->n = n ? n : a->n;
-    if (!flxi_onnx_read_texts(r, s, 9, &a->strings, &n))
-        return false;
-    a->n = n ? n : a->n;
-    return true;
+    return flxi_onnx_read_texts(r, s, 9, &a->strings, &a->num_strings);
 }
 
 /* Old files leave the kind out: it follows from the field that is present. */

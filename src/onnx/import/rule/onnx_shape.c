@@ -41,11 +41,11 @@ void flxi_onnx_import_constant(onnx_site *s)
     else if ((a = flxi_onnx_attr(s, "value_int")))
         s->y[0] = literal(s, FLX_I64, &a->i, 0, 1);
     else if ((a = flxi_onnx_attr(s, "value_ints")))
-        s->y[0] = literal(s, FLX_I64, a->ints, 1, a->n);
+        s->y[0] = literal(s, FLX_I64, a->ints, 1, a->num_ints);
     else if ((a = flxi_onnx_attr(s, "value_float")))
         s->y[0] = literal_floats(s, &a->f, 1, 0);
     else if ((a = flxi_onnx_attr(s, "value_floats")))
-        s->y[0] = literal_floats(s, a->floats, a->n, 1);
+        s->y[0] = literal_floats(s, a->floats, a->num_floats, 1);
     else
         flxi_onnx_unsupported(s, "a value that is not a tensor of numbers");
 }

@@ -75,8 +75,9 @@ bool flxi_onnx_constant_texts(onnx_site *s)
         if (text)
             *text = one->s;
     } else if (list && list->strings) {
-        *n = (int64_t)list->n;
-        t = (onnx_tensor){.name = "value", .texts = list->strings, .num_texts = list->n, .dims = n, .rank = 1};
+        *n = (int64_t)list->num_strings;
+        t = (onnx_tensor){
+            .name = "value", .texts = list->strings, .num_texts = list->num_strings, .dims = n, .rank = 1};
     } else {
         return false;
     }

@@ -36,6 +36,11 @@ typedef struct flx_mesh_options {
 /** Each exchange ends before the next step of the program begins, as with $FLX_MESH_OVERLAP=0. Otherwise steps that do
     not need its result run meanwhile. Results have the same bits. */
 enum { FLX_MESH_IN_ORDER = 1 };
+/** For the transport local, and given by all processes of the mesh or by none: they meet before an exchange, the last
+    one to arrive compares what all are about to do, and makes the exchange for all of them if their values are small.
+    It takes one wait of each process instead of four. Results have the same bits; flx_mesh_sent() counts no messages
+    for such an exchange. USAGE with another transport. */
+enum { FLX_MESH_MEET = 2 };
 
 /** Makes the context a process of a mesh, which it is until flx_mesh_leave() or its end. DEVICE if there is no MPI:
     the command mpicc ($FLX_MPICC) compiles a small library at the first use, which the object cache keeps. With nccl

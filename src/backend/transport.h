@@ -23,6 +23,20 @@ typedef struct {
 
 typedef struct flxi_mesh_end flxi_mesh_end; /* the transport's own: the end of one process */
 
+/* A process that waits for all others of its group. */
+typedef struct flxi_meeting {
+    const int64_t *ranks; /* of the group: the same list in all of them */
+    int64_t n;
+    void *user;
+    /* What the transport finds, in room for n: those that are there (NULL: one is not), and signs of all. */
+    struct flxi_meeting **others;
+    flxi_message *signs; /* peer, is_done: it is there; is_gone */
+    /* Called by one process, while the others that are there wait: with OK by the last one to arrive; with TIMEOUT or
+       DEVICE when some are missing at the deadline or have left. */
+    void (*act)(struct flxi_meeting *own, flx_code code);
+    bool is_busy, is_over; /* the transport's */
+} flxi_meeting;
+
 typedef struct {
     const char *name;
     /* o->timeout is given. */
@@ -35,6 +49,9 @@ typedef struct {
        that are missing is false. After a failure no message is sent any more. */
     flx_code (*transfer)(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, const atomic_bool *computes,
                          flx_error *err);
+    /* Returns when act() has returned, whoever called it; fails if it is stopped before. NULL: processes cannot read
+       each other's memory. */
+    flx_code (*meet)(flxi_mesh_end *l, flxi_meeting *own, int64_t deadline_ns, flx_error *err);
     void (*close)(flxi_mesh_end *l, bool has_failed);
     void (*end_all)(flxi_mesh_end *l, int status); /* NULL: it cannot end others */
 } flxi_transport;

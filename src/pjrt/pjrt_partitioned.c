@@ -160,7 +160,8 @@ static void run_process(one_run *o, bool runs)
                                 .axes = r->x->mesh,
                                 .local = r->mesh,
                                 .rank = (int64_t)o->index,
-                                .timeout = no_time_limit};
+                                .timeout = no_time_limit,
+                                .flags = FLX_MESH_IN_ORDER | FLX_MESH_MEET};
     flx_error ignored;
     if (flx_mesh_join_thread(r->x->client->ctx, &options, runs ? &o->err : &ignored) != FLX_OK)
         return;

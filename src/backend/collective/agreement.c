@@ -204,6 +204,78 @@ flx_code flxi_member_agree(flxi_member *m, const flxi_process_group *g, const fl
     return g->index == 0 ? lead(m, g, c, err) : follow(m, g, c, err);
 }
 
+/* ---- At a meeting ---- */
+
+typedef struct {
+    flxi_member *m;
+    const flxi_process_group *group;
+    const flxi_collective *c;
+    const flxi_collective **all; /* room for those of the group */
+    header own;
+    flx_error verdict;
+    bool is_made;
+} arrival;
+
+static const arrival *arrival_at(const flxi_meeting *meeting, int64_t k)
+{
+    return meeting->others[k]->user;
+}
+
+static void judge_arrivals(const flxi_meeting *meeting, arrival *a)
+{
+    const header *first = &arrival_at(meeting, 0)->own;
+    for (int64_t k = 0; k < meeting->n; k++) {
+        const header *h = &arrival_at(meeting, k)->own;
+        a->all[k] = arrival_at(meeting, k)->c;
+        if (memcmp(h, first, offsetof(header, step)) != 0) {
+            differ(meeting->ranks[k], h, meeting->ranks[0], first, &a->verdict);
+            return;
+        }
+    }
+    flxi_collect_together(&a->m->ctx->mem, a->all, meeting->n, &a->is_made, &a->verdict);
+}
+
+/* By one process, for all that are there. */
+static void decide(flxi_meeting *meeting, flx_code code)
+{
+    arrival *a = meeting->user;
+    if (code == FLX_OK)
+        judge_arrivals(meeting, a);
+    else
+        missing(a->m, meeting->signs, (size_t)meeting->n, a->m->timeout, code, &a->verdict);
+    for (int64_t k = 0; k < meeting->n; k++)
+        if (meeting->others[k]) {
+            arrival *other = meeting->others[k]->user;
+            other->verdict = a->verdict;
+            other->is_made = a->is_made;
+        }
+}
+
+flx_code flxi_member_meet(flxi_member *m, const flxi_process_group *g, const flxi_collective *c, bool *is_made,
+                          flx_error *err)
+{
+    arrival a = {.m = m, .group = g, .c = c, .own = make_header(m, c)};
+    flxi_meeting meeting = {.ranks = g->ranks, .n = g->n, .user = &a, .act = decide};
+    int64_t deadline = flxi_transport_clock() + (int64_t)(m->timeout * 1e9);
+    flx_code code = FLX_OK;
+    flxi_arena room;
+    if (g->n == 1)
+        return FLX_OK;
+    flxi_arena_init(&room, &m->ctx->mem);
+    a.all = flxi_new(&room, const flxi_collective *, g->n);
+    meeting.others = flxi_new(&room, flxi_meeting *, g->n);
+    meeting.signs = flxi_new(&room, flxi_message, g->n);
+    if (a.all && meeting.others && meeting.signs)
+        code = m->transport->meet(m->link, &meeting, deadline, err);
+    else
+        code = flxi_oom(err, "an exchange");
+    flxi_arena_free(&room);
+    *is_made = a.is_made;
+    if (a.verdict.code && err)
+        *err = a.verdict;
+    return code ? code : (flx_code)a.verdict.code;
+}
+
 /* ---- Between two ---- */
 
 flx_code flxi_member_send(flxi_member *m, int64_t peer, const flxi_collective *c, flx_error *err)

@@ -64,15 +64,21 @@ static size_t piece_bytes(const exchange *x, const flxi_split *whole)
     return (size_t)(whole->outer * (whole->n / x->group.n) * whole->inner) * x->bytes;
 }
 
-static void copy_piece(const exchange *x, const flxi_split *whole, int64_t k, unsigned char *piece,
-                       unsigned char *of_whole, bool is_cut)
+void flxi_copy_piece(const flxi_split *whole, int64_t pieces, size_t bytes, int64_t k, unsigned char *piece,
+                     unsigned char *of_whole, bool is_cut)
 {
-    size_t row = (size_t)(whole->n / x->group.n * whole->inner) * x->bytes;
-    size_t step = (size_t)(whole->n * whole->inner) * x->bytes;
+    size_t row = (size_t)(whole->n / pieces * whole->inner) * bytes;
+    size_t step = (size_t)(whole->n * whole->inner) * bytes;
     for (int64_t o = 0; row && o < whole->outer; o++) {
         unsigned char *a = piece + (size_t)o * row, *b = of_whole + (size_t)o * step + (size_t)k * row;
         memcpy(is_cut ? a : b, is_cut ? b : a, row);
     }
+}
+
+static void copy_piece(const exchange *x, const flxi_split *whole, int64_t k, unsigned char *piece,
+                       unsigned char *of_whole, bool is_cut)
+{
+    flxi_copy_piece(whole, x->group.n, x->bytes, k, piece, of_whole, is_cut);
 }
 
 /* The operand as pieces one after another. NULL: no memory. */
@@ -321,9 +327,12 @@ static flx_code run_exchange(exchange *x)
     x->messages = flxi_new(&x->arena, flxi_message, 4 * (size_t)x->group.n + 64);
     if (!x->messages)
         return no_memory(x);
-    if (!is_point)
+    bool is_made = false;
+    if (!is_point && x->m->meets)
+        FLXI_TRY(flxi_member_meet(x->m, &x->group, x->c, &is_made, x->err));
+    else if (!is_point)
         FLXI_TRY(flxi_member_agree(x->m, &x->group, x->c, x->err));
-    return ways[x->c->kind](x);
+    return is_made ? FLX_OK : ways[x->c->kind](x);
 }
 
 flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_error *err)

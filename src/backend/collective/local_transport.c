@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local_transport.c: a mesh whose processes are threads of one process, for tests and for trying a mesh without MPI.
-   A message that is sent waits in a list until its receiver copies it; sender and receiver both wait for that. */
+   A message that is sent waits in a list until its receiver copies it; sender and receiver both wait for that. Those
+   that may read each other's memory can meet instead (FLX_MESH_MEET). */
 #include "backend/transport.h"
 
 #include "base/host/stop.h"
@@ -16,10 +17,13 @@ typedef struct parcel {
 
 struct flx_local_mesh {
     const flxi_allocator *mem;
+    flxi_arena arena; /* of the lists */
+    bool is_made;
     pthread_mutex_t lock;    /* guards the rest */
     pthread_cond_t *changed; /* by rank: what its thread waits for, so that a message wakes no other */
     int64_t size;
     bool *has_joined, *has_left; /* by rank */
+    flxi_meeting **meetings;     /* by rank: that it waits in; NULL: none */
     parcel *first;
 };
 
@@ -31,6 +35,18 @@ struct flxi_mesh_end {
 
 /* ---- The mesh ---- */
 
+void flx_local_mesh_free(flx_local_mesh *m)
+{
+    if (!m)
+        return;
+    for (int64_t i = 0; m->is_made && i < m->size; i++)
+        pthread_cond_destroy(&m->changed[i]);
+    if (m->is_made)
+        pthread_mutex_destroy(&m->lock);
+    flxi_arena_free(&m->arena);
+    flxi_free(m->mem, m, 1, sizeof *m);
+}
+
 flx_local_mesh *flx_local_mesh_new(flx_context *ctx, int64_t ranks, flx_error *err)
 {
     if (!ctx || ranks < 1 || ranks > 4096) {
@@ -38,40 +54,25 @@ flx_local_mesh *flx_local_mesh_new(flx_context *ctx, int64_t ranks, flx_error *e
         return NULL;
     }
     flx_local_mesh *m = flxi_alloc(&ctx->mem, 1, sizeof *m);
-    pthread_cond_t *changed = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *changed);
-    bool *joined = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *joined);
-    bool *left = flxi_alloc(&ctx->mem, (size_t)ranks, sizeof *left);
-    if (m)
-        *m = (flx_local_mesh){
-            .mem = &ctx->mem, .changed = changed, .size = ranks, .has_joined = joined, .has_left = left};
-    if (m && changed && joined && left && pthread_mutex_init(&m->lock, NULL) == 0) {
-        for (int64_t i = 0; i < ranks; i++)
-            pthread_cond_init(&changed[i], NULL);
-        return m;
+    if (!m) {
+        flxi_oom(err, "a mesh");
+        return NULL;
     }
-    if (changed)
-        flxi_free(&ctx->mem, changed, (size_t)ranks, sizeof *changed);
-    if (joined)
-        flxi_free(&ctx->mem, joined, (size_t)ranks, sizeof *joined);
-    if (left)
-        flxi_free(&ctx->mem, left, (size_t)ranks, sizeof *left);
-    if (m)
-        flxi_free(&ctx->mem, m, 1, sizeof *m);
+    *m = (flx_local_mesh){.mem = &ctx->mem, .size = ranks};
+    flxi_arena_init(&m->arena, m->mem);
+    m->changed = flxi_new(&m->arena, pthread_cond_t, ranks);
+    m->has_joined = flxi_new(&m->arena, bool, ranks);
+    m->has_left = flxi_new(&m->arena, bool, ranks);
+    m->meetings = flxi_new(&m->arena, flxi_meeting *, ranks);
+    bool has_room = m->changed && m->has_joined && m->has_left && m->meetings;
+    m->is_made = has_room && pthread_mutex_init(&m->lock, NULL) == 0;
+    for (int64_t i = 0; m->is_made && i < ranks; i++)
+        pthread_cond_init(&m->changed[i], NULL);
+    if (m->is_made)
+        return m;
+    flx_local_mesh_free(m);
     flxi_oom(err, "a mesh");
     return NULL;
-}
-
-void flx_local_mesh_free(flx_local_mesh *m)
-{
-    if (!m)
-        return;
-    for (int64_t i = 0; i < m->size; i++)
-        pthread_cond_destroy(&m->changed[i]);
-    pthread_mutex_destroy(&m->lock);
-    flxi_free(m->mem, m->changed, (size_t)m->size, sizeof *m->changed);
-    flxi_free(m->mem, m->has_joined, (size_t)m->size, sizeof *m->has_joined);
-    flxi_free(m->mem, m->has_left, (size_t)m->size, sizeof *m->has_left);
-    flxi_free(m->mem, m, 1, sizeof *m);
 }
 
 static flx_code open_local(flx_context *ctx, const flx_mesh_options *o, flxi_mesh_end **out, int64_t *rank,
@@ -171,6 +172,17 @@ static bool is_anyone_gone(const flxi_message *m, size_t n)
     return false;
 }
 
+/* Until something has changed for this process, or it is time to look at the deadline and the stop. */
+static void sleep_a_while(flxi_mesh_end *l)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 5000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&l->mesh->changed[l->rank], &l->mesh->lock, &until);
+}
+
 static flx_code wait_for_all(flxi_mesh_end *l, flxi_message *m, size_t n, const parcel *parcels, int64_t deadline_ns,
                              flx_error *err)
 {
@@ -181,12 +193,7 @@ static flx_code wait_for_all(flxi_mesh_end *l, flxi_message *m, size_t n, const 
             return flxi_fail(err, FLX_E_TIMEOUT, "the processes of the mesh did not meet in time");
         if (flxi_stopped())
             return flxi_stop_check(err);
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 5000000; /* to look at the deadline and the stop */
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&l->mesh->changed[l->rank], &l->mesh->lock, &until);
+        sleep_a_while(l);
     }
     return FLX_OK;
 }
@@ -216,4 +223,67 @@ static flx_code transfer_local(flxi_mesh_end *l, flxi_message *m, size_t n, int6
     return code;
 }
 
-const flxi_transport flxi_local_transport = {"local", open_local, NULL, transfer_local, close_local, NULL};
+/* ---- Meetings ---- */
+
+/* Who of the group is there; whether all are. */
+static bool look_around(const flxi_mesh_end *l, flxi_meeting *own)
+{
+    size_t size = (size_t)own->n * sizeof *own->ranks;
+    bool is_complete = true;
+    for (int64_t k = 0; k < own->n; k++) {
+        int64_t rank = own->ranks[k];
+        flxi_meeting *other = l->mesh->meetings[rank];
+        bool is_there = other && !other->is_busy && other->n == own->n && memcmp(other->ranks, own->ranks, size) == 0;
+        own->others[k] = is_there ? other : NULL;
+        own->signs[k] =
+            (flxi_message){.peer = rank, .is_done = is_there, .is_gone = !is_there && l->mesh->has_left[rank]};
+        is_complete &= is_there;
+    }
+    return is_complete;
+}
+
+/* Acts for all that are there. The lock is free meanwhile: they do not go while they are busy. */
+static void conclude(flxi_mesh_end *l, flxi_meeting *own, flx_code code)
+{
+    for (int64_t k = 0; k < own->n; k++)
+        if (own->others[k])
+            own->others[k]->is_busy = true;
+    pthread_mutex_unlock(&l->mesh->lock);
+    own->act(own, code);
+    pthread_mutex_lock(&l->mesh->lock);
+    for (int64_t k = 0; k < own->n; k++)
+        if (own->others[k]) {
+            own->others[k]->is_over = true;
+            l->mesh->meetings[own->ranks[k]] = NULL;
+            if (own->ranks[k] != l->rank)
+                pthread_cond_signal(&l->mesh->changed[own->ranks[k]]);
+        }
+}
+
+static flx_code meet_local(flxi_mesh_end *l, flxi_meeting *own, int64_t deadline_ns, flx_error *err)
+{
+    flx_code code = FLX_OK;
+    pthread_mutex_lock(&l->mesh->lock);
+    l->mesh->meetings[l->rank] = own;
+    while (!own->is_over && code == FLX_OK) {
+        flx_code reason = FLX_OK;
+        bool is_complete = !own->is_busy && look_around(l, own);
+        if (!own->is_busy && !is_complete)
+            reason = is_anyone_gone(own->signs, (size_t)own->n) ? FLX_E_DEVICE
+                     : flxi_transport_clock() >= deadline_ns    ? FLX_E_TIMEOUT
+                                                                : FLX_OK;
+        if (is_complete || reason) {
+            conclude(l, own, reason);
+        } else if (!own->is_busy && flxi_stopped()) {
+            l->mesh->meetings[l->rank] = NULL;
+            code = flxi_stop_check(err);
+        } else {
+            sleep_a_while(l);
+        }
+    }
+    pthread_mutex_unlock(&l->mesh->lock);
+    return code;
+}
+
+const flxi_transport flxi_local_transport = {
+    .name = "local", .open = open_local, .transfer = transfer_local, .meet = meet_local, .close = close_local};

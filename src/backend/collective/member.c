@@ -84,8 +84,11 @@ static flx_code choose_timeout(double given, double *out, flx_error *err)
 static flx_code choose_overlap(flxi_member *m, const flx_mesh_options *o, flx_error *err)
 {
     const char *text = getenv("FLX_MESH_OVERLAP");
-    if (o->flags & ~(uint32_t)FLX_MESH_IN_ORDER)
+    if (o->flags & ~(uint32_t)(FLX_MESH_IN_ORDER | FLX_MESH_MEET))
         return flxi_fail(err, FLX_E_USAGE, "flx_mesh_join: unknown flags 0x%x", (unsigned)o->flags);
+    m->meets = o->flags & FLX_MESH_MEET;
+    if (m->meets && !m->transport->meet)
+        return flxi_fail(err, FLX_E_USAGE, "FLX_MESH_MEET is for the transport local, not %s", m->transport->name);
     if (text && *text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
         return flxi_fail(err, FLX_E_USAGE, "FLX_MESH_OVERLAP must be 0 or 1, got '%.40s'", text);
     bool is_wanted = !(o->flags & FLX_MESH_IN_ORDER) && !(text && *text == '0');

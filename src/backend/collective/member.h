@@ -22,6 +22,7 @@ typedef struct {
     flx_mesh_traffic sent;
     flx_error failure; /* of the exchange that failed, if one has */
     bool has_failed;
+    bool meets;                  /* before an exchange (meeting.c) */
     bool overlaps;               /* exchanges may run while the caller computes … */
     const atomic_bool *computes; /* … and one does: whether the caller computes now; NULL: none does */
     flxi_background *background; /* the thread that runs them; NULL: none has been started */
@@ -41,11 +42,23 @@ flx_code flxi_member_locate(const flxi_mesh *mesh, const char *axis_name, int64_
 /* Succeeds if all processes of the group are about to do this; else all of them fail with the same message
    (agreement.c). */
 flx_code flxi_member_agree(flxi_member *m, const flxi_process_group *g, const flxi_collective *c, flx_error *err);
+/* The same at a meeting; is_made: the exchange has been made there too. */
+flx_code flxi_member_meet(flxi_member *m, const flxi_process_group *g, const flxi_collective *c, bool *is_made,
+                          flx_error *err);
 /* Messages between two processes: each carries what it is. */
 flx_code flxi_member_send(flxi_member *m, int64_t peer, const flxi_collective *c, flx_error *err);
 flx_code flxi_member_receive(flxi_member *m, int64_t peer, const flxi_collective *c, flx_error *err);
 /* Moves messages within the time limit; names the process that is missing. */
 flx_code flxi_member_transfer(flxi_member *m, flxi_message *messages, size_t n, double seconds, flx_error *err);
+
+/* Makes the exchange of all n processes of a group, which may all be read and written here, if it is small; else
+   is_made is false (meeting.c). */
+flx_code flxi_collect_together(const flxi_allocator *mem, const flxi_collective *const *all, int64_t n, bool *is_made,
+                               flx_error *err);
+
+/* Copies piece k of [outer, pieces * n, inner] from it, or to it. */
+void flxi_copy_piece(const flxi_split *whole, int64_t pieces, size_t bytes, int64_t k, unsigned char *piece,
+                     unsigned char *of_whole, bool is_cut);
 
 flx_code flxi_member_collect(flxi_mesh *mesh, const flxi_collective *c, flx_error *err);
 /* The exchange itself, by the one thread that exchanges at the moment. */

@@ -164,4 +164,9 @@ static flx_code transfer_mpi(flxi_mesh_end *l, flxi_message *m, size_t n, int64_
     return code;
 }
 
-const flxi_transport flxi_mpi_transport = {"mpi", open_mpi, serves_threads, transfer_mpi, close_mpi, abort_mpi};
+const flxi_transport flxi_mpi_transport = {.name = "mpi",
+                                           .open = open_mpi,
+                                           .serves_threads = serves_threads,
+                                           .transfer = transfer_mpi,
+                                           .close = close_mpi,
+                                           .end_all = abort_mpi};

@@ -387,4 +387,9 @@ static void end_all(flxi_mesh_end *l, int status)
         l->talk->end_all(l->link, status);
 }
 
-const flxi_transport flxi_nccl_transport = {"nccl", open_nccl, serves_threads, transfer_nccl, close_nccl, end_all};
+const flxi_transport flxi_nccl_transport = {.name = "nccl",
+                                            .open = open_nccl,
+                                            .serves_threads = serves_threads,
+                                            .transfer = transfer_nccl,
+                                            .close = close_nccl,
+                                            .end_all = end_all};

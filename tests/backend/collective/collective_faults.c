@@ -12,6 +12,7 @@
 typedef struct {
     const char *text[3]; /* by rank; NULL: it does what `fault` says */
     int64_t step;
+    uint32_t flags; /* of the mesh */
     void (*fault)(local_rank *r);
     flx_error err[3];
     flx_code again[3]; /* of an exchange after that */
@@ -38,7 +39,8 @@ static void run_fault(local_rank *r)
 /* All processes that run a text fail with the code, and with this message. */
 static void check_fault(fault_case *c, flx_code code, const char *message, double limit)
 {
-    local_ranks_run(3, NULL, code == FLX_E_TIMEOUT ? 0.25 : 30, run_fault, c);
+    double timeout = code == FLX_E_TIMEOUT ? 0.25 : 30;
+    local_ranks_run_with(&(flx_mesh_options){.timeout = timeout, .flags = c->flags}, 3, run_fault, c);
     for (int r = 0; r < 3; r++)
         if (c->text[r]) {
             test_fail_context("rank %d: %s", r, c->err[r].message);
@@ -110,6 +112,19 @@ TEST(collective_faults_process_that_leaves)
 {
     fault_case c = {.text = {SUM("f64"), SUM("f64"), NULL}, .step = 5, .fault = leave};
     check_fault(&c, FLX_E_DEVICE, "rank 2 has left the mesh in step 5", 15);
+}
+
+TEST(collective_faults_at_a_meeting)
+{
+    fault_case other = {.text = {SUM("f64"), SUM("f32"), SUM("f64")}, .step = 7, .flags = FLX_MESH_MEET};
+    check_fault(&other, FLX_E_CHECK, "rank 1 differs in step 7: it has all_reduce of 4 f32 along 'data', rank 0 has",
+                15);
+    fault_case first = {.text = {NULL, SUM("f64"), SUM("f64")}, .flags = FLX_MESH_MEET, .fault = sleep_long};
+    check_fault(&first, FLX_E_TIMEOUT, "rank 0 gave no sign for 0.25 s in exchange 1", 3);
+    fault_case two = {.text = {SUM("f64"), NULL, NULL}, .step = 3, .flags = FLX_MESH_MEET, .fault = sleep_long};
+    check_fault(&two, FLX_E_TIMEOUT, "ranks 1 and 2 gave no sign for 0.25 s in step 3", 3);
+    fault_case gone = {.text = {SUM("f64"), SUM("f64"), NULL}, .step = 5, .flags = FLX_MESH_MEET, .fault = leave};
+    check_fault(&gone, FLX_E_DEVICE, "rank 2 has left the mesh in step 5", 15);
 }
 
 static void agree(local_rank *r)

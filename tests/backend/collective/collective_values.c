@@ -56,12 +56,13 @@ static void run_value(local_rank *r)
 
 static void check_values(const char *device, size_t step)
 {
-    for (size_t i = 0; i < sizeof values / sizeof *values; i += step) {
-        value_case c = {values[i].text, device, {{0}}};
-        test_fail_context("%s on %s", c.text, device);
-        local_ranks_run(2, NULL, 60, run_value, &c);
+    for (size_t i = 0; i < 2 * sizeof values / sizeof *values; i += step) {
+        uint32_t flags = i % 2 ? FLX_MESH_MEET : 0;
+        value_case c = {values[i / 2].text, device, {{0}}};
+        test_fail_context("%s on %s, flags %u", c.text, device, flags);
+        local_ranks_run_with(&(flx_mesh_options){.timeout = 60, .flags = flags}, 2, run_value, &c);
         for (int r = 0; r < 2; r++)
-            CHECK(memcmp(c.out[r], values[i].want[r], sizeof values[i].want[r]) == 0);
+            CHECK(memcmp(c.out[r], values[i / 2].want[r], sizeof values[i / 2].want[r]) == 0);
         test_count_case();
     }
 }
@@ -74,6 +75,21 @@ TEST(collective_values_two_processes_ref)
 TEST(collective_values_two_processes_cpu)
 {
     check_values("cpu", 3);
+}
+
+/* Small values are exchanged by one process, large ones by all: the loop ends in a value of more than a megabyte. */
+TEST(collective_values_at_meetings)
+{
+    static const char text[] = "graph round(c: f64[3], x: f64[]) {"
+                               " return all_to_all(all_reduce(mul(c, x), axis_name=\"data\"), axis_name=\"data\","
+                               " split_axis=0, concat_axis=0, size=3) }\n"
+                               "graph f(x: f64[3]) {\n  y = scan(x, const(f64[4], [1, 2, 0.5, 3]), num_carry=1, "
+                               "body=@round)\n  z = all_reduce(expand(y, shape=[50000, 3]), axis_name=\"data\")\n"
+                               "  return reduce_sum(z, axes=[0])\n}\n";
+    value_case c[2] = {{text, "ref", {{0}}}, {text, "ref", {{0}}}};
+    for (int i = 0; i < 2; i++)
+        local_ranks_run_with(&(flx_mesh_options){.timeout = 60, .flags = i ? FLX_MESH_MEET : 0}, 3, run_value, &c[i]);
+    CHECK(c[0].out[1][0] != 0 && memcmp(c[0].out, c[1].out, sizeof c[0].out) == 0);
 }
 
 /* The parts of a compiled graph around and inside a loop. */
@@ -107,7 +123,8 @@ TEST(collective_values_axes_of_a_mesh)
         snprintf(text, sizeof text, "graph f(x: f64[1]) { return all_reduce(x, axis_name=\"%s\") }", sums[i].axis);
         value_case c = {text, "ref", {{0}}};
         test_fail_context("%s", text);
-        local_ranks_run(6, "data=2,model=3", 60, run_value, &c);
+        const flx_mesh_options o = {.axes = "data=2,model=3", .timeout = 60, .flags = i % 2 ? FLX_MESH_MEET : 0};
+        local_ranks_run_with(&o, 6, run_value, &c);
         for (int r = 0; r < 6; r++)
             CHECK_NEAR(c.out[r][0], sums[i].want[r], 0);
     }

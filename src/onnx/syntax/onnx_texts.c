@@ -2,7 +2,7 @@
 /* onnx_texts.c: see onnx_texts.h. */
 #include "onnx/syntax/onnx_texts.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "graph/type/type.h"
 
 /* One long text among many short ones must not become gigabytes of zeros: beyond a megabyte, the tensor has at most

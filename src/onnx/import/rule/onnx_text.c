@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onnx_text.c: operations on texts. Texts exist only while the model is read: they are constants or fixed inputs, and
    what these rules return follows from them. */
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "onnx/import/onnx_site.h"
 
 /* A small file must not ask for minutes and gigabytes. */

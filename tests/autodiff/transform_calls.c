@@ -325,7 +325,7 @@ static size_t kernels_of(const flx_exec *e)
     flx_error err = {0};
     size_t kernels = 0;
     CHECK_OK(flx_exec_report(e, &text, &err), &err);
-    const char *at = strstr(text.data, " different kernels");
+    const char *at = strstr(text.data, " different kernel");
     CHECK(at);
     while (at > text.data && at[-1] >= '0' && at[-1] <= '9')
         at--;

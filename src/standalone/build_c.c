@@ -232,8 +232,16 @@ static void write_functions(flxi_sa_model *s, flxi_strbuf *out)
     else
         flxi_sa_keep_used(&s->f, functions, &s->f.code, &used);
     if (used.at) {
-        flxi_add_text(out, "\n");
-        flxi_sa_rewrite(out, used.at, used.n, plain_types, NULL);
+        flxi_strbuf plain;
+        flxi_strbuf_init(&plain, s->f.mem);
+        flxi_sa_rewrite(&plain, used.at, used.n, plain_types, NULL);
+        if (s->f.vector_bytes) {
+            flxi_add_char(out, '\n');
+            add_buffer(out, &plain);
+        } else {
+            flxi_sa_spread(&plain, out);
+        }
+        flxi_strbuf_free(&plain);
     }
     out->failed |= used.failed;
     flxi_strbuf_free(&used);
@@ -245,7 +253,7 @@ static void write_pragmas(const flxi_sa_model *s, flxi_strbuf *out)
 {
     static const char *const of_vectors[] = {"parentheses", "psabi", "unused-variable", "unused-function",
                                              "type-limits"};
-    bool has_zeros = s->f.code.at && (strstr(s->f.code.at, "((int64_t)0u)") || strstr(s->f.code.at, "((int32_t)0u)"));
+    bool has_zeros = s->f.code.at && (strstr(s->f.code.at, "(int64_t)0u") || strstr(s->f.code.at, "(int32_t)0u"));
     size_t n = sizeof of_vectors / sizeof *of_vectors, first = s->f.vector_bytes ? 0 : n - 1;
     if (!s->f.vector_bytes && !has_zeros)
         return;
@@ -272,9 +280,11 @@ static void write_source(flxi_sa_model *s, const flxi_strbuf *declarations, flxi
         flxi_add_text(out, "#include <float.h>\n");
     flxi_add_text(out, "#include <math.h>\n");
     flxi_sa_threads_include(&s->f, out);
-    flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n");
-    if (!s->o->header)
+    flxi_add_text(out, "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n");
+    if (!s->o->header) {
+        flxi_add_char(out, '\n');
         add_buffer(out, declarations);
+    }
     add_buffer(out, &s->f.data);
     write_functions(s, out);
     flxi_sa_threads_define(&s->f, out);
@@ -393,6 +403,10 @@ flx_code flxi_sa_model_write(flxi_sa_model *s, flx_buffer *source, flx_buffer *h
         write_source(s, &declarations, &text);
         if (s->o->header)
             write_header(s, &declarations, &head);
+        if (!s->f.num_symbols) {
+            flxi_sa_wrap(&text);
+            flxi_sa_wrap(&head);
+        }
         bool failed = s->f.failed || s->f.kernels.failed || s->f.kernels.functions.failed || declarations.failed;
         if (failed || text.failed || head.failed)
             code = flxi_oom(s->err, "C text");

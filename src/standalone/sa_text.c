@@ -128,7 +128,11 @@ static const char *new_name(flxi_sa_file *f, flxi_strings *taken, const char *wa
 
 const char *flxi_sa_name(flxi_sa_file *f, const char *wanted)
 {
-    return new_name(f, &f->names, flxi_sa_text(f, "%s_%.60s", f->prefix, flxi_sa_identifier(f, wanted)));
+    const char *id = flxi_sa_identifier(f, wanted);
+    size_t n = strlen(id);
+    const char *bare = n > 1 && id[n - 1] == '_' ? flxi_sa_text(f, "%.*s", (int)n - 1, id) : "";
+    id = flxi_sa_is_reserved(bare) ? bare : id; /* words of C are fine after a prefix */
+    return new_name(f, &f->names, flxi_sa_text(f, "%s_%.60s", f->prefix, id));
 }
 
 /* A variable must not hide a function: these begin with the prefix of the file, or are those of kernels. */
@@ -228,7 +232,8 @@ void flxi_sa_add_comment(flxi_strbuf *out, const char *text)
 {
     for (; *text; text++) {
         bool ends = (text[0] == '*' && text[1] == '/') || (text[0] == '/' && text[1] == '*');
-        flxi_add_char(out, ends || *text == '\n' || *text == '\\' ? ' ' : *text);
+        flxi_add_char(out, ends || *text == '\\' ? ' ' : *text);
+        flxi_add_text(out, *text == '\n' ? "   " : "");
     }
 }
 

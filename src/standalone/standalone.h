@@ -12,7 +12,8 @@
           write_routine.c   routines: steps in order; write_control.c: loops, branches and calls
           write_dispatch.c  kernels of the user;  write_threads.c: steps by several threads
           write_kernel.c    kernels in plain C;  write_data.c: constants;  write_loader.c: parameters of a file
-          borrow.c          functions of src/numeric as text
+          borrow.c          functions of src/numeric as text;  write_equations.c: comments
+          tidy/             texts as one would write them by hand
           parts/            parts by family, with the table parts.def; tiles/: those of targets with vectors */
 #ifndef FLXI_STANDALONE_H
 #define FLXI_STANDALONE_H
@@ -117,8 +118,13 @@ typedef const char *(*flxi_sa_rename)(const void *user, const char *name, size_t
 void flxi_sa_rewrite(flxi_strbuf *out, const char *text, size_t n, flxi_sa_rename rename, const void *user);
 /* Removes lines that only compute a constant that nothing uses: compilers complain about them. */
 void flxi_sa_drop_unused(flxi_sa_file *f, flxi_strbuf *text);
-/* Makes the text of a kernel plainer (tidy_text.c). */
+/* Makes the text of a kernel plainer (tidy/tidy.h); of a part, its indices alone. */
 void flxi_sa_tidy(flxi_sa_file *f, flxi_strbuf *text);
+void flxi_sa_tidy_part(flxi_sa_file *f, flxi_strbuf *text);
+/* Cuts long lines. */
+void flxi_sa_wrap(flxi_strbuf *text);
+/* Adds functions in one line with a line for each statement. */
+void flxi_sa_spread(const flxi_strbuf *text, flxi_strbuf *out);
 /* Adds those of the functions that the code or one that is kept calls; each is defined before its callers. */
 void flxi_sa_keep_used(flxi_sa_file *f, const flxi_strbuf *functions, const flxi_strbuf *code, flxi_strbuf *out);
 /* What a name of the kernel writer is in plain C; NULL: the same. */
@@ -192,10 +198,15 @@ typedef enum {
     SA_NO_THREADS = 11
 } flxi_sa_code;
 
+/* The name of a code in the file. */
+const char *flxi_sa_code_of(flxi_sa_file *f, flxi_sa_code code);
 /* The name of the i-th code after the prefix in capitals; NULL: there are no more. */
 const char *flxi_sa_code_name(size_t i);
 
 const flxi_sa_part *flxi_sa_part_find(const flxi_device_node *n, bool has_vectors, const char **why);
+
+/* What a step computes: equations in lines. */
+const char *flxi_sa_equations(flxi_sa_file *f, const flxi_routine *l, const flxi_step *s);
 
 /* Whether the result may be in the memory of the first operand. */
 bool flxi_sa_part_is_in_place(const flxi_sa_part *p);
@@ -211,7 +222,7 @@ void flxi_sa_close(flxi_sa_writer *w);
 typedef struct {
     const char *name;
     bool has_scratch, can_be_shared; /* ranges may be computed at the same time */
-    uint64_t units;
+    const char *units;               /* a number, or a product of numbers */
 } flxi_sa_kernel_function;
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
                         flxi_sa_kernel_function *out, flx_error *err);
@@ -265,7 +276,7 @@ const char *flxi_sa_slot(flxi_sa_routine *r, const flxi_step *s, uint32_t k);
 typedef struct {
     const char *function;
     bool has_scratch, takes_thread, has_end;
-    int64_t units;
+    const char *units;
     int64_t work, least_work; /* less is left to one thread, where extents are arguments */
 } flxi_sa_cut;
 void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cut *c);

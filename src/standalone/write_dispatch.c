@@ -84,7 +84,7 @@ static void write_end(const call *c, uint32_t i)
     if (b->is_flag && b->count) {
         flxi_sa_line(w, "for (int64_t i = 0; i < %u; i++)", b->count);
         flxi_sa_line(w, "    if (%s[i] != 0)", address_of(c, i));
-        flxi_sa_line(w, "        return %d; /* more than max_trips */", SA_TRAPPED);
+        flxi_sa_line(w, "        return %s; /* more than max_trips */", flxi_sa_code_of(w->f, SA_TRAPPED));
         c->r->can_fail = true;
     }
     if (b->is_bools && b->result != UINT32_MAX && b->count) {
@@ -114,7 +114,7 @@ static void write_call(const call *c, const flxi_sa_user_function *f)
     flxi_sa_end_call(c->r, false);
     if (f->has_status) {
         flxi_sa_line(&c->r->w, "if (status[0] != 0)");
-        flxi_sa_line(&c->r->w, "    return %d; /* the kernel stopped itself */", SA_TRAPPED);
+        flxi_sa_line(&c->r->w, "    return %s;", flxi_sa_code_of(c->r->w.f, SA_TRAPPED));
         c->r->can_fail = true;
     }
 }

@@ -418,6 +418,14 @@ static const struct {
     {"NO_THREADS", SA_NO_THREADS, "threads cannot be started"},
 };
 
+const char *flxi_sa_code_of(flxi_sa_file *f, flxi_sa_code code)
+{
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].value == (int)code)
+            return flxi_sa_text(f, "%s_%s", flxi_sa_capitals(f), codes[i].name);
+    return "";
+}
+
 const char *flxi_sa_code_name(size_t i)
 {
     return i < sizeof codes / sizeof *codes ? codes[i].name : NULL;
@@ -447,8 +455,8 @@ flx_code flxi_sa_interface(flxi_sa_model *s, flxi_strbuf *declarations)
     declare_struct(&x);
     flxi_addf(
         declarations,
-        "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes%s, aligned to 16, and is the model's from now on.%s "
-        "*/\n"
+        "/* Prepares a model. `memory` has %s_MEMORY_BYTES bytes%s, aligned to 16,\n"
+        "   and is the model's from now on.%s */\n"
         "int %s_init(%s *m, void *memory);\n",
         x.upper, s->f.num_symbols ? " for the largest extents" : "",
         !s->fields.n || s->o->params != FLX_BUILD_CALLER ? ""

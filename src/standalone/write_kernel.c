@@ -8,6 +8,7 @@
 #include "standalone/standalone.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- Names ---- */
 
@@ -60,32 +61,42 @@ static const char *rename_buffers(const void *user, const char *name, size_t n)
     return number >= 1 && number <= b->n ? b->buffers[number - 1] : NULL;
 }
 
-/* Whether a name cannot be mistaken for one that the writer of kernels makes: those are a letter with a number, or one
-   of these. */
-static bool is_free_name(const char *name)
+/* Whether the name is that of a buffer as the writer of kernels calls it: all of these get others. */
+static bool is_buffer(const char *name, uint32_t n)
 {
-    static const char *const taken[] = {"l",   "g",     "j",      "d",     "lane", "lanes", "live",
-                                        "run", "begin", "status", "order", "end",  "k",     "i"};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        if (strcmp(taken[i], name) == 0)
-            return false;
-    size_t digits = 1;
-    while (name[digits] >= '0' && name[digits] <= '9')
-        digits++;
-    return strncmp(name, "k_", 2) != 0 && strncmp(name, "done", 4) != 0 && (name[digits] || digits == 1) &&
-           (name[0] != 'f' || !strchr(name, '_'));
+    char *end = NULL;
+    unsigned long number = name[0] == 'b' && name[1] >= '1' && name[1] <= '9' ? strtoul(name + 1, &end, 10) : 0;
+    return number > 0 && !*end && number <= n;
 }
 
-/* The values' names for the buffers of the step's kernel. */
-static const char **name_buffers(flxi_sa_file *f, const flxi_routine *l, const flxi_step *s)
+/* Whether a function of kernels or of the file may have that name, which a parameter would hide. */
+static bool is_of_functions(const flxi_sa_file *f, const char *name)
 {
+    size_t n = strlen(f->prefix);
+    return strncmp(name, "k_", 2) == 0 || (strncmp(name, f->prefix, n) == 0 && name[n] == '_');
+}
+
+static bool is_free_name(const flxi_strings *taken, const flxi_strbuf *text, const char *name, uint32_t buffers)
+{
+    return !flxi_is_interned(taken, name) && (is_buffer(name, buffers) || !flxi_sa_mentions(text, name));
+}
+
+/* The values' names for the buffers of the step's kernel: their own, or the op's with a number, as in the calls. */
+static const char **name_buffers(flxi_sa_file *f, const flxi_routine *l, const flxi_step *s, const flxi_strbuf *text)
+{
+    enum { LONGEST = 32 };
     flxi_strings taken = {.arena = &f->arena};
     const char **names = flxi_new(&f->arena, const char *, s->num_slots);
     for (uint32_t i = 0; names && i < s->num_slots; i++) {
-        const char *name = flxi_value_at(l->g, l->slots[s->slots[i]].value)->name;
-        const char *id = name ? flxi_sa_identifier(f, name) : NULL;
-        if (!id || !is_free_name(id) || flxi_is_interned(&taken, id))
-            continue;
+        uint32_t value = l->slots[s->slots[i]].value;
+        const flxi_value *v = flxi_value_at(l->g, value);
+        const char *op = flxi_ops[flxi_node_at(l->g, v->node)->op].name;
+        const char *id = flxi_sa_identifier(f, v->name ? v->name : flxi_sa_text(f, "%s_%u", op, value));
+        if (strlen(id) > LONGEST || is_of_functions(f, id))
+            id = flxi_sa_text(f, "x%u", i);
+        const char *base = id;
+        for (unsigned k = 2; !is_free_name(&taken, text, id, s->num_slots); k++)
+            id = flxi_sa_text(f, "%s_%u", base, k);
         names[i] = flxi_intern(&taken, id, strlen(id));
         f->failed |= !names[i];
     }
@@ -144,8 +155,14 @@ static void mark_unused(const flxi_strbuf *text, const flx_kernel *k, flxi_strbu
     flxi_add_bytes(out, inside.at, inside.n);
 }
 
-/* The function of the text that f->kernels has now; `names` of its buffers may be NULL. */
-static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const buffer_names *names, const char *wanted,
+/* A kernel of a step of the routine; NULL: the buffers of the kernel have no other names. */
+typedef struct {
+    const flxi_routine *l;
+    const flxi_step *s;
+} named_step;
+
+/* The function of the text that f->kernels has now. */
+static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const named_step *of, const char *wanted,
                              const char *comment)
 {
     flxi_strbuf plain_text, marked, named;
@@ -158,13 +175,28 @@ static const char *keep_text(flxi_sa_file *f, const flx_kernel *k, const buffer_
         flxi_sa_tidy(f, &plain_text);
     mark_unused(&plain_text, k, &marked);
     f->failed |= marked.failed || plain_text.failed;
-    if (names->buffers && marked.at)
-        flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, names);
-    const char *name = flxi_sa_static_of(f, &marked, names->buffers ? &named : &marked, wanted, comment);
+    if (of && marked.at) {
+        const buffer_names names = {name_buffers(f, of->l, of->s, &marked), of->s->num_slots};
+        if (names.buffers)
+            flxi_sa_rewrite(&named, marked.at, marked.n, rename_buffers, &names);
+    }
+    const char *name = flxi_sa_static_of(f, &marked, of ? &named : &marked, wanted, comment);
     flxi_strbuf_free(&plain_text);
     flxi_strbuf_free(&marked);
     flxi_strbuf_free(&named);
     return name;
+}
+
+/* Of files for all extents, each factor alone has a formula, their product has none. */
+static const char *units_text(flxi_sa_file *f, const flxi_kplain *d, uint64_t units)
+{
+    if (!f->num_symbols || units != (uint64_t)d->grid[0] * d->grid[1] * d->grid[2])
+        return flxi_sa_text(f, "%llu", (unsigned long long)units);
+    const char *text = flxi_sa_text(f, "%u", d->grid[0]);
+    for (int k = 1; k < 3; k++)
+        if (d->grid[k] != 1)
+            text = flxi_sa_text(f, "%s * %u", text, d->grid[k]);
+    return text;
 }
 
 flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routine *l, const flxi_step *s,
@@ -179,10 +211,10 @@ flx_code flxi_sa_kernel(flxi_sa_file *f, const flxi_program *m, const flxi_routi
     flxi_kentry entry;
     FLXI_TRY(write_text(&f->kernels, k, &dispatch, f->vector_bytes, &entry, err));
     out->has_scratch = entry.scratch > 0;
-    out->units = entry.units;
+    out->units = units_text(f, &dispatch, entry.units);
     out->can_be_shared = !entry.is_ordered && !entry.scratch && entry.units > 1;
-    const buffer_names names = {name_buffers(f, l, s), s->num_slots};
-    out->name = keep_text(f, k, &names, flxi_ops[flxi_node_at(l->g, s->node)->op].name, s->computes ? s->computes : "");
+    const char *op = flxi_ops[flxi_node_at(l->g, s->node)->op].name;
+    out->name = keep_text(f, k, &(named_step){l, s}, op, flxi_sa_equations(f, l, s));
     return FLX_OK;
 }
 
@@ -191,11 +223,10 @@ flx_code flxi_sa_user_kernel(flxi_sa_file *f, const flxi_step *s, flxi_sa_user_f
     const flxi_kplain dispatch = {
         .name = "NAME_", .grid = {s->grid[0], s->grid[1], s->grid[2]}, .lanes = FLXI_SA_SUBGROUP};
     const flx_kernel *k = s->call->kernel;
-    const buffer_names names = {0};
     flxi_kentry entry;
     FLXI_TRY(write_text(&f->kernels, k, &dispatch, 0, &entry, err));
     out->has_scratch = entry.scratch > 0;
     out->has_status = flxi_sa_mentions(&f->kernels.kernels, "status");
-    out->name = keep_text(f, k, &names, k->name && *k->name ? k->name : "kernel", s->computes ? s->computes : "");
+    out->name = keep_text(f, k, NULL, k->name && *k->name ? k->name : "kernel", s->computes ? s->computes : "");
     return FLX_OK;
 }

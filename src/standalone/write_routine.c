@@ -86,12 +86,11 @@ static flx_code write_kernel(flxi_sa_routine *r, const flxi_step *s)
     const char *range = NULL;
     if (r->w.f->threads && k.can_be_shared && (s->work >= MIN_SHARED || r->w.f->num_symbols)) {
         flxi_sa_share_call(
-            r, s,
-            &(flxi_sa_cut){.function = k.name, .units = (int64_t)k.units, .work = s->work, .least_work = MIN_SHARED});
+            r, s, &(flxi_sa_cut){.function = k.name, .units = k.units, .work = s->work, .least_work = MIN_SHARED});
         return FLX_OK;
     }
     if (r->w.f->threads)
-        range = flxi_sa_text(r->w.f, "0, %llu", (unsigned long long)k.units);
+        range = flxi_sa_text(r->w.f, "0, %s", k.units);
     add_call(r, s, k.name, k.has_scratch, false, range);
     return FLX_OK;
 }
@@ -185,14 +184,17 @@ static flx_code write_part(flxi_sa_routine *r, const flxi_step *s)
         flxi_add_bytes(&text, body.at, body.n);
     flxi_add_text(&text, part->can_fail ? "    return 0;\n}\n" : "}\n");
     r->w.f->failed |= body.failed;
-    const char *name = flxi_sa_static_of(r->w.f, &text, &text, flxi_ops[s->described->op].name, s->computes);
+    if (!r->w.f->vector_bytes)
+        flxi_sa_tidy_part(r->w.f, &text);
+    const char *name =
+        flxi_sa_static_of(r->w.f, &text, &text, flxi_ops[s->described->op].name, flxi_sa_equations(r->w.f, r->l, s));
     if (w.units)
         flxi_sa_share_call(r, s,
                            &(flxi_sa_cut){.function = name,
                                           .has_scratch = has_scratch(s),
                                           .takes_thread = true,
                                           .has_end = cuts.has_end,
-                                          .units = cuts.units,
+                                          .units = flxi_sa_text(r->w.f, "%lld", (long long)cuts.units),
                                           .work = cuts.terms,
                                           .least_work = FLXI_SA_MIN_TERMS});
     else

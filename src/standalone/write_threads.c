@@ -256,8 +256,8 @@ void flxi_sa_share_call(flxi_sa_routine *r, const flxi_step *s, const flxi_sa_cu
     if (c->has_scratch)
         flxi_addf(w->out, ", arena + %zu", s->scratch_offset);
     flxi_add_text(w->out, w->f->num_symbols ? ", (void *)extents};\n" : "};\n");
-    flxi_sa_line(w, "%s_share(%s, %s, task_at, %lld);", w->f->prefix, team_for(w->f, c), task, (long long)c->units);
+    flxi_sa_line(w, "%s_share(%s, %s, task_at, %s);", w->f->prefix, team_for(w->f, c), task, c->units);
     if (c->has_end)
-        flxi_sa_line(w, "%s(task_at, 0, %lld, %lld);", task, (long long)c->units, (long long)c->units + 1);
+        flxi_sa_line(w, "%s(task_at, 0, %s, %s + 1);", task, c->units, c->units);
     flxi_sa_close(w);
 }

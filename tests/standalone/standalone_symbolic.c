@@ -175,11 +175,13 @@ static void check_extent(const c_file *f, const flx_graph *g, int64_t n, const s
 typedef struct {
     const char *flags;
     int32_t threads, vector_bytes;
+    bool needs_two; /* an extent of 1 is too small */
 } file_way;
 
 static void check_graph(const flx_graph *g, const char *about, const file_way *way)
 {
-    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 64, 100, 133, 255, 256, 300, 1025};
+    static const int64_t extents[] = {1,  2,  3,  4,  5,  8,   15,  16,  17,  31,  32,  33,  48,
+                                      63, 64, 65, 96, 97, 100, 133, 255, 256, 257, 300, 1025};
     flx_error err = {0};
     flx_buffer text;
     const flx_build_options o = {.struct_size = sizeof o,
@@ -190,7 +192,7 @@ static void check_graph(const flx_graph *g, const char *about, const file_way *w
     by_team = way->threads == FLX_BUILD_PTHREADS;
     CHECK_MSG(flx_build_c(g, &o, &text, NULL, NULL, &err) == FLX_OK, "%s: %s", about, err.message);
     c_file *f = c_file_compile(&text, "gcc", way->flags);
-    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+    for (size_t i = way->needs_two ? 1 : 0; i < sizeof extents / sizeof *extents; i++)
         check_extent(f, g, extents[i], NULL, about);
     by_team = false;
     c_file_free(f);
@@ -230,11 +232,13 @@ static const char *const maps[] = {
 /* Loops over vectors, and what counts leave after them, hold for all extents. */
 TEST(standalone_symbolic_files_in_vectors_agree_with_reference)
 {
+    const char *const turned = "graph f(x: f32[N, 5]) {\n  return transpose(x, perm=[1, 0])\n}\n";
     const file_way narrow = {.flags = "-O1 -Wvla -Wno-psabi", .vector_bytes = 16};
     const file_way shared = {
         .flags = "-O1 -Wvla -Wno-psabi -pthread", .vector_bytes = 16, .threads = FLX_BUILD_PTHREADS};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         check_text(maps[i], i ? &narrow : &shared);
+    check_text(turned, &shared);
 #if defined(__x86_64__)
     const file_way wide = {.flags = "-O1 -Wvla -Wno-psabi -mavx2 -mfma", .vector_bytes = 32};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
@@ -244,6 +248,27 @@ TEST(standalone_symbolic_files_in_vectors_agree_with_reference)
             check_text(graphs[i], &wide);
     }
 #endif
+}
+
+/* Sizes beside the extent: N - 1, N + 1, N - 2 … Rounded down or up to tiles they are the same as N for most extents,
+   and for all that files are written from at first. */
+static const char *const shifted[] = {
+    "graph f(x: f32[N, 8], w: f32[8, 4]) {\n  a = narrow(x, axis=0, start=1, len=N-1)\n"
+    "  return matmul(a, w), reduce_sum(x, axes=[1])\n}\n",
+    "graph f(x: f32[N]) {\n  return exp(pad(x, 0, low=[1], high=[0])), tanh(pad(x, 0, low=[1], high=[1]))\n}\n",
+    "graph f(x: f32[N, 8], y: f32[1, 8]) {\n  a = concat(x, y, axis=0)\n  return exp(a), softmax(a, axis=1)\n}\n",
+    "graph f(x: f64[N]) {\n  a = narrow(x, axis=0, start=0, len=N-1)\n  b = narrow(x, axis=0, start=1, len=N-1)\n"
+    "  c = sub(b, mul(a, a))\n  return reduce_sum(mul(c, c))\n}\n",
+    "graph f(x: f32[N, 5]) {\n  a = pad(x, 0, low=[1, 0], high=[0, 0])\n  return reduce_sum(exp(a))\n}\n",
+};
+
+TEST(standalone_symbolic_files_with_sizes_beside_the_extent_agree_with_reference)
+{
+    static const file_way ways[] = {{.flags = "-O1", .needs_two = true},
+                                    {.flags = "-O1 -Wno-psabi", .vector_bytes = 16, .needs_two = true}};
+    for (size_t i = 0; i < sizeof shifted / sizeof *shifted; i++)
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
+            check_text(shifted[i], &ways[k]);
 }
 
 /* Sums of all elements are those of rows, then of one number for each row. */
@@ -257,6 +282,24 @@ TEST(standalone_symbolic_reductions_of_all_elements)
                  "shape=[-1]), axis=0)\n}\n",
                  widths[i]);
         check_text(text, &(file_way){.flags = "-O0"});
+    }
+}
+
+/* What has another text for some extents is an error that names its nodes. */
+TEST(standalone_symbolic_files_that_cannot_be_name_the_node)
+{
+    static const char text[] = "graph f(x: f32[1, 1, N], w: f32[4, 1, 9]) {\n  y = conv(x, w)\n  return relu(y)\n}\n";
+    for (int32_t bytes = 0; bytes <= 32; bytes += 16) {
+        flx_error err = {0};
+        flx_buffer source;
+        flx_context *ctx = bundle_context();
+        flx_graph *g = main_of(ctx, text);
+        const flx_build_options o = {.struct_size = sizeof o, .name = "model", .vector_bytes = bytes};
+        CHECK(flx_build_c(g, &o, &source, NULL, NULL, &err) == FLX_E_UNBOUND_DIM);
+        CHECK_MSG(strstr(err.message, "conv"), "%s", err.message);
+        CHECK(strstr(err.hint, "--set N=INT"));
+        flx_graph_release(g);
+        flx_context_free(ctx);
     }
 }
 

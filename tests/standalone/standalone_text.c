@@ -98,6 +98,46 @@ TEST(standalone_text_of_perceptron_can_be_read)
     close_subject(&other);
 }
 
+/* A text as one would write it: no brackets that precedence makes superfluous, values and loops by their names, every
+   function after what it computes. */
+TEST(standalone_text_of_kernels_is_plain)
+{
+    static const char *const expected[] = {
+        "/* hidden = relu(add(matmul_8, b1)) */\n",
+        "    for (uint32_t i = 0; i < 16; i++) {\n        for (uint32_t j = 0; j < 128; j++) {\n",
+        "            hidden[i * 128 + j] = k_max_nan_f32(matmul_8[i * 128 + j] + b1[j], 0.0f);\n",
+        "float v2 = -INFINITY;\n", "return MLP_BAD_INDEX;\n"};
+    static const char *const other[] = {"[((", "if (i < ", "0xff800000u", "e3", "\n\n\n", "return 5;"};
+    text_subject s = open_subject(perceptron);
+    const flx_build_options o = {.struct_size = sizeof o};
+    flx_buffer text = build(&s, &o, NULL);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        EXPECT_MSG(strstr(text.data, expected[i]), "not in the text: %s", expected[i]);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        EXPECT_MSG(!strstr(text.data, other[i]), "in the text: %s", other[i]);
+    flx_buffer_free(&text);
+    close_subject(&s);
+}
+
+/* Of all functions together, and with extents as arguments. */
+TEST(standalone_text_of_training_is_formatted)
+{
+    static const char symbolic[] =
+        "graph mlp(x: f32[N, 20], label: i32[N], param w1: f32[20, 30], param b1: f32[30]) {\n"
+        "  z = add(matmul(x, w1), b1)\n"
+        "  return reduce_mean(softmax_cross_entropy_with_logits(z, label))\n}\n";
+    const flx_train_options train = {.struct_size = sizeof train, .optimiser = FLX_ADAMW};
+    const char *const graphs[] = {perceptron, symbolic};
+    for (size_t i = 0; i < 2; i++) {
+        text_subject s = open_subject(graphs[i]);
+        const flx_build_options o = {.struct_size = sizeof o, .flags = FLX_BUILD_GRAD, .train = &train};
+        flx_buffer text = build(&s, &o, NULL);
+        check_format(&text);
+        flx_buffer_free(&text);
+        close_subject(&s);
+    }
+}
+
 /* ---- Objects ---- */
 
 typedef void (*symbol_visit)(char kind, const char *name, unsigned bytes);

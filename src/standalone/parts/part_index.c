@@ -66,7 +66,7 @@ static void write_index(flxi_sa_writer *w, const char *name, const char *at, int
     else
         flxi_sa_line(w, "if (%s < 0 || %s > %lld)", name, name, (long long)last);
     if (policy == OOB_ERROR)
-        flxi_sa_line(w, "    return %d; /* an index is out of range */", SA_BAD_INDEX);
+        flxi_sa_line(w, "    return %s;", flxi_sa_code_of(w->f, SA_BAD_INDEX));
     else
         flxi_sa_line(w, "    %s;", dropped);
 }
@@ -106,24 +106,37 @@ static flxi_oob policy_of(const flxi_device_node *n)
 
 /* ---- Rows and elements ---- */
 
-static void write_gather_loops(flxi_sa_writer *w, flxi_split s, int64_t count, const char *index_at)
+/* (p * count + i) * inner + q, without what has one element. */
+static const char *place(flxi_sa_writer *w, flxi_split s, int64_t count, const char *name)
 {
+    const char *row = s.outer == 1 ? name : flxi_sa_print(w, "p * %lld + %s", (long long)count, name);
+    const char *around = s.outer == 1 ? "" : "(";
+    if (s.inner == 1)
+        return row;
+    return flxi_sa_print(w, "%s%s%s * %lld + q", around, row, *around ? ")" : "", (long long)s.inner);
+}
+
+/* A loop, unless it has one round. */
+static int open_loop(flxi_sa_writer *w, char letter, int64_t count)
+{
+    if (count != 1)
+        flxi_sa_open(w, "for (int64_t %c = 0; %c < %lld; %c++)", letter, letter, (long long)count, letter);
+    return count != 1;
+}
+
+static void write_gather_loops(flxi_sa_writer *w, flxi_split s, int64_t count, bool is_along)
+{
+    const char *to = place(w, s, count, "i"), *from = place(w, s, s.n, "k");
     if (policy_of(w->n) == OOB_ZERO)
         flxi_sa_line(w, "memset(y0, 0, %zu);", result_bytes(w->n));
-    flxi_sa_line(w, "for (int64_t p = 0; p < %lld; p++)", (long long)s.outer);
-    w->depth++;
+    int loops = open_loop(w, 'p', s.outer) + 1;
     flxi_sa_open(w, "for (int64_t i = 0; i < %lld; i++)", (long long)count);
-    bool is_along = strchr(index_at, 'q') != NULL;
-    if (is_along)
-        flxi_sa_open(w, "for (int64_t q = 0; q < %lld; q++)", (long long)s.inner);
-    write_index(w, "k", index_at, s.n - 1, policy_of(w->n), "continue");
-    if (!is_along)
-        flxi_sa_open(w, "for (int64_t q = 0; q < %lld; q++)", (long long)s.inner);
-    write_move(w, "y0", flxi_sa_print(w, "(p * %lld + i) * %lld + q", (long long)count, (long long)s.inner), "x0",
-               flxi_sa_print(w, "(p * %lld + k) * %lld + q", (long long)s.n, (long long)s.inner));
-    flxi_sa_close(w);
-    flxi_sa_close(w);
-    w->depth--;
+    loops += is_along ? open_loop(w, 'q', s.inner) : 0;
+    write_index(w, "k", is_along ? to : "i", s.n - 1, policy_of(w->n), "continue");
+    loops += is_along ? 0 : open_loop(w, 'q', s.inner);
+    write_move(w, "y0", to, "x0", from);
+    while (loops-- > 0)
+        flxi_sa_close(w);
 }
 
 /* Where there are no indices, or no rows, nothing is read; an index into an axis of extent 0 is out of range. */
@@ -136,7 +149,7 @@ void flxi_sa_gather(flxi_sa_writer *w)
     if (is_empty(w))
         flxi_sa_line(w, "memset(y0, 0, %zu);", result_bytes(w->n));
     else
-        write_gather_loops(w, s, flxi_sa_count(w->n->in_types[1]), "i");
+        write_gather_loops(w, s, flxi_sa_count(w->n->in_types[1]), false);
 }
 
 void flxi_sa_take_along(flxi_sa_writer *w)
@@ -148,8 +161,7 @@ void flxi_sa_take_along(flxi_sa_writer *w)
     if (is_empty(w))
         flxi_sa_line(w, "memset(y0, 0, %zu);", result_bytes(w->n));
     else
-        write_gather_loops(w, s, i.n,
-                           flxi_sa_print(w, "(p * %lld + i) * %lld + q", (long long)i.n, (long long)s.inner));
+        write_gather_loops(w, s, i.n, true);
 }
 
 /* ---- Sums ---- */

@@ -103,7 +103,7 @@ void flxi_sa_check(flxi_sa_writer *w)
                      flxi_sa_load(w, dtype, "x1[i]"));
     else
         flxi_sa_line(w, "    if (x1[i] == 0)");
-    flxi_sa_line(w, "        return %d; /* the check failed */", SA_CHECK_FAILED);
+    flxi_sa_line(w, "        return %s;", flxi_sa_code_of(w->f, SA_CHECK_FAILED));
     if (bytes_of(w->n->out_types[0]))
         flxi_sa_line(w, "memcpy(y0, x0, %zu);", bytes_of(w->n->out_types[0]));
 }

@@ -133,7 +133,7 @@ static void open_rows(flxi_sa_writer *w)
         flxi_sa_load(w, x->dtype,
                      flxi_sa_print(w, "x%d[r * %lld + i]", w->n->op == OP_categorical, (long long)tokens_of(w->n))));
     flxi_sa_line(w, "if (row[i] != row[i])");
-    flxi_sa_line(w, "    return %d; /* NaN */", SA_BAD_LOGITS);
+    flxi_sa_line(w, "    return %s; /* NaN */", flxi_sa_code_of(w->f, SA_BAD_LOGITS));
     flxi_sa_close(w);
 }
 
@@ -171,7 +171,7 @@ void flxi_sa_sample(flxi_sa_writer *w)
         return;
     }
     flxi_sa_line(w, "if (row[%s] == -INFINITY)", largest);
-    flxi_sa_line(w, "    return %d; /* no token is possible */", SA_BAD_LOGITS);
+    flxi_sa_line(w, "    return %s; /* no token is possible */", flxi_sa_code_of(w->f, SA_BAD_LOGITS));
     const char *rng = flxi_sa_borrow(w->f, "counter_rng.h", "flxi_rng");
     const char *type = flxi_sa_borrow(w->f, "token_draw.h", "flxi_token_row");
     flxi_sa_line(w, "const %s g = %s(UINT64_C(%llu), (uint64_t)r);", rng, counter_rng(w, "flxi_rng_seeded"),

@@ -11,6 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Which samples a try has: those of symbolic_fit.c, with others that tell formulas apart. */
+typedef struct {
+    int shift;
+    size_t num_added, num_tried;
+    int64_t added[FLXI_SA_MAX_ADDED][FLXI_SA_MAX_SYMBOLS], tried[FLXI_SA_MAX_TRIED][FLXI_SA_MAX_SYMBOLS];
+} samples;
+
+typedef struct {
+    flx_buffer *source, *header;
+    flx_build_sizes *sizes;
+} results;
+
 typedef struct {
     const flx_graph *g;
     const flx_build_options *o;
@@ -21,6 +33,8 @@ typedef struct {
     flx_build_sizes sizes[FLXI_SA_MAX_SAMPLES];
     flx_buffer sources[FLXI_SA_MAX_SAMPLES], headers[FLXI_SA_MAX_SAMPLES];
     flxi_sa_polys counts; /* of elements, and of rows */
+    flxi_sa_range range;
+    bool is_about_samples; /* what fails now may be built from others */
     flx_error *err;
 } builder;
 
@@ -50,8 +64,16 @@ static flx_code name_symbols(builder *b)
         b->p.names[b->p.num_symbols] = extent_name(b, symbol);
         b->p.num_symbols++;
     }
-    flxi_sa_points_init(&b->p);
     return b->names.failed ? flxi_oom(b->err, "C text") : FLX_OK;
+}
+
+static void take_samples(builder *b, const samples *s)
+{
+    flxi_sa_points_init(&b->p, s->shift);
+    for (size_t i = 0; i < s->num_added; i++)
+        memcpy(b->p.at[b->p.n++], s->added[i], sizeof s->added[i]);
+    memcpy(b->p.tried, s->tried, sizeof s->tried);
+    b->p.num_tried = s->num_tried;
 }
 
 static bool is_word(char c)
@@ -170,18 +192,19 @@ static flx_code find_counts(builder *b)
     return FLX_OK;
 }
 
-static flx_code merge(builder *b, const flx_buffer *texts, flxi_sa_range *range, flx_buffer *out)
+static flx_code merge(builder *b, const flx_buffer *texts, flx_buffer *out)
 {
     flxi_strbuf merged, threaded;
     flxi_sa_file *f = &b->names;
     flxi_strbuf_init(&merged, f->mem);
     flxi_strbuf_init(&threaded, f->mem);
-    flx_code code = flxi_sa_merge(&b->p, texts, &b->counts, f, &merged, range, b->err);
+    flx_code code = flxi_sa_merge(&b->p, texts, &b->counts, f, &merged, &b->range, b->err);
     if (code == FLX_OK && merged.failed)
         code = flxi_oom(b->err, "C text");
     if (code == FLX_OK)
-        code = flxi_sa_thread_extents(&b->p, range, &merged, f, &threaded, b->err);
+        code = flxi_sa_thread_extents(&b->p, &b->range, &merged, f, &threaded, b->err);
     flxi_strbuf_free(&merged);
+    flxi_sa_wrap(&threaded);
     if (code == FLX_OK)
         return flxi_buffer_finish(&threaded, f->ctx, out, b->err);
     flxi_strbuf_free(&threaded);
@@ -237,41 +260,67 @@ static flx_code measure(builder *b)
     return FLX_OK;
 }
 
-static flx_code build(builder *b, flx_buffer *source, flx_buffer *header, flx_build_sizes *sizes)
+static flx_code plan(builder *b)
 {
-    FLXI_TRY(name_symbols(b));
-    for (size_t i = 0; i < b->p.n; i++)
-        FLXI_TRY(open_sample(b, i));
-    flxi_sa_range range = {least_extent(b), INT32_MAX};
+    b->is_about_samples = true;
     FLXI_TRY(flxi_sa_plan_together(b->models, &b->p, b->err));
     FLXI_TRY(measure(b));
     FLXI_TRY(find_counts(b));
+    b->is_about_samples = false;
+    return FLX_OK;
+}
+
+static flx_code build(builder *b, const samples *s, const results *out)
+{
+    FLXI_TRY(name_symbols(b));
+    take_samples(b, s);
     for (size_t i = 0; i < b->p.n; i++) {
-        FLXI_TRY(flxi_sa_model_write(b->models[i], &b->sources[i], header ? &b->headers[i] : NULL));
+        b->is_about_samples = i + s->num_added >= b->p.n;
+        FLXI_TRY(open_sample(b, i));
     }
-    FLXI_TRY(merge(b, b->sources, &range, source));
-    if (header)
-        FLXI_TRY(merge(b, b->headers, &range, header));
+    b->range = (flxi_sa_range){.least = least_extent(b), .limit = INT32_MAX};
+    FLXI_TRY(plan(b));
+    for (size_t i = 0; i < b->p.n; i++)
+        FLXI_TRY(flxi_sa_model_write(b->models[i], &b->sources[i], out->header ? &b->headers[i] : NULL));
+    b->is_about_samples = true;
+    FLXI_TRY(merge(b, b->sources, out->source));
+    if (out->header)
+        FLXI_TRY(merge(b, b->headers, out->header));
     const flx_build_sizes full = {.struct_size = sizeof full,
                                   .num_functions = (uint32_t)b->models[0]->f.statics.n,
                                   .constant_bytes = (int64_t)b->models[0]->f.constant_bytes,
                                   .arena_bytes = at_one(b, arena_of),
                                   .memory_bytes = at_one(b, memory_of),
                                   .flops = at_one(b, flops_of),
-                                  .text_bytes = (int64_t)source->size};
-    return sizes ? FLXI_FILL_OPTIONS(flx_build_sizes, sizes, &full, b->err) : FLX_OK;
+                                  .text_bytes = (int64_t)out->source->size};
+    return out->sizes ? FLXI_FILL_OPTIONS(flx_build_sizes, out->sizes, &full, b->err) : FLX_OK;
 }
 
-flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
-                                flx_build_sizes *sizes, flx_error *err)
+/* ---- Tries ---- */
+
+/* What came of one try. */
+typedef struct {
+    flx_code code;
+    bool is_about_samples, asks;
+    int64_t asked[FLXI_SA_MAX_SYMBOLS];
+    flx_error err;
+} outcome;
+
+static outcome try_samples(const flx_graph *g, const flx_build_options *o, const samples *s, const results *out)
 {
     const flxi_allocator *mem = flxi_context_mem(g->ctx);
+    outcome y = {0};
     builder *b = flxi_alloc(mem, 1, sizeof *b);
-    if (!b)
-        return flxi_oom(err, "C text");
-    *b = (builder){.g = g, .o = o, .err = err};
+    if (!b) {
+        y.code = flxi_oom(&y.err, "C text");
+        return y;
+    }
+    *b = (builder){.g = g, .o = o, .err = &y.err};
     flxi_sa_file_init(&b->names, g->ctx);
-    flx_code code = build(b, source, header, sizes);
+    y.code = build(b, s, out);
+    y.is_about_samples = b->is_about_samples;
+    y.asks = b->range.asks;
+    memcpy(y.asked, b->range.asked, sizeof y.asked);
     for (size_t i = 0; i < FLXI_SA_MAX_SAMPLES; i++) {
         flxi_sa_model_free(b->models[i]);
         flx_graph_release(b->graphs[i]);
@@ -281,5 +330,48 @@ flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, 
     flxi_vec_free(mem, &b->counts);
     flxi_sa_file_free(&b->names);
     flxi_free(mem, b, 1, sizeof *b);
-    return code;
+    if (y.code != FLX_OK) {
+        flx_buffer_free(out->source);
+        flx_buffer_free(out->header);
+    }
+    return y;
+}
+
+/* Adds the samples that tries ask for. One for which the graph has another text is given up, and another is asked for. */
+static outcome try_shift(const flx_graph *g, const flx_build_options *o, int shift, const results *out)
+{
+    samples s = {.shift = shift};
+    for (;;) {
+        outcome y = try_samples(g, o, &s, out);
+        if (y.code == FLX_OK || y.code == FLX_E_OOM || !y.is_about_samples)
+            return y;
+        if (y.asks && s.num_added < FLXI_SA_MAX_ADDED) {
+            memcpy(s.added[s.num_added++], y.asked, sizeof y.asked);
+            continue;
+        }
+        if (y.asks || !s.num_added || s.num_tried == FLXI_SA_MAX_TRIED)
+            return y;
+        memcpy(s.tried[s.num_tried++], s.added[--s.num_added], sizeof y.asked);
+    }
+}
+
+/* Sums over N - 1 and N + 1 elements are written from samples that are a little larger or smaller. */
+flx_code flxi_sa_build_symbolic(const flx_graph *g, const flx_build_options *o, flx_buffer *source, flx_buffer *header,
+                                flx_build_sizes *sizes, flx_error *err)
+{
+    static const int shifts[] = {0, 1, -1, 3, 6};
+    const results out = {source, header, sizes};
+    flx_error first = {0};
+    for (size_t i = 0; i < sizeof shifts / sizeof *shifts; i++) {
+        const outcome y = try_shift(g, o, shifts[i], &out);
+        if (y.code == FLX_OK)
+            return FLX_OK;
+        if (i == 0 || y.code == FLX_E_OOM)
+            first = y.err;
+        if (y.code == FLX_E_OOM || !y.is_about_samples)
+            break;
+    }
+    if (err)
+        *err = first;
+    return (flx_code)first.code;
 }

@@ -14,16 +14,16 @@ static size_t terms_of(const flxi_sa_points *p)
     return p->num_symbols == 1 ? 4 : FLXI_SA_MAX_TERMS;
 }
 
-void flxi_sa_points_init(flxi_sa_points *p)
+void flxi_sa_points_init(flxi_sa_points *p, int shift)
 {
     static const int64_t first[FLXI_SA_MAX_SAMPLES] = {137, 146, 163, 178, 193, 218, 239,
                                                        139, 158, 173, 194, 199, 214, 251};
     static const int64_t second[FLXI_SA_MAX_SAMPLES] = {179, 134, 241, 166, 229, 142, 197,
                                                         206, 167, 254, 157, 202, 149, 226};
-    p->n = p->num_symbols == 1 ? 7 : FLXI_SA_MAX_SAMPLES;
+    p->n = p->num_symbols == 1 ? 7 : FLXI_SA_MAX_SAMPLES - FLXI_SA_MAX_ADDED;
     for (size_t i = 0; i < p->n; i++) {
-        p->at[i][0] = first[i];
-        p->at[i][1] = second[i];
+        p->at[i][0] = first[i] + shift;
+        p->at[i][1] = second[i] + shift;
     }
 }
 
@@ -35,6 +35,14 @@ static bool power_of(const int64_t *extents, size_t term, int64_t *out)
             if (__builtin_mul_overflow(*out, extents[s], out))
                 return false;
     return true;
+}
+
+bool flxi_sa_poly_has(const flxi_sa_poly *f, size_t symbol)
+{
+    for (size_t t = 0; t < FLXI_SA_MAX_TERMS; t++)
+        if (f->c[t] && powers[t][symbol])
+            return true;
+    return false;
 }
 
 bool flxi_sa_poly_at(const flxi_sa_points *p, const flxi_sa_poly *f, const int64_t *extents, int64_t *out)

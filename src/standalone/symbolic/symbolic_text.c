@@ -13,7 +13,9 @@ typedef enum { FORM_POLY, FORM_FLOOR, FORM_TILES, FORM_REST, FORM_CEIL, FORM_WHO
 typedef struct {
     int64_t values[FLXI_SA_MAX_SAMPLES];
     double reals[FLXI_SA_MAX_SAMPLES];
-    bool is_float, is_single, is_unsigned, in_comment, is_known;
+    bool is_float, is_single, is_unsigned, in_comment, is_known, is_ambiguous;
+    bool is_by_rest; /* of several formulas, by what else its function has */
+    const char *at;  /* in the first text */
     form form;
     flxi_sa_poly poly;
     int64_t by;      /* the width of a tile */
@@ -29,10 +31,13 @@ typedef struct {
 typedef struct {
     const flxi_sa_points *p;
     const char *at[FLXI_SA_MAX_SAMPLES], *end[FLXI_SA_MAX_SAMPLES];
-    const char *begin, *comment; /* of the first text; its last comment at the beginning of a line */
+    const char *begins[FLXI_SA_MAX_SAMPLES];
+    const char *begin, *comment; /* of the first text; its last comment */
     FLXI_VEC(number) numbers;
     FLXI_VEC(piece) pieces;
     flxi_sa_polys known;
+    bool asks; /* for a sample of these extents */
+    int64_t asked[FLXI_SA_MAX_SYMBOLS];
     const flxi_allocator *mem;
     flx_error *err;
 } merger;
@@ -44,18 +49,99 @@ static bool is_word(char c)
 
 /* ---- Reading ---- */
 
-/* What has other numbers, or another text, by the comment before it. */
+/* The end of the line that begins here. */
+static const char *line_end(const char *p, const char *end)
+{
+    const char *newline = memchr(p, '\n', (size_t)(end - p));
+    return newline ? newline : end;
+}
+
+/* The comment before the next static function of a step from `p` on; NULL: there are no more. */
+static const char *next_comment(const char *p, const char *end)
+{
+    const char *comment = NULL;
+    for (; p < end; p = line_end(p, end) + 1) {
+        if (end - p > 2 && p[0] == '/' && p[1] == '*')
+            comment = p;
+        else if (comment && end - p > 7 && memcmp(p, "static ", 7) == 0)
+            return comment;
+        else if (comment && *p != ' ')
+            comment = NULL;
+    }
+    return NULL;
+}
+
+/* Whether two functions have the same text up to the numbers in it. */
+static bool are_alike(const char *a, const char *a_end, const char *b, const char *b_end)
+{
+    while (a < a_end && b < b_end) {
+        while (a < a_end && isdigit((unsigned char)*a))
+            a++;
+        while (b < b_end && isdigit((unsigned char)*b))
+            b++;
+        if (a == a_end || b == b_end || *a != *b)
+            return false;
+        if (a_end - a > 2 && memcmp(a, "\n}\n", 3) == 0)
+            return true;
+        a++;
+        b++;
+    }
+    return true;
+}
+
+/* The comment of the first function that is not alike in all texts. NULL: all are. What differs before the functions,
+   such as the operations on vectors that they use, has no name that a user knows. */
+static const char *find_other(const merger *x)
+{
+    const char *at[FLXI_SA_MAX_SAMPLES], *begin[FLXI_SA_MAX_SAMPLES];
+    for (size_t i = 0; i < x->p->n; i++)
+        at[i] = begin[i] = x->begins[i];
+    while ((begin[0] = next_comment(at[0], x->end[0])) != NULL) {
+        at[0] = line_end(begin[0], x->end[0]);
+        for (size_t i = 1; i < x->p->n; i++) {
+            begin[i] = next_comment(at[i], x->end[i]);
+            if (!begin[i] || !are_alike(begin[0], x->end[0], begin[i], x->end[i]))
+                return begin[0];
+            at[i] = line_end(begin[i], x->end[i]);
+        }
+    }
+    return NULL;
+}
+
+/* The text of a comment. */
+static void read_comment(const merger *x, const char *comment, char about[80])
+{
+    size_t n = 0;
+    if (!comment) {
+        memcpy(about, "the file", sizeof "the file");
+        return;
+    }
+    for (const char *p = comment + 3; p < x->end[0] && *p && *p != '\n' && n + 1 < 80; p++)
+        about[n++] = *p;
+    while (n > 0 && strchr(" */", about[n - 1]))
+        n--;
+    about[n] = 0;
+}
+
+/* What has other numbers, or another text. */
 static flx_code refuse(const merger *x)
 {
-    char about[80] = "the file";
-    size_t n = 0;
-    for (const char *p = x->comment; p && p < x->end[0] && *p && *p != '\n' && n + 1 < sizeof about; p++)
-        about[n++] = *p;
-    about[n ? n : strlen(about)] = 0;
-    while (n > 2 && strchr(" */", about[n - 1]))
-        about[--n] = 0;
-    flxi_fail(x->err, FLX_E_UNBOUND_DIM, "the text of '%.76s' is not the same for all extents of '%.30s'",
-              about + (n ? 3 : 0), x->p->names[0]);
+    char about[80];
+    const char *other = find_other(x);
+    read_comment(x, other ? other : x->comment, about);
+    flxi_fail(x->err, FLX_E_UNBOUND_DIM, "the text of '%.76s' is not the same for all extents of '%.30s'", about,
+              x->p->names[0]);
+    flxi_hint(x->err, "give the extent: --set %.60s=INT (flx_build_options.dims)", x->p->names[0]);
+    return FLX_E_UNBOUND_DIM;
+}
+
+/* A number that several formulas fit. */
+static flx_code refuse_ambiguous(const merger *x)
+{
+    char about[80];
+    read_comment(x, x->comment, about);
+    flxi_fail(x->err, FLX_E_UNBOUND_DIM, "a number in the text of '%.76s' may depend on '%.30s' in several ways", about,
+              x->p->names[0]);
     flxi_hint(x->err, "give the extent: --set %.60s=INT (flx_build_options.dims)", x->p->names[0]);
     return FLX_E_UNBOUND_DIM;
 }
@@ -111,6 +197,7 @@ static flx_code add_number(merger *x, const char *from)
     for (const char *p = x->comment; p && p < first; p++)
         n.in_comment = p == x->comment || (n.in_comment && !(p[0] == '/' && p[-1] == '*'));
     part.number = x->numbers.n;
+    n.at = first;
     return flxi_push(x->mem, &x->pieces, part) && flxi_push(x->mem, &x->numbers, n) ? FLX_OK
                                                                                     : flxi_oom(x->err, "C text");
 }
@@ -187,19 +274,133 @@ static bool fits(const merger *x, const number *n, const flxi_sa_poly *f, form w
     return true;
 }
 
+/* The formula has a value that a text can have. */
+static bool value_of(const merger *x, const number *n, const int64_t *extents, int64_t *out)
+{
+    int64_t v;
+    if (!flxi_sa_poly_at(x->p, &n->poly, extents, &v) || v < 0)
+        return false;
+    *out = rounded_as(n->form, v, n->by);
+    return true;
+}
+
+static bool is_tried(const merger *x, const int64_t *extents)
+{
+    for (size_t i = 0; i < x->p->num_tried; i++)
+        if (memcmp(x->p->tried[i], extents, x->p->num_symbols * sizeof *extents) == 0)
+            return true;
+    return false;
+}
+
+/* Extents for which two formulas differ, which may be those of a sample. What is rounded repeats itself after 192, the
+   least multiple of all widths, so that formulas which agree here are the same. */
+static bool differ_at(const merger *x, const number *a, const number *b, int64_t *extents, bool *may_ask)
+{
+    enum { FIRST = 129, PERIOD = 192 };
+    bool found = false;
+    *may_ask = false;
+    int64_t at[FLXI_SA_MAX_SYMBOLS], last[FLXI_SA_MAX_SYMBOLS], one, other;
+    for (size_t s = 0; s < FLXI_SA_MAX_SYMBOLS; s++)
+        last[s] = flxi_sa_poly_has(&a->poly, s) || flxi_sa_poly_has(&b->poly, s) ? FIRST + PERIOD : FIRST + 1;
+    for (at[0] = FIRST; at[0] < last[0]; at[0]++)
+        for (at[1] = FIRST; at[1] < last[1]; at[1]++) {
+            if (!value_of(x, a, at, &one) || !value_of(x, b, at, &other) || one == other)
+                continue;
+            found = true;
+            if (is_tried(x, at))
+                continue;
+            memcpy(extents, at, sizeof at);
+            *may_ask = true;
+            return true;
+        }
+    return found;
+}
+
+/* Whether two numbers are in the same function. */
+static bool are_of_one_function(const merger *x, const char *a, const char *b)
+{
+    const char *first = a < b ? a : b, *last = a < b ? b : a;
+    for (const char *p = first; p + 3 <= last && p + 3 <= x->end[0]; p++)
+        if (memcmp(p, "\n}\n", 3) == 0)
+            return false;
+    return true;
+}
+
+/* Whether the function also has what the division leaves: a sum over whole rows of elements, and over the rest. */
+static bool has_rest_beside(const merger *x, const number *n, const number *formula)
+{
+    for (size_t i = 0; i < x->numbers.n; i++) {
+        const number *m = &x->numbers.at[i];
+        bool is_rest = !m->is_float && !m->in_comment && are_of_one_function(x, m->at, n->at);
+        for (size_t k = 0; is_rest && k < x->p->n; k++) {
+            int64_t v;
+            is_rest = flxi_sa_poly_at(x->p, &formula->poly, x->p->at[k], &v) && v % formula->by == m->values[k];
+        }
+        if (is_rest)
+            return true;
+    }
+    return false;
+}
+
+/* A second formula that fits must be the same for all extents. */
+static bool accept(merger *x, number *n, const number *found)
+{
+    bool may_ask;
+    int64_t extents[FLXI_SA_MAX_SYMBOLS] = {0};
+    if (!n->is_known) {
+        *n = *found;
+        n->is_known = true;
+        return true;
+    }
+    if (!differ_at(x, n, found, extents, &may_ask))
+        return true;
+    bool is_first = has_rest_beside(x, n, n), is_second = has_rest_beside(x, n, found);
+    if (is_first != is_second) {
+        *n = is_first ? *n : *found;
+        n->is_known = n->is_by_rest = true;
+        return true;
+    }
+    n->is_known = false;
+    n->is_ambiguous = true;
+    x->asks |= may_ask;
+    if (may_ask)
+        memcpy(x->asked, extents, sizeof extents);
+    return false;
+}
+
+static bool find_again(const merger *x, number *n)
+{
+    for (size_t i = 0; i < x->numbers.n; i++) {
+        const number *m = &x->numbers.at[i];
+        if (!m->is_known || m->is_by_rest || m->is_float || m->form == FORM_POLY ||
+            memcmp(m->values, n->values, x->p->n * sizeof *n->values) != 0)
+            continue;
+        n->form = m->form;
+        n->poly = m->poly;
+        n->by = m->by;
+        return true;
+    }
+    return false;
+}
+
 static bool find_rounded(merger *x, number *n)
 {
     static const int64_t widths[] = {2, 4, 6, 8, 16, 24, 32, 64};
+    if (find_again(x, n))
+        return true;
     for (size_t k = 0; k < x->known.n; k++)
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-            for (int way = FORM_FLOOR; way <= FORM_WHOLE; way++)
-                if (fits(x, n, &x->known.at[k], (form)way, widths[i])) {
-                    n->form = (form)way;
-                    n->poly = x->known.at[k];
-                    n->by = widths[i];
-                    return true;
-                }
-    return false;
+            for (int way = FORM_FLOOR; way <= FORM_WHOLE; way++) {
+                if (!fits(x, n, &x->known.at[k], (form)way, widths[i]))
+                    continue;
+                number found = *n;
+                found.form = (form)way;
+                found.poly = x->known.at[k];
+                found.by = widths[i];
+                if (!accept(x, n, &found))
+                    return false;
+            }
+    return n->is_known;
 }
 
 /* c / P, rounded to the number's own precision; c is small and whole, or a half. */
@@ -301,7 +502,7 @@ static flx_code find_formulas(merger *x)
                 break;
             }
         if (!n->is_known)
-            return refuse(x);
+            return n->is_ambiguous ? refuse_ambiguous(x) : refuse(x);
     }
     return FLX_OK;
 }
@@ -414,7 +615,7 @@ flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, const f
 {
     merger x = {.p = p, .mem = f->mem, .err = err};
     for (size_t i = 0; i < p->n; i++) {
-        x.at[i] = texts[i].data;
+        x.at[i] = x.begins[i] = texts[i].data;
         x.end[i] = x.at[i] + texts[i].size;
     }
     x.begin = x.at[0];
@@ -431,6 +632,8 @@ flx_code flxi_sa_merge(const flxi_sa_points *p, const flx_buffer *texts, const f
     int64_t least = code == FLX_OK ? smallest_extent(&x) : 1, limit = code == FLX_OK ? largest_extent(&x) : 1;
     range->least = least > range->least ? least : range->least;
     range->limit = limit < range->limit ? limit : range->limit;
+    range->asks |= x.asks;
+    memcpy(range->asked, x.asked, sizeof x.asked);
     flxi_vec_free(x.mem, &x.numbers);
     flxi_vec_free(x.mem, &x.pieces);
     flxi_vec_free(x.mem, &x.known);

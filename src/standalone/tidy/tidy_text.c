@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidy_text.c: the text of a kernel as one would write it by hand: names for ids that have one already are not given a
-   second one, and blocks that nothing heads are part of what is around them. */
-#include "standalone/standalone.h"
+   second one, and blocks that nothing heads are part of what is around them. Then the other rewrites (tidy.h). */
+#include "standalone/tidy/tidy.h"
 
 /* ---- Second names ---- */
 
@@ -77,8 +77,9 @@ static void drop_aliases(aliases *a, const flxi_strbuf *text, flxi_strbuf *out)
 }
 
 /* Lines of a brace alone vanish with the brace that closes them, and what is between moves to the left. */
-static void flatten(const flxi_strbuf *text, flxi_strbuf *out)
+static void flatten(flxi_sa_file *f, const flxi_strbuf *text, flxi_strbuf *out)
 {
+    (void)f;
     enum { MOST = 64 };
     bool is_bare[MOST] = {false};
     size_t depth = 0, bare = 0;
@@ -107,23 +108,61 @@ static void flatten(const flxi_strbuf *text, flxi_strbuf *out)
     }
 }
 
-void flxi_sa_tidy(flxi_sa_file *f, flxi_strbuf *text)
+static void drop_second_names(flxi_sa_file *f, const flxi_strbuf *text, flxi_strbuf *out)
 {
     aliases a = {.f = f};
-    flxi_strbuf without, renamed, flat;
+    flxi_strbuf without;
     flxi_strbuf_init(&without, f->mem);
-    flxi_strbuf_init(&renamed, f->mem);
-    flxi_strbuf_init(&flat, f->mem);
-    if (text->at)
-        drop_aliases(&a, text, &without);
+    drop_aliases(&a, text, &without);
     if (without.at)
-        flxi_sa_rewrite(&renamed, without.at, without.n, resolve, &a);
-    if (renamed.at)
-        flatten(&renamed, &flat);
-    flat.failed |= text->failed || without.failed || renamed.failed;
-    flxi_strbuf_free(text);
+        flxi_sa_rewrite(out, without.at, without.n, resolve, &a);
+    f->failed |= without.failed;
     flxi_strbuf_free(&without);
-    flxi_strbuf_free(&renamed);
     flxi_vec_free(f->mem, &a.at);
-    *text = flat;
+}
+
+typedef void (*rewrite)(flxi_sa_file *f, const flxi_strbuf *text, flxi_strbuf *out);
+
+static void apply(flxi_sa_file *f, flxi_strbuf *text, const rewrite *rewrites, size_t n)
+{
+    for (size_t i = 0; text->at && i < n; i++) {
+        flxi_strbuf out;
+        flxi_strbuf_init(&out, f->mem);
+        rewrites[i](f, text, &out);
+        out.failed |= text->failed;
+        flxi_strbuf_free(text);
+        *text = out;
+    }
+}
+
+void flxi_sa_tidy(flxi_sa_file *f, flxi_strbuf *text)
+{
+    static const rewrite rewrites[] = {drop_second_names,     flxi_sa_tidy_loops,  flatten,
+                                       flxi_sa_tidy_brackets, flxi_sa_tidy_values, flxi_sa_tidy_brackets,
+                                       flxi_sa_rename_loops};
+    apply(f, text, rewrites, sizeof rewrites / sizeof *rewrites);
+}
+
+/* ---- Parts ---- */
+
+/* `(p * 1 + i) * 1 + q` in square brackets: an index without factors of 1. */
+static void drop_ones(flxi_sa_file *f, const flxi_strbuf *text, flxi_strbuf *out)
+{
+    int depth = 0;
+    (void)f;
+    for (size_t i = 0; i < text->n; i++) {
+        const char *p = text->at + i;
+        depth += (*p == '[') - (*p == ']');
+        depth = *p == '\n' ? 0 : depth;
+        if (depth > 0 && strncmp(p, " * 1", 4) == 0 && !flxi_sa_is_word(p[4]) && p[4] != '.')
+            i += 3;
+        else
+            flxi_add_char(out, *p);
+    }
+}
+
+void flxi_sa_tidy_part(flxi_sa_file *f, flxi_strbuf *text)
+{
+    static const rewrite rewrites[] = {drop_ones, flxi_sa_tidy_brackets};
+    apply(f, text, rewrites, sizeof rewrites / sizeof *rewrites);
 }

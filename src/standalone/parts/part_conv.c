@@ -82,6 +82,13 @@ static void open_loop(form *f, const char *name, int number, int64_t count)
                      name, number);
 }
 
+/* Taps from the last to the first: then elements of z are in order, as in the evaluator, which adds complex numbers. */
+static void open_loop_down(form *f, const char *letter, int k, int64_t count)
+{
+    flxi_sa_open(f->w, "for (int64_t %s%d = %lld; %s%d >= 0; %s%d--)", letter, k, (long long)count - 1, letter, k,
+                 letter, k);
+}
+
 /* Along one spatial axis: declares the index of the factor that neither loop runs over, and leaves the term out where
    there is none. o: position of z, t: tap, i: index of x. */
 static void write_meeting(form *f, int k)
@@ -201,6 +208,16 @@ static bool has_rows(const form *f)
            f->z.dims[last] <= 1024 && f->x.dims[last] > 0 && f->slide[f->spatial - 1].base_dilation == 1;
 }
 
+/* sum += a b, fused where compiled graphs fuse it too. */
+static void write_sum(form *f, const char *indent, const char *sum, const char *a, const char *b)
+{
+    bool fuses = f->w->f->fuses && !f->is_wide && flxi_is_float(f->w->n->out_types[0]->dtype);
+    if (fuses)
+        flxi_sa_line(f->w, "%s%s = fma%s(%s, %s, %s);", indent, sum, sum_type(f)[0] == 'f' ? "f" : "", a, b, sum);
+    else
+        flxi_sa_line(f->w, "%s%s += %s * %s;", indent, sum, a, b);
+}
+
 /* sum[o] += tap x[o stride + t dilation - low], for the positions where that is inside of x. */
 static void write_row_terms(form *f)
 {
@@ -218,8 +235,8 @@ static void write_row_terms(form *f)
     flxi_sa_line(w, "const %s tap = %s;", sum_type(f), sum_load(f, flxi_sa_print(w, "x1[%s]", k_at(f))));
     flxi_sa_line(w, "const int64_t at = %s + shift * %lld;", x_start(f), (long long)f->x.steps[k + 2]);
     flxi_sa_line(w, "for (int64_t o%d = begin; o%d < end; o%d++)", k, k, k);
-    flxi_sa_line(w, "    sum[o%d] += tap * %s;", k,
-                 sum_load(f, flxi_sa_print(w, "x0[at + o%d * %lld]", k, (long long)(s->stride * f->x.steps[k + 2]))));
+    write_sum(f, "    ", flxi_sa_print(w, "sum[o%d]", k), "tap",
+              sum_load(f, flxi_sa_print(w, "x0[at + o%d * %lld]", k, (long long)(s->stride * f->x.steps[k + 2]))));
 }
 
 static void write_rows(form *f)
@@ -260,8 +277,8 @@ static void write_term(form *f)
         flxi_sa_line(w, "sum += a[0] * b[0] - a[1] * b[1];");
         flxi_sa_line(w, "imaginary += a[0] * b[1] + a[1] * b[0];");
     } else {
-        flxi_sa_line(w, "sum += %s * %s;", sum_load(f, flxi_sa_print(w, "x0[%s]", left)),
-                     sum_load(f, flxi_sa_print(w, "x1[%s]", right)));
+        write_sum(f, "", "sum", sum_load(f, flxi_sa_print(w, "x0[%s]", left)),
+                  sum_load(f, flxi_sa_print(w, "x1[%s]", right)));
     }
 }
 
@@ -299,8 +316,12 @@ static void write_conv(flxi_sa_writer *w, bool is_wide)
     flxi_sa_line(w, "%s sum = 0%s;", sum_type(&f), flxi_is_complex(dtype) ? ", imaginary = 0" : "");
     open_loop(&f, "s", -1, summed);
     write_outer(&f);
+    bool is_down = f.to == TO_INPUT && flxi_is_complex(dtype);
     for (int k = 0; k < f.spatial; k++) {
-        open_loop(&f, inner[f.to], k, walked->dims[k + 2]);
+        if (is_down)
+            open_loop_down(&f, inner[f.to], k, walked->dims[k + 2]);
+        else
+            open_loop(&f, inner[f.to], k, walked->dims[k + 2]);
         write_meeting(&f, k);
     }
     write_term(&f);

@@ -134,6 +134,36 @@ TEST(onnx_tensor_extents_that_the_file_does_not_hold_are_refused)
     }
 }
 
+/* Their errors have a place too. */
+TEST(onnx_sparse_tensors_that_do_not_fit_are_refused)
+{
+    static const struct {
+        int element;
+        int64_t extent, index;
+        flx_code code;
+    } rows[] = {{1, 2, 1, FLX_OK}, {1, 2, 2, FLX_E_SYNTAX}, {1, -2, 1, FLX_E_SYNTAX}, {99, 2, 1, FLX_E_UNSUPPORTED}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        onnx_bytes sparse = {.n = 0}, g = {.n = 0}, node = onnx_node_bytes("Add", "x", "w", "y");
+        onnx_bytes values = onnx_tensor_bytes("w", rows[i].element, (int64_t[]){1}, 1);
+        onnx_bytes at = onnx_tensor_bytes("i", 7, (int64_t[]){1}, 1);
+        onnx_bytes x = onnx_info_bytes("x", 1, (int64_t[]){2}, 1);
+        put_bytes(&values, 9, "1234", 4);
+        put_int(&at, 7, (uint64_t)rows[i].index);
+        put_part(&sparse, 1, &values);
+        put_part(&sparse, 2, &at);
+        put_int(&sparse, 3, (uint64_t)rows[i].extent);
+        onnx_bytes y = onnx_info_bytes("y", 1, (int64_t[]){2}, 1);
+        put_part(&g, 1, &node);
+        put_part(&g, 15, &sparse);
+        put_part(&g, 11, &x);
+        put_part(&g, 12, &y);
+        onnx_bytes m = onnx_model_bytes(&g, 17);
+        flx_context *ctx = flx_context_new(NULL);
+        CHECK_EQ_I64(decode(ctx, m.at, m.n), rows[i].code);
+        flx_context_free(ctx);
+    }
+}
+
 static onnx_bytes external_tensor(const char *location, const char *offset, const char *length)
 {
     onnx_bytes w = onnx_tensor_bytes("w", 1, (int64_t[]){2}, 1);

@@ -351,7 +351,7 @@ static flx_code fill_sparse(flx_tensor *out, const flx_tensor *values, const flx
     return fits ? FLX_OK : flxi_fail(err, FLX_E_SYNTAX, "the indices of a sparse tensor do not fit its shape");
 }
 
-flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err)
+static flx_tensor *load_sparse(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err)
 {
     onnx_tensor dense = {.name = t->values.name, .element = t->values.element, .dims = t->dims, .rank = t->rank};
     const onnx_element *e;
@@ -368,4 +368,17 @@ flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, cons
     flx_tensor_release(values);
     flx_tensor_release(indices);
     return out;
+}
+
+flx_tensor *flxi_onnx_sparse_tensor(flx_context *ctx, const onnx_sparse *t, const onnx_origin *origin, flx_error *err)
+{
+    flx_error local = {0};
+    flx_tensor *out = load_sparse(ctx, t, origin, &local);
+    if (out)
+        return out;
+    local.where[0] = 0;
+    flxi_at(&local, "%.90s:%zu", origin->file, t->values.offset);
+    if (err)
+        *err = local;
+    return NULL;
 }

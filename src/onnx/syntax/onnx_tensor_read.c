@@ -206,6 +206,7 @@ bool flxi_onnx_read_sparse(onnx_reader *r, onnx_span s, onnx_sparse *out)
         return false;
     out->dims = (const int64_t *)dims;
     out->values.name = out->values.name ? out->values.name : "";
+    out->indices.name = out->indices.name ? out->indices.name : "";
     return r->wire.err->code == FLX_OK;
 }
 

@@ -148,6 +148,6 @@ TEST(pjrt_auto_compiles_first_what_takes_long)
 {
     CHECK_NEAR(bytes_accessed("auto", "1000"), bytes_accessed("interpret", "1000"), 0);
     CHECK(bytes_accessed("auto", "1000") > bytes_accessed("compile", "1000"));
-    CHECK_NEAR(bytes_accessed("auto", "20000000"), bytes_accessed("compile", "20000000"), 0);
-    CHECK(bytes_accessed("interpret", "20000000") > bytes_accessed("compile", "20000000"));
+    CHECK_NEAR(bytes_accessed("auto", "40000000"), bytes_accessed("compile", "40000000"), 0);
+    CHECK(bytes_accessed("interpret", "40000000") > bytes_accessed("compile", "40000000"));
 }

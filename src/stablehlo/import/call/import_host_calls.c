@@ -40,11 +40,11 @@ static bool result_types(hlo_site *s, flx_ints *out)
 /* The number of the function: `index` in programs of JAX for a CPU. */
 static int64_t function_number(hlo_site *s)
 {
-    static const char *const places[] = {"mhlo.backend_config", "backend_config"};
+    static const char *const dictionaries[] = {"mhlo.backend_config", "backend_config"};
     static const char *const names[] = {"id", "index"};
     int64_t number = -1;
     for (size_t i = 0; i < 4 && number < 0; i++)
-        number = flxi_hlo_member_int(s, places[i / 2], names[i % 2], -1);
+        number = flxi_hlo_member_int(s, dictionaries[i / 2], names[i % 2], -1);
     return number;
 }
 

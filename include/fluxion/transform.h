@@ -127,7 +127,7 @@ FLX_API flx_val flx_activation_derivative(flx_graph *g, const char *op, flx_val 
 FLX_API flx_graph *flx_simplify(const flx_graph *g, flx_error *err);
 
 /** The same computation in double precision: f32, f16 and bf16 become f64 and c64 becomes c128, in inputs, constants,
-    casts and bodies. Constants keep their values. Fails where an op depends on the width of a float (`bitcast`). */
+    casts and bodies. Constants keep their values, and `bitcast` its dtypes. Fails where an op takes no f64. */
 FLX_API flx_graph *flx_widen(const flx_graph *g, flx_error *err);
 
 /** The same computation with products in 16 bits: matrix products, einsum and convolutions of f32 read their operands

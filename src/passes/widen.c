@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* widen.c: the same computation in double precision. Every f32, f16 and bf16 becomes f64 and every c64 becomes c128: in
    the types of leaves, in constants (whose values stay exactly the same) and in attributes that name a dtype.
-   Everything else is inferred again. A body is widened once however often it is used. An op that depends on the width
-   of a float, such as `bitcast`, may no longer fit; then inference reports it. */
+   Everything else is inferred again. A body is widened once however often it is used. What reads or makes the bytes of
+   floats (`bitcast`) keeps its dtypes, between casts: so what is done with the bits still means the same. An op of the
+   user that depends on the width of a float may no longer fit; then inference reports it. */
 #include "graph/op/origin.h"
 #include "kernel/derive/kernel_widen.h"
+#include "ops/opcode.h"
 #include "passes/pass.h"
 
+#include <fluxion/ops.h>
 #include <fluxion/transform.h>
 #include <stdio.h>
 
@@ -106,11 +109,43 @@ static flx_code widen_leaf(flxi_copy *c, const flxi_node *n)
     return FLX_OK;
 }
 
+static uint32_t as_dtype(flxi_copy *c, uint32_t id, int32_t dtype)
+{
+    if (!id || flxi_type_at(c->to, id)->dtype == dtype)
+        return id;
+    const flx_val x = {id, c->to->serial};
+    return flx_cast(c->to, x, (flx_dtype)dtype).id;
+}
+
+/* The node as it is, on operands in the dtypes that it had. */
+static flx_code keep_node(flxi_copy *c, const flxi_node *n)
+{
+    void *attrs;
+    const flxi_attr_map as_it_is = {0};
+    FLXI_TRY(flxi_attrs_clone(c->to, &flxi_ops[n->op], n->attrs, &as_it_is, &attrs, c->err));
+    uint32_t *in = flxi_new(&c->to->arena, uint32_t, n->nin);
+    if (!in)
+        return flxi_oom(c->err, "widening");
+    for (uint32_t k = 0; k < n->nin; k++)
+        in[k] = as_dtype(c, c->remap.id[n->in[k]], flxi_type_at(c->from, n->in[k])->dtype);
+    uint32_t first = c->to->error.code ? 0 : flxi_add_node(c->to, n->op, in, n->nin, attrs);
+    if (first)
+        flxi_copy_origin(c->to, n);
+    for (uint32_t k = 0; first && k < n->nout; k++) {
+        uint32_t id = as_dtype(c, first + k, wide_dtype(flxi_type_at(c->to, first + k)->dtype));
+        if (id)
+            flxi_copy_replace(c, n->first + k, id);
+    }
+    return graph_code(c->to, c->err);
+}
+
 static flx_code widen_node(flxi_copy *c, const flxi_node *n)
 {
     void *attrs;
     if (flxi_ops[n->op].traits & TRAIT_DECLARED)
         return widen_leaf(c, n);
+    if (n->op == OP_bitcast)
+        return keep_node(c, n);
     FLXI_TRY(flxi_attrs_clone(c->to, &flxi_ops[n->op], n->attrs, &c->attrs, &attrs, c->err));
     uint32_t *in = flxi_new(&c->to->arena, uint32_t, n->nin);
     if (!in)
@@ -148,7 +183,7 @@ static void in_widening(flx_error *err, const flx_graph *g)
     memcpy(inner, err->where, sizeof inner);
     snprintf(err->where, sizeof err->where, "widen of '%.40s'%s%.50s", g->name, inner[0] ? ", at " : "", inner);
     if (!err->hint[0])
-        flxi_hint(err, "all floats become f64; an op that depends on their width cannot be widened");
+        flxi_hint(err, "all floats become f64; an op that takes others alone cannot be widened");
 }
 
 flx_graph *flx_widen(const flx_graph *g, flx_error *err)

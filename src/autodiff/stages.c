@@ -32,6 +32,19 @@ static const char *input_name(const flxi_stages *p, size_t i)
     return flx_val_name(p->stage, flx_graph_input(p->stage, i));
 }
 
+/* Microbatches are cut from numbers. */
+static flx_code check_input(const flxi_stages *p, size_t i)
+{
+    const flx_type *t = input_type(p, i);
+    flxi_type_text text;
+    if (flxi_type_is_static(t) && t->rank < FLX_MAX_RANK - 1 && (i > 0 || t->rank >= 1))
+        return FLX_OK;
+    flx_code code = flxi_type_is_static(t) ? FLX_E_SHAPE : FLX_E_UNBOUND_DIM;
+    return flxi_fail(
+        p->err, code, "flx_pipeline: the input '%.60s' of a stage is %s; it needs extents that are numbers%s",
+        input_name(p, i), flxi_type_str(p->stage->ctx, t, &text), i == 0 ? " and an axis of examples" : "");
+}
+
 flx_code flxi_stages_check(flxi_stages *p)
 {
     FLXI_TRY(flx_graph_error(p->stage, p->err));
@@ -44,16 +57,11 @@ flx_code flxi_stages_check(flxi_stages *p)
     if (!flxi_type_equal(p->type, flx_val_type(p->stage, flx_graph_output(p->stage, 0))))
         return flxi_fail(p->err, FLX_E_SHAPE, "flx_pipeline: a stage must return a value of the type of its input '%s'",
                          input_name(p, 0));
-    bool is_static = p->type->rank >= 1;
     for (size_t i = 0; i < p->inputs; i++)
-        is_static &= flxi_type_is_static(input_type(p, i)) && input_type(p, i)->rank < FLX_MAX_RANK - 1;
-    if (is_static && p->type->dims[0] > INT64_MAX / p->microbatches)
+        FLXI_TRY(check_input(p, i));
+    if (p->type->dims[0] > INT64_MAX / p->microbatches)
         return flxi_fail(p->err, FLX_E_SIZE, "flx_pipeline: the batch has too many examples");
-    return is_static ? FLX_OK
-                     : flxi_fail(p->err, FLX_E_UNBOUND_DIM,
-                                 "flx_pipeline: the types of a stage must be numbers, and '%s' must have an axis of "
-                                 "examples",
-                                 input_name(p, 0));
+    return FLX_OK;
 }
 
 /* ---- A tick ---- */

@@ -116,8 +116,10 @@ flx_code flxi_dataset_own(flx_dataset *d, const char *name, flx_tensor *column, 
 static flx_code with_rows(flx_context *ctx, const flx_type *row, int64_t rows, flx_type *out, flx_error *err)
 {
     FLXI_TRY(flxi_type_check(ctx, row, err));
+    flxi_type_text text;
     if (!flxi_type_is_static(row))
-        return flxi_fail(err, FLX_E_UNBOUND_DIM, "the rows of a dataset need numbers for their dimensions");
+        return flxi_fail(err, FLX_E_UNBOUND_DIM, "the rows of a dataset need numbers for their dimensions, not %s",
+                         flxi_type_str(ctx, row, &text));
     if (row->rank >= FLX_MAX_RANK)
         return flxi_fail(err, FLX_E_SHAPE, "a row has %d dimensions, the limit is %d", (int)row->rank,
                          FLX_MAX_RANK - 1);

@@ -103,9 +103,11 @@ static flx_code check(flx_context *ctx, const flx_type *type, flx_init *init, fl
     if (init->kind == FLX_INIT_USUAL)
         *init = flxi_init_usual(NULL, type);
     FLXI_TRY(flxi_init_check(type, init, err));
+    flxi_type_text text;
     if (!flxi_type_is_static(type))
         return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "flx_specialise() gives symbols their extents",
-                              "%s: the extents must be numbers", function);
+                              "%s: the extents must be numbers, but the type is %s", function,
+                              flxi_type_str(ctx, type, &text));
     return FLX_OK;
 }
 

@@ -417,7 +417,8 @@ static flx_code make_plan(planner *p, const flx_graph *g, const char *axes, cons
     FLXI_TRY(FLXI_READ_OPTIONS(flx_mesh_plan, &full, out, p->err));
     if (g->symbols.n)
         return flxi_fail_hint(p->err, FLX_E_UNBOUND_DIM, "give the extents: --set DIM=INT (flx_specialise())",
-                              "'%.60s' has symbolic dimensions, whose cost is not known", g->name);
+                              "'%.60s' has the symbolic dimension %.60s, whose extent decides the cost", g->name,
+                              g->symbols.at[0]);
     FLXI_TRY(read_layout(p, axes, machine));
     FLXI_TRY(compile(p, g));
     FLXI_TRY(list_kinds(p));

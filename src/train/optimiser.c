@@ -234,8 +234,10 @@ static flx_val update_muon(flxi_update *u)
     if (!type || !is_matrix(type))
         return update_adamw(u);
     if (!flx_dim_is_static(type->dims[0]) || !flx_dim_is_static(type->dims[1])) {
+        flxi_type_text text;
         flxi_graph_failf(u->g, FLX_E_UNBOUND_DIM, "bind them with flx_specialise()",
-                         "muon needs matrices with static extents");
+                         "muon needs matrices with static extents, but a parameter is %s",
+                         flxi_type_str(u->g->ctx, type, &text));
         return u->p;
     }
     double rows = (double)type->dims[0], columns = (double)type->dims[1];

@@ -99,9 +99,11 @@ static flx_code trajectory_rows(flxi_infer *f, const scan_attrs *a, flx_dim leng
     *rows = length;
     if (!a->save_trajectory || a->num_checkpoints == 0)
         return FLX_OK;
+    flxi_dim_text text;
     if (!flxi_dim_is_number(length))
         return flxi_infer_fail(f, FLX_E_UNBOUND_DIM, "bind the length before thinning the trajectory",
-                               "num_checkpoints with save_trajectory needs a length that is a number");
+                               "num_checkpoints with save_trajectory needs a length that is a number, not %s",
+                               flxi_dim_str(f->ctx, length, &text));
     if (a->num_checkpoints > length)
         return flxi_infer_fail(f, FLX_E_ATTRIBUTE, NULL, "num_checkpoints=%lld is more than the length %lld",
                                (long long)a->num_checkpoints, (long long)length);

@@ -308,7 +308,8 @@ static flx_code partition(const flx_graph *g, const char *axes, const flx_shardi
     FLXI_TRY(check_names(g, list, count, err));
     if (g->symbols.n)
         return flxi_fail_hint(err, FLX_E_UNBOUND_DIM, "give the extents: --set DIM=INT (flx_specialise())",
-                              "'%.60s' has symbolic dimensions, which cannot be cut", g->name);
+                              "'%.60s' has the symbolic dimension %.60s; only numbers can be cut", g->name,
+                              g->symbols.at[0]);
     flx_graph *open = NULL;
     FLXI_TRY(flxi_open_composites(g, list, count, &open, err));
     flxi_arena arena;

@@ -70,6 +70,11 @@ flx_val flxi_window_fold_wide(flxi_site *s, flx_val x, flx_val init, int64_t wor
    where that is padding. */
 flx_val flxi_window_winner(flxi_site *s, flx_val x, flx_val padding, flx_val at, const flxi_slide *m, bool largest);
 
+/* ---- Wide windows that a graph folds (window_taps.c) ---- */
+
+/* The decomposition of reduce_window where extents are numbers and there are windows. */
+void flxi_window_fold_taps(flxi_site *s, const flx_graph *combine, const flxi_slide *m, flx_val *y);
+
 /* ---- Rules ---- */
 
 void flxi_vjp_reduce_window(flxi_site *s, const flx_val *dy, flx_val *dx);

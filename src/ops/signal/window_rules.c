@@ -3,10 +3,10 @@
 
    A sum over windows is linear, and its transpose is again a sum over windows: of the cotangent spread by stride, with
    the same taps, moving in steps of base_dilation. Along axes where windows do not overlap it only repeats the
-   cotangent. All other folds of a few taps, or by a graph, are decomposed by copying the windows along new axes
-   ("unfolding"), where the reductions along axes have rules; those of many taps by blocks (window_blocks.c). The
-   cotangent of a maximum goes to the first element of each window that attains it; the init of the fold is the first
-   candidate.
+   cotangent. All other folds of a few taps, and those whose windows hardly overlap, are decomposed by copying the
+   windows along new axes ("unfolding"), where the reductions along axes have rules; those of many taps by blocks
+   (window_blocks.c), or tap after tap if a graph folds them (window_taps.c). The cotangent of a maximum goes to the
+   first element of each window that attains it; the init of the fold is the first candidate.
 
    select_and_scatter is decomposed into the positions that its windows keep, which is a fold over pairs of value and
    position, and a scatter to them. Positions have no derivative. */
@@ -58,9 +58,11 @@ static flxi_slide slide_back(flxi_site *s, const flxi_slide *m, flx_dim count)
     flx_dim reach = flx_dim_sub(ctx, flxi_dilated(ctx, m->window, m->dilation), 1);
     flx_dim spread = flxi_dilated(ctx, m->extent, m->base_dilation);
     flx_dim strided = flxi_dilated(ctx, count, m->stride);
+    flxi_dim_text text;
     if (!flxi_dim_is_number(m->stride))
         flxi_site_fail(s, FLX_E_UNBOUND_DIM, "give the stride as a number",
-                       "the gradient of overlapping windows needs a static stride");
+                       "the gradient of overlapping windows needs a stride that is a number, not %s",
+                       flxi_dim_str(s->ctx, m->stride, &text));
     return (flxi_slide){
         .extent = count,
         .low = flx_dim_sub(ctx, reach, m->low),
@@ -258,8 +260,12 @@ void flxi_decompose_reduce_window(flxi_site *s, flx_val *y)
     }
     if (is_empty(s, m, rank, y))
         return;
-    bool is_wide = !a->combine.graph && flxi_window_is_wide(m, rank, FLXI_FEW_TAPS);
-    if (is_wide && flxi_windows_overlap(s->ctx, m, rank)) {
+    bool is_wide = flxi_window_is_wide(m, rank, FLXI_FEW_TAPS) && flxi_windows_overlap(s->ctx, m, rank);
+    if (is_wide && a->combine.graph) {
+        flxi_window_fold_taps(s, a->combine.graph, m, y);
+        return;
+    }
+    if (is_wide) {
         y[0] = flxi_window_fold_wide(s, s->x[0], s->x[1], a->combine.word, m);
         return;
     }

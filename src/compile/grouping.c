@@ -28,6 +28,8 @@ enum { MAX_VIEWS = 16 };
 static const int64_t min_rows = 8, small_count = 32768;
 /* Rows of fewer elements do not run along the lanes, and only those that do can be folded by columns. */
 static const int64_t min_line = 32;
+/* More rows than this are not added up in one chain. */
+static const int64_t most_column_rows = 256;
 
 typedef struct {
     flxi_space space; /* without rows: outer holds all */
@@ -624,7 +626,8 @@ static bool columns_fit(const maker *m, proposal *p)
     p->space = (flxi_space){s->outer * s->extent, s->inner, 1};
     bool is_same = a->has_rows ? spaces_equal(&a->space, &p->space) : elements(a) == elements(b);
     bool has_work = elements(b) > 0 && (s->outer >= min_rows || elements(b) <= small_count);
-    return is_same && has_work && s->inner >= min_line && (!a->column_rows || a->column_rows == s->extent);
+    return is_same && has_work && s->inner >= min_line && s->extent <= most_column_rows &&
+           (!a->column_rows || a->column_rows == s->extent);
 }
 
 static void try_columns(maker *m, uint32_t x, uint32_t fold)

@@ -2,6 +2,7 @@
 /* group_folds.c: folds in a kernel: the phases that they come in, their accumulators, and how lanes, subgroups and
    invocations fold what they have together. */
 #include "compile/group/group_writer.h"
+#include "passes/pass.h"
 
 /* ---- Phases ---- */
 
@@ -39,34 +40,103 @@ uint8_t flxi_gw_find_phases(flxi_gwriter *w)
     return last;
 }
 
+/* Whether it is a sum of numbers that are rounded, whose error grows with the steps of its longest chain. A fold that
+   is linear adds. */
+static bool is_inexact_sum(const flxi_gwriter *w, uint32_t node)
+{
+    const flxi_node *n = flxi_node_at(w->g, node);
+    return flxi_ops[n->op].traits & TRAIT_LINEAR &&
+           flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_type_at(w->g, n->in[0])->dtype);
+}
+
+/* How often what was added is moved on: the steps of an invocation are a chain. Cards have many of them for a row. */
+static uint32_t levels_of(const flxi_gwriter *w)
+{
+    int64_t steps = w->group->space.extent / (w->lanes ? w->lanes : 1);
+    if (w->f->form)
+        return 0;
+    if (flxi_free_divisor(w->f->free_extents, w->group->space.extent))
+        return FLXI_MOST_LEVELS;
+    return (uint32_t)(steps >= 2 * FLXI_SUM_PART) + (uint32_t)(steps >= 2 * FLXI_SUM_PART * FLXI_SUM_PART);
+}
+
+static flxi_accumulator new_accumulator(flxi_gwriter *w, uint32_t node)
+{
+    flxi_kval x = flxi_express_start(w->g, w->k, node);
+    flxi_accumulator a = {.re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.re)};
+    a.im = x.im ? flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), x.im) : 0;
+    return a;
+}
+
 void flxi_gw_start_folds(flxi_gwriter *w, int phase)
 {
     w->folds.n = 0;
+    w->levels = levels_of(w);
     for (uint32_t j = 0; j < w->group->num_nodes; j++) {
         if (!flxi_gw_is_fold(w, j) || w->phase[j] != phase + 1)
             continue;
         flxi_running_fold f = {.node = w->group->nodes[j]};
-        flxi_kval acc = flxi_express_start(w->g, w->k, f.node);
-        f.re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), acc.re);
-        f.im = acc.im ? flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "acc"), acc.im) : 0;
+        uint32_t levels = is_inexact_sum(w, f.node) ? w->levels : 0;
+        for (uint32_t l = 0; l <= levels; l++)
+            f.acc[l] = new_accumulator(w, f.node);
         w->failed |= !flxi_push(w->mem, &w->folds, f);
     }
 }
 
+static flxi_kval value_of(flxi_gwriter *w, flxi_accumulator a)
+{
+    return (flxi_kval){flxi_kb_var(w->k, a.re), a.im ? flxi_kb_var(w->k, a.im) : 0};
+}
+
+static void assign(flxi_gwriter *w, flxi_accumulator a, flxi_kval x)
+{
+    if (!a.im) {
+        flxi_kb_assign(w->k, a.re, x.re);
+        return;
+    }
+    uint32_t re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "re"), x.re);
+    flxi_kb_assign(w->k, a.im, x.im);
+    flxi_kb_assign(w->k, a.re, flxi_kb_var(w->k, re));
+}
+
 static flxi_kval accumulator(flxi_gwriter *w, const flxi_running_fold *f)
 {
-    return (flxi_kval){flxi_kb_var(w->k, f->re), f->im ? flxi_kb_var(w->k, f->im) : 0};
+    return value_of(w, f->acc[0]);
 }
 
 static void set_accumulator(flxi_gwriter *w, const flxi_running_fold *f, flxi_kval x)
 {
-    if (!f->im) {
-        flxi_kb_assign(w->k, f->re, x.re);
-        return;
+    assign(w, f->acc[0], x);
+}
+
+/* Adds what a level has to the next. */
+static void move_on(flxi_gwriter *w, const flxi_running_fold *f, uint32_t level)
+{
+    assign(w, f->acc[level + 1],
+           flxi_express_join(w->g, w->k, f->node, value_of(w, f->acc[level + 1]), value_of(w, f->acc[level])));
+}
+
+/* After step k of the loop over a row: every FLXI_SUM_PART steps those of the first level, and so on. */
+void flxi_gw_gather_parts(flxi_gwriter *w, uint32_t k)
+{
+    bool has_sums = false;
+    for (size_t i = 0; i < w->folds.n; i++)
+        has_sums |= is_inexact_sum(w, w->folds.at[i].node);
+    int64_t last = 1;
+    for (uint32_t l = 0; has_sums && l < w->levels; l++) {
+        last *= FLXI_SUM_PART;
+        flxi_kb_if(w->k, flxi_kb_binary(w->k, KBIN_eq, flxi_kb_binary(w->k, KBIN_bit_and, k, flxi_gw_u32(w, last - 1)),
+                                        flxi_gw_u32(w, last - 1)));
+        for (size_t i = 0; i < w->folds.n; i++) {
+            const flxi_running_fold *f = &w->folds.at[i];
+            if (!is_inexact_sum(w, f->node))
+                continue;
+            move_on(w, f, l);
+            assign(w, f->acc[l], flxi_express_start(w->g, w->k, f->node));
+        }
     }
-    uint32_t re = flxi_kb_let(w->k, flxi_kb_fresh_name(w->k, "re"), x.re);
-    flxi_kb_assign(w->k, f->im, x.im);
-    flxi_kb_assign(w->k, f->re, flxi_kb_var(w->k, re));
+    for (uint32_t l = 0; has_sums && l < w->levels; l++)
+        flxi_kb_end(w->k);
 }
 
 /* Adds the current element to the folds of this phase. */
@@ -207,10 +277,9 @@ static flxi_kval fold_subgroups(flxi_gwriter *w, const flxi_running_fold *f, flx
 }
 
 /* Lane l and lane l ^ d exchange what they have, for d = half of the lanes down to 1: all end with the same. */
-static flxi_kval fold_lanes(flxi_gwriter *w, const flxi_running_fold *f, uint32_t lane)
+static flxi_kval fold_lanes(flxi_gwriter *w, const flxi_running_fold *f, flxi_kval x, uint32_t lane)
 {
     flxi_express e = flxi_gw_emitter(w);
-    flxi_kval x = accumulator(w, f);
     if (w->is_across)
         return w->declared ? fold_across(w, f, x, lane) : x;
     uint32_t width = flxi_gw_subgroup_lanes(w), own = width < w->lanes ? flxi_ku_mod(&e, lane, width) : lane;
@@ -228,7 +297,11 @@ void flxi_gw_end_folds(flxi_gwriter *w, uint32_t lane)
     for (size_t i = 0; i < w->folds.n; i++) {
         const flxi_running_fold *f = &w->folds.at[i];
         uint32_t value = flxi_node_at(w->g, f->node)->first;
-        flxi_kval x = w->lanes ? fold_lanes(w, f, lane) : accumulator(w, f);
+        uint32_t levels = is_inexact_sum(w, f->node) ? w->levels : 0;
+        for (uint32_t l = 0; l < levels; l++)
+            move_on(w, f, l);
+        flxi_kval x = value_of(w, f->acc[levels]);
+        x = w->lanes ? fold_lanes(w, f, x, lane) : x;
         x = flxi_express_finish(w->g, w->k, f->node, x, w->group->space.extent);
         x.re = flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_gw_name_of(w, value), x.re));
         x.im = x.im ? flxi_kb_var(w->k, flxi_kb_let(w->k, flxi_gw_name_of(w, value), x.im)) : 0;

@@ -103,6 +103,7 @@ static void loop_over_row(flxi_gwriter *w, const flxi_row_frame *r, int phase)
         b = done ? flxi_ku_add(&e, b, flxi_gw_u32(w, done)) : b;
         flxi_gw_set_element(w, r, column_of(w, r, b));
         visit_element(w, phase);
+        flxi_gw_gather_parts(w, b);
         flxi_kb_end(w->k);
     }
     if (has_rest(w, extent, width)) {

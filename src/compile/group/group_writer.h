@@ -22,9 +22,16 @@ typedef struct {
     flxi_kval x;
 } flxi_known_element;
 
+enum { FLXI_SUM_PART = 64, FLXI_MOST_LEVELS = 2 };
+
+typedef struct {
+    uint32_t re, im; /* variables; im 0: none */
+} flxi_accumulator;
+
+/* A long sum has several: steps go to the first, what has been added FLXI_SUM_PART times is added to the next. */
 typedef struct {
     uint32_t node;
-    uint32_t re, im; /* variables of the accumulator */
+    flxi_accumulator acc[1 + FLXI_MOST_LEVELS];
 } flxi_running_fold;
 
 /* An element that several phases want: the first stores it where the result `at` will be, the others load it. Where
@@ -61,7 +68,8 @@ typedef struct {
     FLXI_VEC(uint32_t) values;          /* of buffers */
     FLXI_VEC(bool) in_place;            /* likewise */
     FLXI_VEC(flxi_running_fold) folds;
-    uint8_t *phase; /* by position in the group's list */
+    uint32_t levels; /* further accumulators of those that add */
+    uint8_t *phase;  /* by position in the group's list */
     flxi_kept_element kept[FLXI_MOST_KEPT];
     uint32_t num_kept;
     /* Rows of a device with a form of its own: lanes have vectors of neighbouring elements. */
@@ -159,9 +167,11 @@ static inline bool flxi_gw_is_column_fold(const flxi_gwriter *w, uint32_t j)
 
 /* Finds the phase of every node; the last one. */
 uint8_t flxi_gw_find_phases(flxi_gwriter *w);
-/* Of the folds of a phase: their initial values, one more element, and what they have in the end. */
+/* Of the folds of a phase: their initial values, one more element, what they have in parts after step k, and what they
+   have in the end. */
 void flxi_gw_start_folds(flxi_gwriter *w, int phase);
 void flxi_gw_step_folds(flxi_gwriter *w);
+void flxi_gw_gather_parts(flxi_gwriter *w, uint32_t k);
 void flxi_gw_end_folds(flxi_gwriter *w, uint32_t lane);
 /* Adds the current element to what its column has so far. */
 void flxi_gw_fold_columns(flxi_gwriter *w, int phase);

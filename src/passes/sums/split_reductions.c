@@ -15,9 +15,9 @@ static const int64_t part = 4096;
 static const int64_t enough_rows = 64;
 
 /* A sum of columns is cut into parts of about as many rows, so that the kernel that computes the rows can sum them (the
-   groups of compile/grouping.h), with parts on several threads. It must be worth the cost, and the rows must be long
-   enough for lanes. */
-static const int64_t part_rows = 64, least_columns = 32, least_elements = 65536;
+   groups of compile/grouping.h), with parts on several threads. It must be worth the cost, unless there are more rows
+   than such a kernel sums in one chain; and the rows must be long enough for lanes. */
+static const int64_t part_rows = 64, least_columns = 32, least_elements = 65536, most_rows = 256;
 
 /* The largest divisor of n up to `size`, if it is not too small. */
 static int64_t divisor_near(int64_t n, int64_t size, int64_t least)
@@ -47,7 +47,8 @@ static int64_t part_of(const flx_type *t, int from, int to, const int64_t *free)
         return parts && extent > parts ? extent / parts : 0;
     }
     int64_t outer = flxi_static_extent(t, 0, from), inner = flxi_static_extent(t, to, t->rank);
-    if (outer == 1 && inner >= least_columns && extent >= 2 * part_rows && count >= least_elements)
+    bool is_worth = extent >= 2 * part_rows && (count >= least_elements || extent > most_rows);
+    if (outer == 1 && inner >= least_columns && is_worth)
         return divisor_near(extent, part_rows, part_rows / 4);
     if (extent >= 2 * part && outer * inner < enough_rows)
         return divisor_near(extent, part, part / 64);

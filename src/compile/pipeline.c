@@ -219,6 +219,7 @@ static const struct {
     {"narrow positions", {flxi_pass_narrow_positions, NULL}, true},
     {"block rows", {NULL, pass_block_rows}, true},
     {"narrow sums", {NULL, pass_narrow_sums}, true},
+    {"multiply unsummed", {flxi_pass_multiply_unsummed, NULL}, false},
     {"absorb transposes", {flxi_pass_absorb_transposes, NULL}, false},
     {"spread products", {flxi_pass_spread_products, NULL}, true},
     {"split components", {flxi_pass_split_components, NULL}, true},

@@ -110,6 +110,8 @@ flx_code flxi_pass_absorb_transposes(const flx_graph *in, flx_graph **out, flxi_
 /* Products of at most this many multiplications can become sums of products, which join other work in a kernel. */
 enum { FLXI_MOST_SPREAD = 4096 };
 flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
+/* Products without a summed axis as multiplications, which keep the sign of zeros as their definition does. */
+flx_code flxi_pass_multiply_unsummed(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err);
 
 /* Products of integers that were cast to a wider dtype read them as they are (widening_dot), where `has_way` says that
    the node has a way of its own to be computed. */

@@ -13,13 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef enum { IS_NEAR, IS_EXACT, HAS_SIGNS } piece_rule;
+
 typedef struct {
     flx_graph *g;
     flx_tensor **values, **expected;
     double **bounds; /* NULL before they are asked for */
     size_t nin, nout;
     char about[160];
-    bool is_exact;
+    piece_rule rule;
 } piece;
 
 struct bundle {
@@ -95,7 +97,7 @@ static flx_code run_reference(piece *p, flx_error *err)
     return code;
 }
 
-static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, bool is_exact)
+static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about, piece_rule rule)
 {
     flx_error err = {0};
     if (b->n == b->cap) {
@@ -104,7 +106,7 @@ static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, 
         CHECK(b->pieces);
     }
     piece *p = &b->pieces[b->n];
-    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .is_exact = is_exact};
+    *p = (piece){.nin = flx_graph_input_count(g), .nout = flx_graph_output_count(g), .rule = rule};
     p->g = flx_graph_retain((flx_graph *)(uintptr_t)g);
     p->values = calloc(p->nin + 1, sizeof *p->values);
     p->expected = calloc(p->nout + 1, sizeof *p->expected);
@@ -123,12 +125,17 @@ static bool add_piece(bundle *b, const flx_graph *g, flx_tensor *const *values, 
 
 bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about)
 {
-    return add_piece(b, g, values, about, false);
+    return add_piece(b, g, values, about, IS_NEAR);
 }
 
 bool bundle_add_exact(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about)
 {
-    return add_piece(b, g, values, about, true);
+    return add_piece(b, g, values, about, IS_EXACT);
+}
+
+bool bundle_add_signs(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about)
+{
+    return add_piece(b, g, values, about, HAS_SIGNS);
 }
 
 bool bundle_add_copy(bundle *b, const flx_graph *g, bundle_find find, const void *user, const char *about)
@@ -215,8 +222,11 @@ static double size_of(double _Complex y)
     return hypot(re, im);
 }
 
-static bool is_near(double a, double b, double tolerance, bool is_exact)
+static bool is_near(double a, double b, double tolerance, piece_rule rule)
 {
+    bool is_exact = rule == IS_EXACT;
+    if (rule == HAS_SIGNS)
+        return a != 0 || b != 0 || signbit(a) == signbit(b);
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
     if (a == b)
@@ -225,19 +235,20 @@ static bool is_near(double a, double b, double tolerance, bool is_exact)
 }
 
 /* `more` is what noise does to each element, or NULL. */
-static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const double *more, bool is_exact)
+static int64_t first_difference(const flx_tensor *a, const flx_tensor *b, const double *more, piece_rule rule)
 {
     int32_t dtype = a->type.dtype;
     size_t size = flx_dtype_size(dtype);
     for (int64_t i = 0; i < a->count; i++) {
         if (unit_of(dtype) == 0) {
-            if (memcmp((const char *)a->data + (size_t)i * size, (const char *)b->data + (size_t)i * size, size) != 0)
+            if (rule != HAS_SIGNS &&
+                memcmp((const char *)a->data + (size_t)i * size, (const char *)b->data + (size_t)i * size, size) != 0)
                 return i;
             continue;
         }
         double _Complex x = flxi_load_complex(dtype, a->data, i), y = flxi_load_complex(dtype, b->data, i);
         double tolerance = element_bound(dtype, size_of(y)) + (more ? more[i] : 0);
-        if (!is_near(creal(x), creal(y), tolerance, is_exact) || !is_near(cimag(x), cimag(y), tolerance, is_exact))
+        if (!is_near(creal(x), creal(y), tolerance, rule) || !is_near(cimag(x), cimag(y), tolerance, rule))
             return i;
     }
     return -1;
@@ -250,9 +261,9 @@ static void compare_piece(bundle *b, size_t i, flx_tensor *const *out, const cha
     for (size_t k = 0; k < p->nout; k++) {
         double more = 0;
         double _Complex x = 0, y = 0;
-        int64_t bad = first_difference(out[k], p->expected[k], NULL, p->is_exact);
-        if (bad >= 0 && !p->is_exact)
-            bad = first_difference(out[k], p->expected[k], bundle_bounds(b, i)[k], false);
+        int64_t bad = first_difference(out[k], p->expected[k], NULL, p->rule);
+        if (bad >= 0 && p->rule == IS_NEAR)
+            bad = first_difference(out[k], p->expected[k], bundle_bounds(b, i)[k], IS_NEAR);
         if (bad >= 0) {
             x = flxi_load_complex(out[k]->type.dtype, out[k]->data, bad);
             y = flxi_load_complex(out[k]->type.dtype, p->expected[k]->data, bad);

@@ -24,6 +24,9 @@ bool bundle_add(bundle *b, const flx_graph *g, flx_tensor *const *values, const 
 /* The same where results must agree to the bit, signs of zeros included. */
 bool bundle_add_exact(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about);
 
+/* The same where only the signs of zeros are compared, at elements where both results have one. */
+bool bundle_add_signs(bundle *b, const flx_graph *g, flx_tensor *const *values, const char *about);
+
 /* The same as bundle_add() for a graph of another context, which is copied. `find` gives the value of an input by its
    name; it is copied too. */
 typedef const flx_tensor *(*bundle_find)(const void *user, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compiled_samples.c: samples of every op, compiled, on random and on special values (NaN, infinities, zeros of both
-   signs, extremes). Many samples with all their dtypes are one graph; kernels for other values are the same kernels.
+   signs, extremes), and on zeros, where the signs of zeros in results must be those of the reference. Many samples with
+   all their dtypes are one graph; kernels for other values are the same kernels.
 
    A compiler takes ten milliseconds and more for each, so every way of compiling (compiled_ways.h) gets one case in
    many, others with each seed, and the first of each op and dtype on the toy device, of each op and usual dtype without
@@ -18,7 +19,7 @@
 
 typedef bool (*case_filter)(const sample_case *c);
 
-static bundle_spread now = {.most = 500, .check = bundle_check};
+static bundle_spread now = {.most = 1000, .check = bundle_check};
 static size_t now_way;
 static uint64_t now_turn;
 static case_filter now_filter;
@@ -105,9 +106,11 @@ static void add_filled(bundle *b, const sample_case *c, const flx_graph *g, samp
         CHECK_MSG(values[i], "%s: %s", sample_describe(c), err.message);
     }
     char about[160];
-    static const char *const fills[] = {"", "special values: ", "special values: ", ""};
+    static const char *const fills[] = {"", "special values: ", "special values: ", "", "signs of zeros: ", "all -0: "};
     snprintf(about, sizeof about, "%s%s", fills[fill], sample_describe(c));
-    if (is_exact_op(c))
+    if (fill == FILL_ZEROS || fill == FILL_NEGATIVE)
+        bundle_add_signs(b, g, values, about);
+    else if (is_exact_op(c))
         bundle_add_exact(b, g, values, about);
     else
         bundle_add(b, g, values, about);
@@ -148,6 +151,17 @@ static bool takes_special_values(const sample_case *c, const flx_graph *g)
            !adds_other_parts(g);
 }
 
+/* docs/numerics.md, "Infinities, NaN and signed zeros", says where signs of zeros are not defined. */
+static bool defines_signs(const sample_case *c, const flx_graph *g)
+{
+    static const char *const complex_products[] = {"reduce_prod", "adjugate", "adjugate_along", NULL};
+    const char *name = flxi_ops[c->op].name;
+    bool has_signs = flxi_is_float(c->dtype) || flxi_is_complex(c->dtype) || c->dtype == FLX_DTYPE_NONE;
+    has_signs &= !flxi_is_complex(c->dtype) || !is_one_of(complex_products, name);
+    has_signs &= c->op != OP_resize && !decomposes_finite_only(c->op);
+    return has_signs && flxi_ops[c->op].op_class != CLASS_CONTROL && !adds_other_parts(g);
+}
+
 static void add_case(const sample_case *c)
 {
     if (c->sample->error != FLX_OK || (!effort(EFFORT_compiled_all) && !now_filter(c)))
@@ -159,6 +173,10 @@ static void add_case(const sample_case *c)
     add_filled(b, c, g, FILL_RANDOM);
     if (takes_special_values(c, g))
         add_filled(b, c, g, takes_extremes ? FILL_SPECIAL : FILL_TAME);
+    if (defines_signs(c, g)) {
+        add_filled(b, c, g, FILL_ZEROS);
+        add_filled(b, c, g, FILL_NEGATIVE);
+    }
     flx_graph_release(g);
     flx_module_free(m);
 }

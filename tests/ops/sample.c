@@ -225,6 +225,26 @@ static double special_value(const flx_type *t, bool is_tame, uint64_t *state)
     return t->dtype >= FLX_I64 ? ints[k] : is_tame ? tame[k] : floats[k];
 }
 
+/* Only of floats: indices and counts are what the sample asks for. */
+static double zero_value(const flx_type *t, const sample_operand *o, bool is_negative, uint64_t *state)
+{
+    static const double few[] = {0.0, -0.0, -0.0, -0.0, 1.0, -1.0, 2.0, -0.5};
+    if (t->dtype >= FLX_I64)
+        return random_value(t, o, state);
+    return is_negative ? -0.0 : few[test_random(state) % 8];
+}
+
+static double filled_value(const flx_type *t, const sample_operand *o, sample_fill fill, uint64_t *state)
+{
+    switch (fill) {
+    case FILL_ONES: return 1.0;
+    case FILL_RANDOM: return random_value(t, o, state);
+    case FILL_ZEROS: return zero_value(t, o, false, state);
+    case FILL_NEGATIVE: return zero_value(t, o, true, state);
+    default: return special_value(t, fill == FILL_TAME, state);
+    }
+}
+
 static bool is_diagonal(const flx_type *t, int64_t i)
 {
     int64_t cols = t->dims[t->rank - 1];
@@ -243,9 +263,7 @@ static flx_tensor *make_value(flx_context *ctx, const flx_type *t, const sample_
     double *x = flx_tensor_data(w);
     int parts = complex_type ? 2 : 1;
     for (int64_t i = 0; i < flx_tensor_count(w) * parts; i++)
-        x[i] = fill == FILL_ONES     ? 1.0
-               : fill == FILL_RANDOM ? random_value(t, o, state)
-                                     : special_value(t, fill == FILL_TAME, state);
+        x[i] = filled_value(t, o, fill, state);
     for (int64_t i = 0; fill == FILL_RANDOM && o->diagonal != 0.0 && i < flx_tensor_count(w); i++)
         x[i * parts] += is_diagonal(t, i) ? o->diagonal : 0.0;
     flx_tensor *y = flx_tensor_cast(w, (flx_dtype)t->dtype, err);

@@ -13,7 +13,9 @@ typedef enum {
     FILL_RANDOM,  /* what the sample asks for */
     FILL_SPECIAL, /* NaN, infinities, zeros of both signs, extremes: whatever the sample asks for */
     FILL_TAME,    /* the same without extremes: whatever the order, sums and products overflow nowhere */
-    FILL_ONES
+    FILL_ONES,
+    FILL_ZEROS,   /* floats: zeros of both signs and a few small numbers, whatever the sample asks for */
+    FILL_NEGATIVE /* floats: -0 */
 } sample_fill;
 
 /* One row of the dtype matrix: an op, one of its samples, one dtype. */

@@ -607,8 +607,8 @@ static labelled without_unwanted(flxi_site *s, labelled x, const bool wanted[LAB
     return y;
 }
 
-/* The product of two, summed over the labels that both have and nothing else needs. */
-static labelled contract_pair(flxi_site *s, const labelled *l, const labelled *r, const bool wanted[LABELS])
+/* The product of two, summed over the labels that both have and nothing else needs; *sums: whether there are such. */
+static labelled contract_pair(flxi_site *s, const labelled *l, const labelled *r, const bool wanted[LABELS], bool *sums)
 {
     int64_t pairs[4][FLX_MAX_RANK]; /* lc, rc, lb, rb */
     size_t n[2] = {0, 0};
@@ -622,6 +622,7 @@ static labelled contract_pair(flxi_site *s, const labelled *l, const labelled *r
             pairs[2 * kept + 1][n[kept]++] = j;
         }
     size_t rank = (size_t)(l->rank + r->rank) - n[1] - 2 * n[0];
+    *sums = n[0] > 0;
     if (rank > FLX_MAX_RANK) {
         flxi_site_fail(s, FLX_E_SIZE, "reorder the operands", "an intermediate product has rank %zu", rank);
         return y;
@@ -652,10 +653,22 @@ static void mark_wanted(const einsum_view *w, uint32_t first, uint32_t n, const 
         wanted[also->label[k]] = true;
 }
 
+/* Sums start from +0. A product that sums last did so; after another step -0 may be left, which becomes +0. */
+static flx_val from_zero(flxi_site *s, const einsum_view *w, flx_val v)
+{
+    bool in_result[LABELS] = {false}, sums = false;
+    for (int k = 0; k < w->plan.rank; k++)
+        in_result[w->plan.label[k]] = true;
+    for (int i = 0; i < LABELS; i++)
+        sums |= w->plan.uses[i] && !in_result[i];
+    bool is_signed = flxi_in(FLXI_FLOATS | FLXI_COMPLEX, flxi_typeof(s, v)->dtype);
+    return sums && is_signed ? flx_add(s->g, v, flxi_number(s, v, 0.0)) : v;
+}
+
 static void decompose_einsum(flxi_site *s, flx_val *y)
 {
     einsum_view w;
-    bool wanted[LABELS];
+    bool wanted[LABELS], ends_with_sum = false;
     labelled product = {.rank = 0};
     if (!view_einsum(s, &w))
         return;
@@ -664,8 +677,10 @@ static void decompose_einsum(flxi_site *s, flx_val *y)
         labelled x = without_diagonals(s, without_stretched(s, &w, w.in[i]));
         x = without_unwanted(s, x, wanted);
         mark_wanted(&w, i + 1, s->nin, NULL, wanted);
-        product = i ? contract_pair(s, &product, &x, wanted) : x;
+        product = i ? contract_pair(s, &product, &x, wanted, &ends_with_sum) : x;
     }
+    if (!ends_with_sum)
+        product.v = from_zero(s, &w, product.v);
     int64_t perm[FLX_MAX_RANK] = {0};
     flx_dim dims[FLX_MAX_RANK];
     for (int k = 0; k < w.plan.rank; k++) {

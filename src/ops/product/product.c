@@ -492,7 +492,9 @@ static void decompose_dot_general(flxi_site *s, flx_val *y)
         dims[rank++] = tl->dims[l.free[i]];
     for (int i = 0; i < r.num_free; i++)
         dims[rank++] = tr->dims[r.free[i]];
-    flx_val product = flx_matmul(s->g, grouped(s, &l, batch, true), grouped(s, &r, batch, false));
+    flx_val left = grouped(s, &l, batch, true), right = grouped(s, &r, batch, false);
+    bool is_summed = l.contracted.n > 0; /* a sum starts from +0, a product alone keeps its sign */
+    flx_val product = is_summed ? flx_matmul(s->g, left, right) : flx_mul(s->g, left, right);
     y[0] = flxi_reshape_to(s, product, rank, dims);
 }
 

@@ -177,10 +177,25 @@ static void fold_by_scan(flxi_site *s, const flx_val *x, const flx_val *init, fl
     flx_graph_release(step);
 }
 
+/* Init alone: adding an empty sum to it would turn -0 into 0. */
+static bool folds_nothing(flxi_site *s, flx_ints axes, flx_val *y)
+{
+    const flx_type *x = flxi_typeof(s, s->x[0]);
+    flx_type out = flxi_reduced_type(x, &axes, false);
+    bool is_empty = false;
+    for (size_t k = 0; k < axes.n; k++)
+        is_empty |= x->dims[axes.v[k]] == 0;
+    for (uint32_t i = 0; is_empty && i < s->nout; i++)
+        y[i] = flxi_expand_to(s, s->x[s->nout + i], out.rank, out.dims);
+    return is_empty;
+}
+
 /* Named combinations become their reductions, with init combined in at the end. */
 static void decompose_reduce(flxi_site *s, flx_val *y)
 {
     const fold_attrs *a = s->attrs;
+    if (folds_nothing(s, a->axes, y))
+        return;
     const flxi_op *combine = flxi_body_combination(a->body);
     flxi_opcode named = combine ? reduction_by(combine) : OP_NONE;
     if (named == OP_NONE) {

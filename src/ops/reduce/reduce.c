@@ -209,9 +209,11 @@ static void vjp_mean(flxi_site *s, const flx_val *dy, flx_val *dx)
     dx[0] = stretch(s, divide_by_count(s, dy[0], count_for_mean(s)));
 }
 
+/* The sum of a mean starts from +0, a sum from its first element: -0 becomes +0. */
 static void decompose_mean(flxi_site *s, flx_val *y)
 {
-    flx_val mean = flxi_by_parts(s, sum_as_reduced(s, flxi_widen(s, s->x[0])), count_for_mean(s), flx_div);
+    flx_val sum = sum_as_reduced(s, flxi_widen(s, s->x[0]));
+    flx_val mean = flxi_by_parts(s, flx_add(s->g, sum, flxi_number(s, sum, 0.0)), count_for_mean(s), flx_div);
     y[0] = flxi_as_dtype(s, mean, flxi_typeof(s, s->x[0])->dtype);
 }
 

@@ -2,7 +2,8 @@
 /* spread_products.c: small products, for which a call and packing would take longer than the arithmetic, as sums of
    products. A product of matrices becomes mul of both operands, stretched over the axes they lack, and a reduce_sum:
    views and a fold, which join the work around them in one kernel. A product that sums over a single element needs no
-   sum, whatever its size; where it is used only transposed, it is computed that way. */
+   sum, whatever its size; where it is used only transposed, it is computed that way. One that sums over no axis at all
+   has no sum to start from +0 and keeps the sign of zeros: it becomes a mul wherever it is compiled. */
 #include "passes/pass.h"
 
 #include "graph/op/attr_access.h"
@@ -109,22 +110,36 @@ static bool is_batch_of_tiny(const side *l, const side *r)
            sum * rows * columns <= most_each;
 }
 
+/* The sides of a product whose extents are numbers, and how many results and terms it has; there is one at least. */
+static bool has_extents(const flx_graph *g, const flxi_node *n, side *l, side *r, int64_t *results, int64_t *terms)
+{
+    int64_t elements[2];
+    if ((n->op != OP_matmul && n->op != OP_dot_general) || flxi_value_at(g, n->first)->pinned ||
+        !flxi_static_count(flxi_type_at(g, n->first), results) ||
+        !flxi_static_count(flxi_type_at(g, n->in[0]), &elements[0]) ||
+        !flxi_static_count(flxi_type_at(g, n->in[1]), &elements[1]) || !find_sides(g, n, l, r))
+        return false;
+    *terms = extent_of(l, &l->summed);
+    return l->batch.n + l->own.n + r->own.n + l->summed.n <= FLX_MAX_RANK && *results > 0 && *terms > 0;
+}
+
 /* f16 and bf16 stay products: their partial sums must not be rounded. */
 static bool is_spread(const flx_graph *g, const flxi_node *n, side *l, side *r)
 {
-    if (n->op != OP_matmul && n->op != OP_dot_general)
+    int64_t results, terms;
+    int32_t dtype = flxi_type_at(g, n->first)->dtype;
+    if ((dtype != FLX_F32 && dtype != FLX_F64) || !has_extents(g, n, l, r, &results, &terms))
         return false;
-    const flx_type *y = flxi_type_at(g, n->first);
-    int64_t results, elements[2];
-    if ((y->dtype != FLX_F32 && y->dtype != FLX_F64) || flxi_value_at(g, n->first)->pinned ||
-        !flxi_static_count(y, &results) || !flxi_static_count(flxi_type_at(g, n->in[0]), &elements[0]) ||
-        !flxi_static_count(flxi_type_at(g, n->in[1]), &elements[1]) || !find_sides(g, n, l, r))
-        return false;
-    int64_t sum = extent_of(l, &l->summed);
-    bool fits = l->batch.n + l->own.n + r->own.n + l->summed.n <= FLX_MAX_RANK;
-    if (!fits || results <= 0 || sum <= 0)
-        return false;
-    return sum == 1 || is_batch_of_tiny(l, r) || results <= (has_columns(r) ? most_products : most_gathered) / sum;
+    return terms == 1 || is_batch_of_tiny(l, r) || results <= (has_columns(r) ? most_products : most_gathered) / terms;
+}
+
+/* No axis is summed over: each result is one product. */
+static bool is_unsummed(const flx_graph *g, const flxi_node *n, side *l, side *r)
+{
+    int64_t results, terms;
+    int32_t dtype = flxi_type_at(g, n->first)->dtype;
+    return (flxi_is_float(dtype) || flxi_is_complex(dtype)) && has_extents(g, n, l, r, &results, &terms) &&
+           l->summed.n == 0;
 }
 
 /* An operand over the axes of the product: its axis k becomes to[k]. */
@@ -227,11 +242,11 @@ static bool is_only_transposed(const spreading *s, const flxi_node *n, const sid
     return extent_of(l, &l->summed) == 1 && s->uses[n->first] == 1 && s->is_transposed[n->first];
 }
 
-/* A product starts from +0, which a sum and a single term do not: -0 becomes +0. */
-static flx_code replace(spreading *s, const flxi_node *n, flx_val y)
+/* A sum of products starts from +0, which a sum and a single term do not: -0 becomes +0. */
+static flx_code replace(spreading *s, const flxi_node *n, const side *l, flx_val y)
 {
     int32_t dtype = flxi_type_at(s->c.from, n->first)->dtype;
-    if (flxi_is_float(dtype) || flxi_is_complex(dtype))
+    if (l->summed.n && (flxi_is_float(dtype) || flxi_is_complex(dtype)))
         y = flx_add(s->c.to, y, flx_scalar(s->c.to, dtype, 0));
     FLXI_TRY(flx_graph_error(s->c.to, s->c.err));
     flxi_copy_replace(&s->c, n->first, y.id);
@@ -246,7 +261,7 @@ static flx_code visit(spreading *s, uint32_t i)
     if (n->op == OP_transpose) {
         const flxi_node *product = producer(g, n->in[0]);
         if (is_spread(g, product, &l, &r) && is_only_transposed(s, product, &l))
-            return replace(s, n, spread_one(&s->c, &l, &r, flxi_type_at(g, n->first), flxi_node_ints(n, "perm")));
+            return replace(s, n, &l, spread_one(&s->c, &l, &r, flxi_type_at(g, n->first), flxi_node_ints(n, "perm")));
         return flxi_copy_node(&s->c, i);
     }
     if (!is_spread(g, n, &l, &r))
@@ -254,7 +269,7 @@ static flx_code visit(spreading *s, uint32_t i)
     if (is_only_transposed(s, n, &l))
         return FLX_OK; /* with the transpose */
     bool is_one = extent_of(&l, &l.summed) == 1;
-    return replace(s, n,
+    return replace(s, n, &l,
                    is_one ? spread_one(&s->c, &l, &r, flxi_type_at(g, n->first), NULL) : spread_sum(&s->c, &l, &r));
 }
 
@@ -289,5 +304,19 @@ flx_code flxi_pass_spread_products(const flx_graph *in, flx_graph **out, flxi_re
         flxi_free(mem, s.uses, n, sizeof *s.uses);
     if (s.is_transposed)
         flxi_free(mem, s.is_transposed, n, sizeof *s.is_transposed);
+    return flxi_copy_end(&s.c, code, out, remap);
+}
+
+flx_code flxi_pass_multiply_unsummed(const flx_graph *in, flx_graph **out, flxi_remap *remap, flx_error *err)
+{
+    spreading s = {0};
+    flx_code code = flxi_copy_begin(&s.c, in, err);
+    for (uint32_t i = 0; code == FLX_OK && i < in->node_count; i++) {
+        const flxi_node *n = flxi_node_at(in, i);
+        side l, r;
+        code = is_unsummed(in, n, &l, &r)
+                   ? replace(&s, n, &l, spread_one(&s.c, &l, &r, flxi_type_at(in, n->first), NULL))
+                   : flxi_copy_node(&s.c, i);
+    }
     return flxi_copy_end(&s.c, code, out, remap);
 }

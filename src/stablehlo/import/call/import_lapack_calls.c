@@ -56,12 +56,21 @@ static void potrf(hlo_site *s)
     s->y[1] = nan_info(s, l);
 }
 
+/* Whether an axis, counted from the last, is known to have no element. */
+static bool lacks(const flx_graph *g, flx_val v, int from_last)
+{
+    const flx_type *t = flx_val_type(g, v);
+    return t && t->rank >= from_last && t->dims[t->rank - from_last] == 0;
+}
+
 /* Position of the first zero on the diagonal of each matrix, counted from 1; 0 where there is none. */
 static flx_val zero_pivot(hlo_site *s, flx_val lu)
 {
     flx_graph *g = s->g;
     flx_val diagonal = flx_diag(g, lu, 0);
     flx_val is_zero = flx_eq(g, diagonal, flxi_hlo_number(s, diagonal, 0));
+    if (lacks(g, is_zero, 1))
+        return flx_cast(g, flx_reduce_any(g, is_zero, FLX_INTS(-1), 0), FLX_I32);
     flx_val first = flx_add(g, flx_argmax(g, is_zero, -1, 0, FLX_I32), flx_scalar(g, FLX_I32, 1));
     return flx_where(g, flx_reduce_any(g, is_zero, FLX_INTS(-1), 0), first, flx_scalar(g, FLX_I32, 0));
 }
@@ -303,6 +312,8 @@ static flx_val normalised(hlo_site *s, flx_val v)
 {
     flx_graph *g = s->g;
     flx_dtype d = flxi_hlo_dtype(s, v);
+    if (lacks(g, v, 2))
+        return v;
     flx_val size = flx_abs(g, v);
     flx_val at = flx_argmax(g, size, -2, 1, FLX_I32);
     flx_val largest = flx_take_along(g, v, at, -2, NULL);

@@ -38,3 +38,4 @@ module @jit_branches attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replica
 //>   min -0.399879, max 0.285603, mean -0.0380923
 //>   0, 0.285603, -0.399879
 //> ref and cpu agree: 1 of 1 outputs within 1e-05
+//! note: the gradient is that of the values of jax_branches.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

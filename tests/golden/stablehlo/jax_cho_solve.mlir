@@ -47,3 +47,4 @@ module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
 //> d_arg0: f64[3, 3]
 //>   min -0.644966, max 0.0105951, mean -0.182597
 //>   0.0105951, 0, 0, -0.0560269, -0.155505, 0, -0.153288, -0.644183, ...
+//! note: the gradient is that of the values of jax_cho_solve.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

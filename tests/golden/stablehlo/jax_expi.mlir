@@ -1012,3 +1012,4 @@ module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
 //>   min 2.82254, max 2.82254, mean 2.82254
 //>   2.82254, 2.82254
 //> derivatives agree
+//! note: the gradient is that of the values of jax_expi.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

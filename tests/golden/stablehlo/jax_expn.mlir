@@ -496,3 +496,4 @@ module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
 //>   min -0.389368, max -0.0964455, mean -0.242907
 //>   -0.389368, -0.0964455
 //> derivatives agree
+//! note: the gradient is that of the values of jax_expn.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

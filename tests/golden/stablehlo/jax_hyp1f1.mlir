@@ -327,3 +327,4 @@ module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
 //>   min 1.57374, max 1.57374, mean 1.57374
 //>   1.57374, 1.57374
 //> derivatives agree
+//! note: the gradient is that of the values of jax_hyp1f1.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

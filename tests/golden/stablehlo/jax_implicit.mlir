@@ -249,3 +249,4 @@ module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas
 //> d_arg0: f64[2, 2]
 //>   min -0.900697, max -0.0531577, mean -0.304932
 //>   -0.900697, -0.141696, -0.124177, -0.0531577
+//! note: the gradient is that of the values of jax_implicit.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

@@ -47,3 +47,4 @@ module @jit_layer_norm attributes {mhlo.num_partitions = 1 : i32, mhlo.num_repli
 //>   min -3.51201, max 9.10795, mean 1.59884
 //>   -3.51201, -0.79942, 9.10795
 //> ref and cpu agree: 1 of 1 outputs within 1e-05
+//! note: the gradient is that of the values of jax_layer_norm.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

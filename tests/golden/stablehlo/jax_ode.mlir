@@ -74,3 +74,4 @@ module @jit_loop attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 
 //>   0, 0.250001, 0.222238
 //> d_arg1: f32[] = -1.13887
 //> ref and cpu agree: 1 of 1 outputs within 1e-05
+//! note: the gradient is that of the values of jax_ode.mlir: stop_gradient and rules of functions are in programs that JAX exports for the platform fluxion

@@ -49,7 +49,7 @@ typedef struct {
        that are missing is false. After a failure no message is sent any more. */
     flx_code (*transfer)(flxi_mesh_end *l, flxi_message *m, size_t n, int64_t deadline_ns, const atomic_bool *computes,
                          flx_error *err);
-    /* Returns when act() has returned, whoever called it; fails if it is stopped before. NULL: processes cannot read
+    /* Returns when act() has returned, in whichever thread; fails if it is stopped before. NULL: processes cannot read
        each other's memory. */
     flx_code (*meet)(flxi_mesh_end *l, flxi_meeting *own, int64_t deadline_ns, flx_error *err);
     void (*close)(flxi_mesh_end *l, bool has_failed);

@@ -21,11 +21,11 @@ static const char adjectives[] = " batch different equal evaluated hexadecimal i
 static const char nouns[] =
     " angle argument array attribute bit block bound branching buffer byte candidate card channel character column "
     "cotangent device digit dimension direction element epoch example extent factor feature field flop function group "
-    "head input instruction invocation iteration item kernel layer letter level line link list loop name node number "
+    "head input instruction invocation iteration item kernel key layer letter level line link list loop name node "
+    "number "
     "object op operand operation output pad parameter part partition pixel point position program rank region replica "
-    "result row run scale sequence setting slice slot source step stride sum tangent target term thread tile time "
-    "token "
-    "trip type unit unknown update value vector window word workgroup ";
+    "result row run scale sequence setting slice slot source step stride sum tangent target term text thread tile "
+    "time token trip type unit unknown update value vector window word workgroup ";
 
 typedef struct {
     const char *many, *one;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schur.h: the Schur form, eigenvalues and eigenvectors of a general matrix, by unitary reduction to Hessenberg and then to triangular
-   form (shifted QR), in complex double.
+/* schur.h: the Schur form, eigenvalues and eigenvectors of a general matrix, by unitary reduction to Hessenberg and
+   then to triangular form (shifted QR), in complex double.
 
    They come sorted by real part, then imaginary part. The anchor of each vector (jacobi.h) is 1. A real matrix has real
    eigenvalues and exact conjugate pairs. A matrix with an infinity or a NaN, and one on which the iteration does not

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schur_op.c: the operation fluxion.schur of the op `custom`, which imported programs use: a = z t z^H with z unitary
-   and t upper triangular, of the matrices of the last two axes. Of a real matrix both are real, and t has a block of two
-   rows for each conjugate pair of eigenvalues. NaN for a matrix that is not finite. It has no derivative: the order of
-   eigenvalues is that of an iteration. */
+   and t upper triangular, of the matrices of the last two axes. Of a real matrix both are real, and t has a block of
+   two rows for each conjugate pair of eigenvalues. NaN for a matrix that is not finite. It has no derivative: the order
+   of eigenvalues is that of an iteration. */
 #include "ops/custom/host_op.h"
 
 #include "base/error.h"

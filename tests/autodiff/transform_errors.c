@@ -183,7 +183,7 @@ TEST(transform_errors_of_vmap)
     bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 2, 2, &b.err), FLX_E_SHAPE,
                   "the output mul 'out1' (f32[2]) depends on the batch and needs a batch axis", "vmap of 'f'",
                   "specify its axis: --out-axes 0");
-    bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), FLX_E_ARITY, "1 output axes are given for 2 outputs",
+    bench_refused(&b, flx_vmap(b.g, &fine, 1, none, 1, 2, &b.err), FLX_E_ARITY, "1 output axis is given for 2 outputs",
                   "vmap of 'f'", "outputs: z, out1");
     bench_refused(&b, flx_vmap(b.g, &fine, 1, NULL, 0, -1, &b.err), FLX_E_SHAPE, "the batch size -1 is negative",
                   "vmap of 'f'", "");

@@ -48,9 +48,10 @@ TEST(count_words_know_numbers_from_parts_of_others)
 {
     static const struct {
         const char *number, *text;
-    } rows[] = {{"1", "1 element"},     {"11", "11 elements"},   {"21", "21 elements"}, {"-1", "-1 elements"},
-                {"0", "0 elements"},    {"2*N", "2*N elements"}, {"N1", "N1 elements"}, {"N*1", "N*1 elements"},
-                {"a 1", "a 1 element"}, {"", " elements"}};
+    } rows[] = {
+        {"1", "1 element"},     {"11", "11 elements"},   {"21", "21 elements"},           {"-1", "-1 elements"},
+        {"0", "0 elements"},    {"2*N", "2*N elements"}, {"N1", "N1 elements"},           {"N*1", "N*1 elements"},
+        {"a 1", "a 1 element"}, {"", " elements"},       {"2*N + 1", "2*N + 1 elements"}, {"2 * 1", "2 * 1 elements"}};
     char text[64];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         flxi_format(text, sizeof text, "%s elements", rows[i].number);

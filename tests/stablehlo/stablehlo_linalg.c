@@ -492,8 +492,8 @@ static const hlo_mistake mistakes[] = {
      "  %s, %r = stablehlo.rng_bit_generator %a, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, "
      "tensor<2xcomplex<f32>>)",
      FLX_E_DTYPE, "2:12", ""},
-    {"%a: tensor<2x2xf32>", "  %r = stablehlo.custom_call @lapack_sgees_ffi(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>",
-     FLX_E_UNSUPPORTED, "2:8", "@lapack_sgees_ffi"},
+    {"%a: tensor<2x2xf32>", "  %r = stablehlo.custom_call @lapack_sgges_ffi(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>",
+     FLX_E_UNSUPPORTED, "2:8", "@lapack_sgges_ffi"},
     {"%a: tensor<2x2xf32>",
      "  %r = stablehlo.custom_call @lapack_spotrf_ffi(%a) : (tensor<2x2xf32>) -> tensor<2x2xf32>", FLX_E_ARITY, "2:8",
      "returns 2 results"},

@@ -466,7 +466,7 @@ TEST(pipelines_say_what_a_stage_must_be)
         {"graph s(x: f32[2, 3]) { return exp(x) }", 3037000500, 2, "stages and microbatches must be 1 to 2147483647"},
         {"graph s(x: f32[2, 3]) { return exp(x), x }", 2, 1, "a stage takes an activation first"},
         {"graph s(x: f32[2, 3]) { return transpose(x) }", 2, 1, "must return a value of the type of its input 'x'"},
-        {"graph s(x: f32[N, 3]) { return exp(x) }", 2, 1, "must be numbers"},
+        {"graph s(x: f32[N, 3]) { return exp(x) }", 2, 1, "is f32[N, 3]; it needs extents that are numbers"},
     };
     flx_context *ctx = flx_context_new(NULL);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

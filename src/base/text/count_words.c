@@ -161,6 +161,14 @@ static bool is_part_of_word(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("._-*/", c);
 }
 
+/* Whether a number at `end` is an operand of a formula: 2*N + 1 elements are more than one. */
+static bool is_operand(const char *begin, const char *end)
+{
+    while (end > begin && end[-1] == ' ')
+        end--;
+    return end > begin && strchr("+-*/", end[-1]);
+}
+
 /* Whether the word before the choice, or with AHEAD the word after it, is the number 1. */
 static bool is_one(const char *begin, const char *choice, bool is_ahead, const char *after, const char *end)
 {
@@ -169,7 +177,8 @@ static bool is_one(const char *begin, const char *choice, bool is_ahead, const c
         return end - after > 1 && after[1] == '1' && (end - after == 2 || !is_part_of_word(after[2]));
     while (p > begin && p[-1] == ' ')
         p--;
-    return p > begin && p[-1] == '1' && (p - begin == 1 || !is_part_of_word(p[-2]));
+    bool is_word = p > begin && p[-1] == '1' && (p - begin == 1 || !is_part_of_word(p[-2]));
+    return is_word && !is_operand(begin, p - 1);
 }
 
 static const char *find(const char *from, const char *end, int mark)

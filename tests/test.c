@@ -179,7 +179,7 @@ const char *test_temp_dir(void)
 static const char *path_in(const char *folder, const char *name)
 {
     enum { PATH_BYTES = sizeof run.temp_dir + 64 };
-    static char paths[32][PATH_BYTES];
+    static char paths[256][PATH_BYTES];
     static size_t count;
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s%s", test_temp_dir(), folder, name);

@@ -154,10 +154,7 @@ static bool takes_special_values(const sample_case *c, const flx_graph *g)
 /* docs/numerics.md, "Infinities, NaN and signed zeros", says where signs of zeros are not defined. */
 static bool defines_signs(const sample_case *c, const flx_graph *g)
 {
-    static const char *const complex_products[] = {"reduce_prod", "adjugate", "adjugate_along", "det", "slogdet", NULL};
-    const char *name = flxi_ops[c->op].name;
-    bool has_signs = flxi_is_float(c->dtype) || flxi_is_complex(c->dtype) || c->dtype == FLX_DTYPE_NONE;
-    has_signs &= !flxi_is_complex(c->dtype) || !is_one_of(complex_products, name);
+    bool has_signs = flxi_is_float(c->dtype) || c->dtype == FLX_DTYPE_NONE;
     has_signs &= c->op != OP_resize && !decomposes_finite_only(c->op);
     return has_signs && flxi_ops[c->op].op_class != CLASS_CONTROL && !adds_other_parts(g);
 }

@@ -141,7 +141,7 @@ TEST(hoisting_may_leave_no_loop)
 /* Whichever request for memory fails, the pass ends with OOM and leaks nothing. */
 TEST(hoisting_without_memory_fails_with_oom)
 {
-    const char *text = rows[7].text; /* a sum of products: every part has something in it */
+    const char *text = rows[8].text; /* a sum of products: every part has something in it */
     fault f = {0};
     text_bench b = bench_open(text, &f);
     flx_graph *g = NULL;
